@@ -1,0 +1,132 @@
+#include "place.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "interval_index.hpp"
+
+namespace modelplan {
+namespace {
+
+constexpr std::int64_t kUnplaced = -1;
+
+std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+std::int64_t round_up(std::int64_t value, std::int64_t alignment) {
+  return (value + alignment - 1) / alignment * alignment;
+}
+
+// The address range that a placed conflict keeps from the buffer at hand; lo may exceed hi where facts allow overlap.
+struct Blocked {
+  std::int64_t lo, hi;
+  std::size_t by;
+};
+
+// The facts of each buffer as adjacency lists.
+struct Adjacency {
+  struct Overlap {
+    std::size_t other;
+    std::int64_t mine_below, mine_above;  // bytes allowed when this buffer is below / above the other
+  };
+  std::vector<std::vector<Overlap>> overlaps;
+  std::vector<std::vector<std::size_t>> conflicts;
+
+  Adjacency(const Facts& facts, std::size_t n) : overlaps(facts.below.empty() ? 0 : n), conflicts(facts.left.empty() ? 0 : n) {
+    for (std::size_t i = 0; i < facts.below.size(); ++i) {
+      const std::size_t below = index(facts.below[i]), above = index(facts.above[i]);
+      overlaps.at(below).push_back({above, facts.bytes[i], 0});
+      overlaps.at(above).push_back({below, 0, facts.bytes[i]});
+    }
+    for (std::size_t i = 0; i < facts.left.size(); ++i) {
+      conflicts.at(index(facts.left[i])).push_back(index(facts.right[i]));
+      conflicts.at(index(facts.right[i])).push_back(index(facts.left[i]));
+    }
+  }
+};
+
+class Placer {
+ public:
+  Placer(const Columns& columns, const Facts& facts, Fit fit)
+      : columns_(columns),
+        adjacency_(facts, columns.size.size()),
+        fit_(fit),
+        placed_(columns.start, columns.end),
+        offset_(columns.size.size(), kUnplaced) {}
+
+  std::vector<std::int64_t> run(Ints order) {
+    for (const std::int64_t i : order)
+      if (columns_.pin[index(i)] >= 0) put(index(i), columns_.pin[index(i)]);
+    for (const std::int64_t i : order)
+      if (columns_.pin[index(i)] < 0) put(index(i), columns_.size[index(i)] == 0 ? 0 : find(index(i)));
+    return std::move(offset_);
+  }
+
+ private:
+  void put(std::size_t buffer, std::int64_t offset) {
+    offset_[buffer] = offset;
+    if (columns_.size[buffer] > 0) placed_.insert(buffer);  // an empty buffer is in nobody's way
+  }
+
+  std::int64_t find(std::size_t buffer) {
+    collect_blocked(buffer);
+    const std::int64_t size = columns_.size[buffer], alignment = columns_.alignment[buffer];
+    std::int64_t candidate = 0, best = kUnplaced, best_gap = INT64_MAX;
+    for (const Blocked& blocked : blocked_) {
+      const std::int64_t gap = blocked.lo - candidate;
+      if (gap >= size && gap < best_gap) {
+        best = candidate;
+        best_gap = gap;
+        if (fit_ == Fit::kLowest) break;
+      }
+      candidate = std::max(candidate, round_up(std::max<std::int64_t>(blocked.hi, 0), alignment));
+    }
+    return best == kUnplaced ? candidate : best;
+  }
+
+  void collect_blocked(std::size_t buffer) {
+    blocked_.clear();
+    const auto block = [&](std::size_t other) {
+      blocked_.push_back({offset_[other], offset_[other] + columns_.size[other], other});
+    };
+    placed_.for_each_alive(columns_.start[buffer], columns_.end[buffer], block);
+    if (!adjacency_.overlaps.empty())
+      for (const auto& fact : adjacency_.overlaps[buffer]) allow(fact);
+    if (!adjacency_.conflicts.empty())
+      for (const std::size_t other : adjacency_.conflicts[buffer])
+        if (offset_[other] != kUnplaced && columns_.size[other] > 0) block(other);
+    std::sort(blocked_.begin(), blocked_.end(), [](const Blocked& a, const Blocked& b) { return a.lo < b.lo; });
+  }
+
+  void allow(const Adjacency::Overlap& fact) {
+    for (Blocked& blocked : blocked_)
+      if (blocked.by == fact.other) {
+        blocked.lo += fact.mine_below;
+        blocked.hi -= fact.mine_above;
+      }
+  }
+
+  const Columns& columns_;
+  Adjacency adjacency_;
+  Fit fit_;
+  IntervalIndex placed_;
+  std::vector<std::int64_t> offset_;
+  std::vector<Blocked> blocked_;
+};
+
+void require_permutation(Ints order, std::size_t n) {
+  std::vector<bool> seen(n, false);
+  for (const std::int64_t i : order) {
+    if (i < 0 || index(i) >= n || seen[index(i)]) throw std::invalid_argument("order is no permutation of the buffers");
+    seen[index(i)] = true;
+  }
+  if (order.size() != n) throw std::invalid_argument("order does not name every buffer");
+}
+
+}  // namespace
+
+std::vector<std::int64_t> place_in_order(const Columns& columns, const Facts& facts, Ints order, Fit fit) {
+  require_permutation(order, columns.size.size());
+  return Placer(columns, facts, fit).run(order);
+}
+
+}  // namespace modelplan

@@ -1,0 +1,42 @@
+// Greedy placement: take the buffers in a given order, put each into a gap between those already placed.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace modelplan {
+
+using Ints = std::span<const std::int64_t>;
+
+// The columns of a placement problem; all spans have one entry per buffer.
+struct Columns {
+  Ints size, start, end;  // bytes and half-open steps
+  Ints alignment;         // >= 1
+  Ints pin;               // offset it must have, -1 when free
+};
+
+// One fact about a pair that is alive together: `below` may reach `bytes` into the start of `above`.
+// Also used for extra conflicts, where only the pair counts.
+struct Facts {
+  Ints below, above, bytes;  // overlaps
+  Ints left, right;          // conflicts of buffers whose lifetimes are apart
+};
+
+enum class Fit {
+  kLowest,    // the lowest gap that is large enough
+  kTightest,  // the smallest gap that is large enough, the lowest of equal ones; on top when there is none
+};
+
+// Places pinned buffers at their pins first (in order), then the others in `order`, each by `fit`.
+//
+//   address ^      +---------+
+//           |  gap | blocked |      a conflict already placed blocks [lo, hi); candidates are the ends
+//           |      +----+----+      of what is blocked so far, rounded up to the buffer's alignment
+//           +-------------------> steps
+//
+// Time O(n log n + n k log k) for k conflicting buffers placed before, memory O(n + facts).
+// Throws std::invalid_argument when `order` is no permutation.
+std::vector<std::int64_t> place_in_order(const Columns& columns, const Facts& facts, Ints order, Fit fit);
+
+}  // namespace modelplan

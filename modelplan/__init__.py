@@ -1,0 +1,1 @@
+"""modelplan plans the memory of neural networks before they meet the device."""

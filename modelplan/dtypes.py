@@ -1,0 +1,32 @@
+"""How many bits one element of each data type takes in memory, and how many bytes a tensor of them takes."""
+
+from math import prod
+
+#: Bits of one element in memory. Sub-byte elements are packed over the whole tensor, never row by row.
+BITS: dict[str, int] = {
+    "bool": 8,
+    "int2": 2, "int4": 4, "int8": 8, "int16": 16, "int32": 32, "int64": 64,
+    "uint2": 2, "uint4": 4, "uint8": 8, "uint16": 16, "uint32": 32, "uint64": 64,
+    "float4e2m1": 4, "float6e2m3": 6, "float6e3m2": 6,
+    "float8e4m3fn": 8, "float8e4m3fnuz": 8, "float8e5m2": 8, "float8e5m2fnuz": 8, "float8e8m0": 8,
+    "bfloat16": 16, "float16": 16, "float32": 32, "float64": 64,
+    "complex64": 64, "complex128": 128,
+}  # fmt: skip
+
+
+def nbytes(dtype: str, shape: tuple[int, ...]) -> int:
+    """Bytes of a packed tensor: the bits of all its elements together, rounded up once.
+
+    Args:
+        dtype: a key of `BITS`.
+        shape: non-negative extents; `()` is one element.
+
+    Raises:
+        ValueError: when the data type has no fixed width in memory (strings, sequences).
+
+    >>> nbytes("int4", (3, 3))
+    5
+    """
+    if dtype not in BITS:
+        raise ValueError(f"data type {dtype!r} has no fixed width in memory")
+    return (prod(shape) * BITS[dtype] + 7) // 8

@@ -1,0 +1,433 @@
+"""Every noun of modelplan on one page: frozen, in bytes and half-open steps, neighbours by index, nothing derived.
+
+    Graph --order--> Schedule --buffers--> Problem --place--> Placement;  a Plan remembers all four.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from modelplan.dtypes import nbytes
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+IntArray = npt.NDArray[np.int64]
+Value = bool | int | float | str | tuple["Value", ...]
+
+
+class Kind(StrEnum):
+    """What a tensor is to the planner."""
+
+    ACTIVATION = "activation"
+    """Computed or fed at run time: needs an address for its lifetime."""
+    CONSTANT = "constant"
+    """Known before run time: lives in flash, never planned."""
+    STATE = "state"
+    """Survives from one run to the next (variables, caches): alive all the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """One value of the model. `shape` holds non-negative extents, `()` is a scalar."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    kind: Kind = Kind.ACTIVATION
+
+    def __post_init__(self) -> None:
+        if any(extent < 0 for extent in self.shape):
+            raise ValueError(f"tensor {self.name!r} has a negative extent in shape {list(self.shape)}")
+        nbytes(self.dtype, ())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory, packed, before any padding."""
+        return nbytes(self.dtype, self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One operator: `inputs` and `outputs` are tensor indices, -1 stands for an absent optional one."""
+
+    name: str
+    kind: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    attributes: tuple[tuple[str, Value], ...] = ()
+    version: int = 1
+
+    def attribute(self, name: str, default: Value | None = None) -> Value | None:
+        """The attribute called `name`, or `default` where the file does not carry it."""
+        return next((value for key, value in self.attributes if key == name), default)
+
+    @property
+    def reads(self) -> tuple[int, ...]:
+        """Distinct tensors read, in operand order, absent ones left out."""
+        return tuple(dict.fromkeys(t for t in self.inputs if t >= 0))
+
+    @property
+    def writes(self) -> tuple[int, ...]:
+        """Tensors written, absent ones left out."""
+        return tuple(t for t in self.outputs if t >= 0)
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A model as a DAG of operators over tensors. `ops` stand in file order, which carries no promise.
+
+    Raises:
+        ValueError: an index out of range, a tensor with two producers, a constant that is written,
+            or a cycle.
+    """
+
+    name: str
+    format: Literal["tflite", "onnx"]
+    tensors: tuple[Tensor, ...]
+    ops: tuple[Op, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    remarks: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._check_indices()
+        _ = self.dag
+
+    def _check_indices(self) -> None:
+        count = len(self.tensors)
+        for where, indices in [("input", self.inputs), ("output", self.outputs)]:
+            for t in indices:
+                if not 0 <= t < count:
+                    raise ValueError(f"graph {where} is tensor {t}, but there are {count} tensors")
+        for index, op in enumerate(self.ops):
+            for t in (*op.inputs, *op.outputs):
+                if not -1 <= t < count:
+                    raise ValueError(
+                        f"op {index} {op.kind} {op.name!r} names tensor {t}, but there are {count} tensors"
+                    )
+
+    @cached_property
+    def producers(self) -> tuple[int, ...]:
+        """For each tensor the op that writes it, or -1 (inputs, constants, state)."""
+        producers = [-1] * len(self.tensors)
+        for index, op in enumerate(self.ops):
+            for t in op.writes:
+                if producers[t] >= 0 or t in self.inputs or self.tensors[t].kind is Kind.CONSTANT:
+                    raise ValueError(
+                        f"op {index} {op.kind} {op.name!r} writes tensor {t} {self.tensors[t].name!r},"
+                        " which already has a value"
+                    )
+                producers[t] = index
+        return tuple(producers)
+
+    @cached_property
+    def readers(self) -> tuple[tuple[int, ...], ...]:
+        """For each tensor the ops that read it, ascending."""
+        readers: list[list[int]] = [[] for _ in self.tensors]
+        for index, op in enumerate(self.ops):
+            for t in op.reads:
+                readers[t].append(index)
+        return tuple(map(tuple, readers))
+
+    @cached_property
+    def dag(self) -> nx.DiGraph[int]:
+        """Frozen `networkx.DiGraph` over op indices; edge attribute `tensors` lists what flows along it."""
+        import networkx as nx
+
+        dag: nx.DiGraph[int] = nx.DiGraph()
+        dag.add_nodes_from((i, {"kind": op.kind, "name": op.name}) for i, op in enumerate(self.ops))
+        for index, op in enumerate(self.ops):
+            for t in op.reads:
+                producer = self.producers[t]
+                if producer >= 0 and dag.has_edge(producer, index):
+                    dag.edges[producer, index]["tensors"] += (t,)
+                elif producer >= 0:
+                    dag.add_edge(producer, index, tensors=(t,))
+        if not nx.is_directed_acyclic_graph(dag):
+            cycle = [edge[0] for edge in nx.find_cycle(dag)]
+            raise ValueError("operators form a cycle: " + " -> ".join(f"op {i}" for i in cycle))
+        return nx.freeze(dag)
+
+    def label(self, op: int) -> str:
+        """How messages and charts call an op: index, kind, and the name where it has one."""
+        name = self.ops[op].name
+        return f"op {op} {self.ops[op].kind}" + (f" {name!r}" if name else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """An execution order: `order[step]` is an op index.
+
+    `peak` is the most bytes alive at once in this order; `lower_bound` holds for every order of the graph;
+    `method` names who found the order and `proof` what the bound rests on.
+    """
+
+    order: tuple[int, ...]
+    peak: int
+    lower_bound: int
+    method: str
+    proof: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A tensor inside a buffer, `delta` bytes after the buffer's start."""
+
+    tensor: int
+    delta: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Tensor `tensor` shares the memory of tensor `into` at op `op`, by `rule`, which saves `saved` bytes."""
+
+    tensor: int
+    into: int
+    op: int
+    rule: str
+    saved: int
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """One block of memory, alive in steps [start, end). `pin` is the offset it must have, if any."""
+
+    name: str
+    size: int
+    start: int
+    end: int
+    alignment: int = 1
+    pin: int | None = None
+    members: tuple[Member, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.size < 0 or self.start < 0 or self.end <= self.start:
+            raise ValueError(
+                f"buffer {self.name!r} needs size >= 0 and 0 <= start < end,"
+                f" found size {self.size}, lifetime [{self.start}, {self.end})"
+            )
+        if self.alignment < 1:
+            raise ValueError(f"buffer {self.name!r} needs an alignment of at least 1, found {self.alignment}")
+        if self.pin is not None and (self.pin < 0 or self.pin % self.alignment):
+            raise ValueError(
+                f"buffer {self.name!r} is pinned at {self.pin}, expected a non-negative"
+                f" multiple of its alignment {self.alignment}"
+            )
+
+
+def _column(values: Iterable[int]) -> IntArray:
+    """A read-only int64 column; refuses numbers that do not fit."""
+    try:
+        column = np.array(values if isinstance(values, np.ndarray) else list(values), dtype=np.int64)
+    except OverflowError:
+        raise ValueError("a number does not fit in 63 bits") from None
+    column.flags.writeable = False
+    return column
+
+
+def _rows(values: Iterable[Sequence[int]], width: int) -> IntArray:
+    """A read-only table of `width` columns, possibly without rows."""
+    table = np.array(values if isinstance(values, np.ndarray) else list(values), dtype=np.int64)
+    table = table.reshape(-1, width)
+    table.flags.writeable = False
+    return table
+
+
+def _same(a: object, b: object) -> bool:
+    """Field-wise equality of two dataclasses that hold arrays."""
+    pairs = [(getattr(a, f.name), getattr(b, f.name)) for f in fields(a)]  # type: ignore[arg-type]
+    return all(np.array_equal(x, y) if isinstance(x, np.ndarray) else x == y for x, y in pairs)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Which buffers need an address: one column per property, so that a million of them cost little.
+
+    Args:
+        names: one for each buffer.
+        size, start, end: bytes and half-open steps.
+        alignment: each offset is a multiple of its own; all 1 when left out.
+        pin: the offset a buffer must have, -1 where it is free; all free when left out.
+        capacity: bytes there are, or None to ask for the least.
+        overlaps: rows (below, above, bytes): buffer `below` may reach up to `bytes` into the start of
+            buffer `above` although both are alive.
+        conflicts: rows (a, b) of buffers that must not share bytes although their lifetimes are apart.
+        members: the tensors inside each buffer; empty when the problem came without a graph.
+
+    Raises:
+        ValueError: columns of different length, or a buffer that `Buffer` would refuse.
+    """
+
+    names: tuple[str, ...]
+    size: IntArray
+    start: IntArray
+    end: IntArray
+    alignment: IntArray = field(default_factory=lambda: _column(()))
+    pin: IntArray = field(default_factory=lambda: _column(()))
+    capacity: int | None = None
+    overlaps: IntArray = field(default_factory=lambda: _rows((), 3))
+    conflicts: IntArray = field(default_factory=lambda: _rows((), 2))
+    members: tuple[tuple[Member, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        n = len(self.names)
+        defaults = {"alignment": 1, "pin": -1}
+        for name in ("size", "start", "end", "alignment", "pin"):
+            column = getattr(self, name)
+            if name in defaults and not len(column) and n:
+                column = np.full(n, defaults[name], dtype=np.int64)
+            object.__setattr__(self, name, _column(column))
+            if getattr(self, name).shape != (n,):
+                raise ValueError(f"column {name} has {len(column)} rows, expected {n}")
+        object.__setattr__(self, "overlaps", _rows(self.overlaps, 3))
+        object.__setattr__(self, "conflicts", _rows(self.conflicts, 2))
+        if self.members and len(self.members) != n:
+            raise ValueError(f"members of {len(self.members)} buffers given, expected {n}")
+        if self.capacity is not None and self.capacity < 0:
+            raise ValueError(f"capacity is {self.capacity}, expected at least 0")
+        self._check_rows()
+
+    def _check_rows(self) -> None:
+        """Let `Buffer` word the complaint about the first bad row; check what only the columns show."""
+        bad = (self.size < 0) | (self.start < 0) | (self.end <= self.start) | (self.alignment < 1)
+        bad |= (self.pin < -1) | ((self.pin >= 0) & (self.pin % np.maximum(self.alignment, 1) != 0))
+        if bad.any():
+            _ = self[int(np.argmax(bad))]
+            raise ValueError(f"buffer {self.names[int(np.argmax(bad))]!r} is malformed")
+        if float(self.size.sum(dtype=np.float64)) + float(self.alignment.sum(dtype=np.float64)) > 2**62:
+            raise ValueError("the sizes add up to more than 2^62 bytes")
+        n = len(self)
+        for what, table in (("overlap", self.overlaps[:, :2]), ("conflict", self.conflicts)):
+            if table.size and not (0 <= table.min() and table.max() < n):
+                raise ValueError(f"a row of {what}s names a buffer outside 0..{n - 1}")
+        if self.overlaps.size and self.overlaps[:, 2].min() < 0:
+            raise ValueError("an overlap of negative bytes")
+
+    @classmethod
+    def of(cls, buffers: Iterable[Buffer], capacity: int | None = None, **facts: Any) -> Problem:
+        """The problem of placing these buffers; `facts` are `overlaps` and `conflicts`."""
+        rows = tuple(buffers)
+        return cls(
+            names=tuple(b.name for b in rows),
+            size=_column(b.size for b in rows),
+            start=_column(b.start for b in rows),
+            end=_column(b.end for b in rows),
+            alignment=_column(b.alignment for b in rows),
+            pin=_column(-1 if b.pin is None else b.pin for b in rows),
+            capacity=capacity,
+            members=tuple(b.members for b in rows) if any(b.members for b in rows) else (),
+            **facts,
+        )
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __getitem__(self, i: int) -> Buffer:
+        pin = int(self.pin[i])
+        return Buffer(
+            self.names[i],
+            int(self.size[i]),
+            int(self.start[i]),
+            int(self.end[i]),
+            int(self.alignment[i]),
+            None if pin == -1 else pin,
+            self.members[i] if self.members else (),
+        )
+
+    def __iter__(self) -> Iterator[Buffer]:
+        return map(self.__getitem__, range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Problem) and _same(self, other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """An offset for each buffer of a problem, in the problem's order.
+
+    `lower_bound` is a claim with a proof behind it: no placement is lower. `ended` says why the search
+    stopped: "complete" (the method ran through), "optimal", "infeasible", "budget", "deadline" or "cancelled".
+    """
+
+    offsets: IntArray
+    lower_bound: int = 0
+    ended: str = "complete"
+    steps: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "offsets", _column(self.offsets))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Placement) and _same(self, other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What a running search reports: best height and bound so far, in bytes, and the steps it took."""
+
+    height: int
+    lower_bound: int
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How long a search may run. Steps make it repeatable; seconds are an extra stop.
+
+    `progress`, when given, is called now and then with the best so far.
+    """
+
+    steps: int | None = None
+    seconds: float | None = None
+    seed: int = 0
+    threads: int = 1
+    progress: Callable[[Progress], None] | None = None
+
+    def __post_init__(self) -> None:
+        if (self.steps is not None and self.steps < 0) or (self.seconds is not None and self.seconds < 0):
+            raise ValueError("a budget cannot be negative")
+        if self.threads < 1:
+            raise ValueError(f"{self.threads} threads, expected at least 1")
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """What a runtime does with memory: facts, each with its source.
+
+    `pad` says what is rounded up to `alignment`: the size of every tensor, or only the arena. `state` says
+    whether state tensors live in the planned arena or apart from it. `allocator` is its own planner.
+    """
+
+    name: str
+    alignment: int
+    pad: Literal["tensor", "arena"]
+    state: Literal["arena", "separate"]
+    allocator: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The whole answer: what was asked, what was decided, what came out. Nothing in it can be derived from the rest."""
+
+    graph: Graph
+    schedule: Schedule
+    merges: tuple[Merge, ...]
+    problem: Problem
+    placement: Placement
+    runtime: str
+    allocator: str
+    alias: str
+    made_by: str
