@@ -1,9 +1,11 @@
-// The module modelplan._core: the only files that know nanobind are core/bindings*.cpp. Columns of int64 in, columns out.
+// The module modelplan._core: the only files that know nanobind are core/bindings*.cpp. Columns of int64 in, columns
+// out.
+#include "bindings.hpp"
+
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
 
-#include "bindings.hpp"
 #include "bounds.hpp"
 #include "place.hpp"
 #include "referee.hpp"
@@ -15,8 +17,8 @@ namespace modelplan {
 namespace {
 
 Column place_columns(const Column& size, const Column& start, const Column& end, const Column& alignment,
-                      const Column& pin, const Table& overlaps, const Table& conflicts, const Column& order,
-                      bool tightest) {
+                     const Column& pin, const Table& overlaps, const Table& conflicts, const Column& order,
+                     bool tightest) {
   const ProblemColumns problem(size, start, end, alignment, pin, overlaps, conflicts);
   std::vector<std::int64_t> offsets;
   {
@@ -28,8 +30,8 @@ Column place_columns(const Column& size, const Column& start, const Column& end,
 }
 
 std::pair<std::int64_t, std::int64_t> load_bound_of(const Column& size, const Column& start, const Column& end,
-                                                 const Column& alignment, const Column& pin,
-                                                 const Table& overlaps, const Table& conflicts) {
+                                                    const Column& alignment, const Column& pin, const Table& overlaps,
+                                                    const Table& conflicts) {
   const ProblemColumns problem(size, start, end, alignment, pin, overlaps, conflicts);
   nb::gil_scoped_release unlocked;
   const LoadBound bound = modelplan::load_bound(problem.columns(), problem.facts());
@@ -37,7 +39,7 @@ std::pair<std::int64_t, std::int64_t> load_bound_of(const Column& size, const Co
 }
 
 std::pair<std::int64_t, std::int64_t> find_clash_in(const Column& size, const Column& start, const Column& end,
-                                                 const Column& offset, const Table& overlaps) {
+                                                    const Column& offset, const Table& overlaps) {
   require_same_length({size.size(), start.size(), end.size(), offset.size()});
   const std::vector<std::int64_t> below = column_of(overlaps, 0), above = column_of(overlaps, 1),
                                   bytes = column_of(overlaps, 2);
@@ -47,14 +49,13 @@ std::pair<std::int64_t, std::int64_t> find_clash_in(const Column& size, const Co
 
 }  // namespace
 
-
 }  // namespace modelplan
 
 NB_MODULE(_core, module) {
   using namespace modelplan;
   module.doc() = "The compiled core of modelplan: columns of int64 in, offsets and bounds out.";
-  module.def("place_in_order", &place_columns, "size"_a, "start"_a, "end"_a, "alignment"_a, "pin"_a,
-             "overlaps"_a, "conflicts"_a, "order"_a, "tightest"_a,
+  module.def("place_in_order", &place_columns, "size"_a, "start"_a, "end"_a, "alignment"_a, "pin"_a, "overlaps"_a,
+             "conflicts"_a, "order"_a, "tightest"_a,
              "Offsets after placing pinned buffers, then the others in `order`, each in its lowest or tightest gap.");
   module.def("load_bound", &load_bound_of, "size"_a, "start"_a, "end"_a, "alignment"_a, "pin"_a, "overlaps"_a,
              "conflicts"_a, "(bytes, step) of the alignment-aware load bound.");

@@ -44,8 +44,8 @@ inline void require_same_length(std::initializer_list<std::size_t> lengths) {
 // The columns of a problem as the core wants them, with the fact tables taken apart and checked.
 class ProblemColumns {
  public:
-  ProblemColumns(const Column& size, const Column& start, const Column& end, const Column& alignment,
-                 const Column& pin, const Table& overlaps, const Table& conflicts)
+  ProblemColumns(const Column& size, const Column& start, const Column& end, const Column& alignment, const Column& pin,
+                 const Table& overlaps, const Table& conflicts)
       : columns_{span_of(size), span_of(start), span_of(end), span_of(alignment), span_of(pin)},
         below_(column_of(overlaps, 0)),
         above_(column_of(overlaps, 1)),

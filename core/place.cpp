@@ -31,7 +31,8 @@ struct Adjacency {
   std::vector<std::vector<Overlap>> overlaps;
   std::vector<std::vector<std::size_t>> conflicts;
 
-  Adjacency(const Facts& facts, std::size_t n) : overlaps(facts.below.empty() ? 0 : n), conflicts(facts.left.empty() ? 0 : n) {
+  Adjacency(const Facts& facts, std::size_t n)
+      : overlaps(facts.below.empty() ? 0 : n), conflicts(facts.left.empty() ? 0 : n) {
     for (std::size_t i = 0; i < facts.below.size(); ++i) {
       const std::size_t below = index(facts.below[i]), above = index(facts.above[i]);
       overlaps.at(below).push_back({above, facts.bytes[i], 0});

@@ -1,1 +1,70 @@
-"""modelplan plans the memory of neural networks before they meet the device."""
+"""modelplan plans the memory of neural networks before they meet the device.
+
+graph = load("model.tflite")
+answer = plan(graph)
+print(render(answer, ".txt"))
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from modelplan.aliasing import storages
+    from modelplan.allocators import place
+    from modelplan.bounds import height, load_bound
+    from modelplan.errors import BrokenPlanError, ModelError, ModelPlanError, RequestError
+    from modelplan.lifetimes import buffers
+    from modelplan.loaders import load
+    from modelplan.outputs import render
+    from modelplan.outputs.json_plan import read
+    from modelplan.pipeline import Options, plan
+    from modelplan.referee import check
+    from modelplan.schedulers import order
+    from modelplan.types import (
+        Aliases,
+        Budget,
+        Buffer,
+        Graph,
+        Kind,
+        Member,
+        Merge,
+        Op,
+        Placement,
+        Plan,
+        Problem,
+        Progress,
+        Runtime,
+        Schedule,
+        Tensor,
+    )
+
+#: Where each public name lives; it is imported when it is first used, so that `import modelplan` costs nothing.
+_HOMES = {
+    "storages": "aliasing", "place": "allocators", "height": "bounds", "load_bound": "bounds",
+    "BrokenPlanError": "errors", "ModelError": "errors", "ModelPlanError": "errors", "RequestError": "errors",
+    "buffers": "lifetimes", "load": "loaders", "render": "outputs", "read": "outputs.json_plan",
+    "Options": "pipeline", "plan": "pipeline", "check": "referee", "order": "schedulers",
+    "Aliases": "types", "Budget": "types", "Buffer": "types", "Graph": "types", "Kind": "types", "Member": "types",
+    "Merge": "types", "Op": "types", "Placement": "types", "Plan": "types", "Problem": "types",
+    "Progress": "types", "Runtime": "types", "Schedule": "types", "Tensor": "types",
+}  # fmt: skip
+
+__all__ = [
+    "Aliases", "BrokenPlanError", "Budget", "Buffer", "Graph", "Kind", "Member", "Merge", "ModelError",
+    "ModelPlanError", "Op", "Options", "Placement", "Plan", "Problem", "Progress", "RequestError", "Runtime",
+    "Schedule", "Tensor", "buffers", "check", "height", "load", "load_bound", "order", "place", "plan", "read",
+    "render", "storages",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name not in _HOMES:
+        raise AttributeError(f"module 'modelplan' has no attribute {name!r}")
+    return getattr(import_module(f"modelplan.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

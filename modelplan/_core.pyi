@@ -1,5 +1,3 @@
-"""Types of the compiled core."""
-
 from modelplan.types import IntArray
 
 def place_in_order(

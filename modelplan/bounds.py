@@ -7,8 +7,10 @@ import numpy as np
 from modelplan import _core
 from modelplan.types import IntArray, Placement, Problem
 
+Columns = tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]
 
-def columns(problem: Problem) -> tuple[IntArray, ...]:
+
+def columns(problem: Problem) -> Columns:
     """The columns and fact tables of a problem in the order in which the core takes them."""
     p = problem
     return p.size, p.start, p.end, p.alignment, p.pin, p.overlaps, p.conflicts

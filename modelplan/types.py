@@ -1,6 +1,6 @@
 """Every noun of modelplan on one page: frozen, in bytes and half-open steps, neighbours by index, nothing derived.
 
-    Graph --order--> Schedule --buffers--> Problem --place--> Placement;  a Plan remembers all four.
+Graph --order--> Schedule --buffers--> Problem --place--> Placement;  a Plan remembers all four.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import networkx as nx
 
 IntArray = npt.NDArray[np.int64]
+Padding = Literal["tensor", "arena"]
 Value = bool | int | float | str | tuple["Value", ...]
 
 
@@ -197,6 +198,14 @@ class Merge:
 
 
 @dataclass(frozen=True, slots=True)
+class Aliases:
+    """Which tensors share memory: each class is a buffer to be, each merge the reason for one shared tensor."""
+
+    classes: tuple[tuple[Member, ...], ...]
+    merges: tuple[Merge, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Buffer:
     """One block of memory, alive in steps [start, end). `pin` is the offset it must have, if any."""
 
@@ -306,7 +315,7 @@ class Problem:
             raise ValueError("the sizes add up to more than 2^62 bytes")
         n = len(self)
         for what, table in (("overlap", self.overlaps[:, :2]), ("conflict", self.conflicts)):
-            if table.size and not (0 <= table.min() and table.max() < n):
+            if table.size and (table.min() < 0 or table.max() >= n):
                 raise ValueError(f"a row of {what}s names a buffer outside 0..{n - 1}")
         if self.overlaps.size and self.overlaps[:, 2].min() < 0:
             raise ValueError("an overlap of negative bytes")
@@ -412,7 +421,7 @@ class Runtime:
 
     name: str
     alignment: int
-    pad: Literal["tensor", "arena"]
+    pad: Padding
     state: Literal["arena", "separate"]
     allocator: str
     source: str
@@ -427,7 +436,7 @@ class Plan:
     merges: tuple[Merge, ...]
     problem: Problem
     placement: Placement
-    runtime: str
+    runtime: Runtime
     allocator: str
     alias: str
     made_by: str

@@ -32,9 +32,7 @@ class Allocator:
 
 def _best(problem: Problem, budget: Budget) -> Placement:
     """The lowest answer of all the allocators that can take the problem; of equal ones the first."""
-    answers = [
-        a.run(problem, budget) for a in ALLOCATORS.values() if a.name != "best" and not _refusal(a, problem)
-    ]
+    answers = [a.run(problem, budget) for a in ALLOCATORS.values() if a.name != "best" and not _refusal(a, problem)]
     return min(answers, key=lambda answer: bounds.height(problem, answer))
 
 

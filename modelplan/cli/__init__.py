@@ -1,0 +1,79 @@
+"""The command line: the only code that prints, writes files and exits."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from importlib.metadata import version
+
+#: Name and promise of every command; its module is imported only when it runs.
+COMMANDS = {
+    "analyze": "the memory plan of a model: the arena number, its parts, the peak, the proof",
+    "compare": "every allocator on a model or a problem: height, gap, time",
+    "check": "does a model fit a budget? exit 0 or 1",
+    "solve": "place the buffers of a CSV problem; drop-in for minimalloc's command line",
+    "allocators": "the table of allocators",
+}
+
+EXIT_CODES = """exit codes:
+  0  done, and within the budget where one was given
+  1  a budget or regression gate failed
+  2  the request cannot be understood or combined
+  3  the model or problem file cannot be read or is not supported
+  4  a plan is invalid"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command and returns the exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words or words[0] not in COMMANDS:
+        return _top_level(words)
+    command = import_module(f"modelplan.cli.{words[0]}")
+    parser = ArgumentParser(
+        prog=f"modelplan {words[0]}", description=command.__doc__, formatter_class=RawDescriptionHelpFormatter
+    )
+    command.configure(parser)
+    return _guarded(lambda: command.run(parser.parse_args(words[1:])))
+
+
+def _top_level(words: Sequence[str]) -> int:
+    commands = "\n".join(f"  {name:12} {promise}" for name, promise in COMMANDS.items())
+    parser = ArgumentParser(
+        prog="modelplan",
+        usage="modelplan COMMAND ...",
+        description="Plan the memory of neural networks before they meet the device.",
+        epilog=f"commands (each with its own --help):\n{commands}\n\n{EXIT_CODES}",
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"modelplan {version('modelplan')}")
+    if not words:
+        parser.print_help()
+        return 0
+    parser.parse_known_args(words[:1] if words[0].startswith("-") else [])
+    sys.stderr.write(f"modelplan: no command {words[0]!r}; there are: {', '.join(COMMANDS)}\n")
+    return 2
+
+
+def _guarded(run: Callable[[], int]) -> int:
+    """Turns the errors that modelplan raises on purpose into one line and an exit code."""
+    from modelplan.errors import ModelPlanError
+
+    try:
+        code = run()
+        sys.stdout.flush()
+    except ModelPlanError as problem:
+        from modelplan.outputs.report import printable
+
+        sys.stderr.write(f"modelplan: {printable(str(problem))}\n")
+        return problem.exit_code
+    except KeyboardInterrupt:
+        sys.stderr.write("modelplan: interrupted\n")
+        return 130
+    except BrokenPipeError:
+        # The reader left (`modelplan ... | head`); point stdout elsewhere so that the exit flush stays quiet.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    return code

@@ -1,0 +1,99 @@
+"""Runs every allocator on a model or a CSV problem: height, height over bound, gap, time, optimal or not."""
+
+from __future__ import annotations
+
+import json
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+from modelplan import aliasing, bounds, lifetimes, pipeline, schedulers
+from modelplan.allocators import ALLOCATORS, place
+from modelplan.cli import files, model_options, terminal
+from modelplan.errors import RequestError
+from modelplan.outputs.report import Section, Table, printable
+from modelplan.outputs.units import human
+from modelplan.types import Graph, Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One allocator's answer; `height` is None where it refused, `why` says so."""
+
+    allocator: str
+    height: int | None
+    microseconds: int
+    why: str = ""
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Declares the arguments."""
+    parser.add_argument("source", metavar="MODEL|CSV", help="a .tflite or .onnx model, or a problem as .csv")
+    model_options.add_planning(parser)
+    parser.add_argument("--json", metavar="FILE", help="the table as JSON; - for standard output")
+
+
+def run(arguments: Namespace) -> int:
+    """Runs the command."""
+    problem = problem_of(arguments)
+    bound = bounds.load_bound(problem)
+    rows = list(race(problem))
+    if arguments.json:
+        document = {"source": arguments.source, "lower_bound": bound, "rows": [asdict(row) for row in rows]}
+        files.write(arguments.json, json.dumps(document, indent=1) + "\n")
+    if arguments.json != "-":
+        terminal.show([section(arguments.source, problem, bound, rows)])
+    return 0
+
+
+def problem_of(arguments: Namespace) -> Problem:
+    """The problem in the file, or the one a model poses under the planning options."""
+    from modelplan.loaders import load
+
+    loaded = load(arguments.source)
+    if isinstance(loaded, Problem):
+        return loaded
+    return _posed_by(loaded, model_options.options_of(arguments))
+
+
+def _posed_by(graph: Graph, options: pipeline.Options) -> Problem:
+    runtime = pipeline.layout(graph, options)
+    aliases = aliasing.storages(graph, options.alias)
+    schedule = schedulers.order(graph, aliases, runtime, options.schedule)
+    return lifetimes.buffers(graph, schedule.order, aliases, runtime)
+
+
+def race(problem: Problem) -> Iterator[Row]:
+    """Every allocator of the table in turn, timed by the wall clock."""
+    for name in ALLOCATORS:
+        begin = time.perf_counter()
+        try:
+            height, why = bounds.height(problem, place(problem, name)), ""
+        except RequestError as refusal:
+            height, why = None, str(refusal)
+        yield Row(name, height, round((time.perf_counter() - begin) * 1e6), why)
+
+
+def section(source: str, problem: Problem, bound: int, rows: list[Row]) -> Section:
+    """The table, lowest first; refusals last with their reason."""
+    ranked = sorted(rows, key=lambda row: (row.height is None, row.height or 0, row.microseconds))
+    cells = tuple(_cells(row, bound) for row in ranked)
+    headings = ("allocator", ">height", ">height/bound", ">gap", ">time us", "optimal")
+    lines = (f"{len(problem)} buffers, lower bound {human(bound)}",)
+    return Section(printable(source), lines, Table(headings, cells))
+
+
+def _cells(row: Row, bound: int) -> tuple[str, ...]:
+    if row.height is None:
+        return (row.allocator, "-", "-", "-", f"{row.microseconds:,}", row.why)
+    ratio = row.height / bound if bound else 1.0
+    optimal = "yes" if row.height == bound else ""
+    return (
+        row.allocator,
+        f"{row.height:,}",
+        f"{ratio:.4f}",
+        f"{row.height - bound:,}",
+        f"{row.microseconds:,}",
+        optimal,
+    )

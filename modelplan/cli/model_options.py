@@ -1,0 +1,59 @@
+"""The options that every command about a model shares."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from modelplan.errors import RequestError
+from modelplan.outputs.units import parse_bytes
+from modelplan.pipeline import Options
+from modelplan.types import Graph, Problem
+
+
+def add_planning(parser: ArgumentParser) -> None:
+    """Adds what decides how a model becomes buffers."""
+    group = parser.add_argument_group("planning")
+    group.add_argument(
+        "--runtime",
+        metavar="NAME",
+        help="whose facts to plan for (default: tflm for .tflite, generic for .onnx)",
+    )
+    group.add_argument("--schedule", metavar="NAME", default="best", help="file, list or best (default: best)")
+    group.add_argument(
+        "--alignment", type=int, metavar="N", help="bytes (default: the runtime's; 16 for generic and tflm)"
+    )
+    group.add_argument("--pad", choices=("tensor", "arena"), help="what is rounded up to the alignment")
+    aliases = group.add_mutually_exclusive_group()
+    aliases.add_argument("--alias", metavar="MODE", default="views", help="none or views (default: views)")
+    aliases.add_argument("--no-alias", dest="alias", action="store_const", const="none", help="same as --alias none")
+
+
+def add_allocator(parser: ArgumentParser) -> None:
+    """Adds the choice of the allocator."""
+    parser.add_argument(
+        "--allocator", metavar="NAME", default="best", help="see `modelplan allocators` (default: best)"
+    )
+
+
+def options_of(arguments: Namespace) -> Options:
+    """The pipeline's options from the parsed arguments."""
+    capacity = getattr(arguments, "capacity", None)
+    return Options(
+        runtime=arguments.runtime,
+        schedule=arguments.schedule,
+        alias=arguments.alias,
+        allocator=getattr(arguments, "allocator", "best"),
+        alignment=arguments.alignment,
+        pad=arguments.pad,
+        capacity=None if capacity is None else parse_bytes(capacity),
+    )
+
+
+def load_model(path: str) -> Graph:
+    """The model in the file `path`; a problem file is refused with the command that takes it."""
+    from modelplan.loaders import load
+
+    loaded = load(path)
+    if isinstance(loaded, Problem):
+        raise RequestError(f"{path} holds a problem, not a model; use `modelplan solve` or `modelplan compare`")
+    return loaded

@@ -1,0 +1,74 @@
+"""Places the buffers of a CSV problem (id,lower,upper,size, half-open steps, bytes).
+
+With --capacity it asks "does it fit" (exit 0 or 1), without one it asks for the least. The options --input,
+--output and --capacity are minimalloc's.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from dataclasses import replace
+
+from modelplan import bounds
+from modelplan.allocators import place
+from modelplan.cli import files, model_options, terminal
+from modelplan.errors import RequestError
+from modelplan.outputs import problem_csv
+from modelplan.outputs.report import Section, printable
+from modelplan.outputs.units import human, parse_bytes
+from modelplan.types import Placement, Problem
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Declares the arguments."""
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("problem", nargs="?", metavar="PROBLEM.csv", help="the buffers")
+    source.add_argument("--input", metavar="PROBLEM.csv", help="the same, as minimalloc spells it")
+    parser.add_argument("--capacity", metavar="BYTES", help="the memory there is, such as 1048576 or 1MiB")
+    parser.add_argument("-o", "--output", metavar="OUT.csv", help="the problem with offsets; - for standard output")
+    model_options.add_allocator(parser)
+
+
+def run(arguments: Namespace) -> int:
+    """Runs the command."""
+    source = arguments.problem or arguments.input
+    problem = load_problem(source)
+    if arguments.capacity is not None:
+        problem = replace(problem, capacity=parse_bytes(arguments.capacity))
+    placement = place(problem, arguments.allocator)
+    fits = problem.capacity is None or bounds.height(problem, placement) <= problem.capacity
+    if arguments.output and fits:
+        files.write(arguments.output, problem_csv.write(problem, placement))
+    if arguments.output != "-":
+        terminal.show([section(source, problem, placement)])
+    return 0 if fits else 1
+
+
+def load_problem(path: str) -> Problem:
+    """The problem in the file `path`; a model is refused with the command that takes it."""
+    from modelplan.loaders import load
+
+    loaded = load(path)
+    if not isinstance(loaded, Problem):
+        raise RequestError(f"{path} holds a model, not a problem; use `modelplan analyze`")
+    return loaded
+
+
+def section(source: str, problem: Problem, placement: Placement) -> Section:
+    """Height, bound, gap, and the answer to the capacity."""
+    height, bound = bounds.height(problem, placement), placement.lower_bound
+    proof = "proven optimal" if height == bound else f"gap {height - bound:,} B ({(height - bound) / bound:.2%})"
+    lines = [
+        f"{len(problem)} buffers",
+        f"height      {human(height)}",
+        f"lower bound {human(bound)}, {proof}",
+    ]
+    if problem.capacity is not None:
+        lines.append(f"capacity    {human(problem.capacity)}: {_verdict(problem.capacity, height, bound)}")
+    return Section(printable(source), tuple(lines))
+
+
+def _verdict(capacity: int, height: int, bound: int) -> str:
+    if height <= capacity:
+        return "fits"
+    return "infeasible, proved by the bound" if bound > capacity else "no placement found that fits; not proved"

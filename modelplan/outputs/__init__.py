@@ -1,0 +1,48 @@
+"""The table of outputs by suffix, and `render`, the only door to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+
+from modelplan.errors import RequestError
+from modelplan.types import Plan
+
+Render = Callable[[Plan], str | bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One row: files ending in `suffix` are made by function `function` of module `module`, imported when used."""
+
+    suffix: str
+    module: str
+    function: str
+    shows: str
+
+    def __call__(self, plan: Plan) -> str | bytes:
+        """The content of the file."""
+        content: str | bytes = getattr(import_module(self.module), self.function)(plan)
+        return content
+
+
+OUTPUTS: dict[str, Output] = {
+    o.suffix: o
+    for o in (
+        Output(".txt", "modelplan.outputs.text", "render", "the plan in words"),
+        Output(".json", "modelplan.outputs.json_plan", "render", "the whole plan, readable back"),
+        Output(".csv", "modelplan.outputs.problem_csv", "render", "buffers and offsets, MiniMalloc's columns"),
+    )
+}
+
+
+def render(plan: Plan, suffix: str) -> str | bytes:
+    """The content of a file that ends in `suffix`: same plan, same bytes.
+
+    Raises:
+        RequestError: no output has that suffix; the message lists them.
+    """
+    if suffix not in OUTPUTS:
+        raise RequestError(f"no output {suffix!r}; there are: {', '.join(OUTPUTS)}")
+    return OUTPUTS[suffix](plan)

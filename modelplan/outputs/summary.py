@@ -1,0 +1,93 @@
+"""The figures that every output shows, derived from a plan: bytes, steps, shares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from modelplan import bounds
+from modelplan.lifetimes import class_bytes
+from modelplan.types import Graph, Kind, Plan, Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Alive:
+    """A buffer at the peak step: its tensors' names, bytes, share of the peak and lifetime."""
+
+    names: tuple[str, ...]
+    size: int
+    share: float
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a user asks first. `arena` = `activations` + `alignment_loss` + `fragmentation`."""
+
+    arena: int
+    height: int
+    lower_bound: int
+    optimal: bool
+    activations: int
+    alignment_loss: int
+    fragmentation: int
+    constants: int
+    state: int
+    peak_step: int
+    peak_op: str
+    alive: tuple[Alive, ...]
+    capacity: int | None
+
+    @property
+    def gap(self) -> float:
+        """How far the height is above the bound, as a share of the bound."""
+        return (self.height - self.lower_bound) / self.lower_bound if self.lower_bound else 0.0
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether the arena fits the capacity; None without one."""
+        return None if self.capacity is None else self.arena <= self.capacity
+
+
+def summary(plan: Plan) -> Summary:
+    """The figures of `plan`. Cost: O(n log n)."""
+    problem, graph = plan.problem, plan.graph
+    height = bounds.height(problem, plan.placement)
+    arena = -(-height // plan.runtime.alignment) * plan.runtime.alignment
+    step = bounds.peak_step(problem)
+    alive = bounds.alive_at(problem, step)
+    raw = int(sum(class_bytes(graph, problem.members[i]) for i in alive))
+    held = int(problem.size[alive].sum())
+    return Summary(
+        arena=arena,
+        height=height,
+        lower_bound=plan.placement.lower_bound,
+        optimal=height == plan.placement.lower_bound,
+        activations=raw,
+        alignment_loss=held - raw,
+        fragmentation=arena - held,
+        constants=_bytes_of(graph, Kind.CONSTANT),
+        state=_bytes_of(graph, Kind.STATE),
+        peak_step=step,
+        peak_op=op_at(plan, step),
+        alive=tuple(_alive(plan, problem, int(i), held) for i in alive),
+        capacity=problem.capacity,
+    )
+
+
+def op_at(plan: Plan, step: int) -> str:
+    """The op that runs at `step`, as messages call it."""
+    order = plan.schedule.order
+    return plan.graph.label(order[step]) if step < len(order) else "no operator"
+
+
+def _alive(plan: Plan, problem: Problem, i: int, held: int) -> Alive:
+    size = int(problem.size[i])
+    names = tuple(plan.graph.tensors[m.tensor].name for m in problem.members[i])
+    return Alive(names, size, size / held if held else 0.0, int(problem.start[i]), int(problem.end[i]))
+
+
+def _bytes_of(graph: Graph, kind: Kind) -> int:
+    return int(np.sum([t.nbytes for t in graph.tensors if t.kind is kind], dtype=np.int64))

@@ -1,0 +1,90 @@
+"""The plan in words: verdict, parts of the number, the peak, the bound, what was merged."""
+
+from __future__ import annotations
+
+from modelplan.outputs.report import Report, Section, Table, folded, plain, printable
+from modelplan.outputs.summary import Summary, summary
+from modelplan.outputs.units import human
+from modelplan.types import Plan
+
+_MOST_ROWS = 12
+
+
+def render(plan: Plan) -> str:
+    """The report of `plan` as plain text."""
+    return plain(report(plan))
+
+
+def report(plan: Plan) -> Report:
+    """The report of `plan` as sections."""
+    figures = summary(plan)
+    sections = [_verdict(plan, figures), _parts(figures), _peak(figures), _schedule(plan)]
+    if plan.merges:
+        sections.append(_merges(plan))
+    if plan.graph.remarks:
+        sections.append(Section("Remarks of the loader", tuple(map(printable, plan.graph.remarks))))
+    return sections
+
+
+def verdict(figures: Summary) -> str:
+    """One line: the number and whether it can be beaten."""
+    proof = "proven optimal for this order" if figures.optimal else f"at most {figures.gap:.2%} above the least"
+    return f"arena {human(figures.arena)}, {proof}"
+
+
+def _verdict(plan: Plan, figures: Summary) -> Section:
+    graph = plan.graph
+    lines = [verdict(figures)]
+    if figures.capacity is not None:
+        spare = figures.capacity - figures.arena
+        word = f"fits, {human(spare)} to spare" if spare >= 0 else f"does not fit, {human(-spare)} too much"
+        lines.append(f"capacity {human(figures.capacity)}: {word}")
+    lines.append(
+        f"{graph.format}, {len(graph.ops)} operators, {len(plan.problem)} buffers; runtime {plan.runtime.name},"
+        f" alignment {plan.runtime.alignment}, aliases {plan.alias}, allocator {plan.allocator}"
+    )
+    return Section(printable(graph.name), tuple(lines))
+
+
+def _parts(figures: Summary) -> Section:
+    rows = [
+        ("activations alive at the peak", figures.activations),
+        ("alignment loss at the peak", figures.alignment_loss),
+        ("fragmentation", figures.fragmentation),
+        ("arena", figures.arena),
+        ("lower bound", figures.lower_bound),
+        ("state kept between runs", figures.state),
+        ("constants in flash", figures.constants),
+    ]
+    return Section("Parts", (), Table(("part", ">bytes"), tuple((name, f"{size:,}") for name, size in rows)))
+
+
+def _peak(figures: Summary) -> Section:
+    shown, rest = figures.alive[:_MOST_ROWS], figures.alive[_MOST_ROWS:]
+    rows = [(folded(" = ".join(a.names)), f"{a.size:,}", f"{a.share:.1%}", f"[{a.start}, {a.end})") for a in shown]
+    if rest:
+        share = sum(a.share for a in rest)
+        rows.append((f"[{len(rest)} others]", f"{sum(a.size for a in rest):,}", f"{share:.1%}", ""))
+    title = f"Peak at step {figures.peak_step}: {printable(figures.peak_op)}"
+    return Section(title, (), Table(("alive", ">bytes", ">share", "steps"), tuple(rows)))
+
+
+def _schedule(plan: Plan) -> Section:
+    schedule = plan.schedule
+    if schedule.peak == schedule.lower_bound:
+        word = f"no order has a lower peak ({schedule.proof})"
+    else:
+        word = f"no order is below {human(schedule.lower_bound)} ({schedule.proof})"
+    return Section("Order", (f"{schedule.method}: peak {human(schedule.peak)}; {word}",))
+
+
+def _merges(plan: Plan) -> Section:
+    tensors = plan.graph.tensors
+    rows = [
+        (folded(tensors[m.tensor].name), folded(tensors[m.into].name), m.rule, f"{m.saved:,}")
+        for m in plan.merges[:_MOST_ROWS]
+    ]
+    if len(plan.merges) > _MOST_ROWS:
+        saved = sum(m.saved for m in plan.merges[_MOST_ROWS:])
+        rows.append((f"[{len(plan.merges) - _MOST_ROWS} others]", "", "", f"{saved:,}"))
+    return Section("Shared memory", (), Table(("tensor", "shares", "rule", ">bytes saved"), tuple(rows)))

@@ -1,0 +1,38 @@
+"""Bytes as people read them: KiB or MiB with the byte count beside it."""
+
+import re
+
+from modelplan.errors import RequestError
+
+_UNITS = {"": 1, "b": 1, "k": 1024, "kib": 1024, "kb": 1000, "m": 1024**2, "mib": 1024**2, "mb": 1000**2}
+_UNITS |= {"g": 1024**3, "gib": 1024**3, "gb": 1000**3}
+
+
+def human(size: int) -> str:
+    """`size` in the largest unit that keeps it above one, and in bytes.
+
+    >>> human(55296)
+    '54.00 KiB (55,296 B)'
+    """
+    for unit, scale in (("MiB", 1024**2), ("KiB", 1024)):
+        if abs(size) >= scale:
+            return f"{size / scale:.2f} {unit} ({size:,} B)"
+    return f"{size:,} B"
+
+
+def parse_bytes(text: str) -> int:
+    """The bytes in `text`: a number with an optional unit, KiB being 1024 and kB 1000; a bare K is KiB.
+
+    Raises:
+        RequestError: what was found and what was expected.
+
+    >>> parse_bytes("64KiB")
+    65536
+    """
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", text)
+    if not match or match[2].lower() not in _UNITS:
+        raise RequestError(f"cannot read {text!r} as bytes; expected a number like 65536, 64KiB or 1.5MiB")
+    size = float(match[1]) * _UNITS[match[2].lower()]
+    if size != int(size) or size >= 2**62:
+        raise RequestError(f"{text!r} is not a whole number of bytes below 2^62")
+    return int(size)

@@ -1,0 +1,71 @@
+"""The stages in their order: the only place that knows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from typing import get_args
+
+from modelplan import aliasing, allocators, lifetimes, runtimes, schedulers
+from modelplan.errors import RequestError
+from modelplan.types import Budget, Graph, Padding, Plan, Runtime
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a caller may choose; None means the runtime's own fact."""
+
+    runtime: str | None = None
+    schedule: str = schedulers.BEST
+    alias: str = "views"
+    allocator: str = allocators.DEFAULT
+    alignment: int | None = None
+    pad: Padding | None = None
+    capacity: int | None = None
+
+
+def plan(graph: Graph, options: Options | None = None, budget: Budget | None = None) -> Plan:
+    """A refereed memory plan of `graph`.
+
+    Raises:
+        RequestError: a name that does not exist, or an option the stage cannot honour.
+    """
+    options = options or Options()
+    runtime = layout(graph, options)
+    aliases = aliasing.storages(graph, options.alias)
+    schedule = schedulers.order(graph, aliases, runtime, options.schedule)
+    problem = lifetimes.buffers(graph, schedule.order, aliases, runtime, options.capacity)
+    placement = allocators.place(problem, options.allocator, budget)
+    made_by = f"modelplan {version('modelplan')}"
+    return Plan(
+        graph,
+        schedule,
+        aliases.merges,
+        problem,
+        placement,
+        runtime,
+        options.allocator,
+        options.alias,
+        made_by,
+    )
+
+
+def today(graph: Graph, options: Options | None = None) -> Plan:
+    """What the runtime does by itself: file order, no merges, its own allocator."""
+    options = options or Options()
+    runtime = layout(graph, options)
+    return plan(graph, replace(options, schedule="file", alias="none", allocator=runtime.allocator))
+
+
+def layout(graph: Graph, options: Options) -> Runtime:
+    """The runtime's facts with the caller's alignment and padding in place of its own."""
+    runtime = runtimes.runtime(options.runtime, graph.format)
+    if options.alignment is not None and options.alignment < 1:
+        raise RequestError(f"alignment is {options.alignment}, expected at least 1")
+    if options.pad not in (None, *get_args(Padding)):
+        raise RequestError(f"no padding {options.pad!r}; there are: {', '.join(get_args(Padding))}")
+    return replace(
+        runtime,
+        alignment=options.alignment or runtime.alignment,
+        pad=options.pad or runtime.pad,
+    )
