@@ -22,9 +22,7 @@ MOBILENET_STAGES = ((1, 8, 1, 1), (6, 12, 2, 2), (6, 16, 3, 2), (6, 32, 3, 2), (
 # would all quantise to one value.
 
 
-def _conv(
-    x: Node, channels: int, kernel: int | tuple[int, int] = 3, stride: int = 1, *, relu: bool = True
-) -> Node:
+def _conv(x: Node, channels: int, kernel: int | tuple[int, int] = 3, stride: int = 1, *, relu: bool = True) -> Node:
     conv = layers.Conv2D(channels, kernel, stride, "same", use_bias=False, kernel_initializer="he_normal")
     x = layers.BatchNormalization()(conv(x))
     return layers.ReLU()(x) if relu else x

@@ -167,9 +167,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Build the example models from fixed seeds.")
     names = [model.file for model in MODELS]
     parser.add_argument("--only", metavar="NAME", choices=names, help=f"one of: {', '.join(names)}")
-    parser.add_argument(
-        "--out", metavar="DIR", type=Path, default=HERE, help="where to write (default: models/)"
-    )
+    parser.add_argument("--out", metavar="DIR", type=Path, default=HERE, help="where to write (default: models/)")
     options = parser.parse_args(arguments)
     models = [model for model in MODELS if options.only in (None, model.file)]
     _refuse_missing({model.format for model in models})

@@ -111,9 +111,7 @@ EXPORTS: Mapping[str, Export] = {
 def _shapes(export: Export) -> tuple[object, ...] | None:
     if not export.axes:
         return None
-    single = tuple(
-        dict(export.axes[name]) for name in export.inputs if name in export.axes and "past" not in name
-    )
+    single = tuple(dict(export.axes[name]) for name in export.inputs if name in export.axes and "past" not in name)
     past = tuple(dict(export.axes[name]) for name in export.inputs if "past" in name)
     return (*single, past) if past else single  # the cache arrives as *past: one argument, a tuple
 

@@ -30,12 +30,8 @@ TOLERANCE = 0.25
 EXPECTED: Mapping[str, frozenset[str]] = {
     "ds_cnn_kws": frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "MEAN", "FULLY_CONNECTED", "SOFTMAX"}),
     "resnet8": frozenset({"CONV_2D", "ADD", "MEAN", "FULLY_CONNECTED", "SOFTMAX"}),
-    "mobilenet_v2_like": frozenset(
-        {"CONV_2D", "DEPTHWISE_CONV_2D", "ADD", "MEAN", "FULLY_CONNECTED", "SOFTMAX"}
-    ),
-    "inception_like": frozenset(
-        {"CONV_2D", "MAX_POOL_2D", "CONCATENATION", "MEAN", "FULLY_CONNECTED", "SOFTMAX"}
-    ),
+    "mobilenet_v2_like": frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "ADD", "MEAN", "FULLY_CONNECTED", "SOFTMAX"}),
+    "inception_like": frozenset({"CONV_2D", "MAX_POOL_2D", "CONCATENATION", "MEAN", "FULLY_CONNECTED", "SOFTMAX"}),
     "autoencoder": frozenset({"CONV_2D", "RESHAPE", "FULLY_CONNECTED", "RESIZE_NEAREST_NEIGHBOR"}),
     "unet_small": frozenset({"CONV_2D", "MAX_POOL_2D", "TRANSPOSE_CONV", "CONCATENATION", "LOGISTIC"}),
     "transformer_encoder": frozenset(
@@ -99,9 +95,7 @@ def _refuse_strays(name: str, file: bytes, net: keras.Model) -> None:
         want = net(x).numpy()
         error = float(np.sqrt(np.mean((_run(interpreter, x) - want) ** 2)) / np.std(want))
         if not error < TOLERANCE:
-            raise ValueError(
-                f"{name}: int8 strays from float by {error:.3f} deviations, expected < {TOLERANCE}"
-            )
+            raise ValueError(f"{name}: int8 strays from float by {error:.3f} deviations, expected < {TOLERANCE}")
 
 
 def build(name: str) -> tuple[bytes, list[str]]:

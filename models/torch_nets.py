@@ -30,9 +30,7 @@ def _conv(
 
 
 def _classify(channels: int, classes: int) -> nn.Sequential:
-    return nn.Sequential(
-        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, classes), nn.Softmax(dim=-1)
-    )
+    return nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, classes), nn.Softmax(dim=-1))
 
 
 class Residual(nn.Module):
@@ -238,9 +236,7 @@ class BertLike(nn.Module):
         self.layers = nn.ModuleList(EncoderLayer() for _ in range(2))
         self.pooler = nn.Linear(WIDTH, WIDTH)
 
-    def forward(
-        self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> tuple[Tensor, Tensor]:
         """Return the hidden states, [batch, sequence, width], and the pooled first token."""
         places = self.places(self.positions[:, : input_ids.shape[1]])
         x = self.norm(self.words(input_ids) + places + self.segments(token_type_ids))
@@ -272,9 +268,7 @@ def _rotate(x: Tensor, angles: Tensor) -> Tensor:
 
 def _share(x: Tensor, times: int) -> Tensor:
     batch, heads, length, width = x.shape
-    return (
-        x[:, :, None].expand(batch, heads, times, length, width).reshape(batch, heads * times, length, width)
-    )
+    return x[:, :, None].expand(batch, heads, times, length, width).reshape(batch, heads * times, length, width)
 
 
 class DecoderLayer(nn.Module):

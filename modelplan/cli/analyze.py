@@ -34,7 +34,7 @@ def run(arguments: Namespace) -> int:
     graph = model_options.load_model(arguments.model)
     plan = pipeline.plan(graph, model_options.options_of(arguments))
     if "-" not in (arguments.json, arguments.csv):
-        terminal.show(text.report(plan))
+        terminal.show(text.sections_of(plan))
     for path, suffix in ((arguments.json, ".json"), (arguments.csv, ".csv")):
         if path:
             files.write(path, render(plan, suffix))

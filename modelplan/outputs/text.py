@@ -12,10 +12,10 @@ _MOST_ROWS = 12
 
 def render(plan: Plan) -> str:
     """The report of `plan` as plain text."""
-    return plain(report(plan))
+    return plain(sections_of(plan))
 
 
-def report(plan: Plan) -> Report:
+def sections_of(plan: Plan) -> Report:
     """The report of `plan` as sections."""
     figures = summary(plan)
     sections = [_verdict(plan, figures), _parts(figures), _peak(figures), _schedule(plan)]

@@ -1,0 +1,38 @@
+"""Where tests find real models, and how golden files are rewritten."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import onnx
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update", action="store_true", help="rewrite the golden files instead of comparing")
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Path:
+    """The corpus of real models and problems; missing is a failure under CI and a visible skip elsewhere."""
+    folder = Path(os.environ.get("MODELPLAN_CORPUS", ROOT.parent / "shared" / "corpus"))
+    if folder.is_dir():
+        return folder
+    if os.environ.get("CI"):
+        pytest.fail(f"no corpus at {folder}; set MODELPLAN_CORPUS")
+    pytest.skip(f"no corpus at {folder}; set MODELPLAN_CORPUS")
+
+
+@pytest.fixture(scope="session")
+def light() -> Path:
+    """The model zoo's structures that come with the onnx package."""
+    return Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+
+
+@pytest.fixture(scope="session")
+def models() -> Path:
+    """The project's own models."""
+    return ROOT / "models"

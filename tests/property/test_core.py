@@ -1,0 +1,72 @@
+"""The core against its slow twins; run under the sanitizers too."""
+
+from __future__ import annotations
+
+import numpy as np
+import oracles
+import pytest
+import strategies
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from modelplan import BrokenPlanError, Placement, Problem, check, load_bound
+from modelplan.allocators.greedy import in_order
+from modelplan.bounds import peak_step
+
+
+@settings(deadline=None)
+@given(strategies.problems(alignments=(1, 4, 6, 16), pins=True), st.booleans(), st.randoms(use_true_random=False))
+def test_placing_in_order_equals_the_twin(problem: Problem, tightest: bool, random: object) -> None:
+    order = list(range(len(problem)))
+    random.shuffle(order)  # type: ignore[attr-defined]
+    placement = in_order(problem, np.array(order, dtype=np.int64), tightest=tightest)
+    assert placement.offsets.tolist() == oracles.place_in_order(problem, order, tightest=tightest)
+
+
+@settings(deadline=None)
+@given(strategies.overlapping(), st.booleans())
+def test_placing_honours_overlaps_and_conflicts(problem: Problem, tightest: bool) -> None:
+    order = np.arange(len(problem), dtype=np.int64)
+    placement = in_order(problem, order, tightest=tightest)
+    assert oracles.valid(problem, placement.offsets.tolist())
+    check(problem, placement)
+
+
+@settings(deadline=None)
+@given(strategies.overlapping(most=6), st.data())
+def test_the_referee_equals_pairwise_checking(problem: Problem, data: st.DataObject) -> None:
+    n = len(problem)
+    offsets = np.array(data.draw(st.lists(st.integers(0, 60), min_size=n, max_size=n)), dtype=np.int64)
+    if oracles.valid(problem, offsets.tolist()):
+        check(problem, Placement(offsets))
+    else:
+        with pytest.raises(BrokenPlanError, match="share bytes"):
+            check(problem, Placement(offsets))
+
+
+@settings(deadline=None, max_examples=60)
+@given(strategies.problems(most=5, alignments=(1, 4, 6)))
+def test_the_load_bound_never_exceeds_the_optimum(problem: Problem) -> None:
+    assert oracles.load(problem) <= load_bound(problem) or (problem.alignment > 1).any()
+    assert load_bound(problem) <= oracles.optimum(problem)
+
+
+@settings(deadline=None, max_examples=60)
+@given(strategies.overlapping(most=5))
+def test_the_load_bound_is_sound_with_facts(problem: Problem) -> None:
+    assert load_bound(problem) <= oracles.optimum(problem)
+
+
+@settings(deadline=None)
+@given(strategies.problems())
+def test_without_alignment_the_bound_is_the_load_at_the_peak_step(problem: Problem) -> None:
+    assert load_bound(problem) == oracles.load(problem)
+    step = peak_step(problem)
+    alive = (problem.start <= step) & (step < problem.end)
+    assert int(problem.size[alive].sum()) == load_bound(problem)
+
+
+def test_an_order_that_is_no_permutation_is_refused() -> None:
+    problem = Problem.of([])
+    with pytest.raises(ValueError, match="order"):
+        in_order(problem, np.array([0], dtype=np.int64))

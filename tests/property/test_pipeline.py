@@ -1,0 +1,46 @@
+"""Over random DAGs and every row of every table: refereed, repeatable, readable back."""
+
+from __future__ import annotations
+
+import oracles
+import pytest
+import strategies
+from hypothesis import given, settings
+
+from modelplan import Graph, Options, Problem, height, load_bound, place, plan, read, render
+from modelplan.allocators import ALLOCATORS
+from modelplan.schedulers import SCHEDULERS
+
+
+@settings(deadline=None, max_examples=40)
+@given(strategies.dags())
+def test_a_plan_reads_back_and_repeats(graph: Graph) -> None:
+    for schedule in SCHEDULERS:
+        answer = plan(graph, Options(schedule=schedule))
+        text = str(render(answer, ".json"))
+        assert read(text) == answer
+        assert render(plan(graph, Options(schedule=schedule)), ".json") == text
+        assert answer.schedule.lower_bound <= answer.schedule.peak
+
+
+@settings(deadline=None, max_examples=40)
+@given(strategies.dags())
+def test_every_order_is_topological_and_none_beats_best(graph: Graph) -> None:
+    peaks = []
+    for schedule in SCHEDULERS:
+        found = plan(graph, Options(schedule=schedule)).schedule
+        step = {op: i for i, op in enumerate(found.order)}
+        assert sorted(found.order) == list(range(len(graph.ops)))
+        assert all(step[a] < step[b] for a, b in graph.dag.edges)
+        peaks.append(found.peak)
+    assert plan(graph).schedule.peak == min(peaks)
+
+
+@pytest.mark.parametrize("name", ALLOCATORS)
+@settings(deadline=None, max_examples=40)
+@given(problem=strategies.problems())
+def test_every_allocator_is_refereed_bounded_and_repeatable(name: str, problem: Problem) -> None:
+    placement = place(problem, name)
+    assert oracles.valid(problem, placement.offsets.tolist())
+    assert load_bound(problem) <= placement.lower_bound <= height(problem, placement)
+    assert place(problem, name) == placement

@@ -1,0 +1,90 @@
+"""Imports point only against the flow of data; nanobind stays behind one door; start-up stays light."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "modelplan"
+
+#: A module may import from its own layer and from those before it.
+LAYERS = [
+    ["errors", "dtypes"],
+    ["types", "_core"],
+    ["bounds", "ops", "runtimes"],
+    ["referee", "loaders", "aliasing"],
+    ["lifetimes"],
+    ["schedulers", "allocators"],
+    ["pipeline"],
+    ["outputs"],
+    ["cli"],
+]
+LAYER_OF = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+
+
+def sources() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def imported(tree: ast.Module) -> set[str]:
+    """First component below `modelplan` of everything that the module imports."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "modelplan":
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("modelplan."):
+            found.add((node.module or "").split(".")[1])
+        elif isinstance(node, ast.Import):
+            found |= {a.name.split(".")[1] for a in node.names if a.name.startswith("modelplan.")}
+    return found
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_imports_point_backwards(path: Path) -> None:
+    home = path.relative_to(PACKAGE).with_suffix("").parts[0]
+    if home == "__init__":
+        return
+    assert home in LAYER_OF, f"{home} has no layer; add it to LAYERS"
+    late = {name for name in imported(ast.parse(path.read_text())) if LAYER_OF.get(name, -1) > LAYER_OF[home]}
+    assert not late, f"{path.name} imports from a later stage: {late}"
+
+
+def test_no_function_bears_the_name_of_a_module() -> None:
+    stages = [p for p in sources() if p.parent.name != "cli"]  # commands are named for the verbs they run
+    modules = {p.stem for p in stages} | {p.parent.name for p in stages}
+    public = {
+        (p.name, node.name)
+        for p in sources()
+        for node in ast.parse(p.read_text()).body
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
+    }
+    clashes = {(file, name) for file, name in public if name in modules and Path(file).stem != name}
+    assert not clashes
+
+
+def test_only_the_bindings_know_nanobind() -> None:
+    others = [p for p in (ROOT / "core").rglob("*.[ch]pp") if not p.name.startswith("bindings")]
+    assert others
+    assert not [p.name for p in others if "nanobind" in p.read_text()]
+
+
+def test_the_referee_shares_no_code_with_what_it_checks() -> None:
+    text = (ROOT / "core" / "referee.cpp").read_text() + (ROOT / "core" / "referee.hpp").read_text()
+    includes = {line.split()[1] for line in text.splitlines() if line.startswith("#include")}
+    assert all(name.startswith("<") or name == '"referee.hpp"' for name in includes)
+    assert imported(ast.parse((PACKAGE / "referee.py").read_text())) <= {"_core", "errors", "types"}
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; from modelplan.cli import main; main(['--version'])"
+        " if False else main([]); print([m for m in ('numpy','networkx','onnx','tflite','matplotlib','rich')"
+        " if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -1,0 +1,44 @@
+"""The public names, their order of arguments, and that each is really there."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+
+import modelplan
+
+PUBLIC = [
+    "Aliases", "BrokenPlanError", "Budget", "Buffer", "Graph", "Kind", "Member", "Merge", "ModelError",
+    "ModelPlanError", "Op", "Options", "Placement", "Plan", "Problem", "Progress", "RequestError", "Runtime",
+    "Schedule", "Tensor", "buffers", "check", "height", "load", "load_bound", "order", "place", "plan", "read",
+    "render", "storages",
+]  # fmt: skip
+
+ARGUMENTS = {
+    "load": ["path"],
+    "storages": ["graph", "mode"],
+    "order": ["graph", "aliases", "runtime", "name"],
+    "buffers": ["graph", "order", "aliases", "runtime", "capacity"],
+    "place": ["problem", "name", "budget"],
+    "check": ["problem", "placement"],
+    "plan": ["graph", "options", "budget"],
+    "render": ["plan", "suffix"],
+    "read": ["text", "name"],
+    "height": ["problem", "placement"],
+    "load_bound": ["problem"],
+}
+
+
+def test_the_names_are_pinned() -> None:
+    assert modelplan.__all__ == PUBLIC
+    assert dir(modelplan) == PUBLIC
+
+
+def test_every_name_resolves_and_is_documented() -> None:
+    for name in PUBLIC:
+        assert typing.cast("object", getattr(modelplan, name)).__doc__, name
+
+
+def test_the_arguments_are_pinned() -> None:
+    found = {name: list(inspect.signature(getattr(modelplan, name)).parameters) for name in ARGUMENTS}
+    assert found == ARGUMENTS

@@ -1,0 +1,54 @@
+"""Golden vectors of the greedy planners, and what `place` refuses."""
+
+from __future__ import annotations
+
+import graphs
+import pytest
+
+from modelplan import RequestError, height, place
+
+CHAIN = [(16, 0, 1), (8, 1, 2), (64, 2, 3), (32, 3, 4), (8, 4, 5)]
+COMPLEX = [
+    (32, 0, 1), (32, 1, 4), (8, 2, 5), (16, 3, 5), (8, 4, 5), (64, 5, 7), (8, 6, 8), (8, 7, 8), (16, 8, 9),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rows", "alignment", "offsets", "total"),
+    [
+        (CHAIN, 1, [0, 64, 0, 64, 0], 96),
+        (CHAIN, 128, [0, 128, 0, 128, 0], 160),
+        (COMPLEX, 1, [0, 32, 80, 64, 88, 0, 64, 72, 0], 96),
+    ],
+)
+def test_tflite_greedy_by_size(
+    rows: list[tuple[int, int, int]], alignment: int, offsets: list[int], total: int
+) -> None:
+    problem = graphs.problem([(s, a, b + 1) for s, a, b in rows], alignment=[alignment] * len(rows))
+    placement = place(problem, "tflite-greedy-by-size")
+    assert placement.offsets.tolist() == offsets
+    assert height(problem, placement) == total
+
+
+def test_tflm_greedy_places_later_of_equal_sizes_first() -> None:
+    rows = [(10, 0, 1), (20, 1, 2), (30, 2, 3), (40, 3, 4), (50, 0, 1)]
+    assert place(graphs.inclusive(rows), "tflm-greedy").offsets.tolist() == [50, 70, 40, 0, 0]
+    assert height(graphs.inclusive(rows), place(graphs.inclusive(rows), "tflm-greedy")) == 90
+    rows = [(100, 0, 1), (50, 2, 3), (20, 1, 2)]
+    assert height(graphs.inclusive(rows), place(graphs.inclusive(rows), "tflm-greedy")) == 120
+    assert place(graphs.inclusive([(8, 0, 0), (8, 0, 0)]), "tflm-greedy").offsets.tolist() == [8, 0]
+
+
+def test_an_unknown_allocator_is_refused_with_the_names() -> None:
+    with pytest.raises(RequestError, match="no allocator 'nope'; there are: best, naive"):
+        place(graphs.problem([]), "nope")
+
+
+def test_a_demand_that_an_allocator_cannot_honour_is_refused() -> None:
+    with pytest.raises(RequestError, match="'naive' does not honour pins"):
+        place(graphs.problem([(8, 0, 1)], pin=[16]), "naive")
+
+
+def test_a_capacity_is_a_question() -> None:
+    problem = graphs.problem([(8, 0, 1), (8, 0, 1)], capacity=10)
+    assert height(problem, place(problem)) == 16
