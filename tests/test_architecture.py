@@ -86,5 +86,5 @@ def test_help_imports_nothing_heavy() -> None:
         " if False else main([]); print([m for m in ('numpy','networkx','onnx','tflite','matplotlib','rich')"
         " if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
