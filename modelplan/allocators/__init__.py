@@ -2,85 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 
 from modelplan import bounds, referee
 from modelplan.allocators import greedy
+from modelplan.allocators.table import Allocator, Demand
 from modelplan.errors import RequestError
 from modelplan.types import Budget, Placement, Problem
 
-Run = Callable[[Problem, Budget], Placement]
-
-
-@dataclass(frozen=True, slots=True)
-class Allocator:
-    """One row of the table.
-
-    `run` returns offsets; it cannot report its own height. `honours` names the demands beyond size and lifetime
-    that it respects: "alignment", "pins", "overlaps", "conflicts"; a problem with another demand is refused.
-    """
-
-    name: str
-    run: Run
-    source: str
-    kind: str
-    guarantees: str
-    cost: str
-    honours: frozenset[str] = frozenset({"alignment", "pins", "overlaps", "conflicts"})
-
 
 def _best(problem: Problem, budget: Budget) -> Placement:
-    """The lowest answer of all the allocators that can take the problem; of equal ones the first."""
-    answers = [a.run(problem, budget) for a in ALLOCATORS.values() if a.name != "best" and not _refusal(a, problem)]
+    """The lowest answer of the fast allocators that can take the problem; of equal ones the first."""
+    answers = [a.run(problem, budget) for a in ALLOCATORS.values() if a.fast and not _refusal(a, problem)]
     return min(answers, key=lambda answer: bounds.height(problem, answer))
 
 
+BEST = Allocator(
+    "best",
+    _best,
+    "modelplan",
+    "portfolio",
+    "never higher than any row it runs",
+    "the sum of the fast rows",
+)
+
+#: One tuple of rows for each system; a repaired variant follows its faithful row.
 ALLOCATORS: dict[str, Allocator] = {
-    a.name: a
-    for a in (
-        Allocator(
-            "best",
-            _best,
-            "modelplan",
-            "portfolio",
-            "never higher than any other row",
-            "the sum of the others",
-        ),
-        Allocator(
-            "naive",
-            greedy.naive,
-            "the baseline: no reuse",
-            "baseline",
-            "none",
-            "O(n)",
-            frozenset({"alignment", "overlaps", "conflicts"}),
-        ),
-        Allocator(
-            "tflite-greedy-by-size",
-            greedy.tflite_greedy_by_size,
-            "Pisarchyk and Lee 2020, arXiv 2001.03288; LiteRT GPU delegate, offsets",
-            "greedy",
-            "none",
-            "O(n log n + n k log k)",
-        ),
-        Allocator(
-            "tflm-greedy",
-            greedy.tflm_greedy,
-            "tflite-micro, GreedyMemoryPlanner",
-            "greedy",
-            "none",
-            "O(n log n + n k log k)",
-        ),
-        Allocator(
-            "first-fit",
-            greedy.first_fit,
-            "first fit by start",
-            "greedy",
-            "none",
-            "O(n log n + n k log k)",
-        ),
+    variant.name: variant
+    for rows in (
+        (BEST,),
+        greedy.ROWS,
     )
+    for row in rows
+    for variant in row.variants
 }
 
 DEFAULT = "best"
@@ -115,7 +70,7 @@ def place(problem: Problem, name: str = DEFAULT, budget: Budget | None = None) -
     return replace(answer, lower_bound=bound)
 
 
-def _demands(problem: Problem) -> Iterable[str]:
+def _demands(problem: Problem) -> Iterable[Demand]:
     if (problem.alignment > 1).any():
         yield "alignment"
     if (problem.pin >= 0).any():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from modelplan import _core
+from modelplan.allocators.table import Allocator
 from modelplan.bounds import columns
 from modelplan.types import Budget, IntArray, Placement, Problem
 
@@ -48,3 +49,46 @@ def tflm_greedy(problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
 def first_fit(problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
     """In order of start, ties by index; the lowest gap."""
     return in_order(problem, np.argsort(problem.start, kind="stable"))
+
+
+ROWS: tuple[Allocator, ...] = (
+    Allocator(
+        "naive",
+        naive,
+        "the baseline: no reuse",
+        "baseline",
+        "none",
+        "O(n)",
+        honours=frozenset({"alignment", "overlaps", "conflicts"}),
+    ),
+    Allocator(
+        "tflite-greedy-by-size",
+        tflite_greedy_by_size,
+        "Pisarchyk and Lee 2020, arXiv 2001.03288; LiteRT GPU delegate, offsets",
+        "offsets",
+        "none",
+        "O(n log n + n k log k)",
+        fast=True,
+        invariants=frozenset({"scaling"}),
+    ),
+    Allocator(
+        "tflm-greedy",
+        tflm_greedy,
+        "tflite-micro, GreedyMemoryPlanner",
+        "offsets",
+        "none",
+        "O(n log n + n k log k)",
+        fast=True,
+        invariants=frozenset({"scaling"}),
+    ),
+    Allocator(
+        "first-fit",
+        first_fit,
+        "first fit by start",
+        "offsets",
+        "none",
+        "O(n log n + n k log k)",
+        fast=True,
+        invariants=frozenset({"scaling"}),
+    ),
+)

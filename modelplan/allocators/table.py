@@ -1,0 +1,104 @@
+"""The shape of the table of allocators: what one row says, and what a planner of shared objects answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal
+
+import numpy as np
+
+from modelplan.types import Budget, IntArray, Placement, Problem
+
+Run = Callable[[Problem, Budget], Placement]
+Demand = Literal["alignment", "pins", "overlaps", "conflicts"]
+Invariant = Literal["scaling", "reversal", "load"]
+Kind = Literal["portfolio", "baseline", "offsets", "objects", "online", "search", "exact", "colouring"]
+
+EVERY_DEMAND: frozenset[Demand] = frozenset({"alignment", "pins", "overlaps", "conflicts"})
+
+
+@dataclass(frozen=True, eq=False)
+class Objects:
+    """Which shared object holds each buffer (-1: an empty buffer needs none), and how many bytes each object has.
+
+    An object holds one buffer at a time, at its start: reuse without splitting.
+    """
+
+    holder: IntArray
+    sizes: tuple[int, ...]
+
+    @property
+    def total(self) -> int:
+        """Bytes of all objects, the planner's own figure: no padding between them."""
+        return sum(self.sizes)
+
+
+Share = Callable[[Problem, Budget], Objects]
+
+
+@dataclass(frozen=True, slots=True)
+class Allocator:
+    """One row of the table.
+
+    Args:
+        name: what users type.
+        run: returns offsets; it cannot report its own height.
+        source: the publication or program, with the place in it.
+        kind: "offsets" plans addresses, "objects" shares whole blocks laid end to end, "online" goes by step.
+        guarantees: what is proved about the height, in words; "none" where nothing is.
+        cost: time, and memory where it is not linear.
+        honours: the demands beyond size and lifetime that it respects; a problem with another demand is refused.
+        fast: whether the portfolio `best` runs it.
+        share: of a planner of shared objects, the objects behind `run`'s offsets.
+        quirks: the faults of the original that `run` reproduces.
+        fixed: the same method without these faults; becomes a row of its own, `NAME-fixed`.
+        invariants: what the tests may expect: "scaling" (sizes and alignments times k: offsets times k),
+            "reversal" (time reversed: same height), "load" (meets the load bound when all sizes are equal).
+    """
+
+    name: str
+    run: Run
+    source: str
+    kind: Kind
+    guarantees: str
+    cost: str
+    honours: frozenset[Demand] = EVERY_DEMAND
+    fast: bool = False
+    share: Share | None = None
+    quirks: str = ""
+    fixed: Run | None = None
+    invariants: frozenset[Invariant] = frozenset()
+
+    @property
+    def variants(self) -> tuple[Allocator, ...]:
+        """The row itself, and the repaired one where there is one."""
+        if self.fixed is None:
+            return (self,)
+        repaired = replace(self, name=f"{self.name}-fixed", run=self.fixed, fixed=None, quirks="", fast=False)
+        return (self, repaired)
+
+
+def sharing(share: Share) -> Run:
+    """The offset form of a planner of shared objects: its objects end to end."""
+    return partial(_lay_objects, share)
+
+
+def _lay_objects(share: Share, problem: Problem, budget: Budget) -> Placement:
+    return Placement(laid_out(problem, share(problem, budget)))
+
+
+def laid_out(problem: Problem, objects: Objects) -> IntArray:
+    """The offset of each buffer when the objects lie end to end in the order of their numbers.
+
+    Each object starts at the next multiple of every alignment inside it.
+    """
+    alignment = np.ones(len(objects.sizes), dtype=np.int64)
+    for i in np.flatnonzero(objects.holder >= 0):
+        alignment[objects.holder[i]] = np.lcm(alignment[objects.holder[i]], problem.alignment[i])
+    starts, top = [], 0
+    for size, step in zip(objects.sizes, alignment.tolist(), strict=True):
+        starts.append(-(-top // step) * step)
+        top = starts[-1] + size
+    return np.array([0 if h < 0 else starts[h] for h in objects.holder], dtype=np.int64)
