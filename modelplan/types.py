@@ -317,8 +317,9 @@ class Problem:
         for what, table in (("overlap", self.overlaps[:, :2]), ("conflict", self.conflicts)):
             if table.size and (table.min() < 0 or table.max() >= n):
                 raise ValueError(f"a row of {what}s names a buffer outside 0..{n - 1}")
-        if self.overlaps.size and self.overlaps[:, 2].min() < 0:
-            raise ValueError("an overlap of negative bytes")
+        below, _, shared = self.overlaps.T
+        if self.overlaps.size and (shared.min() < 0 or (shared > self.size[below]).any()):
+            raise ValueError("an overlap of negative bytes, or of more bytes than its lower buffer has")
 
     @classmethod
     def of(cls, buffers: Iterable[Buffer], capacity: int | None = None, **facts: Any) -> Problem:

@@ -16,7 +16,7 @@ PACKAGE = ROOT / "modelplan"
 LAYERS = [
     ["errors", "dtypes"],
     ["types", "_core"],
-    ["bounds", "ops", "runtimes"],
+    ["bounds", "flatbuffer", "ops", "runtimes"],
     ["referee", "loaders", "aliasing"],
     ["lifetimes"],
     ["schedulers", "allocators"],

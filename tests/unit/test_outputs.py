@@ -1,0 +1,116 @@
+"""What the renderers promise: same plan, same bytes; readable back; hostile names stay harmless."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import graphs
+import pytest
+
+from modelplan import ModelError, Options, Plan, RequestError, plan, read, render
+from modelplan.outputs import OUTPUTS, problem_csv
+from modelplan.outputs.report import Section, Table, folded, plain, printable
+from modelplan.outputs.summary import summary
+from modelplan.outputs.units import human, parse_bytes
+
+
+def a_plan(**options: object) -> Plan:
+    return plan(graphs.chain(), Options(**options))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("suffix", OUTPUTS)
+def test_same_plan_same_bytes(suffix: str) -> None:
+    assert render(a_plan(), suffix) == render(a_plan(), suffix)
+
+
+def test_json_reads_back() -> None:
+    answer = a_plan(capacity=100)
+    assert read(str(render(answer, ".json"))) == answer
+
+
+@pytest.mark.parametrize(
+    ("edit", "word"),
+    [
+        (lambda d: d.update(schema=99), "schema is 99, expected 1"),
+        (lambda d: d["plan"].pop("alias"), "missing or unknown fields: alias"),
+        (lambda d: d["plan"]["schedule"].update(peak="7"), "plan.schedule.peak is '7', expected int"),
+        (lambda d: d["plan"]["graph"]["tensors"][0].update(shape=[-1]), "negative extent"),
+        (lambda d: d["plan"]["graph"]["tensors"][0].update(kind="soup"), "soup"),
+        (lambda d: d["plan"]["graph"].update(format="caffe"), "expected one of 'tflite', 'onnx'"),
+        (lambda d: d["plan"]["problem"]["size"].append(1), "column"),
+        (lambda d: d.update(plan=None), "plan is None, expected dict"),
+    ],
+)
+def test_a_json_that_no_plan_wrote_is_refused_with_its_place(edit: object, word: str) -> None:
+    document = json.loads(str(render(a_plan(), ".json")))
+    edit(document)  # type: ignore[operator]
+    with pytest.raises(ModelError, match=word):
+        read(json.dumps(document))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "7", "\x00"])
+def test_text_that_is_no_plan_is_refused(text: str) -> None:
+    with pytest.raises(ModelError, match="plan: "):
+        read(text)
+
+
+def test_the_parts_add_up_to_the_arena() -> None:
+    figures = summary(a_plan())
+    assert figures.arena == figures.activations + figures.alignment_loss + figures.fragmentation == 64
+    assert (figures.activations, figures.constants) == (55, 99)
+    assert figures.optimal
+    assert figures.peak_op == "op 2 FULLY_CONNECTED"
+    assert summary(a_plan(pad="arena", alignment=64)).arena % 64 == 0
+
+
+def test_the_verdict_on_a_capacity() -> None:
+    assert "fits, 36 B to spare" in str(render(a_plan(capacity=100), ".txt"))
+    assert "does not fit, 54 B too much" in str(render(a_plan(capacity=10), ".txt"))
+
+
+def test_a_hostile_name_cannot_drive_the_terminal() -> None:
+    answer = a_plan()
+    tensors = tuple(replace(t, name=f"{t.name}\x1b[2J\n") for t in answer.graph.tensors)
+    text = str(render(replace(answer, graph=replace(answer.graph, name="\x1b]0;x\x07", tensors=tensors)), ".txt"))
+    assert "\x1b" not in text
+    assert "\\x1b[2J\\n" in text
+
+
+def test_names_fold_in_the_middle() -> None:
+    assert folded("a" * 30 + "b" * 30, 21) == "a" * 10 + "…" + "b" * 10
+    assert folded("short") == "short"
+    assert printable("a\tb") == "a\\tb"
+
+
+def test_tables_align_numbers_to_the_right() -> None:
+    text = plain([Section("T", ("line",), Table(("name", ">n"), (("a", "1"), ("bb", "22"))))])
+    assert text == "T\n  line\n  name   n\n  ----  --\n  a      1\n  bb    22\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("65536", 65536), ("64KiB", 65536), ("64k", 65536), ("1.5 MiB", 1572864), ("10kB", 10000)]
+)
+def test_sizes_are_read_with_units(text: str, size: int) -> None:
+    assert parse_bytes(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "-1", "64 parsecs", "0.3", "1e9", "9999999999GiB"])
+def test_what_is_no_size_is_refused(text: str) -> None:
+    with pytest.raises(RequestError, match="bytes"):
+        parse_bytes(text)
+
+
+def test_sizes_are_shown_in_both_units() -> None:
+    assert human(100) == "100 B"
+    assert human(1024**2) == "1.00 MiB (1,048,576 B)"
+
+
+def test_an_unknown_suffix_is_refused_with_the_list() -> None:
+    with pytest.raises(RequestError, match=r"no output '.doc'; there are: .txt"):
+        render(a_plan(), ".doc")
+
+
+def test_the_csv_names_alignment_and_offset_only_where_there_are_any() -> None:
+    assert problem_csv.write(graphs.problem([(8, 0, 2)])) == "id,lower,upper,size\nb0,0,2,8\n"
+    assert str(render(a_plan(), ".csv")).splitlines()[0] == "id,lower,upper,size,alignment,offset"
