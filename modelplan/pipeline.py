@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from typing import get_args
 
-from modelplan import aliasing, allocators, lifetimes, runtimes, schedulers
+from modelplan import __version__, aliasing, allocators, lifetimes, runtimes, schedulers
 from modelplan.errors import RequestError
 from modelplan.types import Budget, Graph, Padding, Plan, Runtime
 
@@ -36,7 +35,6 @@ def plan(graph: Graph, options: Options | None = None, budget: Budget | None = N
     schedule = schedulers.order(graph, aliases, runtime, options.schedule)
     problem = lifetimes.buffers(graph, schedule.order, aliases, runtime, options.capacity)
     placement = allocators.place(problem, options.allocator, budget)
-    made_by = f"modelplan {version('modelplan')}"
     return Plan(
         graph,
         schedule,
@@ -46,7 +44,7 @@ def plan(graph: Graph, options: Options | None = None, budget: Budget | None = N
         runtime,
         options.allocator,
         options.alias,
-        made_by,
+        f"modelplan {__version__}",
     )
 
 

@@ -7,7 +7,8 @@ import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from importlib.metadata import version
+
+from modelplan import __version__
 
 #: Name and promise of every command; its module is imported only when it runs.
 COMMANDS = {
@@ -48,7 +49,7 @@ def _top_level(words: Sequence[str]) -> int:
         epilog=f"commands (each with its own --help):\n{commands}\n\n{EXIT_CODES}",
         formatter_class=RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"modelplan {version('modelplan')}")
+    parser.add_argument("--version", action="version", version=f"modelplan {__version__}")
     if not words:
         parser.print_help()
         return 0

@@ -1,0 +1,180 @@
+"""The installed command: what it prints, which files it writes, how it ends."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from modelplan import read
+
+COMMAND = str(Path(sys.executable).parent / "modelplan")
+SMALL = "id,lower,upper,size\na,0,2,8\nb,1,3,8\nc,2,4,8\n"
+
+
+def run(*words: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """One command line; a traceback is a failure whatever the test asks."""
+    done = subprocess.run(
+        [COMMAND, *map(str, words)], capture_output=True, text=True, timeout=120, cwd=cwd, check=False
+    )
+    assert "Traceback" not in done.stderr
+    return done
+
+
+@pytest.fixture
+def problem(tmp_path: Path) -> Path:
+    (tmp_path / "small.csv").write_text(SMALL)
+    return tmp_path / "small.csv"
+
+
+def test_without_words_the_help_lists_every_command() -> None:
+    done = run()
+    assert done.returncode == 0
+    for name in ("analyze", "compare", "check", "solve", "allocators", "exit codes"):
+        assert name in done.stdout
+
+
+def test_a_wrong_command_option_or_size_ends_with_2(models: Path) -> None:
+    model = models / "ds_cnn_kws.tflite"
+    for words, said in [
+        (("frobnicate",), "no command 'frobnicate'"),
+        (("analyze",), "MODEL"),
+        (("analyze", model, "--frobnicate"), "--frobnicate"),
+        (("analyze", model, "--allocator", "nope"), "no allocator 'nope'"),
+        (("analyze", model, "--schedule", "nope"), "no schedule 'nope'"),
+        (("analyze", model, "--runtime", "nope"), "no runtime 'nope'"),
+        (("analyze", model, "--alias", "nope"), "no alias mode 'nope'"),
+        (("analyze", model, "--alignment", "0"), "alignment is 0"),
+        (("check", model, "--budget", "many"), "cannot read 'many' as bytes"),
+    ]:
+        done = run(*words)
+        assert done.returncode == 2, words
+        assert said in done.stderr
+
+
+def test_analyze_prints_plain_text_and_json(models: Path) -> None:
+    done = run("analyze", models / "ds_cnn_kws.tflite", "--json", "-")
+    assert done.returncode == 0
+    document = json.loads(done.stdout)
+    plan = read(done.stdout)
+    assert document["summary"]["arena"] >= document["summary"]["lower_bound"]
+    assert len(plan.graph.ops) == 12
+    text = run("analyze", models / "ds_cnn_kws.tflite").stdout
+    assert f"({document['summary']['arena']:,} B)" in text
+    assert "\x1b" not in text
+
+
+def test_analyze_writes_every_output(models: Path, tmp_path: Path) -> None:
+    done = run("analyze", models / "resnet8.tflite", "--out", tmp_path / "out")
+    assert done.returncode == 0
+    written = {p.name for p in (tmp_path / "out" / "resnet8").iterdir()}
+    assert {"plan.txt", "plan.json", "plan.csv", "plan.map.svg", "plan.map.png"} <= written
+    assert all(p.stat().st_size for p in (tmp_path / "out" / "resnet8").iterdir())
+
+
+def test_check_answers_by_its_exit_code(models: Path) -> None:
+    fits = run("check", models / "resnet8.tflite", "--budget", "1MiB")
+    assert (fits.returncode, "fits" in fits.stdout) == (0, True)
+    fails = run("check", models / "resnet8.tflite", "--budget", "1KiB")
+    assert fails.returncode == 1
+    for word in ("required", "available", "excess", "does not fit"):
+        assert word in fails.stdout
+
+
+def test_solve_places_and_answers_a_capacity(problem: Path) -> None:
+    done = run("solve", problem, "-o", "-")
+    assert done.returncode == 0
+    rows = [line.split(",") for line in done.stdout.splitlines()]
+    assert rows[0] == ["id", "lower", "upper", "size", "offset"]
+    assert sorted({row[-1] for row in rows[1:]}) == ["0", "8"]
+    assert run("solve", "--input", problem, "--capacity", "16", "--output", "o.csv", cwd=problem.parent).returncode == 0
+    assert (problem.parent / "o.csv").exists()
+    short = run("solve", problem, "--capacity", "15", "-o", "p.csv", cwd=problem.parent)
+    assert short.returncode == 1
+    assert "infeasible" in short.stdout
+    assert not (problem.parent / "p.csv").exists()
+
+
+def test_compare_takes_a_model_or_a_problem(problem: Path, models: Path) -> None:
+    for source in (problem, models / "ds_cnn_kws.tflite"):
+        done = run("compare", source, "--json", "-")
+        document = json.loads(done.stdout)
+        heights = [row["height"] for row in document["rows"] if row["height"] is not None]
+        assert min(heights) >= document["lower_bound"]
+        assert {"naive", "tflm-greedy", "best"} <= {row["allocator"] for row in document["rows"]}
+
+
+def test_model_and_problem_commands_refer_to_each_other(problem: Path, models: Path) -> None:
+    assert "modelplan solve" in run("analyze", problem).stderr
+    assert "modelplan analyze" in run("solve", models / "resnet8.onnx").stderr
+
+
+def test_the_table_of_allocators_is_printed() -> None:
+    assert "tflm-greedy" in run("allocators").stdout
+
+
+def refused(path: Path) -> None:
+    """One line on standard error, exit 3."""
+    done = run("analyze", path)
+    assert done.returncode == 3, (path, done.stdout, done.stderr)
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+    assert path.name in done.stderr
+
+
+def test_files_that_are_no_models_are_refused_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "empty.tflite").touch()
+    (tmp_path / "empty.onnx").touch()
+    (tmp_path / "random.tflite").write_bytes(random.Random(0).randbytes(1000))
+    (tmp_path / "random.onnx").write_bytes(random.Random(1).randbytes(1000))
+    (tmp_path / "text.onnx").write_text("hello\n")
+    (tmp_path / "folder.tflite").mkdir()
+    (tmp_path / "model.h5").write_bytes(b"HDF")
+    (tmp_path / "bad.csv").write_text("id,lower,upper\na,0,1\n")
+    (tmp_path / "evil\x1b[2J.onnx").write_text("x")
+    for path in [*tmp_path.iterdir(), tmp_path / "missing.tflite"]:
+        if "\x1b" in path.name:
+            assert "\x1b" not in run("analyze", path).stderr
+        else:
+            refused(path)
+
+
+@pytest.mark.parametrize("name", ["ds_cnn_kws.tflite", "resnet8.onnx"])
+def test_truncated_models_are_refused_at_every_sixteenth(name: str, models: Path, tmp_path: Path) -> None:
+    whole = (models / name).read_bytes()
+    for part in range(1, 16):
+        path = tmp_path / f"cut{part}{Path(name).suffix}"
+        path.write_bytes(whole[: len(whole) * part // 16])
+        refused(path)
+
+
+def test_a_reader_that_leaves_is_no_error(models: Path) -> None:
+    first = subprocess.Popen(
+        [COMMAND, "analyze", models / "resnet8.tflite"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert first.stdout is not None
+    assert first.stderr is not None
+    first.stdout.close()
+    assert first.stderr.read() == b""
+    first.stderr.close()
+    first.wait()
+
+
+def test_ctrl_c_leaves_no_half_written_file(tmp_path: Path) -> None:
+    rows = "\n".join(f"{i},{i % 97},{i % 97 + 5},{i % 31 + 1}" for i in range(60_000))
+    (tmp_path / "large.csv").write_text(f"id,lower,upper,size\n{rows}\n")
+    job = subprocess.Popen(
+        [COMMAND, "compare", tmp_path / "large.csv"], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
+    )
+    time.sleep(1.0)
+    job.send_signal(signal.SIGINT)
+    assert job.stderr is not None
+    assert b"Traceback" not in job.stderr.read()
+    job.stderr.close()
+    assert job.wait(timeout=60) == 130
+    assert [p.name for p in tmp_path.iterdir()] == ["large.csv"]
