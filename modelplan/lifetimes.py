@@ -57,4 +57,7 @@ def _spans(graph: Graph, order: Sequence[int]) -> tuple[list[int], list[int]]:
             last[t] = max(last[t], step)
     for t in graph.outputs:
         last[t] = max(len(order) - 1, 0)
+    for t, producer in enumerate(graph.producers):
+        if producer < 0:
+            first[t] = 0
     return first, last

@@ -31,10 +31,11 @@ def storages(graph: Graph, mode: str = "views") -> Aliases:
 
 
 def planned(graph: Graph) -> list[int]:
-    """The tensors that need memory at run time: inputs, state, and whatever an op writes."""
+    """The tensors that need memory at run time: inputs, state, and whatever an op writes or is lent to work in."""
     state = {t for t, tensor in enumerate(graph.tensors) if tensor.kind is Kind.STATE}
     written = {t for op in graph.ops for t in op.writes}
-    fed = {t for t in graph.inputs if graph.tensors[t].kind is not Kind.CONSTANT}
+    read = {t for op in graph.ops for t in op.reads}
+    fed = {t for t in {*graph.inputs, *read} if graph.tensors[t].kind is not Kind.CONSTANT}
     return sorted(state | written | fed)
 
 

@@ -1,0 +1,100 @@
+"""The table of file formats, and `load`, the only door to them: a Graph, a Problem or a ModelError, nothing else."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+from modelplan.errors import ModelError
+from modelplan.types import Graph, Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Loader:
+    """One row of the table. `module` is imported when a file of its kind turns up; `looks` judges the first bytes."""
+
+    suffix: str
+    module: str
+    what: str
+    looks: Callable[[bytes], bool]
+
+
+def _is_text(head: bytes) -> bool:
+    return bool(head) and not any(byte < 9 or 13 < byte < 32 for byte in head)
+
+
+def _is_tflite(head: bytes) -> bool:
+    return head[4:8] == b"TFL3"
+
+
+def _is_onnx(head: bytes) -> bool:
+    """A protobuf message that starts with a field of ModelProto: no magic number exists."""
+    return not _is_tflite(head) and not _is_text(head[:64]) and head[:1] in _ONNX_FIRST_BYTES
+
+
+#: Field number and wire type of every ModelProto field, as the first byte on the wire.
+_ONNX_FIRST_BYTES = [bytes([b]) for b in (0x08, 0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42, 0x72, 0xA2, 0xCA, 0xD2)]
+
+LOADERS: dict[str, Loader] = {
+    row.suffix: row
+    for row in (
+        Loader(".tflite", "tflite", "a TFLite flatbuffer", _is_tflite),
+        Loader(".onnx", "onnx", "an ONNX protobuf", _is_onnx),
+        Loader(".csv", "problem_csv", "a CSV table of buffers", _is_text),
+    )
+}
+
+
+def load(path: str | Path) -> Graph | Problem:
+    """What the file `path` holds: a model as a Graph, a CSV of buffers as a Problem.
+
+    Raises:
+        ModelError: the file is missing, damaged or not supported; one line with the file, the place in it,
+            what was found and what was expected.
+    """
+    path = Path(path)
+    row = _row(path)
+    head = _head(path)
+    if not row.looks(head):
+        raise ModelError(f"{path}: found {_description(head)}, expected {row.what}")
+    try:
+        loaded = import_module(f"modelplan.loaders.{row.module}").read(path)
+    except (ValueError, OSError) as problem:
+        raise ModelError(f"{path}: {problem}") from None
+    assert isinstance(loaded, Graph | Problem)
+    return loaded
+
+
+def _row(path: Path) -> Loader:
+    suffix = path.suffix.lower()
+    if suffix not in LOADERS:
+        found = f"suffix {suffix!r}" if suffix else "no suffix"
+        raise ModelError(f"{path}: {found}, expected one of {', '.join(LOADERS)}")
+    return LOADERS[suffix]
+
+
+def _head(path: Path) -> bytes:
+    """The first bytes of a regular, non-empty file; anything else could hang or hold nothing."""
+    try:
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            raise ModelError(f"{path}: found a directory, expected a file")
+        if not stat.S_ISREG(mode):
+            raise ModelError(f"{path}: found a device or pipe, expected a file")
+        with path.open("rb") as file:
+            head = file.read(256)
+    except (OSError, ValueError) as problem:
+        raise ModelError(f"{path}: {getattr(problem, 'strerror', None) or problem}") from None
+    if not head:
+        raise ModelError(f"{path}: the file is empty")
+    return head
+
+
+def _description(head: bytes) -> str:
+    for row in LOADERS.values():
+        if row.suffix != ".csv" and row.looks(head):
+            return row.what
+    return "text" if _is_text(head) else f"bytes that start {head[:8].hex(' ')}"

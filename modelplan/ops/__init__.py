@@ -1,0 +1,21 @@
+"""What each operator does to memory, as data: one table for each file format.
+
+The words: a *view* leaves the bytes as they are; an *overwrite* may write its output over an operand; a *join* or
+*split* may be done by placing its parts side by side; a *stream* may write ahead of what it still reads.
+"""
+
+from __future__ import annotations
+
+from modelplan.ops.op_facts import OpFacts
+
+
+def facts(format: str, kind: str) -> OpFacts:  # noqa: A002
+    """What is known about operators of `kind` in files of `format`; an unknown operator shares nothing."""
+    if format == "tflite":
+        from modelplan.ops.tflite import OPERATORS
+    else:
+        from modelplan.ops.onnx import OPERATORS
+    return OPERATORS.get(kind, OpFacts())
+
+
+__all__ = ["OpFacts", "facts"]

@@ -1,0 +1,15 @@
+"""The record behind every row of the operator tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class OpFacts:
+    """What an operator does to memory. The default says nothing, which shares nothing.
+
+    `view` is the operand whose bytes output 0 is, unchanged, or None.
+    """
+
+    view: int | None = None

@@ -1,0 +1,144 @@
+"""Every failure to read a file is one line with file, place, found and expected; real files read as they are."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import onnx
+import pytest
+
+from modelplan import Graph, Kind, ModelError, Options, Problem, load, plan
+from modelplan.loaders import problem_csv
+
+
+def refused(path: Path, *words: str) -> None:
+    with pytest.raises(ModelError) as problem:
+        load(path)
+    message = str(problem.value)
+    assert message.startswith(str(path))
+    assert "\n" not in message
+    for word in words:
+        assert word in message
+
+
+def written(path: Path, content: bytes | str) -> Path:
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".tflite", ".onnx", ".csv"])
+def test_what_is_no_model_is_refused(tmp_path: Path, suffix: str) -> None:
+    refused(tmp_path / f"none{suffix}", "No such file")
+    refused(written(tmp_path / f"empty{suffix}", b""), "empty")
+    (tmp_path / f"folder{suffix}").mkdir()
+    refused(tmp_path / f"folder{suffix}", "found a directory")
+    os.mkfifo(tmp_path / f"pipe{suffix}")
+    refused(tmp_path / f"pipe{suffix}", "found a device or pipe")
+    for seed in range(20):
+        refused(written(tmp_path / f"random{suffix}", random.Random(seed).randbytes(100 + seed)))
+
+
+def test_suffix_and_content_must_agree(tmp_path: Path, corpus: Path) -> None:
+    refused(written(tmp_path / "a.txt", "hello"), "suffix '.txt'", ".tflite, .onnx, .csv")
+    refused(written(tmp_path / "a", "hello"), "no suffix")
+    refused(written(tmp_path / "a.onnx", "hello"), "found text", "expected an ONNX protobuf")
+    model = (corpus / "tflite" / "kws_ref_model.tflite").read_bytes()
+    refused(written(tmp_path / "b.onnx", model), "found a TFLite flatbuffer")
+
+
+@pytest.mark.parametrize("name", ["kws_ref_model.tflite", "light_squeezenet.onnx", "A.1048576.csv"])
+def test_every_cut_is_refused(tmp_path: Path, corpus: Path, light: Path, name: str) -> None:
+    folder = {".tflite": corpus / "tflite", ".onnx": light, ".csv": corpus / "problems" / "minimalloc"}
+    content = (folder[Path(name).suffix] / name).read_bytes()
+    for part in range(1, 16):
+        cut = written(tmp_path / name, content[: len(content) * part // 16])
+        if cut.suffix == ".csv":
+            cut.write_bytes(cut.read_bytes().rstrip(b"0123456789\n"))  # a whole line less is a shorter table
+        refused(cut)
+
+
+def test_person_detect_reads_as_it_is(corpus: Path) -> None:
+    graph = load(corpus / "tflite" / "person_detect.tflite")
+    assert isinstance(graph, Graph)
+    assert len(graph.ops) == 31
+    assert [graph.tensors[t].nbytes for t in (*graph.inputs, *graph.outputs)] == [9216, 2]
+    assert graph.ops[0].kind == "DEPTHWISE_CONV_2D"
+    assert [graph.tensors[t].kind for t in graph.ops[0].inputs] == [Kind.ACTIVATION, Kind.CONSTANT, Kind.CONSTANT]
+
+
+def test_a_dynamic_extent_is_remarked(corpus: Path) -> None:
+    graph = load(corpus / "tflite" / "kws_ref_model.tflite")
+    assert isinstance(graph, Graph)
+    assert "dynamic extent" in graph.remarks[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "peak"),
+    [
+        ("densenet121", 8_429_568),
+        ("inception_v1", 6_422_528),
+        ("inception_v2", 6_422_528),
+        ("resnet50", 9_633_792),
+        ("squeezenet", 6_308_352),
+        ("shufflenet", 3_110_912),
+    ],
+)
+def test_generated_weights_are_constants(light: Path, name: str, peak: int) -> None:
+    graph = load(light / f"light_{name}.onnx")
+    assert isinstance(graph, Graph)
+    answer = plan(graph, Options(alias="none", schedule="file", alignment=1, allocator="first-fit"))
+    assert answer.schedule.peak == peak
+
+
+def test_an_unknown_extent_is_refused(tmp_path: Path) -> None:
+    value = [onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, ["batch", 3]) for n in "xy"]
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Relu", ["x"], ["y"])], "g", value[:1], value[1:])
+    onnx.save(onnx.helper.make_model(graph), tmp_path / "a.onnx")
+    refused(tmp_path / "a.onnx", "'x'", "batch")
+
+
+CSV = "id,lower,upper,size\na,0,3,4\nb,3,9,4\n"
+
+
+def test_csv_reads_as_half_open(tmp_path: Path) -> None:
+    problem = load(written(tmp_path / "p.csv", CSV))
+    assert isinstance(problem, Problem)
+    assert [(b.name, b.start, b.end, b.size, b.alignment) for b in problem] == [("a", 0, 3, 4, 1), ("b", 3, 9, 4, 1)]
+
+
+def test_csv_understands_other_headings(tmp_path: Path) -> None:
+    text = "buffer_id,begin,end,size,alignment,pin\na,0,2,4,16,\nb,3,8,4,,32\n"
+    problem = load(written(tmp_path / "p.csv", text))
+    assert isinstance(problem, Problem)
+    assert [(b.start, b.end, b.alignment, b.pin) for b in problem] == [(0, 3, 16, None), (3, 9, 1, 32)]
+
+
+def test_csv_offsets_are_an_answer(tmp_path: Path) -> None:
+    path = written(tmp_path / "p.csv", "id,lower,upper,size,offset\na,0,3,4,8\n")
+    problem, placement = problem_csv.read_solution(path)
+    assert placement is not None
+    assert placement.offsets.tolist() == [8]
+    assert problem == load(path)
+    assert problem_csv.read_solution(written(tmp_path / "q.csv", CSV))[1] is None
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("id,lower,upper\na,0,3\n", ["line 1", "size"]),
+        ("id,lower,size\na,0,3\n", ["upper, end"]),
+        ("id,lower,upper,size,colour\n", ["colour"]),
+        ("id,lower,begin,upper,size\n", ["mean the same"]),
+        ("id,lower,upper,size\na,0,3\n", ["row 1", "3 cells"]),
+        ("id,lower,upper,size\na,0,x,4\n", ["row 1", "column upper", "'x'"]),
+        ("id,lower,upper,size\na,0,3,99999999999999999999\n", ["column size"]),
+        ("id,lower,upper,size\na,3,3,4\n", ["'a'", "[3, 3)"]),
+        ("id,lower,upper,size\na,0,3,4\na,0,3,4\n", ["line 3", "'a'"]),
+        ("id,lower,upper,size,gaps\na,0,9,4,1-2\n", ["gaps", "1-2"]),
+        ('id,lower,upper,size\n"a,0,3,4\n', ["CSV"]),
+    ],
+)
+def test_bad_tables_are_refused(tmp_path: Path, text: str, words: list[str]) -> None:
+    refused(written(tmp_path / "p.csv", text), *words)
