@@ -1,0 +1,146 @@
+#include "schedule/bound.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+namespace modelplan::schedule {
+namespace {
+
+constexpr std::size_t kMostCases = 64;
+
+bool clash(const Instance& g, const std::vector<int>& set, int credit) {
+  const Credit& k = g.credits[static_cast<std::size_t>(credit)];
+  return std::any_of(set.begin(), set.end(), [&](int other) {
+    const Credit& o = g.credits[static_cast<std::size_t>(other)];
+    return o.from == k.from || o.to == k.to;
+  });
+}
+
+Bytes most_saved(const Instance& g, int op) {
+  Bytes sum = 0;
+  for (const int c : g.writes[op]) {
+    Bytes best = 0;
+    for (const int k : g.credits_of[op])
+      if (g.credits[static_cast<std::size_t>(k)].to == c)
+        best = std::max(best, g.credits[static_cast<std::size_t>(k)].bytes);
+    sum += best;
+  }
+  return sum;
+}
+
+}  // namespace
+
+std::vector<std::vector<int>> credit_sets(const Instance& g, int op, bool& exact) {
+  std::vector<std::vector<int>> sets{{}};
+  exact = true;
+  for (const int k : g.credits_of[op]) {
+    const std::size_t count = sets.size();
+    for (std::size_t i = 0; i < count; ++i) {
+      if (clash(g, sets[i], k)) continue;
+      sets.push_back(sets[i]);
+      sets.back().push_back(k);
+    }
+    if (sets.size() <= kMostCases) continue;
+    exact = false;
+    return {{}};
+  }
+  return sets;
+}
+
+Bounder::Bounder(const Instance& g, Meter& meter)
+    : g_(&g), cut_(g, meter), sides_(static_cast<std::size_t>(g.ops), Side::free) {}
+
+void Bounder::mark_sides(int op) {
+  std::fill(sides_.begin(), sides_.end(), Side::free);
+  const auto spread = [&](const Rows& next, Side side) {
+    stack_.assign(1, op);
+    while (!stack_.empty()) {
+      const int v = stack_.back();
+      stack_.pop_back();
+      for (const int u : next[v]) {
+        if (sides_[static_cast<std::size_t>(u)] != Side::free) continue;
+        sides_[static_cast<std::size_t>(u)] = side;
+        stack_.push_back(u);
+      }
+    }
+  };
+  spread(g_->preds, Side::executed);
+  spread(g_->succs, Side::waiting);
+  sides_[static_cast<std::size_t>(op)] = Side::waiting;
+}
+
+// Marks the other readers of the classes, and all before them, executed; false when one of them cannot come before `op`.
+bool Bounder::force_readers(int op, std::span<const int> classes) {
+  stack_.clear();
+  for (const int c : classes) {
+    if (g_->to_end[static_cast<std::size_t>(c)] != 0) return false;
+    for (const int r : g_->readers[c])
+      if (r != op) stack_.push_back(r);
+  }
+  while (!stack_.empty()) {
+    const int v = stack_.back();
+    stack_.pop_back();
+    Side& side = sides_[static_cast<std::size_t>(v)];
+    if (side == Side::waiting) return false;
+    if (side == Side::executed) continue;
+    side = Side::executed;
+    for (const int p : g_->preds[v]) stack_.push_back(p);
+  }
+  return true;
+}
+
+Bytes Bounder::cut_case(int op, const std::vector<int>& credits, Witness* witness) {
+  FlowCase found;
+  for (const int k : credits) {
+    found.dying.push_back(g_->credits[static_cast<std::size_t>(k)].from);
+    found.saved += g_->credits[static_cast<std::size_t>(k)].bytes;
+  }
+  mark_sides(op);
+  if (!force_readers(op, found.dying)) return std::numeric_limits<Bytes>::max();
+  free_.clear();
+  for (int v = 0; v < g_->ops; ++v)
+    if (sides_[static_cast<std::size_t>(v)] == Side::free) free_.push_back(v);
+  const auto written = g_->writes[op];
+  Bytes bytes = g_->base + g_->scratch[static_cast<std::size_t>(op)] - found.saved;
+  for (const int c : written) bytes += g_->size[static_cast<std::size_t>(c)];
+  bytes += cut_.least(sides_, free_, written, false);
+  if (witness != nullptr) {
+    found.arcs = cut_.transfers();
+    witness->cases.push_back(std::move(found));
+  }
+  return bytes;
+}
+
+Bytes Bounder::at(int op, Witness* witness) {
+  bool exact = true;
+  Bytes least = std::numeric_limits<Bytes>::max();
+  for (const auto& set : credit_sets(*g_, op, exact)) least = std::min(least, cut_case(op, set, witness));
+  if (!exact) least -= most_saved(*g_, op);
+  if (!exact && witness != nullptr) witness->cases.front().saved = most_saved(*g_, op);
+  if (witness != nullptr) {
+    witness->op = op;
+    witness->bytes = least;
+  }
+  return least;
+}
+
+int raise_bound(const Instance& g, std::span<const Bytes> most, Bytes enough, Meter& meter, Bytes& bound) {
+  std::vector<int> order(static_cast<std::size_t>(g.ops));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    return most[static_cast<std::size_t>(a)] > most[static_cast<std::size_t>(b)];
+  });
+  Bounder bounder(g, meter);
+  int critical = -1;
+  for (const int op : order) {
+    if (most[static_cast<std::size_t>(op)] <= bound || bound >= enough || !meter.spend(g.ops)) break;
+    const Bytes found = bounder.at(op);
+    if (found <= bound) continue;
+    bound = found;
+    critical = op;
+  }
+  return critical;
+}
+
+}  // namespace modelplan::schedule

@@ -1,0 +1,155 @@
+#include "schedule/cut.h"
+
+#include <algorithm>
+
+namespace modelplan::schedule {
+namespace {
+
+constexpr int kOutside = -1;  // the graph's own input or output
+constexpr int kNone = -2;
+constexpr int kSeveral = -3;
+
+// Who stands at one end of a class: somebody on a fixed side, or the free operators among `ops`.
+struct End {
+  int fixed = kNone;
+  int free_count = 0;
+  int one_free = kNone;
+};
+
+End look(std::span<const int> ops, const std::vector<Side>& sides, Side fixed_side, bool outside) {
+  End end;
+  for (const int v : ops) {
+    const Side side = sides[static_cast<std::size_t>(v)];
+    if (side == fixed_side && end.fixed == kNone) end.fixed = v;
+    if (side == Side::free) {
+      ++end.free_count;
+      end.one_free = v;
+    }
+  }
+  if (end.fixed == kNone && outside) end.fixed = kOutside;
+  return end;
+}
+
+}  // namespace
+
+CutFinder::CutFinder(const Instance& g, Meter& meter)
+    : g_(&g),
+      meter_(&meter),
+      node_(static_cast<std::size_t>(g.ops), 0),
+      seen_(static_cast<std::size_t>(g.classes), 0) {}
+
+Bytes CutFinder::least(const std::vector<Side>& sides, std::span<const int> free_ops, std::span<const int> skipped,
+                       bool touched_only) {
+  ++round_;
+  constant_ = 0;
+  passages_.clear();
+  precedences_.clear();
+  fixed_.clear();
+  net_.reset(static_cast<int>(free_ops.size()));
+  for (std::size_t i = 0; i < free_ops.size(); ++i)
+    node_[static_cast<std::size_t>(free_ops[i])] = static_cast<int>(i) + 2;
+  for (const int c : skipped) seen_[static_cast<std::size_t>(c)] = round_;
+  add_precedences(sides, free_ops);
+  const auto add_once = [&](int c) {
+    if (seen_[static_cast<std::size_t>(c)] == round_) return;
+    seen_[static_cast<std::size_t>(c)] = round_;
+    add_class(sides, c);
+  };
+  for (const int v : free_ops) {
+    for (const int c : g_->writes[v]) add_once(c);
+    for (const int c : g_->reads[v]) add_once(c);
+  }
+  if (!touched_only)
+    for (int c = 0; c < g_->classes; ++c) add_once(c);
+  const std::int64_t before = net_.visits();
+  const Bytes found = constant_ + net_.maximise();
+  meter_->spend(net_.visits() - before + static_cast<std::int64_t>(free_ops.size()));
+  return found;
+}
+
+void CutFinder::add_precedences(const std::vector<Side>& sides, std::span<const int> free_ops) {
+  for (const int v : free_ops)
+    for (const int p : g_->preds[v])
+      if (sides[static_cast<std::size_t>(p)] == Side::free)
+        precedences_.push_back(
+            {{v, p, -1, 0}, net_.add_arc(open_end(v), open_end(p), FlowNetwork::kUnbounded)});
+}
+
+void CutFinder::add_class(const std::vector<Side>& sides, int c) {
+  const auto i = static_cast<std::size_t>(c);
+  const End in = look(g_->writers[c], sides, Side::executed, g_->from_start[i] != 0);
+  const End out = look(g_->readers[c], sides, Side::waiting, g_->to_end[i] != 0);
+  if (g_->size[i] == 0 || (in.fixed == kNone && in.free_count == 0)) return;
+  if (out.fixed == kNone && out.free_count == 0) return;
+  if (in.fixed != kNone && out.fixed != kNone) {
+    constant_ += g_->size[i];
+    fixed_.push_back({in.fixed, out.fixed, c, g_->size[i]});
+    return;
+  }
+  Passage passage{c, -1, in.fixed, out.fixed, {}, {}};
+  int from = FlowNetwork::kSource;
+  int to = FlowNetwork::kSink;
+  if (in.fixed == kNone) {
+    passage.one_in = in.free_count == 1 ? in.one_free : kSeveral;
+    from = in.free_count == 1 ? open_end(in.one_free) : net_.add_node();
+  }
+  if (out.fixed == kNone) {
+    passage.one_out = out.free_count == 1 ? out.one_free : kSeveral;
+    to = out.free_count == 1 ? open_end(out.one_free) : net_.add_node();
+  }
+  passage.middle = net_.add_arc(from, to, g_->size[i]);
+  if (passage.one_in == kSeveral)
+    for (const int w : g_->writers[c])
+      if (sides[static_cast<std::size_t>(w)] == Side::free)
+        passage.in.push_back({w, net_.add_arc(open_end(w), from, FlowNetwork::kUnbounded)});
+  if (passage.one_out == kSeveral)
+    for (const int r : g_->readers[c])
+      if (sides[static_cast<std::size_t>(r)] == Side::free)
+        passage.out.push_back({r, net_.add_arc(to, open_end(r), FlowNetwork::kUnbounded)});
+  passages_.push_back(std::move(passage));
+}
+
+std::vector<int> CutFinder::largest_set(std::span<const int> free_ops) const {
+  const auto side = net_.largest_source_side();
+  std::vector<int> out;
+  for (const int v : free_ops)
+    if (side[static_cast<std::size_t>(open_end(v))] != 0) out.push_back(v);
+  return out;
+}
+
+// Pairs what enters a class with what leaves it; both sum to the flow through its middle arc.
+std::vector<FlowArc> CutFinder::shares(const Passage& passage) const {
+  const Bytes through = net_.flow(passage.middle);
+  const auto ends = [&](int one, const std::vector<Touch>& several) {
+    std::vector<std::pair<int, Bytes>> out;
+    if (one != kSeveral) out.emplace_back(one, through);
+    for (const Touch& t : several)
+      if (net_.flow(t.arc) > 0) out.emplace_back(t.op, net_.flow(t.arc));
+    return out;
+  };
+  auto in = ends(passage.one_in, passage.in);
+  auto out = ends(passage.one_out, passage.out);
+  std::vector<FlowArc> found;
+  for (std::size_t i = 0, o = 0; i < in.size() && o < out.size() && through > 0;) {
+    const Bytes amount = std::min(in[i].second, out[o].second);
+    if (amount > 0) found.push_back({in[i].first, out[o].first, passage.by, amount});
+    in[i].second -= amount;
+    out[o].second -= amount;
+    if (in[i].second == 0) ++i;
+    else ++o;
+  }
+  return found;
+}
+
+std::vector<FlowArc> CutFinder::transfers() const {
+  std::vector<FlowArc> out = fixed_;
+  for (const Passage& passage : passages_) {
+    const auto found = shares(passage);
+    out.insert(out.end(), found.begin(), found.end());
+  }
+  for (const auto& [arc, number] : precedences_)
+    if (net_.flow(number) > 0) out.push_back({arc.from, arc.to, -1, net_.flow(number)});
+  return out;
+}
+
+}  // namespace modelplan::schedule

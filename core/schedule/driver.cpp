@@ -1,0 +1,266 @@
+#include "schedule/driver.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "schedule/beam.h"
+#include "schedule/heuristics.h"
+#include "schedule/live.h"
+#include "schedule/local.h"
+#include "schedule/merge.h"
+#include "schedule/parts.h"
+
+namespace modelplan::schedule {
+namespace {
+
+constexpr std::int64_t kFirstRound = 200'000;
+constexpr std::int64_t kBeamSteps = 8'000'000;
+constexpr int kWidths[] = {16, 64, 256, 1024, 4096};
+
+struct Segment {
+  Part part;
+  std::vector<int> order;
+  std::string found_by;
+  Bytes upper = std::numeric_limits<Bytes>::max();
+  Bytes flow_bound = 0;
+  Bytes lower = 0;
+  std::vector<Bytes> most;  // the least transient of each operator in the orders seen
+  int critical = -1;
+  int round = 0;
+  bool out_of_memory = false;
+};
+
+class Driver {
+ public:
+  Driver(const Instance& g, const Request& request, Meter& meter) : g_(&g), request_(request), meter_(&meter) {}
+
+  Outcome run() {
+    split();
+    for (Segment& s : segments_) offer_orders(s);
+    if (request_.bound) raise_flow_bounds();
+    if (request_.method == Method::best && request_.search) close_gap();
+    return outcome();
+  }
+
+ private:
+  void split();
+  void offer_orders(Segment& s);
+  void offer(Segment& s, std::vector<int> order, const char* by);
+  std::vector<int> order_by(const Instance& g, Method method);
+  void raise_flow_bounds();
+  void close_gap();
+  void work(Segment& s);
+  bool probe(Segment& s, Bytes floor, Bytes ceiling, std::int64_t steps);
+  void widen(Segment& s);
+  Segment& hardest();
+  Bytes upper() const;
+  Bytes lower() const;
+  Outcome outcome();
+
+  const Instance* g_;
+  Request request_;
+  Meter* meter_;
+  std::vector<Segment> segments_;
+  std::int64_t states_ = 0;
+  bool gave_up_ = false;
+};
+
+void Driver::split() {
+  auto parts = segments(*g_);
+  if (!request_.rules.segment) parts.assign(g_->ops > 0 ? 1 : 0, g_->topological);
+  Partition partition(*g_);
+  Live live(*g_);
+  for (const auto& ops : parts) {
+    segments_.emplace_back();
+    segments_.back().part = partition.cut(live, ops);
+    for (const int v : ops) live.add(v);
+  }
+}
+
+void Driver::offer(Segment& s, std::vector<int> order, const char* by) {
+  if (order.empty()) return;
+  const auto profile = profile_of(s.part.instance, order);
+  const Bytes peak = *std::max_element(profile.begin(), profile.end());
+  s.most.resize(profile.size(), std::numeric_limits<Bytes>::max());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    Bytes& most = s.most[static_cast<std::size_t>(order[i])];
+    most = std::min(most, profile[i]);
+  }
+  if (peak >= s.upper) return;
+  s.upper = peak;
+  s.order = std::move(order);
+  s.found_by = by;
+}
+
+std::vector<int> Driver::order_by(const Instance& g, Method method) {
+  switch (method) {
+    case Method::reverse_post_order: return reverse_post_order(g);
+    case Method::list: return list_order(g);
+    case Method::depth_first: return depth_first_order(g);
+    case Method::post_order: return post_order(g);
+    case Method::merge: return merge_order(g, *meter_);
+    case Method::beam:
+      return beam_order(g, request_.width, 0, std::numeric_limits<Bytes>::max() / 4, *meter_);
+    case Method::file:
+    case Method::best: break;
+  }
+  return file_order(g);
+}
+
+const char* name_of(Method method) {
+  switch (method) {
+    case Method::file: return "file order";
+    case Method::reverse_post_order: return "reverse post-order";
+    case Method::list: return "list rule";
+    case Method::depth_first: return "depth-first rule";
+    case Method::post_order: return "post-order";
+    case Method::merge: return "optimal merge";
+    case Method::beam: return "beam";
+    case Method::best: break;
+  }
+  return "search";
+}
+
+void Driver::offer_orders(Segment& s) {
+  const Instance& g = s.part.instance;
+  std::vector<Method> methods{request_.method};
+  if (request_.method == Method::best)
+    methods = {Method::file, Method::reverse_post_order, Method::list, Method::depth_first, Method::post_order,
+               Method::merge};
+  if (g.ops <= 1) methods = {Method::file};
+  for (const Method method : methods) {
+    auto order = order_by(g, method);
+    if (order.size() != static_cast<std::size_t>(g.ops)) order = file_order(g);
+    meter_->spend(g.ops);
+    offer(s, std::move(order), name_of(method));
+  }
+}
+
+Bytes Driver::upper() const {
+  Bytes most = 0;
+  for (const Segment& s : segments_) most = std::max(most, s.upper);
+  return most;
+}
+
+Bytes Driver::lower() const {
+  Bytes most = 0;
+  for (const Segment& s : segments_) most = std::max(most, s.lower);
+  return most;
+}
+
+// Segments with the highest upper bound first: the others often cannot raise the bound at all.
+void Driver::raise_flow_bounds() {
+  std::vector<std::size_t> order(segments_.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return segments_[a].upper > segments_[b].upper; });
+  Bytes bound = 0;
+  for (const std::size_t i : order) {
+    Segment& s = segments_[i];
+    if (s.upper <= bound || meter_->stopped()) break;
+    Bytes here = bound;
+    const int critical = raise_bound(s.part.instance, s.most, s.upper, *meter_, here);
+    if (critical < 0) continue;
+    s.critical = critical;
+    s.flow_bound = s.lower = bound = here;
+  }
+}
+
+// The segment with the highest upper bound; among equals the one that has had the least work.
+Segment& Driver::hardest() {
+  return *std::min_element(segments_.begin(), segments_.end(), [](const Segment& a, const Segment& b) {
+    return std::pair(-a.upper, a.round) < std::pair(-b.upper, b.round);
+  });
+}
+
+void Driver::close_gap() {
+  while (!segments_.empty() && upper() > lower() && !meter_->stopped() && !gave_up_) work(hardest());
+}
+
+// One search between two labels; true when it told something.
+bool Driver::probe(Segment& s, Bytes floor, Bytes ceiling, std::int64_t steps) {
+  if (ceiling < floor || floor >= s.upper || meter_->stopped()) return false;
+  const Meter::Slice slice(*meter_, steps);
+  SearchLimits limits;
+  limits.floor = floor;
+  limits.ceiling = std::min(ceiling, s.upper - 1);
+  limits.states = request_.states;
+  limits.memory = request_.memory;
+  auto found = search(s.part.instance, request_.rules, limits, *meter_);
+  states_ += found.states;
+  const Bytes before = s.lower;
+  if (found.end == End::solved) offer(s, std::move(found.order), "search");
+  if (found.end == End::solved && found.proven > floor) s.lower = std::max(s.lower, found.proven);
+  if (found.end == End::exhausted) s.lower = std::max(s.lower, std::min(found.proven, s.upper));
+  if (found.end == End::stopped && found.proven > floor) s.lower = std::max(s.lower, found.proven);
+  if (found.end == End::stopped && found.why == Stop::memory) s.out_of_memory = true;
+  return found.end != End::stopped || s.lower > before;
+}
+
+void Driver::widen(Segment& s) {
+  const auto at = static_cast<std::size_t>(s.round);
+  if (at < std::size(kWidths)) {
+    const Meter::Slice slice(*meter_, kBeamSteps);
+    offer(s, beam_order(s.part.instance, kWidths[at], lower(), s.upper, *meter_), "beam");
+  }
+  const Meter::Slice slice(*meter_, kFirstRound << std::min(s.round, 20));
+  offer(s, improve_order(s.part.instance, s.order, lower(), request_.rules, *meter_), "local search");
+}
+
+// One round on a segment: each tool gets a share of steps that doubles from round to round.
+void Driver::work(Segment& s) {
+  const std::int64_t steps = kFirstRound << std::min(s.round, 30);
+  s.out_of_memory = false;
+  bool told = false;
+  for (bool again = true; again && s.upper > lower() && !meter_->stopped();) {
+    const Bytes floor = std::max(lower(), Bytes{0});
+    again = probe(s, floor, s.upper - 1, steps);
+    told = told || again;
+  }
+  if (s.upper > lower()) told = probe(s, s.upper - 1, s.upper - 1, steps) || told;
+  if (s.upper > lower()) widen(s);
+  if (s.upper > lower()) {
+    const Bytes middle = lower() + (s.upper - lower()) / 2;
+    told = probe(s, middle, middle, steps) || told;
+  }
+  ++s.round;
+  gave_up_ = !told && s.out_of_memory && static_cast<std::size_t>(s.round) >= std::size(kWidths);
+}
+
+Outcome Driver::outcome() {
+  Outcome out;
+  out.segments = static_cast<int>(segments_.size());
+  out.peak = Live(*g_).bytes();
+  const Segment* critical = nullptr;
+  for (const Segment& s : segments_) {
+    const auto order = s.part.whole(s.order);
+    out.order.insert(out.order.end(), order.begin(), order.end());
+    if (s.upper > out.peak) {
+      out.peak = s.upper;
+      out.found_by = s.found_by;
+    }
+    if (s.flow_bound > out.flow_bound) {
+      out.flow_bound = s.flow_bound;
+      critical = &s;
+    }
+  }
+  out.lower_bound = std::max(std::min(lower(), out.peak), out.flow_bound);
+  if (critical != nullptr) {
+    Meter free_of_charge;
+    Bounder(*g_, free_of_charge).at(critical->part.ops[static_cast<std::size_t>(critical->critical)], &out.witness);
+  }
+  out.states = states_;
+  out.steps = meter_->steps();
+  out.why = gave_up_ ? Stop::memory : meter_->stop();
+  return out;
+}
+
+}  // namespace
+
+Outcome solve(const Instance& instance, const Request& request, Meter& meter) {
+  return Driver(instance, request, meter).run();
+}
+
+}  // namespace modelplan::schedule

@@ -1,0 +1,42 @@
+// The scheduler: upper bounds, the flow bound, and the exact search on the segments that still matter.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "schedule/bound.h"
+#include "schedule/instance.h"
+#include "schedule/meter.h"
+#include "schedule/search.h"
+
+namespace modelplan::schedule {
+
+enum class Method { file, reverse_post_order, list, depth_first, post_order, merge, beam, best };
+
+struct Request {
+  Method method = Method::best;
+  Rules rules;
+  bool bound = true;   // the flow bound
+  bool search = true;  // the exact search, for Method::best
+  int width = 16;      // of Method::beam
+  std::size_t states = 5'000'000;
+  std::size_t memory = std::size_t{1} << 30;
+};
+
+struct Outcome {
+  std::vector<int> order;
+  Bytes peak = 0;
+  Bytes flow_bound = 0;   // proven by `witness`
+  Bytes lower_bound = 0;  // no order has a peak below this; never below flow_bound
+  Witness witness;
+  std::string found_by;   // what found the order of the segment with the peak
+  std::int64_t states = 0;
+  std::int64_t steps = 0;
+  int segments = 0;
+  Stop why = Stop::none;  // none: proved optimal, or nothing more was asked for
+};
+
+Outcome solve(const Instance& instance, const Request& request, Meter& meter);
+
+}  // namespace modelplan::schedule

@@ -1,0 +1,45 @@
+// Rows of integers of different lengths, flattened into two columns.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace modelplan::schedule {
+
+class Rows {
+ public:
+  Rows() = default;
+
+  // Row r holds the distinct second members of the entries (r, x), in rising order.
+  Rows(int rows, std::vector<std::pair<int, int>> entries) : first_(static_cast<std::size_t>(rows) + 1, 0) {
+    std::sort(entries.begin(), entries.end());
+    entries.erase(std::unique(entries.begin(), entries.end()), entries.end());
+    items_.reserve(entries.size());
+    for (const auto& [row, item] : entries) {
+      ++first_[static_cast<std::size_t>(row) + 1];
+      items_.push_back(item);
+    }
+    for (std::size_t r = 1; r < first_.size(); ++r) first_[r] += first_[r - 1];
+  }
+
+  std::span<const int> operator[](int row) const {
+    const auto r = static_cast<std::size_t>(row);
+    return std::span<const int>(items_).subspan(first_[r], first_[r + 1] - first_[r]);
+  }
+
+  bool has(int row, int item) const {
+    const auto items = (*this)[row];
+    return std::binary_search(items.begin(), items.end(), item);
+  }
+
+  std::size_t entries() const { return items_.size(); }
+
+ private:
+  std::vector<std::size_t> first_{0};
+  std::vector<int> items_;
+};
+
+}  // namespace modelplan::schedule

@@ -1,0 +1,288 @@
+#include "schedule/search.h"
+
+#include <algorithm>
+#include <queue>
+#include <tuple>
+
+#include "schedule/cut.h"
+#include "schedule/live.h"
+#include "schedule/states.h"
+#include "schedule/walker.h"
+
+namespace modelplan::schedule {
+namespace {
+
+struct Entry {
+  Bytes label;
+  int depth;
+  Bytes bytes;
+  int state;
+};
+
+// The least label first; then the deepest, the lightest, the newest.
+struct Later {
+  bool operator()(const Entry& a, const Entry& b) const {
+    return std::tuple(a.label, -a.depth, a.bytes, -a.state) > std::tuple(b.label, -b.depth, b.bytes, -b.state);
+  }
+};
+
+// The lightest first; then the deepest.
+struct Heavier {
+  bool operator()(const Entry& a, const Entry& b) const {
+    return std::tuple(a.bytes, -a.depth, -a.state) > std::tuple(b.bytes, -b.depth, -b.state);
+  }
+};
+
+template <class Compare>
+using Queue = std::priority_queue<Entry, std::vector<Entry>, Compare>;
+
+class Search {
+ public:
+  Search(const Instance& g, const Rules& rules, const SearchLimits& limits, Meter& meter)
+      : g_(&g), rules_(rules), limits_(limits), meter_(&meter), walker_(g, meter), cut_(g, meter),
+        table_(g.ops), valley_(g.ops), sides_(static_cast<std::size_t>(g.ops), Side::waiting) {}
+
+  SearchResult run();
+
+ private:
+  void start_here();
+  bool step(int s);
+  void expand(int s);
+  void reach(int parent, std::span<const int> path, Bytes label);
+  std::vector<int> path_from_root(int s) const;
+  std::vector<int> within(std::span<const int> path, std::span<const int> chosen) const;
+  bool fits(std::span<const int> path, Bytes label);
+  std::vector<int> lightest_between(std::span<const int> path);
+  bool commit(int s);
+  bool macro(int s);
+  std::vector<int> find_valley(int s);
+  bool valley_reach(int parent, int v, Bytes start, Queue<Heavier>& queue);
+  bool worth_a_macro() const { return macro_cost_ <= 2 * (meter_->steps() - start_steps_ - macro_cost_) + 20'000; }
+  bool full() const { return table_.size() >= limits_.states || table_.memory() >= limits_.memory; }
+
+  const Instance* g_;
+  Rules rules_;
+  SearchLimits limits_;
+  Meter* meter_;
+  Walker walker_;
+  CutFinder cut_;
+  StateTable table_, valley_;
+  Queue<Later> queue_;
+  std::vector<Side> sides_;
+  std::vector<int> prefix_, path_;
+  std::vector<int> ready_;
+  Bytes level_ = 0;
+  Bytes root_bytes_ = 0;
+  Bytes blocked_ = std::numeric_limits<Bytes>::max();
+  std::int64_t popped_ = 0;
+  std::int64_t macro_cost_ = 0;
+  std::int64_t start_steps_ = 0;
+};
+
+SearchResult Search::run() {
+  start_steps_ = meter_->steps();
+  level_ = limits_.floor;
+  if (rules_.free_move) walker_.close(level_, prefix_);
+  start_here();
+  SearchResult result;
+  while (!queue_.empty()) {
+    const Entry top = queue_.top();
+    level_ = std::max(level_, top.label);
+    result.proven = level_;
+    result.states = popped_;
+    if (!meter_->spend(1) || full()) {
+      result.why = meter_->stopped() ? meter_->stop() : Stop::memory;
+      return result;
+    }
+    queue_.pop();
+    if (table_[top.state].label < top.label) continue;
+    ++popped_;
+    if (!step(top.state)) continue;
+    result.end = End::solved;
+    result.states = popped_;
+    result.order = prefix_;
+    const auto rest = path_from_root(top.state);
+    result.order.insert(result.order.end(), rest.begin(), rest.end());
+    result.peak = peak_of(*g_, result.order);
+    return result;
+  }
+  result.end = End::exhausted;
+  result.proven = blocked_;
+  result.states = popped_;
+  return result;
+}
+
+// Makes the walker's set the only state.
+void Search::start_here() {
+  table_.clear();
+  queue_ = {};
+  root_bytes_ = walker_.live().bytes();
+  const int s = table_.add({walker_.key(), walker_.live().bytes(), level_, -1, walker_.depth()}, walker_.bits());
+  queue_.push({level_, walker_.depth(), walker_.live().bytes(), s});
+}
+
+// Handles one state; true when it holds all operators.
+bool Search::step(int s) {
+  if (table_[s].depth == g_->ops) return true;
+  walker_.go(table_.bits(s));
+  if (rules_.commit && s != 0 && table_[s].bytes <= root_bytes_ && commit(s)) return false;
+  if (rules_.macro && worth_a_macro()) {
+    const std::int64_t before = meter_->steps();
+    const bool found = macro(s);
+    macro_cost_ += found ? 0 : meter_->steps() - before;
+    if (found) return false;
+  }
+  expand(s);
+  return false;
+}
+
+void Search::expand(int s) {
+  const auto ready = walker_.live().ready();
+  ready_.assign(ready.begin(), ready.end());
+  std::sort(ready_.begin(), ready_.end());
+  const Bytes label = table_[s].label;
+  for (const int v : ready_) {
+    meter_->spend(1);
+    const Bytes reached = std::max(label, walker_.live().transient(v));
+    if (reached > limits_.ceiling) {
+      blocked_ = std::min(blocked_, reached);
+      continue;
+    }
+    const int one[] = {v};
+    reach(s, one, reached);
+  }
+}
+
+// Adds the state that `path` leads to from `parent`, where the walker stands and to where it returns.
+void Search::reach(int parent, std::span<const int> path, Bytes label) {
+  path_.assign(path.begin(), path.end());
+  for (const int v : path) walker_.add(v);
+  if (rules_.free_move) walker_.close(label, path_);
+  int s = table_.find(walker_.key(), walker_.bits());
+  const bool better = s < 0 || table_[s].label > label;
+  if (s < 0) s = table_.add({walker_.key(), walker_.live().bytes(), label, parent, walker_.depth()}, walker_.bits());
+  if (better) {
+    table_[s].label = label;
+    table_[s].parent = parent;
+    table_.set_path(s, path_);
+    queue_.push({label, walker_.depth(), walker_.live().bytes(), s});
+  }
+  for (std::size_t i = path_.size(); i-- > 0;) walker_.remove(path_[i]);
+}
+
+std::vector<int> Search::path_from_root(int s) const {
+  std::vector<int> chain;
+  for (; s > 0; s = table_[s].parent) chain.push_back(s);
+  std::vector<int> out;
+  for (std::size_t i = chain.size(); i-- > 0;) {
+    const auto path = table_.path(chain[i]);
+    out.insert(out.end(), path.begin(), path.end());
+  }
+  return out;
+}
+
+std::vector<int> Search::within(std::span<const int> path, std::span<const int> chosen) const {
+  std::vector<char> keep(static_cast<std::size_t>(g_->ops), 0);
+  for (const int v : chosen) keep[static_cast<std::size_t>(v)] = 1;
+  std::vector<int> out;
+  for (const int v : path)
+    if (keep[static_cast<std::size_t>(v)] != 0) out.push_back(v);
+  return out;
+}
+
+// Whether `path`, from where the walker stands, stays under the label; the walker returns.
+bool Search::fits(std::span<const int> path, Bytes label) {
+  std::size_t ran = 0;
+  while (ran < path.size() && walker_.live().transient(path[ran]) <= label) walker_.add(path[ran++]);
+  for (std::size_t i = ran; i-- > 0;) walker_.remove(path[i]);
+  return ran == path.size();
+}
+
+// The part of `path`, from where the walker stands, that leads to the largest of the lightest sets on the way.
+std::vector<int> Search::lightest_between(std::span<const int> path) {
+  for (int v = 0; v < g_->ops; ++v)
+    sides_[static_cast<std::size_t>(v)] = walker_.live().done(v) ? Side::executed : Side::waiting;
+  for (const int v : path) sides_[static_cast<std::size_t>(v)] = Side::free;
+  cut_.least(sides_, path, {}, true);
+  return within(path, cut_.largest_set(path));
+}
+
+// From the committed set to a state no heavier: some least-peak order passes the lightest set between, so start there.
+bool Search::commit(int s) {
+  const auto path = path_from_root(s);
+  walker_.go(table_.bits(0));
+  const auto chosen = lightest_between(path);
+  if (chosen.empty() || !fits(chosen, level_)) {
+    walker_.go(table_.bits(s));
+    return false;
+  }
+  prefix_.insert(prefix_.end(), chosen.begin(), chosen.end());
+  for (const int v : chosen) walker_.add(v);
+  if (rules_.free_move) walker_.close(level_, prefix_);
+  start_here();
+  return true;
+}
+
+bool Search::macro(int s) {
+  const auto path = find_valley(s);
+  walker_.go(table_.bits(s));
+  if (path.empty()) return false;
+  const auto chosen = lightest_between(path);
+  if (chosen.empty() || !fits(chosen, level_)) return false;
+  reach(s, chosen, level_);
+  return true;
+}
+
+// A path of few steps under the level to a set no heavier than the state; empty when 64 looks find none.
+std::vector<int> Search::find_valley(int s) {
+  constexpr int kLooks = 64;
+  valley_.clear();
+  Queue<Heavier> queue;
+  const Bytes start = table_[s].bytes;
+  valley_.add({walker_.key(), start, level_, -1, walker_.depth()}, walker_.bits());
+  queue.push({level_, walker_.depth(), start, 0});
+  for (int looks = 0; looks < kLooks && !queue.empty(); ++looks) {
+    const int from = queue.top().state;
+    queue.pop();
+    walker_.go(valley_.bits(from));
+    const auto ready = walker_.live().ready();
+    ready_.assign(ready.begin(), ready.end());
+    std::sort(ready_.begin(), ready_.end());
+    for (const int v : ready_)
+      if (valley_reach(from, v, start, queue)) {
+        std::vector<int> chain, path;
+        for (int t = static_cast<int>(valley_.size()) - 1; t > 0; t = valley_[t].parent) chain.push_back(t);
+        for (std::size_t i = chain.size(); i-- > 0;) {
+          const auto part = valley_.path(chain[i]);
+          path.insert(path.end(), part.begin(), part.end());
+        }
+        return path;
+      }
+  }
+  return {};
+}
+
+// Tries `v` from a state of the valley search; true when the newest state is no heavier than the start.
+bool Search::valley_reach(int parent, int v, Bytes start, Queue<Heavier>& queue) {
+  meter_->spend(1);
+  if (walker_.live().transient(v) > level_) return false;
+  path_.assign(1, v);
+  walker_.add(v);
+  walker_.close(level_, path_);
+  const bool light = walker_.live().bytes() <= start;
+  if (valley_.find(walker_.key(), walker_.bits()) < 0) {
+    const int t = valley_.add({walker_.key(), walker_.live().bytes(), level_, parent, walker_.depth()}, walker_.bits());
+    valley_.set_path(t, path_);
+    queue.push({level_, walker_.depth(), walker_.live().bytes(), t});
+  }
+  for (std::size_t i = path_.size(); i-- > 0;) walker_.remove(path_[i]);
+  return light;
+}
+
+}  // namespace
+
+SearchResult search(const Instance& instance, const Rules& rules, const SearchLimits& limits, Meter& meter) {
+  return Search(instance, rules, limits, meter).run();
+}
+
+}  // namespace modelplan::schedule

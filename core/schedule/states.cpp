@@ -1,0 +1,70 @@
+#include "schedule/states.h"
+
+#include <algorithm>
+
+namespace modelplan::schedule {
+namespace {
+
+constexpr std::size_t kFirstSlots = 256;
+
+}  // namespace
+
+StateTable::StateTable(int ops) : words_((static_cast<std::size_t>(ops) + 63) / 64), slots_(kFirstSlots, -1) {}
+
+void StateTable::clear() {
+  states_.clear();
+  paths_.clear();
+  if (slots_.size() > kFirstSlots * 64) slots_ = std::vector<int>(kFirstSlots, -1);
+  else std::fill(slots_.begin(), slots_.end(), -1);
+}
+
+std::size_t StateTable::memory() const {
+  return states_.capacity() * sizeof(State) + blocks_.size() * kBlock * words_ * sizeof(std::uint64_t) +
+         slots_.capacity() * sizeof(int) + paths_.capacity() * sizeof(int);
+}
+
+std::span<const int> StateTable::path(int s) const {
+  const State& state = states_[static_cast<std::size_t>(s)];
+  return std::span<const int>(paths_).subspan(state.path_at, state.path_size);
+}
+
+int StateTable::find(std::uint64_t key, std::span<const std::uint64_t> bits) const {
+  const std::size_t mask = slots_.size() - 1;
+  for (std::size_t at = key & mask;; at = (at + 1) & mask) {
+    const int s = slots_[at];
+    if (s < 0) return -1;
+    if (states_[static_cast<std::size_t>(s)].key == key && std::equal(bits.begin(), bits.end(), block_of(s))) return s;
+  }
+}
+
+int StateTable::add(const State& state, std::span<const std::uint64_t> bits) {
+  if ((states_.size() + 1) * 2 > slots_.size()) grow();
+  const int s = static_cast<int>(states_.size());
+  states_.push_back(state);
+  if (states_.size() > blocks_.size() * kBlock) blocks_.push_back(std::make_unique<std::uint64_t[]>(kBlock * words_));
+  std::copy(bits.begin(), bits.end(), block_of(s));
+  const std::size_t mask = slots_.size() - 1;
+  std::size_t at = state.key & mask;
+  while (slots_[at] >= 0) at = (at + 1) & mask;
+  slots_[at] = s;
+  return s;
+}
+
+void StateTable::set_path(int s, std::span<const int> path) {
+  State& state = states_[static_cast<std::size_t>(s)];
+  state.path_at = static_cast<std::uint32_t>(paths_.size());
+  state.path_size = static_cast<std::uint32_t>(path.size());
+  paths_.insert(paths_.end(), path.begin(), path.end());
+}
+
+void StateTable::grow() {
+  slots_.assign(slots_.size() * 2, -1);
+  const std::size_t mask = slots_.size() - 1;
+  for (std::size_t s = 0; s < states_.size(); ++s) {
+    std::size_t at = states_[s].key & mask;
+    while (slots_[at] >= 0) at = (at + 1) & mask;
+    slots_[at] = static_cast<int>(s);
+  }
+}
+
+}  // namespace modelplan::schedule

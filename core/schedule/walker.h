@@ -1,0 +1,94 @@
+// A live-bytes model with the bitset and key of its executed set, which walks from one set to another by their difference.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "schedule/live.h"
+#include "schedule/meter.h"
+#include "schedule/states.h"
+
+namespace modelplan::schedule {
+
+class Walker {
+ public:
+  Walker(const Instance& g, Meter& meter)
+      : live_(g), meter_(&meter), bits_((static_cast<std::size_t>(g.ops) + 63) / 64, 0), rank_(rank_of(g)), g_(&g) {}
+
+  const Live& live() const { return live_; }
+  std::span<const std::uint64_t> bits() const { return bits_; }
+  std::uint64_t key() const { return key_; }
+  int depth() const { return depth_; }
+
+  void add(int op) {
+    live_.add(op);
+    flip(op);
+    ++depth_;
+    meter_->spend(1);
+  }
+
+  void remove(int op) {
+    live_.remove(op);
+    flip(op);
+    --depth_;
+    meter_->spend(1);
+  }
+
+  // Walks to the set with these bits.
+  void go(std::span<const std::uint64_t> target) {
+    leave_.clear();
+    enter_.clear();
+    for (std::size_t w = 0; w < bits_.size(); ++w) {
+      collect(bits_[w] & ~target[w], w, leave_);
+      collect(target[w] & ~bits_[w], w, enter_);
+    }
+    for (std::size_t i = leave_.size(); i-- > 0;) remove(g_->topological[static_cast<std::size_t>(leave_[i])]);
+    for (const int r : enter_) add(g_->topological[static_cast<std::size_t>(r)]);
+  }
+
+  // Runs ready operators that fit under `label` and do not raise the live bytes, until there is none; appends them.
+  void close(Bytes label, std::vector<int>& path) {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (const int v : live_.ready()) {
+        meter_->spend(1);
+        if (live_.after(v) > live_.bytes() || live_.transient(v) > label) continue;
+        add(v);
+        path.push_back(v);
+        moved = true;
+        break;
+      }
+    }
+  }
+
+  static std::vector<int> rank_of(const Instance& g) {
+    std::vector<int> rank(static_cast<std::size_t>(g.ops));
+    for (std::size_t i = 0; i < g.topological.size(); ++i)
+      rank[static_cast<std::size_t>(g.topological[i])] = static_cast<int>(i);
+    return rank;
+  }
+
+ private:
+  // Bits stand for topological ranks, so that differences are walked in a valid order.
+  void flip(int op) {
+    const auto r = static_cast<std::size_t>(rank_[static_cast<std::size_t>(op)]);
+    bits_[r / 64] ^= std::uint64_t{1} << (r % 64);
+    key_ ^= op_key(op);
+  }
+
+  static void collect(std::uint64_t word, std::size_t w, std::vector<int>& out) {
+    for (; word != 0; word &= word - 1) out.push_back(static_cast<int>(w * 64) + std::countr_zero(word));
+  }
+
+  Live live_;
+  Meter* meter_;
+  std::vector<std::uint64_t> bits_;
+  std::uint64_t key_ = 0;
+  int depth_ = 0;
+  std::vector<int> rank_, leave_, enter_;
+  const Instance* g_;
+};
+
+}  // namespace modelplan::schedule
