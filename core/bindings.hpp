@@ -41,6 +41,9 @@ inline void require_same_length(std::initializer_list<std::size_t> lengths) {
     if (length != *lengths.begin()) throw std::invalid_argument("columns differ in length");
 }
 
+// Adds the functions of bindings_schedule.cpp.
+void bind_schedule(nb::module_& module);
+
 // The columns of a problem as the core wants them, with the fact tables taken apart and checked.
 class ProblemColumns {
  public:

@@ -1,11 +1,11 @@
-#include "schedule/beam.h"
+#include "schedule/beam.hpp"
 
 #include <algorithm>
 #include <map>
 #include <tuple>
 #include <unordered_set>
 
-#include "schedule/walker.h"
+#include "schedule/walker.hpp"
 
 namespace modelplan::schedule {
 namespace {
@@ -31,7 +31,11 @@ bool better(const Candidate& a, const Candidate& b) {
 class Beam {
  public:
   Beam(const Instance& g, int width, Bytes floor, Bytes ceiling, Meter& meter)
-      : g_(&g), width_(static_cast<std::size_t>(width)), floor_(floor), ceiling_(ceiling), meter_(&meter),
+      : g_(&g),
+        width_(static_cast<std::size_t>(width)),
+        floor_(floor),
+        ceiling_(ceiling),
+        meter_(&meter),
         walker_(g, meter) {}
 
   std::vector<int> run() {
@@ -91,8 +95,7 @@ class Beam {
       meter_->spend(1);
       const Bytes reached = std::max(label, walker_.live().transient(v));
       if (reached >= ceiling_) continue;
-      levels_[walker_.depth() + 1].push_back(
-          {reached, walker_.live().after(v), link, v, walker_.key() ^ op_key(v)});
+      levels_[walker_.depth() + 1].push_back({reached, walker_.live().after(v), link, v, walker_.key() ^ op_key(v)});
     }
   }
 

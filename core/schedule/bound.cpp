@@ -1,4 +1,4 @@
-#include "schedule/bound.h"
+#include "schedule/bound.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -70,7 +70,8 @@ void Bounder::mark_sides(int op) {
   sides_[static_cast<std::size_t>(op)] = Side::waiting;
 }
 
-// Marks the other readers of the classes, and all before them, executed; false when one of them cannot come before `op`.
+// Marks the other readers of the classes, and all before them, executed; false when one of them cannot come before
+// `op`.
 bool Bounder::force_readers(int op, std::span<const int> classes) {
   stack_.clear();
   for (const int c : classes) {
@@ -128,9 +129,8 @@ Bytes Bounder::at(int op, Witness* witness) {
 int raise_bound(const Instance& g, std::span<const Bytes> most, Bytes enough, Meter& meter, Bytes& bound) {
   std::vector<int> order(static_cast<std::size_t>(g.ops));
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-    return most[static_cast<std::size_t>(a)] > most[static_cast<std::size_t>(b)];
-  });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return most[static_cast<std::size_t>(a)] > most[static_cast<std::size_t>(b)]; });
   Bounder bounder(g, meter);
   int critical = -1;
   for (const int op : order) {

@@ -1,4 +1,4 @@
-#include "schedule/cut.h"
+#include "schedule/cut.hpp"
 
 #include <algorithm>
 
@@ -71,8 +71,7 @@ void CutFinder::add_precedences(const std::vector<Side>& sides, std::span<const 
   for (const int v : free_ops)
     for (const int p : g_->preds[v])
       if (sides[static_cast<std::size_t>(p)] == Side::free)
-        precedences_.push_back(
-            {{v, p, -1, 0}, net_.add_arc(open_end(v), open_end(p), FlowNetwork::kUnbounded)});
+        precedences_.push_back({{v, p, -1, 0}, net_.add_arc(open_end(v), open_end(p), FlowNetwork::kUnbounded)});
 }
 
 void CutFinder::add_class(const std::vector<Side>& sides, int c) {
@@ -135,8 +134,10 @@ std::vector<FlowArc> CutFinder::shares(const Passage& passage) const {
     if (amount > 0) found.push_back({in[i].first, out[o].first, passage.by, amount});
     in[i].second -= amount;
     out[o].second -= amount;
-    if (in[i].second == 0) ++i;
-    else ++o;
+    if (in[i].second == 0)
+      ++i;
+    else
+      ++o;
   }
   return found;
 }

@@ -1,16 +1,16 @@
-#include "schedule/driver.h"
+#include "schedule/driver.hpp"
 
 #include <algorithm>
 #include <limits>
 #include <numeric>
 #include <utility>
 
-#include "schedule/beam.h"
-#include "schedule/heuristics.h"
-#include "schedule/live.h"
-#include "schedule/local.h"
-#include "schedule/merge.h"
-#include "schedule/parts.h"
+#include "schedule/beam.hpp"
+#include "schedule/heuristics.hpp"
+#include "schedule/live.hpp"
+#include "schedule/local.hpp"
+#include "schedule/merge.hpp"
+#include "schedule/parts.hpp"
 
 namespace modelplan::schedule {
 namespace {
@@ -96,29 +96,43 @@ void Driver::offer(Segment& s, std::vector<int> order, const char* by) {
 
 std::vector<int> Driver::order_by(const Instance& g, Method method) {
   switch (method) {
-    case Method::reverse_post_order: return reverse_post_order(g);
-    case Method::list: return list_order(g);
-    case Method::depth_first: return depth_first_order(g);
-    case Method::post_order: return post_order(g);
-    case Method::merge: return merge_order(g, *meter_);
+    case Method::reverse_post_order:
+      return reverse_post_order(g);
+    case Method::list:
+      return list_order(g);
+    case Method::depth_first:
+      return depth_first_order(g);
+    case Method::post_order:
+      return post_order(g);
+    case Method::merge:
+      return merge_order(g, *meter_);
     case Method::beam:
       return beam_order(g, request_.width, 0, std::numeric_limits<Bytes>::max() / 4, *meter_);
     case Method::file:
-    case Method::best: break;
+    case Method::best:
+      break;
   }
   return file_order(g);
 }
 
 const char* name_of(Method method) {
   switch (method) {
-    case Method::file: return "file order";
-    case Method::reverse_post_order: return "reverse post-order";
-    case Method::list: return "list rule";
-    case Method::depth_first: return "depth-first rule";
-    case Method::post_order: return "post-order";
-    case Method::merge: return "optimal merge";
-    case Method::beam: return "beam";
-    case Method::best: break;
+    case Method::file:
+      return "file order";
+    case Method::reverse_post_order:
+      return "reverse post-order";
+    case Method::list:
+      return "list rule";
+    case Method::depth_first:
+      return "depth-first rule";
+    case Method::post_order:
+      return "post-order";
+    case Method::merge:
+      return "optimal merge";
+    case Method::beam:
+      return "beam";
+    case Method::best:
+      break;
   }
   return "search";
 }
@@ -127,8 +141,8 @@ void Driver::offer_orders(Segment& s) {
   const Instance& g = s.part.instance;
   std::vector<Method> methods{request_.method};
   if (request_.method == Method::best)
-    methods = {Method::file, Method::reverse_post_order, Method::list, Method::depth_first, Method::post_order,
-               Method::merge};
+    methods = {Method::file,        Method::reverse_post_order, Method::list,
+               Method::depth_first, Method::post_order,         Method::merge};
   if (g.ops <= 1) methods = {Method::file};
   for (const Method method : methods) {
     auto order = order_by(g, method);

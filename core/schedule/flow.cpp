@@ -1,4 +1,4 @@
-#include "schedule/flow.h"
+#include "schedule/flow.hpp"
 
 #include <algorithm>
 

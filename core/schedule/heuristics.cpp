@@ -1,4 +1,4 @@
-#include "schedule/heuristics.h"
+#include "schedule/heuristics.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -6,7 +6,7 @@
 #include <set>
 #include <tuple>
 
-#include "schedule/live.h"
+#include "schedule/live.hpp"
 
 namespace modelplan::schedule {
 namespace {

@@ -1,4 +1,4 @@
-#include "schedule/instance.h"
+#include "schedule/instance.hpp"
 
 #include <functional>
 #include <limits>
@@ -118,12 +118,25 @@ void add_credits(Instance& g, const Columns& in) {
     refuse("the credit columns differ in length");
   std::vector<std::pair<int, int>> of;
   for (std::size_t i = 0; i < count; ++i) {
-    g.credits.push_back({index(in.credit_op[i], g.ops, "credit op"), index(in.credit_from[i], g.classes, "credit class"),
+    g.credits.push_back({index(in.credit_op[i], g.ops, "credit op"),
+                         index(in.credit_from[i], g.classes, "credit class"),
                          index(in.credit_to[i], g.classes, "credit class"), in.credit_bytes[i]});
     check_credit(g, g.credits.back());
     of.emplace_back(g.credits.back().op, static_cast<int>(i));
   }
   g.credits_of = Rows(g.ops, std::move(of));
+}
+
+// The readers of a class with one writer run after it.
+void add_implied_edges(const Instance& g, Links& links) {
+  std::vector<int> writer(static_cast<std::size_t>(g.classes), -1), writers(static_cast<std::size_t>(g.classes), 0);
+  for (const auto& [c, w] : links.writers) {
+    if (writer[static_cast<std::size_t>(c)] != w) ++writers[static_cast<std::size_t>(c)];
+    writer[static_cast<std::size_t>(c)] = w;
+  }
+  for (const auto& [c, r] : links.readers)
+    if (writers[static_cast<std::size_t>(c)] == 1 && writer[static_cast<std::size_t>(c)] != r)
+      links.edges.emplace_back(writer[static_cast<std::size_t>(c)], r);
 }
 
 std::vector<std::pair<int, int>> swapped(const std::vector<std::pair<int, int>>& entries) {
@@ -140,10 +153,6 @@ void link(Instance& g, Links links) {
   g.reads = Rows(g.ops, swapped(links.readers));
   g.writers = Rows(g.classes, std::move(links.writers));
   g.readers = Rows(g.classes, std::move(links.readers));
-  for (int c = 0; c < g.classes; ++c)
-    if (g.writers[c].size() == 1)
-      for (const int r : g.readers[c])
-        if (r != g.writers[c][0]) links.edges.emplace_back(g.writers[c][0], r);
   g.preds = Rows(g.ops, swapped(links.edges));
   g.succs = Rows(g.ops, std::move(links.edges));
   g.topological = topological_order(g);
@@ -170,6 +179,7 @@ Instance make_instance(const Columns& in) {
   if (in.edge_from.size() != in.edge_to.size()) refuse("the edge columns differ in length");
   for (std::size_t i = 0; i < in.edge_from.size(); ++i)
     links.edges.emplace_back(index(in.edge_from[i], g.ops, "edge"), index(in.edge_to[i], g.ops, "edge"));
+  add_implied_edges(g, links);
   link(g, std::move(links));
   if (g.topological.size() != static_cast<std::size_t>(g.ops)) refuse("the ops form a cycle");
   check_classes(g);

@@ -1,4 +1,4 @@
-#include "schedule/live.h"
+#include "schedule/live.hpp"
 
 #include <algorithm>
 

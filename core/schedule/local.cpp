@@ -1,12 +1,12 @@
-#include "schedule/local.h"
+#include "schedule/local.hpp"
 
 #include <algorithm>
 #include <optional>
 #include <span>
 #include <tuple>
 
-#include "schedule/live.h"
-#include "schedule/parts.h"
+#include "schedule/live.hpp"
+#include "schedule/parts.hpp"
 
 namespace modelplan::schedule {
 namespace {
@@ -118,8 +118,10 @@ class Improver {
     const std::size_t low = std::min(from, to), high = std::max(from, to);
     auto window = std::vector<int>(order_.begin() + static_cast<std::ptrdiff_t>(low),
                                    order_.begin() + static_cast<std::ptrdiff_t>(high) + 1);
-    if (from < to) std::rotate(window.begin(), window.begin() + 1, window.end());
-    else std::rotate(window.begin(), window.end() - 1, window.end());
+    if (from < to)
+      std::rotate(window.begin(), window.begin() + 1, window.end());
+    else
+      std::rotate(window.begin(), window.end() - 1, window.end());
     Live live = live_before(low);
     auto profile = profile_;
     for (std::size_t i = 0; i < window.size(); ++i) {

@@ -1,10 +1,10 @@
-#include "schedule/merge.h"
+#include "schedule/merge.hpp"
 
 #include <algorithm>
 
-#include "schedule/heuristics.h"
-#include "schedule/live.h"
-#include "schedule/parts.h"
+#include "schedule/heuristics.hpp"
+#include "schedule/live.hpp"
+#include "schedule/parts.hpp"
 
 namespace modelplan::schedule {
 namespace {
@@ -47,7 +47,8 @@ std::vector<int> merged(std::vector<Hump> humps) {
   return out;
 }
 
-// Splits each sequence at its lowest point: what falls to it runs first, merged backwards; what rises from it comes after.
+// Splits each sequence at its lowest point: what falls to it runs first, merged backwards; what rises from it comes
+// after.
 std::vector<int> merge_sequences(const std::vector<std::vector<Step>>& sequences) {
   std::vector<Hump> falling, rising;
   for (const auto& steps : sequences) {

@@ -1,8 +1,8 @@
-#include "schedule/parts.h"
+#include "schedule/parts.hpp"
 
 #include <algorithm>
 
-#include "schedule/walker.h"
+#include "schedule/walker.hpp"
 
 namespace modelplan::schedule {
 
@@ -78,7 +78,8 @@ Part Partition::cut(const Live& live, std::span<const int> ops) {
 std::vector<std::vector<int>> segments(const Instance& g) {
   const auto rank = Walker::rank_of(g);
   const auto n = static_cast<std::size_t>(g.ops);
-  // Everything before rank r precedes it when each such operator has a successor no later than r; and so for what follows.
+  // Everything before rank r precedes it when each such operator has a successor no later than r; and so for what
+  // follows.
   std::vector<int> nearest_next(n, g.ops), nearest_last(n, -1);
   for (std::size_t r = 0; r < n; ++r) {
     for (const int s : g.succs[g.topological[r]])

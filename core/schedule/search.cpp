@@ -1,13 +1,13 @@
-#include "schedule/search.h"
+#include "schedule/search.hpp"
 
 #include <algorithm>
 #include <queue>
 #include <tuple>
 
-#include "schedule/cut.h"
-#include "schedule/live.h"
-#include "schedule/states.h"
-#include "schedule/walker.h"
+#include "schedule/cut.hpp"
+#include "schedule/live.hpp"
+#include "schedule/states.hpp"
+#include "schedule/walker.hpp"
 
 namespace modelplan::schedule {
 namespace {
@@ -39,8 +39,15 @@ using Queue = std::priority_queue<Entry, std::vector<Entry>, Compare>;
 class Search {
  public:
   Search(const Instance& g, const Rules& rules, const SearchLimits& limits, Meter& meter)
-      : g_(&g), rules_(rules), limits_(limits), meter_(&meter), walker_(g, meter), cut_(g, meter),
-        table_(g.ops), valley_(g.ops), sides_(static_cast<std::size_t>(g.ops), Side::waiting) {}
+      : g_(&g),
+        rules_(rules),
+        limits_(limits),
+        meter_(&meter),
+        walker_(g, meter),
+        cut_(g, meter),
+        table_(g.ops),
+        valley_(g.ops),
+        sides_(static_cast<std::size_t>(g.ops), Side::waiting) {}
 
   SearchResult run();
 

@@ -1,4 +1,4 @@
-#include "schedule/states.h"
+#include "schedule/states.hpp"
 
 #include <algorithm>
 
@@ -14,8 +14,10 @@ StateTable::StateTable(int ops) : words_((static_cast<std::size_t>(ops) + 63) / 
 void StateTable::clear() {
   states_.clear();
   paths_.clear();
-  if (slots_.size() > kFirstSlots * 64) slots_ = std::vector<int>(kFirstSlots, -1);
-  else std::fill(slots_.begin(), slots_.end(), -1);
+  if (slots_.size() > kFirstSlots * 64)
+    slots_ = std::vector<int>(kFirstSlots, -1);
+  else
+    std::fill(slots_.begin(), slots_.end(), -1);
 }
 
 std::size_t StateTable::memory() const {

@@ -1,20 +1,21 @@
-// Minimum cuts over the sets closed under predecessors: the least live bytes that some set between two given ones must hold.
+// Minimum cuts over the sets closed under predecessors: the least live bytes that some set between two given ones must
+// hold.
 #pragma once
 
 #include <span>
 #include <utility>
 #include <vector>
 
-#include "schedule/flow.h"
-#include "schedule/instance.h"
-#include "schedule/meter.h"
+#include "schedule/flow.hpp"
+#include "schedule/instance.hpp"
+#include "schedule/meter.hpp"
 
 namespace modelplan::schedule {
 
 enum class Side : char { free, executed, waiting };
 
-// `amount` bytes of class `by` pass from a writer to a reader of it; by = -1 is a precedence, which lets any amount pass
-// from an operator back to its predecessor. from = -1 is the graph's own input, to = -1 its own output.
+// `amount` bytes of class `by` pass from a writer to a reader of it; by = -1 is a precedence, which lets any amount
+// pass from an operator back to its predecessor. from = -1 is the graph's own input, to = -1 its own output.
 struct FlowArc {
   int from = 0;
   int to = 0;
@@ -27,8 +28,8 @@ class CutFinder {
  public:
   CutFinder(const Instance& instance, Meter& meter);
 
-  // The least bytes, over the sets Y that hold every executed operator and no waiting one, of the classes alive after Y.
-  // `sides` names every operator, `free_ops` lists the free ones; `skipped` classes count nothing. With
+  // The least bytes, over the sets Y that hold every executed operator and no waiting one, of the classes alive after
+  // Y. `sides` names every operator, `free_ops` lists the free ones; `skipped` classes count nothing. With
   // `touched_only` only the classes that touch a free operator count: enough to find the set, not its bytes.
   Bytes least(const std::vector<Side>& sides, std::span<const int> free_ops, std::span<const int> skipped,
               bool touched_only);

@@ -4,9 +4,9 @@
 #include <span>
 #include <vector>
 
-#include "schedule/cut.h"
-#include "schedule/instance.h"
-#include "schedule/meter.h"
+#include "schedule/cut.hpp"
+#include "schedule/instance.hpp"
+#include "schedule/meter.hpp"
 
 namespace modelplan::schedule {
 
@@ -28,8 +28,8 @@ class Bounder {
  public:
   Bounder(const Instance& instance, Meter& meter);
 
-  // A lower bound on the transient of `op` in every order: exact over the sets closed under predecessors that may precede
-  // it. With `witness` the flows are kept.
+  // A lower bound on the transient of `op` in every order: exact over the sets closed under predecessors that may
+  // precede it. With `witness` the flows are kept.
   Bytes at(int op, Witness* witness = nullptr);
 
  private:
@@ -47,9 +47,9 @@ class Bounder {
 // `exact` when there are too many to list.
 std::vector<std::vector<int>> credit_sets(const Instance& instance, int op, bool& exact);
 
-// Raises `bound` to the greatest bound of any operator, looking only where it can rise: `most[op]` is the transient of `op`
-// in some known order, which no bound of it exceeds. Returns the critical operator, or -1 when none raised it. Stops early
-// with the meter, and at `enough`.
+// Raises `bound` to the greatest bound of any operator, looking only where it can rise: `most[op]` is the transient of
+// `op` in some known order, which no bound of it exceeds. Returns the critical operator, or -1 when none raised it.
+// Stops early with the meter, and at `enough`.
 int raise_bound(const Instance& instance, std::span<const Bytes> most, Bytes enough, Meter& meter, Bytes& bound);
 
 }  // namespace modelplan::schedule

@@ -4,7 +4,7 @@
 //  F  free move: a ready operator that fits under the label and does not raise the live bytes runs at once.
 //  M  macro free move: a short path under the label to a set no heavier than this one, and no heavier than any between.
 //  C  commit: the same from the last committed set; all other states are dropped.
-//  S  segment: an operator comparable to all others splits the order (applied by the caller: parts.h).
+//  S  segment: an operator comparable to all others splits the order (applied by the caller: parts.hpp).
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 #include <limits>
 #include <vector>
 
-#include "schedule/instance.h"
-#include "schedule/meter.h"
+#include "schedule/instance.hpp"
+#include "schedule/meter.hpp"
 
 namespace modelplan::schedule {
 
@@ -25,7 +25,7 @@ struct Rules {
 };
 
 struct SearchLimits {
-  Bytes floor = 0;  // the labels start here: what is below is free
+  Bytes floor = 0;                                        // the labels start here: what is below is free
   Bytes ceiling = std::numeric_limits<Bytes>::max() / 4;  // no state above is kept
   std::size_t states = 5'000'000;
   std::size_t memory = std::size_t{1} << 30;

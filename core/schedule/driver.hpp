@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "schedule/bound.h"
-#include "schedule/instance.h"
-#include "schedule/meter.h"
-#include "schedule/search.h"
+#include "schedule/bound.hpp"
+#include "schedule/instance.hpp"
+#include "schedule/meter.hpp"
+#include "schedule/search.hpp"
 
 namespace modelplan::schedule {
 
@@ -30,7 +30,7 @@ struct Outcome {
   Bytes flow_bound = 0;   // proven by `witness`
   Bytes lower_bound = 0;  // no order has a peak below this; never below flow_bound
   Witness witness;
-  std::string found_by;   // what found the order of the segment with the peak
+  std::string found_by;  // what found the order of the segment with the peak
   std::int64_t states = 0;
   std::int64_t steps = 0;
   int segments = 0;

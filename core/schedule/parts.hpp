@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "schedule/instance.h"
-#include "schedule/live.h"
+#include "schedule/instance.hpp"
+#include "schedule/live.hpp"
 
 namespace modelplan::schedule {
 
@@ -25,8 +25,8 @@ class Partition {
  public:
   explicit Partition(const Instance& instance);
 
-  // The part that runs `ops` next, after what `live` has run. `ops` is in a valid order, and closed under the predecessors
-  // that have not run. Transients in the part equal those in the whole.
+  // The part that runs `ops` next, after what `live` has run. `ops` is in a valid order, and closed under the
+  // predecessors that have not run. Transients in the part equal those in the whole.
   Part cut(const Live& live, std::span<const int> ops);
 
  private:

@@ -1,4 +1,5 @@
-// A live-bytes model with the bitset and key of its executed set, which walks from one set to another by their difference.
+// A live-bytes model with the bitset and key of its executed set, which walks from one set to another by their
+// difference.
 #pragma once
 
 #include <bit>
@@ -6,9 +7,9 @@
 #include <span>
 #include <vector>
 
-#include "schedule/live.h"
-#include "schedule/meter.h"
-#include "schedule/states.h"
+#include "schedule/live.hpp"
+#include "schedule/meter.hpp"
+#include "schedule/states.hpp"
 
 namespace modelplan::schedule {
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "schedule/instance.h"
+#include "schedule/instance.hpp"
 
 namespace modelplan::schedule {
 

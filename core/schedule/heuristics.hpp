@@ -3,14 +3,15 @@
 
 #include <vector>
 
-#include "schedule/instance.h"
+#include "schedule/instance.hpp"
 
 namespace modelplan::schedule {
 
 // The given numbering where it is topological, else the smallest ready number first.
 std::vector<int> file_order(const Instance& instance);
 
-// Depth-first from each source in turn, finished operators put in front: a branch runs to its join before the next starts.
+// Depth-first from each source in turn, finished operators put in front: a branch runs to its join before the next
+// starts.
 std::vector<int> reverse_post_order(const Instance& instance);
 
 // The ready operator with the most bytes freed less bytes defined, then the most successors, then the newest.

@@ -1,5 +1,5 @@
-// A table of visited sets of operators: bitset, live bytes, label and the way back. A 64-bit key finds a set, a full compare
-// confirms it.
+// A table of visited sets of operators: bitset, live bytes, label and the way back. A 64-bit key finds a set, a full
+// compare confirms it.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "schedule/instance.h"
+#include "schedule/instance.hpp"
 
 namespace modelplan::schedule {
 

@@ -1,11 +1,12 @@
-// Improves an order a little at a time: windows around the peak solved exactly, then single operators moved off the peak.
+// Improves an order a little at a time: windows around the peak solved exactly, then single operators moved off the
+// peak.
 #pragma once
 
 #include <vector>
 
-#include "schedule/instance.h"
-#include "schedule/meter.h"
-#include "schedule/search.h"
+#include "schedule/instance.hpp"
+#include "schedule/meter.hpp"
+#include "schedule/search.hpp"
 
 namespace modelplan::schedule {
 

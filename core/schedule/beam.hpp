@@ -1,0 +1,16 @@
+// Beam search: of all sets with the same number of executed operators, keep the few with the lowest label, then the
+// lightest.
+#pragma once
+
+#include <vector>
+
+#include "schedule/instance.hpp"
+#include "schedule/meter.hpp"
+
+namespace modelplan::schedule {
+
+// An order with a peak below `ceiling`, or nothing. Labels below `floor` count as equal. A wider beam is not always
+// better. Cost: O(ops * width * ready operators * degree).
+std::vector<int> beam_order(const Instance& instance, int width, Bytes floor, Bytes ceiling, Meter& meter);
+
+}  // namespace modelplan::schedule

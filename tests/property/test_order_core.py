@@ -1,0 +1,135 @@
+"""The scheduling core against slow twins: least peaks, bounds, cheap orders, on small random graphs."""
+
+from __future__ import annotations
+
+import itertools
+
+import order_oracles
+import pytest
+from order_oracles import OrderCase, flat, random_case, random_tree
+
+from modelplan import _core
+
+RULES = ["".join(rules) for k in range(5) for rules in itertools.combinations("FMCS", k)]
+METHODS = ["file", "rpo", "list", "dfs", "post", "merge", "beam"]
+FAR = 1 << 60
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_every_combination_of_rules_equals_plain_dynamic_programming(block: int) -> None:
+    for seed in range(100 * block, 100 * (block + 1)):
+        case = random_case(seed)
+        instance = case.core()
+        best = order_oracles.least_peak(case)
+        for rules in RULES:
+            found = _core.schedule_solve(instance, rules=rules)
+            assert (found.peak, found.lower_bound) == (best, best), (seed, rules)
+            assert order_oracles.peak_of(case, found.order.tolist()) == best, (seed, rules)
+
+
+@pytest.mark.parametrize("rules", [r for r in RULES if "S" not in r])
+def test_the_bare_search_is_exact_under_every_combination_of_rules(rules: str) -> None:
+    for seed in range(1000, 1100):
+        case = random_case(seed)
+        instance = case.core()
+        best = order_oracles.least_peak(case)
+        end, order, peak, proven, _ = _core.schedule_search(instance, rules, 0, FAR)
+        assert (end, peak, proven) == ("solved", best, best), seed
+        assert order_oracles.peak_of(case, order.tolist()) == best, seed
+        end, _, _, proven, _ = _core.schedule_search(instance, rules, best - 1, best - 1)
+        assert (end, proven) == ("exhausted", best), seed
+
+
+def test_the_flow_bound_is_the_least_transient_over_all_sets() -> None:
+    for seed in range(150):
+        case = random_case(seed)
+        instance = case.core()
+        shared = any(len(writers) > 1 for writers in case.writers)
+        for op in range(case.ops):
+            bound, least = _core.schedule_bound_at(instance, op), order_oracles.least_transient(case, op)
+            assert bound <= least, (seed, op)
+            # An overwrite of a class that another op has begun saves nothing, which the flow does not see.
+            assert bound == least or shared, (seed, op)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_cheap_orders_are_orders_and_bounds_hold(method: str) -> None:
+    for seed in range(100):
+        case = random_case(seed)
+        found = _core.schedule_solve(case.core(), method=method)
+        best = order_oracles.least_peak(case)
+        assert found.flow_bound <= found.lower_bound <= best <= found.peak, seed
+        assert order_oracles.peak_of(case, found.order.tolist()) == found.peak, seed
+
+
+def test_the_merge_is_optimal_on_in_trees() -> None:
+    for seed in range(200):
+        case = random_tree(seed)
+        assert _core.schedule_solve(case.core(), method="merge").peak == order_oracles.least_peak(case), seed
+
+
+def test_equal_budgets_give_equal_answers() -> None:
+    case = random_case(7)
+    found = [_core.schedule_solve(case.core(), steps=500) for _ in range(2)]
+    assert found[0].order.tolist() == found[1].order.tolist()
+    assert (found[0].steps, found[0].states) == (found[1].steps, found[1].states)
+
+
+def test_an_empty_graph_has_an_empty_order() -> None:
+    found = _core.schedule_solve(OrderCase(0).core())
+    assert (found.order.tolist(), found.peak, found.lower_bound) == ([], 0, 0)
+
+
+def refused(case: OrderCase, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        case.core()
+
+
+def test_what_is_not_an_instance_is_refused() -> None:
+    refused(OrderCase(2, edges=[(0, 1), (1, 0)]), "cycle")
+    refused(OrderCase(1, edges=[(0, 3)]), r"edge 3 is not in \[0, 1\)")
+    refused(OrderCase(1, scratch=[-1]), "negative scratch")
+    refused(OrderCase(1, scratch=[1, 2]), "one entry for each op")
+    case = OrderCase(2)
+    case.add_class(4, [], [0])
+    refused(case, "read but never written")
+    case = OrderCase(1)
+    case.add_class(4, [0], [0])
+    refused(case, "both writes and reads")
+    case = OrderCase(2)
+    case.add_class(1 << 62, [0], [1])
+    refused(case, "overflow")
+
+
+def test_a_shared_class_needs_its_edges() -> None:
+    case = OrderCase(3)
+    case.add_class(4, [0, 1], [2])
+    refused(case, "may run after the last reader")
+    case.edges = [(0, 2), (1, 2)]
+    assert _core.schedule_solve(case.core()).peak == 4
+
+
+def test_credits_must_fit_what_the_op_does() -> None:
+    case = OrderCase(2)
+    x = case.add_class(4, [0], [1])
+    y = case.add_class(6, [1], [], end=True)
+    for credit, message in [((0, x, y, 1), "does not read"), ((1, x, x, 1), "does not write"), ((1, x, y, 5), "more")]:
+        case.credits = [credit]
+        refused(case, message)
+    case.credits = [(1, x, y, 4)]
+    assert _core.schedule_solve(case.core()).peak == 6
+
+
+def test_ragged_columns_are_refused() -> None:
+    ptr, ops = flat([[0]])
+    args = [order_oracles.column([4]), ptr, ops, ptr, ops]
+    with pytest.raises(ValueError, match="from_start needs one entry"):
+        _core.schedule_instance(
+            1,
+            *args,
+            order_oracles.column([]),
+            order_oracles.column([0]),
+            order_oracles.column([0]),
+            order_oracles.table([], 2),
+            order_oracles.table([], 4),
+        )
