@@ -1,4 +1,4 @@
-"""Edits of a serialized .tflite flatbuffer that keep every byte they do not name: weights, padding, unknown fields.
+"""Edits of a .tflite flatbuffer that keep every byte they do not name: weights, padding, unknown fields.
 
 A flatbuffer table refers to its children by unsigned forward offsets and to its field map (vtable) by a signed one.
 An edit therefore *prepends* a new root table whose vtable points to the fields of the old root where they stand:

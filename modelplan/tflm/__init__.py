@@ -1,0 +1,1 @@
+"""TensorFlow Lite Micro: what its planner and its arena will do with a model, byte for byte."""

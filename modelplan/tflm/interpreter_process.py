@@ -1,0 +1,62 @@
+"""Runs one model on the tflite-micro wheel and prints what came out as JSON; started by `runner`, never imported.
+
+A plan that is wrong can write anywhere, so the interpreter has a process of its own. The allocator's report goes
+to standard error, where the wheel prints it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+def main() -> None:
+    """Arguments: model file, arena bytes, number of random inputs, seed."""
+    path, arena, rounds, seed = sys.argv[1], *map(int, sys.argv[2:5])
+    from tflite_micro.python.tflite_micro import runtime
+
+    interpreter = runtime.Interpreter.from_bytes(Path(path).read_bytes(), arena_size=arena)
+    rng = np.random.default_rng(seed)
+    digests = [_invoke(interpreter, rng) for _ in range(2 * rounds + 1)] if rounds else []
+    interpreter.print_allocations()
+    # The first run only fills the arena with other data, so that stale right answers cannot pass.
+    sys.stdout.write(json.dumps({"outputs": digests[1:]}))
+
+
+def _invoke(interpreter: Any, rng: np.random.Generator) -> str:
+    for index, details in enumerate(_details(interpreter.get_input_details)):
+        interpreter.set_input(_random(details, rng), index)
+    interpreter.invoke()
+    digest = hashlib.sha256()
+    for index, _ in enumerate(_details(interpreter.get_output_details)):
+        digest.update(interpreter.get_output(index).tobytes())
+    return digest.hexdigest()
+
+
+def _details(get: Any) -> list[Any]:
+    """The wheel has no count: it raises IndexError behind the last one."""
+    found: list[Any] = []
+    while True:
+        try:
+            found.append(get(len(found)))
+        except IndexError:
+            return found
+
+
+def _random(details: Any, rng: np.random.Generator) -> Any:
+    dtype = np.dtype(details["dtype"])
+    if dtype.kind == "f":
+        return rng.standard_normal(details["shape"]).astype(dtype)
+    if dtype.kind == "b":
+        return rng.integers(0, 2, details["shape"]).astype(dtype)
+    limits = np.iinfo(dtype)
+    return rng.integers(limits.min, limits.max, details["shape"], dtype=dtype, endpoint=True)
+
+
+if __name__ == "__main__":
+    main()

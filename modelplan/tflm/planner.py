@@ -1,0 +1,188 @@
+"""TFLM's memory planning as a model: the same requests, the same order, the same offsets, the same head.
+
+Source: tflite-micro, micro_allocation_info.cc (lifetimes), micro_allocator.cc (what is planned),
+memory_planner/greedy_memory_planner.cc (where it goes); see also its docs/memory_management.md.
+"""
+
+from __future__ import annotations
+
+import bisect
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from modelplan import flatbuffer
+from modelplan.errors import ModelError
+from modelplan.tflm.file import FileModel
+from modelplan.tflm.scratch import scratch_requests
+
+#: MicroArenaBufferAlignment().
+ALIGNMENT = 16
+#: The metadata entry that TFLM obeys, and the offset in it that leaves a tensor to TFLM.
+METADATA = "OfflineMemoryAllocation"
+ONLINE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One buffer that TFLM plans: padded bytes, alive in scopes `first` to `last`, both included.
+
+    `tensor` counts over all subgraphs; for scratch it is -1 and `op` is (subgraph, operator). A tensor that
+    nothing touches has both scopes at -1, as in TFLM.
+    """
+
+    size: int
+    first: int
+    last: int
+    tensor: int = -1
+    op: tuple[int, int] = (-1, -1)
+
+    @property
+    def scratch(self) -> bool:
+        """Whether a kernel asked for it, so that the offline plan cannot name it."""
+        return self.tensor < 0
+
+
+def requests(model: FileModel, kernels: str = "reference") -> tuple[Request, ...]:
+    """What TFLM adds to its planner, in its order: all tensors that need memory, then scratch.
+
+    Raises:
+        ModelError: an operator calls a subgraph that does not exist, or recursively.
+    """
+    clock = _Clock(model)
+    clock.walk(0, ())
+    rows = []
+    for number, tensor in enumerate(model.tensors):
+        if not tensor.constant and not tensor.variable and tensor.nbytes:
+            rows.append(Request(padded(tensor.nbytes), *clock.lives[number], tensor=number))
+    for subgraph, op, size in scratch_requests(model, kernels):
+        first, last = clock.spans.get((subgraph, op), (-1, -1))
+        rows.append(Request(padded(size), first, last, op=(subgraph, op)))
+    return tuple(rows)
+
+
+class _Clock:
+    """The scope counter that TFLM raises by one at every operator and at every subgraph that one calls."""
+
+    def __init__(self, model: FileModel) -> None:
+        self.model = model
+        self.scope = 0
+        self.lives = [(-1, -1)] * len(model.tensors)
+        self.spans: dict[tuple[int, int], tuple[int, int]] = {}
+
+    def walk(self, index: int, callers: tuple[int, ...]) -> None:
+        """Marks the lifetimes of one run of subgraph `index`."""
+        if not 0 <= index < len(self.model.subgraphs) or index in callers:
+            raise ModelError(f"{self.model.name}: subgraph {index} is called, but is missing or calls itself")
+        subgraph, base = self.model.subgraphs[index], self.model.firsts[index]
+        self._create(base, subgraph.inputs)
+        self._create(base, subgraph.outputs)
+        for number, op in enumerate(subgraph.ops):
+            self.scope += 1
+            self._create(base, op.outputs)
+            entered = self.scope
+            for called in op.calls:
+                self.scope += 1
+                self.walk(called, (*callers, index))
+            self._use(base, op.inputs)
+            self._use(base, op.outputs)
+            self.spans[index, number] = (entered, self.scope)
+        self._use(base, subgraph.outputs)
+
+    def _create(self, base: int, tensors: Sequence[int]) -> None:
+        for t in tensors:
+            if t >= 0:
+                self.lives[base + t] = (self.scope, self.scope)
+
+    def _use(self, base: int, tensors: Sequence[int]) -> None:
+        for t in tensors:
+            if t >= 0:
+                self.lives[base + t] = (self.lives[base + t][0], self.scope)
+
+
+def greedy_offsets(rows: Sequence[Request], offline: Sequence[int] | None = None) -> list[int]:
+    """The offset that TFLM's greedy planner gives to each request.
+
+    Args:
+        rows: in the order of `requests`.
+        offline: an offset for each tensor of the model, `ONLINE` where TFLM is to choose; None for all online.
+
+    Cost: O(n log n + n k) for k buffers placed before.
+
+    Source: greedy_memory_planner.cc: fixed ones first, in order and unchecked; then by size, of equal sizes
+    the later-added first, each at the lowest gap among those alive with it.
+    """
+    offsets = [_fixed(row, offline) for row in rows]
+    placed: list[tuple[int, int, int]] = []
+    for i, offset in enumerate(offsets):
+        if offset != ONLINE:
+            bisect.insort(placed, (offset, len(placed), i))
+    online = [i for i, offset in enumerate(offsets) if offset == ONLINE]
+    for i in sorted(online, key=lambda i: (-rows[i].size, -i)):
+        offsets[i] = _lowest_gap(rows, offsets, placed, i)
+        bisect.insort(placed, (offsets[i], len(placed), i))
+    return offsets
+
+
+def _fixed(row: Request, offline: Sequence[int] | None) -> int:
+    return ONLINE if offline is None or row.scratch else offline[row.tensor]
+
+
+def _lowest_gap(rows: Sequence[Request], offsets: Sequence[int], placed: Sequence[tuple[int, int, int]], i: int) -> int:
+    candidate = 0
+    for offset, _, j in placed:
+        if rows[j].last < rows[i].first or rows[i].last < rows[j].first:
+            continue
+        if offset - candidate >= rows[i].size:
+            break
+        candidate = max(candidate, offsets[j] + rows[j].size)
+    return candidate
+
+
+def head_bytes(rows: Sequence[Request], offsets: Sequence[int]) -> int:
+    """The non-persistent part of the arena: the end of the highest buffer, rounded up."""
+    ends = (offset + row.size for row, offset in zip(rows, offsets, strict=True))
+    return padded(max(ends, default=0))
+
+
+def predicted_head(model: FileModel, kernels: str = "reference") -> int:
+    """The head bytes TFLM will report for this file, with the offline plan it carries, if any.
+
+    Raises:
+        ModelError: the plan in the file has another number of tensors.
+    """
+    rows = requests(model, kernels)
+    return head_bytes(rows, greedy_offsets(rows, read_plan(model)))
+
+
+def read_plan(model: FileModel) -> tuple[int, ...] | None:
+    """The offline offsets that the file carries, one for each tensor over all subgraphs, or None.
+
+    Raises:
+        ModelError: the entry is cut short or counts another number of tensors than the model.
+    """
+    payload = flatbuffer.get_metadata(model.data, METADATA)
+    if payload is None:
+        return None
+    count = struct.unpack_from("<i", payload, 8)[0] if len(payload) >= 12 else -1
+    if count != len(model.tensors) or len(payload) < 12 + 4 * count:
+        raise ModelError(
+            f"{model.name}: metadata {METADATA} holds {count} offsets in {len(payload)} bytes,"
+            f" expected {len(model.tensors)}, one for each tensor of every subgraph"
+        )
+    return struct.unpack_from(f"<{count}i", payload, 12)
+
+
+def write_plan(model: FileModel, offsets: Sequence[int]) -> bytes:
+    """The file with `offsets` (one for each tensor over all subgraphs) as its offline plan, all else unchanged.
+
+    Raises:
+        ModelError: the file's layout does not allow the edit.
+    """
+    words = (0, len(model.subgraphs), len(model.tensors), *offsets)
+    return flatbuffer.set_metadata(model.data, METADATA, struct.pack(f"<{len(words)}i", *words))
+
+
+def padded(size: int) -> int:
+    """`size` rounded up to TFLM's alignment."""
+    return -(-size // ALIGNMENT) * ALIGNMENT

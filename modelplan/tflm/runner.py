@@ -1,0 +1,107 @@
+"""A model on the real tflite-micro, in a process of its own: arena bytes by row, and digests of the outputs.
+
+Needs the extra `tflm`; nothing else in modelplan does.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+
+from modelplan.errors import ModelError, RequestError
+
+INSTALL = "pip install --pre 'modelplan[tflm]'"
+
+_PART = re.compile(r"Arena allocation (head|tail) (\d+) bytes")
+_ROW = re.compile(r"'([^']+)' used (\d+) bytes with alignment overhead \(requested (\d+) bytes for (\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of RecordingMicroAllocator: bytes used with alignment, bytes requested, allocations."""
+
+    name: str
+    used: int
+    requested: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What TFLM reported: head and tail bytes, the tail's rows, one digest of all outputs for each invocation."""
+
+    head: int
+    tail: int
+    rows: tuple[Row, ...]
+    outputs: tuple[str, ...]
+
+
+class RefusalError(ModelError):
+    """TFLM would not load or run the model; carries its own words."""
+
+
+def installed() -> bool:
+    """Whether the wheel is there."""
+    return find_spec("tflite_micro") is not None
+
+
+def tflm_version() -> str:
+    """The wheel's version, or "not installed"."""
+    try:
+        return version("tflite_micro")
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def run_tflm(model: bytes, *, rounds: int = 2, seed: int = 0, arena: int = 0, seconds: float = 120) -> Run:
+    """Runs `model` on 2 x `rounds` random inputs without a reset between them.
+
+    The arena is first filled by a run on other data. `arena` 0 means 64 MiB, or 16 times the file if that is more.
+
+    Raises:
+        RequestError: the extra is not installed; names the command that installs it.
+        RefusalError: TFLM does not accept the model, crashes, or takes longer than `seconds`.
+    """
+    if not installed():
+        raise RequestError(f"tflite-micro is not installed; install it with: {INSTALL}")
+    arena = arena or max(64 << 20, 16 * len(model))
+    with tempfile.NamedTemporaryFile(suffix=".tflite") as file:
+        file.write(model)
+        file.flush()
+        return _report(*_start(file.name, arena, rounds, seed, seconds))
+
+
+def _start(path: str, arena: int, rounds: int, seed: int, seconds: float) -> tuple[str, str]:
+    script = Path(__file__).with_name("interpreter_process.py")
+    # -P keeps the script's own folder off the path: its neighbours would shadow other packages.
+    command = [sys.executable, "-P", str(script), path, *map(str, (arena, rounds, seed))]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)  # noqa: S603
+    except subprocess.TimeoutExpired:
+        raise RefusalError(f"tflite-micro did not finish within {seconds:g} seconds") from None
+    if done.returncode:
+        raise RefusalError(f"tflite-micro refuses the model: {_words(done.stderr, done.returncode)}")
+    return done.stdout, done.stderr
+
+
+def _words(log: str, code: int) -> str:
+    """The lines of the log that say why, without the Python traceback."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    said = [line for line in lines if not line.startswith(("Traceback", "File", "^", "~")) and "(" not in line[:40]]
+    end = f"signal {-code}" if code < 0 else f"exit {code}"
+    return "; ".join([*dict.fromkeys(said[:1] + lines[-1:]), end])
+
+
+def _report(out: str, log: str) -> Run:
+    parts = {name: int(size) for name, size in _PART.findall(log)}
+    rows = tuple(Row(name, *map(int, figures)) for name, *figures in _ROW.findall(log))
+    if not {"head", "tail"} <= parts.keys():
+        raise RefusalError(f"tflite-micro {tflm_version()} prints its allocations in another form")
+    return Run(parts["head"], parts["tail"], rows, tuple(json.loads(out)["outputs"]))
