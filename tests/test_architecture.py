@@ -17,10 +17,10 @@ LAYERS = [
     ["errors", "dtypes"],
     ["types", "_core"],
     ["bounds", "flatbuffer", "ops", "runtimes"],
-    ["referee", "loaders", "aliasing"],
-    ["lifetimes"],
+    ["referee", "loaders", "aliasing", "tflm"],
+    ["lifetimes", "verifier"],
     ["schedulers", "allocators"],
-    ["pipeline"],
+    ["pipeline", "packing"],
     ["outputs"],
     ["cli"],
 ]

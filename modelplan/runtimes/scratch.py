@@ -154,6 +154,11 @@ def _detection(call: Call) -> list[int]:
     ]  # fmt: skip
 
 
+def _rfft(call: Call) -> list[int]:
+    """The frame, padded to the length of the transform."""
+    return [call.number("fft_length") * {"int16": 2, "int32": 4, "float32": 4}[call.input(0).dtype]]
+
+
 @dataclass(frozen=True, slots=True)
 class _Window:
     """The geometry of a convolution."""
@@ -286,6 +291,7 @@ _REFERENCE: dict[str, Formula] = {
     "REDUCE_MIN": _reduce,
     "ADD_N": _add_n,
     "MIRROR_PAD": _mirror_pad,
+    "SignalRfft": _rfft,
     "ethos-u": _ethos_u,
     "TFLite_Detection_PostProcess": _detection,
 }

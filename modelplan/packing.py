@@ -1,0 +1,179 @@
+"""The offline plan for TFLM with the lowest head that was found, counting the scratch that TFLM adds around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from modelplan import allocators, bounds
+from modelplan.errors import ModelError, RequestError
+from modelplan.tflm import planner
+from modelplan.tflm.file import FileModel
+from modelplan.tflm.planner import ALIGNMENT, ONLINE, Request
+from modelplan.types import Budget, Buffer, IntArray, Member, Placement, Problem
+
+#: How often scratch is pinned where TFLM put it and the tensors are placed again around it.
+_ROUNDS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """An offline plan: an offset for each tensor over all subgraphs, -1 where TFLM decides or nothing is planned.
+
+    `own` is the head of the file without any offline plan, `before` that of the file as it came, `head` the
+    predicted one with this plan. No plan with the same aliases can go below `lower_bound`. `scratch` are the
+    offsets TFLM gives to the kernels' requests, in `planner.requests` order.
+    """
+
+    offsets: tuple[int, ...]
+    rows: tuple[Request, ...]
+    places: tuple[int, ...]
+    own: int
+    before: int
+    head: int
+    lower_bound: int
+    shared: tuple[tuple[Member, ...], ...]
+
+    @property
+    def scratch(self) -> int:
+        """Bytes of the largest sum of scratch at one moment."""
+        return planner.head_bytes(
+            tuple(row for row in self.rows if row.scratch),
+            planner.greedy_offsets([row for row in self.rows if row.scratch]),
+        )
+
+
+def offline_plan(
+    model: FileModel,
+    shared: Sequence[Sequence[Member]] = (),
+    allocator: str = allocators.DEFAULT,
+    budget: Budget | None = None,
+    kernels: str = "reference",
+) -> Packing:
+    """The offline plan of `model` with the lowest predicted head among all that were tried; never above TFLM's own.
+
+    Args:
+        model: the file.
+        shared: groups of tensors of subgraph 0 that use the same bytes, each `delta` behind the group's start.
+        allocator: a row of the table of allocators.
+        budget: for each run of the allocator.
+        kernels: whose scratch to count.
+
+    Raises:
+        ModelError: the model's weights are compressed (TFLM unpacks them into memory no plan can name), or it
+            holds an Ethos-U command stream, whose addresses are fixed.
+        RequestError: unknown allocator, or one that cannot honour alignment.
+    """
+    _check_plannable(model)
+    rows = planner.requests(model, kernels)
+    groups = [tuple(group) for group in shared if len(group) > 1]
+    problem = _problem(model, rows, groups)
+    count = len(model.tensors)
+    candidates = [
+        (planner.head_bytes(rows, planner.greedy_offsets(rows, offsets)), offsets)
+        for offsets in _candidates(rows, problem, count, allocator, budget)
+    ]
+    head, offsets = min(candidates, key=lambda candidate: candidate[0])
+    return Packing(
+        offsets,
+        rows,
+        tuple(planner.greedy_offsets(rows, offsets)),
+        planner.head_bytes(rows, planner.greedy_offsets(rows)),
+        planner.predicted_head(model, kernels),
+        head,
+        bounds.load_bound(problem),
+        tuple(_used(groups, offsets)),
+    )
+
+
+def _check_plannable(model: FileModel) -> None:
+    if model.compressed:
+        raise ModelError(f"{model.name}: holds compressed tensors (DECODE), which offline plans do not cover")
+    for subgraph in model.subgraphs:
+        for number, op in enumerate(subgraph.ops):
+            if op.kind == "ethos-u":
+                raise ModelError(
+                    f"{model.name}: op {number} ethos-u is a command stream with fixed addresses;"
+                    " only the compiler that made it can plan its memory"
+                )
+
+
+def _used(groups: Iterable[tuple[Member, ...]], offsets: Sequence[int]) -> Iterator[tuple[Member, ...]]:
+    """The groups whose tensors the chosen plan really lays over each other."""
+    for group in groups:
+        starts = {offsets[m.tensor] - m.delta for m in group}
+        if len(starts) == 1 and starts != {ONLINE}:
+            yield group
+
+
+def _problem(model: FileModel, rows: Sequence[Request], groups: Sequence[Sequence[Member]]) -> Problem:
+    """One buffer for each group, each tensor outside of groups, and each scratch request, in that order of rows."""
+    of_tensor = {row.tensor: row for row in rows if not row.scratch}
+    grouped: dict[int, Sequence[Member]] = {}
+    for group in groups:
+        if all(m.tensor in of_tensor and m.delta % ALIGNMENT == 0 for m in group):
+            grouped |= {m.tensor: group for m in group}
+    buffers, done = [], set()
+    for row in rows:
+        if row.scratch:
+            buffers.append(_buffer(f"scratch of op {row.op[1]}", (Member(-1),), [row]))
+        elif row.tensor not in done:
+            members = tuple(grouped.get(row.tensor, (Member(row.tensor),)))
+            done |= {m.tensor for m in members}
+            name = model.tensors[row.tensor].name
+            buffers.append(_buffer(name, members, [of_tensor[m.tensor] for m in members]))
+    return Problem.of(buffers)
+
+
+def _buffer(name: str, members: tuple[Member, ...], rows: Sequence[Request]) -> Buffer:
+    """Scopes are inclusive and start at -1 for what nothing touches; steps are half-open and start at 0."""
+    size = max(m.delta + row.size for m, row in zip(members, rows, strict=True))
+    start, end = min(row.first for row in rows) + 1, max(row.last for row in rows) + 2
+    return Buffer(name, size, start, end, ALIGNMENT, members=members)
+
+
+def _candidates(
+    rows: Sequence[Request], problem: Problem, count: int, allocator: str, budget: Budget | None
+) -> Iterator[tuple[int, ...]]:
+    """Plans worth predicting, the preferred of equal ones first; the last is TFLM's own."""
+    is_scratch = np.array([members == (Member(-1),) for members in problem.members], dtype=bool)
+    together = allocators.place(problem, allocator, budget)
+    yield _spread(problem, together, count)
+    if is_scratch.any():
+        bottom = planner.greedy_offsets([row for row in rows if row.scratch])
+        yield from _pinned(problem, is_scratch, np.array(bottom, dtype=np.int64), count, allocator, budget)
+        offsets = _spread(problem, together, count)
+        for _ in range(_ROUNDS):
+            where = planner.greedy_offsets(rows, offsets)
+            pins = np.array([at for at, row in zip(where, rows, strict=True) if row.scratch], dtype=np.int64)
+            found = list(_pinned(problem, is_scratch, pins, count, allocator, budget))
+            if not found or found[0] == offsets:
+                break
+            offsets = found[0]
+            yield offsets
+    yield (ONLINE,) * count
+
+
+def _pinned(
+    problem: Problem, where: IntArray, pins: IntArray, count: int, allocator: str, budget: Budget | None
+) -> Iterator[tuple[int, ...]]:
+    """The plan around scratch at `pins`; none when the allocator cannot honour pins."""
+    pin = np.full(len(problem), -1, dtype=np.int64)
+    pin[where] = pins
+    try:
+        placement = allocators.place(replace(problem, pin=pin), allocator, budget)
+    except RequestError:
+        return
+    yield _spread(problem, placement, count)
+
+
+def _spread(problem: Problem, placement: Placement, count: int) -> tuple[int, ...]:
+    """The offset of each tensor from the offsets of the buffers."""
+    offsets = [ONLINE] * count
+    for members, start in zip(problem.members, placement.offsets.tolist(), strict=True):
+        for member in members:
+            if member.tensor >= 0:
+                offsets[member.tensor] = start + member.delta
+    return tuple(offsets)

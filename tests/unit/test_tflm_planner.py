@@ -1,0 +1,109 @@
+"""TFLM's planner as a model: its own test vectors, its lifetimes, the heads it reports."""
+
+import pytest
+
+from modelplan.errors import ModelError
+from modelplan.packing import offline_plan
+from modelplan.tflm import planner
+from modelplan.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor, read_tflite
+from modelplan.tflm.planner import Request, greedy_offsets, head_bytes, requests
+
+
+def rows(*triples):
+    return [Request(size, first, last, tensor=i) for i, (size, first, last) in enumerate(triples)]
+
+
+@pytest.mark.parametrize(
+    ("buffers", "offsets"),
+    [
+        (rows((10, 0, 1), (20, 1, 2), (30, 2, 3), (40, 3, 4), (50, 0, 1)), [50, 70, 40, 0, 0]),
+        (rows((16, 0, 0), (16, 0, 0)), [16, 0]),
+    ],
+)
+def test_places_as_the_greedy_planner_does(buffers, offsets):
+    assert greedy_offsets(buffers) == offsets
+
+
+def test_fixed_buffers_are_taken_as_they_are_and_others_go_around():
+    assert greedy_offsets(rows((32, 0, 1), (32, 0, 1), (16, 0, 1)), [16, 16, -1]) == [16, 16, 0]
+
+
+def tensor(nbytes=16, *, constant=False, variable=False):
+    return FileTensor("t", 9, (nbytes,), nbytes, constant, variable, 0)
+
+
+def test_subgraphs_share_one_clock_and_outputs_live_to_the_end():
+    main = FileSubgraph(
+        (tensor(), tensor(), tensor(), tensor(constant=True), tensor(variable=True)),
+        (FileOp("IF", (0,), (1,), calls=(1, 2)), FileOp("ADD", (1, 3, -1), (2,))),
+        (0,),
+        (2,),
+    )
+    branch = FileSubgraph((tensor(), tensor()), (FileOp("ABS", (0,), (1,)),), (0,), (1,))
+    model = FileModel("m", b"", (main, branch, branch))
+    lives = {row.tensor: (row.first, row.last) for row in requests(model)}
+    assert lives == {0: (0, 5), 1: (1, 6), 2: (6, 6), 5: (2, 3), 6: (3, 3), 7: (4, 5), 8: (5, 5)}
+
+
+def test_refuses_a_subgraph_that_calls_itself():
+    loop = FileSubgraph((tensor(),), (FileOp("WHILE", (0,), (0,), calls=(0, 0)),), (0,), (0,))
+    with pytest.raises(ModelError, match="calls itself"):
+        requests(FileModel("m", b"", (loop,)))
+
+
+#: As `print_allocations()` of the wheel reports them.
+HEADS = {
+    "person_detect": 55296,
+    "vww_96_int8": 73728,
+    "pretrainedResnet_quant": 49152,
+    "kws_ref_model": 16000,
+    "str_ww_ref_model": 6656,
+    "dtln_noise_suppression": 1424,
+    "keyword_scrambled": 672,
+    "micro_speech_lstm": 17168,
+    "ops/seanet_transpose_conv3": 55056,
+    "audio_preprocessor_int8": 3040,
+    "person_detect_vela": 74560,
+}
+
+
+@pytest.mark.parametrize(("name", "head"), HEADS.items())
+def test_predicts_the_head_that_tflm_reports(corpus, name, head):
+    path = corpus / "tflite" / f"{name}.tflite"
+    assert planner.predicted_head(read_tflite(path.read_bytes(), path.name)) == head
+
+
+@pytest.mark.parametrize(("name", "head"), {"vww_96_int8": 55296, "litert_alias_bug": 768}.items())
+def test_packs_below_tflm(corpus, name, head):
+    path = corpus / "tflite" / f"{name}.tflite"
+    model = read_tflite(path.read_bytes(), path.name)
+    packing = offline_plan(model)
+    packed = read_tflite(planner.write_plan(model, packing.offsets), path.name)
+    assert packing.head == packing.lower_bound == planner.predicted_head(packed) == head
+    assert planner.read_plan(packed) == packing.offsets
+
+
+def test_refuses_to_replan_a_command_stream(corpus):
+    path = corpus / "tflite" / "person_detect_vela.tflite"
+    with pytest.raises(ModelError, match="ethos-u"):
+        offline_plan(read_tflite(path.read_bytes(), path.name))
+
+
+def test_refuses_a_plan_with_another_number_of_tensors(corpus):
+    path = corpus / "tflite" / "kws_ref_model.tflite"
+    model = read_tflite(path.read_bytes(), path.name)
+    broken = read_tflite(_short(model), path.name)
+    with pytest.raises(ModelError, match="expected 35, one for each tensor"):
+        planner.read_plan(broken)
+
+
+def _short(model):
+    import struct
+
+    from modelplan import flatbuffer
+
+    return flatbuffer.set_metadata(model.data, planner.METADATA, struct.pack("<4i", 0, 1, 1, 0))
+
+
+def test_scratch_widens_the_head():
+    assert head_bytes([Request(16, 0, 1, 0), Request(48, 0, 0)], [0, 16]) == 64
