@@ -14,9 +14,19 @@ def human(size: int) -> str:
     >>> human(55296)
     '54.00 KiB (55,296 B)'
     """
+    short = brief(size)
+    return f"{short} ({size:,} B)" if abs(size) >= 1024 else short
+
+
+def brief(size: int) -> str:
+    """`size` in the largest unit that keeps it above one.
+
+    >>> brief(55296)
+    '54.00 KiB'
+    """
     for unit, scale in (("MiB", 1024**2), ("KiB", 1024)):
         if abs(size) >= scale:
-            return f"{size / scale:.2f} {unit} ({size:,} B)"
+            return f"{size / scale:.2f} {unit}"
     return f"{size:,} B"
 
 

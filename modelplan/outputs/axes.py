@@ -1,0 +1,346 @@
+"""What all figures share around their plot: head, legend, steps below, bytes beside, levels across, the peak above."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from modelplan.outputs import canvas, lettering
+from modelplan.outputs.canvas import BODY, INK, MUTED, SMALL, TITLE, WARNING, Sheet
+from modelplan.outputs.drawing import Drawing
+from modelplan.outputs.units import brief, human
+
+#: Fill of each kind of buffer: after Okabe and Ito's colour-blind safe set (2008), light enough to write on.
+COLOURS = {
+    "input": "#7cc8a8",
+    "output": "#f0b357",
+    "activation": "#a3cbec",
+    "shared": "#dba8ca",
+    "state": "#b9b9b9",
+    "scratch": "#efe68a",
+    "buffer": "#a3cbec",
+}
+_MEANINGS = {"shared": "activations sharing a buffer"}
+
+_ROW = 14.0
+_EDGE = 12.0
+_NOTE = 24.0
+_LONGEST_OP = 110.0
+_BROKEN_ABOVE = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of a legend: what it says and how its swatch is drawn."""
+
+    text: str
+    style: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A horizontal line: where it is drawn, what it is called, how it looks."""
+
+    at: float
+    text: str
+    style: dict[str, Any]
+
+
+# Vertical scale ------------------------------------------------------------------------------------------------------
+
+
+def tallest(drawing: Drawing) -> int:
+    """The highest address that a figure must show to scale: at least 1."""
+    return max(drawing.arena, drawing.height, drawing.lower_bound, 1)
+
+
+def is_broken(drawing: Drawing) -> bool:
+    """Whether the capacity is so far above the arena that its line is drawn out of scale."""
+    capacity = drawing.problem.capacity
+    return capacity is not None and capacity > _BROKEN_ABOVE * tallest(drawing)
+
+
+def top(drawing: Drawing) -> float:
+    """The upper end of the axis of bytes."""
+    if is_broken(drawing):
+        return 1.16 * tallest(drawing)
+    return 1.03 * max(tallest(drawing), drawing.problem.capacity or 0)
+
+
+def levels(drawing: Drawing) -> list[Level]:
+    """The lines for arena, lower bound and capacity; equal ones become one."""
+    arena, bound, capacity = drawing.arena, drawing.lower_bound, drawing.problem.capacity
+    if arena == bound:
+        found = [Level(arena, f"arena = bound\n{brief(arena)}", _line(INK, "-"))]
+    else:
+        found = [
+            Level(arena, f"arena\n{brief(arena)}", _line(INK, "-")),
+            Level(bound, f"lower bound\n{brief(bound)}", _line(INK, (0, (4, 3)))),
+        ]
+    if capacity is not None:
+        at = 1.11 * tallest(drawing) if is_broken(drawing) else capacity
+        scale = "\nnot to scale" if is_broken(drawing) else ""
+        found.append(Level(at, f"capacity\n{brief(capacity)}{scale}", _line(WARNING, "-", 1.6)))
+    return found
+
+
+def _line(colour: str, dashes: object, width: float = 0.9) -> dict[str, Any]:
+    return {"color": colour, "linestyle": dashes, "linewidth": width, "solid_capstyle": "butt"}
+
+
+def darker(colour: str) -> str:
+    """The same hue with four fifths of its light."""
+    return "#" + "".join(f"{int(colour[i : i + 2], 16) * 4 // 5:02x}" for i in (1, 3, 5))
+
+
+# Margins -------------------------------------------------------------------------------------------------------------
+
+
+def head_height(drawing: Drawing, entries: Sequence[Entry], room: float) -> float:
+    """Points above the plot for title, facts, legend and note."""
+    rows = len(facts(drawing)) + len(_legend_rows(entries, room))
+    return _EDGE + TITLE + 6 + rows * _ROW + _NOTE
+
+
+def foot_height(drawing: Drawing, per_step: float) -> float:
+    """Points below the plot for the steps and their operators."""
+    if not drawing.ops:
+        return _EDGE + 2 * _ROW
+    ticks = _op_ticks(drawing, per_step)
+    return _EDGE + _ROW + 8 + max(lettering.width(text, SMALL, bold=True) for _, text in ticks)
+
+
+def levels_width(drawing: Drawing) -> float:
+    """Points right of the plot for the names of the levels."""
+    lines = [line for level in levels(drawing) for line in level.text.split("\n")]
+    return _EDGE + 8 + max(lettering.width(line, SMALL) for line in lines)
+
+
+def bytes_width(drawing: Drawing) -> float:
+    """Points left of the plot for an axis of bytes."""
+    return _EDGE + _ROW + 8 + max(lettering.width(text, SMALL) for _, text in byte_ticks(top(drawing))[0])
+
+
+# Head ----------------------------------------------------------------------------------------------------------------
+
+
+def facts(drawing: Drawing) -> list[tuple[str, str]]:
+    """The lines under the title, each with its colour."""
+    arena, bound, capacity = drawing.arena, drawing.lower_bound, drawing.problem.capacity
+    proof = "proven optimal for this order" if drawing.ops else "proven optimal"
+    gap = proof if arena == bound else f"gap {human(arena - bound)}"
+    if bound and arena != bound:
+        gap += f" = {(arena - bound) / bound:.2%}"
+    lines = [(f"arena {human(arena)}   lower bound {human(bound)}   {gap}", INK)]
+    if capacity is not None:
+        spare = f"{human(capacity - arena)} to spare" if not drawing.excess else f"{human(drawing.excess)} too much"
+        lines.append((f"capacity {human(capacity)}   {spare}", WARNING if drawing.excess else INK))
+    return lines
+
+
+def head(sheet: Sheet, drawing: Drawing, what: str, entries: Sequence[Entry]) -> None:
+    """Title, facts and legend above the plot."""
+    left = _EDGE
+    room = sheet.right + sheet.margins.right - 2 * _EDGE
+    y = sheet.ceiling + sheet.margins.top - _EDGE - TITLE
+    suffix = f"   {what}, {len(drawing.problem):,} buffers, {drawing.steps:,} steps"
+    used = lettering.width(suffix, BODY)
+    title = lettering.folded(lettering.drawable(drawing.title), (room - used) / 1.15, TITLE) or "model"
+    sheet.write(left, y, title, TITLE, weight="bold", va="baseline")
+    sheet.write(left + lettering.width(title, TITLE, bold=True), y, suffix, BODY, color=MUTED, va="baseline")
+    for text, colour in facts(drawing):
+        y -= _ROW
+        sheet.write(left, y, lettering.folded(text, room, BODY), BODY, color=colour, va="baseline")
+    y -= 4
+    for row in _legend_rows(entries, room):
+        y -= _ROW
+        for x, entry in row:
+            sheet.swatch(left + x, y - 1, **entry.style)
+            sheet.write(left + x + 14, y, entry.text, SMALL, va="baseline")
+
+
+def kind_entry(kind: str) -> Entry:
+    """The legend line of a kind of buffer."""
+    return Entry(_MEANINGS.get(kind, kind), {"facecolor": COLOURS[kind], "edgecolor": MUTED, "linewidth": 0.4})
+
+
+def _legend_rows(entries: Sequence[Entry], room: float) -> list[list[tuple[float, Entry]]]:
+    """The entries with their x, broken into rows of at most `room` points."""
+    rows: list[list[tuple[float, Entry]]] = []
+    x = 0.0
+    for entry in entries:
+        needed = 14 + lettering.width(entry.text, SMALL) + 14
+        if not rows or x + needed > room:
+            rows.append([])
+            x = 0.0
+        rows[-1].append((x, entry))
+        x += needed
+    return rows
+
+
+# Steps ---------------------------------------------------------------------------------------------------------------
+
+
+def step_axis(sheet: Sheet, drawing: Drawing) -> None:
+    """Ticks below the plot: each step with its operator where that fits, else every n-th, the peak always."""
+    if drawing.ops:
+        _draw_ops(sheet, drawing)
+    else:
+        _draw_numbers(sheet, drawing)
+    words = "step and operator" if drawing.ops else "step"
+    sheet.write(sheet.margins.left + sheet.plot_width / 2, _EDGE, words, BODY, ha="center", color=MUTED)
+
+
+def _draw_ops(sheet: Sheet, drawing: Drawing) -> None:
+    for step, text in _op_ticks(drawing, sheet.per_step):
+        _draw_tick(sheet, drawing, step, text, rotation=90)
+
+
+def _draw_numbers(sheet: Sheet, drawing: Drawing) -> None:
+    widest = lettering.width(f"{drawing.steps:,}", SMALL, bold=True) + 12
+    for step in _ticked(drawing, sheet.per_step, widest):
+        _draw_tick(sheet, drawing, step, f"{step:,}")
+
+
+def _draw_tick(sheet: Sheet, drawing: Drawing, step: int, text: str, **style: Any) -> None:
+    x, y = sheet.x(step + 0.5), sheet.margins.bottom
+    style |= {"color": WARNING, "weight": "bold"} if step == drawing.peak_step else {}
+    sheet.line((x, x), (y - 3, y), color=MUTED, linewidth=0.5)
+    sheet.write(x, y - 6, text, SMALL, ha="center", va="top", **style)
+
+
+def _ticked(drawing: Drawing, per_step: float, apart: float) -> list[int]:
+    """Round steps at least `apart` points from each other, and the peak in place of those too close to it."""
+    peak = drawing.peak_step
+    steps = range(0, drawing.steps, stride(per_step, apart))
+    return sorted({peak, *(s for s in steps if abs(s - peak) * per_step >= apart)})
+
+
+def _op_ticks(drawing: Drawing, per_step: float) -> list[tuple[int, str]]:
+    """Steps with the words under them, far enough apart for upright lines."""
+    steps = _ticked(drawing, per_step, lettering.line_height(SMALL))
+    return [(s, _op_tick(drawing, s)) for s in steps if s < len(drawing.ops)]
+
+
+def _op_tick(drawing: Drawing, step: int) -> str:
+    words = lettering.drawable(f"{drawing.ops[step]}  {step}")
+    return lettering.folded(words, _LONGEST_OP, SMALL)
+
+
+def stride(pitch: float, apart: float) -> int:
+    """The least of 1, 2, 5, 10, 20, 50, ... whose multiples of `pitch` are `apart` or more."""
+    scale = 1
+    while True:
+        for factor in (1, 2, 5):
+            if factor * scale * pitch >= apart:
+                return factor * scale
+        scale *= 10
+
+
+# Bytes ---------------------------------------------------------------------------------------------------------------
+
+
+def byte_ticks(top: float) -> tuple[list[tuple[int, str]], str]:
+    """At most nine round addresses below `top`, a power of two apart, in whole units; and the unit."""
+    spacing = 1
+    while top / spacing > 9:
+        spacing *= 2
+    unit, scale = next((u, s) for u, s in _UNITS if spacing >= s)
+    return [(at, f"{at // scale:,}") for at in range(0, int(top) + 1, spacing)], unit
+
+
+_UNITS = (("GiB", 1024**3), ("MiB", 1024**2), ("KiB", 1024), ("B", 1))
+
+
+def byte_axis(sheet: Sheet, drawing: Drawing, name: str, *, grid: bool = False) -> None:
+    """Round addresses left of the plot; nothing above a break of the axis."""
+    ticks, unit = byte_ticks(sheet.top)
+    left = sheet.margins.left
+    end = tallest(drawing) * 1.03 if is_broken(drawing) else sheet.top
+    for at, text in ticks:
+        if at <= end:
+            y = sheet.y(at)
+            sheet.line((left - 3, left), (y, y), color=MUTED, linewidth=0.5)
+            sheet.write(left - 5, y, text, SMALL, ha="right")
+            if grid and at:
+                sheet.axes.axhline(at, color=canvas.FAINT, linewidth=0.5, zorder=0)
+    middle = sheet.margins.bottom + sheet.plot_height / 2
+    sheet.write(_EDGE, middle, f"{name} in {unit}", BODY, rotation=90, ha="center", va="center", color=MUTED)
+    if is_broken(drawing):
+        _draw_break(sheet, drawing)
+
+
+def _draw_break(sheet: Sheet, drawing: Drawing) -> None:
+    """Two slanted strokes across the axis where its scale ends."""
+    left, y = sheet.margins.left, sheet.y(1.06 * tallest(drawing))
+    sheet.line((left, left), (y - 2, y + 2), color="white", linewidth=2, zorder=6)
+    for shift in (-2, 2):
+        sheet.line((left - 4, left + 4), (y + shift - 2, y + shift + 2), color=MUTED, linewidth=0.8, zorder=7)
+
+
+# Levels and peak -----------------------------------------------------------------------------------------------------
+
+
+def draw_levels(sheet: Sheet, found: Sequence[Level]) -> None:
+    """Lines across the plot, named at the right without touching each other."""
+    ordered = sorted(found, key=lambda level: level.at)
+    heights = [lettering.line_height(SMALL) * len(level.text.split("\n")) for level in ordered]
+    centres = spread([sheet.y(level.at) for level in ordered], heights)
+    for level, centre in zip(ordered, centres, strict=True):
+        sheet.axes.axhline(level.at, zorder=4, **level.style)
+        x, y = sheet.right, sheet.y(level.at)
+        sheet.line((x, x + 6), (y, centre), color=level.style["color"], linewidth=0.6)
+        lines = level.text.split("\n")
+        for row, text in enumerate(lines):
+            shift = ((len(lines) - 1) / 2 - row) * lettering.line_height(SMALL)
+            sheet.write(x + 8, centre + shift, text, SMALL, va="center_baseline", color=level.style["color"])
+
+
+def spread(wanted: Sequence[float], heights: Sequence[float]) -> list[float]:
+    """Centres close to the `wanted` ascending ones such that boxes of these heights do not touch.
+
+    Boxes that would touch form a block that is centred on what its boxes wanted.
+    """
+    blocks: list[tuple[list[int], float]] = []
+    for i in range(len(wanted)):
+        members, bottom = [i], wanted[i] - heights[i] / 2
+        while blocks and _top_of(blocks[-1], heights) > bottom:
+            members = blocks.pop()[0] + members
+            bottom = _resting(members, wanted, heights)
+        blocks.append((members, bottom))
+    centres = [0.0] * len(wanted)
+    for members, bottom in blocks:
+        for i in members:
+            centres[i] = bottom + heights[i] / 2
+            bottom += heights[i]
+    return centres
+
+
+def _top_of(block: tuple[list[int], float], heights: Sequence[float]) -> float:
+    return block[1] + sum(heights[i] for i in block[0])
+
+
+def _resting(members: Sequence[int], wanted: Sequence[float], heights: Sequence[float]) -> float:
+    """The bottom of a stack whose boxes are on the whole as far above as below where they want to be."""
+    below, drift = 0.0, 0.0
+    for i in members:
+        drift += wanted[i] - (below + heights[i] / 2)
+        below += heights[i]
+    return drift / len(members)
+
+
+def draw_peak(sheet: Sheet, drawing: Drawing) -> None:
+    """A line at the peak step, and a pointer to it above the plot with the step, its operator and the bytes alive."""
+    if not len(drawing.problem):
+        return
+    step = drawing.peak_step
+    op = f", {drawing.ops[step]}" if step < len(drawing.ops) else ""
+    room = sheet.right + sheet.margins.right - 2 * _EDGE
+    text = lettering.folded(lettering.drawable(f"peak: step {step:,}{op}, {human(drawing.peak)} alive"), room, SMALL)
+    half = lettering.width(text, SMALL, bold=True) / 2
+    x, y = sheet.x(step + 0.5), sheet.ceiling
+    centre = min(max(x, _EDGE + half), _EDGE + room - half)
+    sheet.write(centre, y + 10, text, SMALL, ha="center", va="baseline", color=WARNING, weight="bold")
+    sheet.axes.axvline(step + 0.5, color=WARNING, linewidth=0.7, linestyle=(0, (1, 2)), zorder=3.5)
+    sheet.line((x,), (y + 4,), marker="v", markersize=5, color=WARNING, markeredgewidth=0)

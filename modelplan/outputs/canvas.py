@@ -1,0 +1,188 @@
+"""A sheet to draw on: a plot whose size is known in points, text that is placed in points, bytes that never change.
+
+         title                       |  Every length outside the plot is in points from the lower left
+         facts, legend               |  corner of the sheet; inside, x is steps and y is the chart's own
+         note above the plot         |  unit. One step is `sheet.per_step` points wide, so whether a text
+         +--------------------+ mark |  fits is known before it is drawn.
+  rows   |        plot        |      |
+         +--------------------+      |
+         steps, operators            |
+
+matplotlib is used through its object interface (no pyplot, no window system) and imported when a figure is made.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from modelplan.outputs import lettering
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.path import Path
+
+Boxes = npt.NDArray[np.float64]
+
+#: Points for an inch of matplotlib's, and pixels for an inch of a PNG.
+_POINTS = 72
+_DOTS = 144
+
+INK, MUTED, FAINT, FREE, WARNING = "#1b1b1b", "#5c5c5c", "#dcdcdc", "#f1f1ee", "#b5301c"
+#: From so many rectangles on an SVG holds them as an image; its text, lines and large rectangles stay vectors.
+DENSE = 5000
+TITLE, BODY, SMALL = 12.0, 9.0, 7.5
+
+
+@dataclass(frozen=True, slots=True)
+class Margins:
+    """Points left free around the plot."""
+
+    left: float
+    right: float
+    top: float
+    bottom: float
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A figure with one plot of `plot_width` by `plot_height` points over `steps` by `top` units."""
+
+    figure: Figure
+    axes: Axes
+    margins: Margins
+    plot_width: float
+    plot_height: float
+    steps: float
+    top: float
+
+    @property
+    def per_step(self) -> float:
+        """Points for one step."""
+        return self.plot_width / self.steps
+
+    @property
+    def per_unit(self) -> float:
+        """Points for one unit of the vertical axis."""
+        return self.plot_height / self.top
+
+    def x(self, step: float) -> float:
+        """Where `step` is, in points from the left of the sheet."""
+        return self.margins.left + step * self.per_step
+
+    def y(self, value: float) -> float:
+        """Where `value` is, in points from the bottom of the sheet."""
+        return self.margins.bottom + value * self.per_unit
+
+    @property
+    def right(self) -> float:
+        """The right side of the plot in points."""
+        return self.margins.left + self.plot_width
+
+    @property
+    def ceiling(self) -> float:
+        """The upper side of the plot in points."""
+        return self.margins.bottom + self.plot_height
+
+    def write(self, x: float, y: float, text: str, size: float = SMALL, **style: Any) -> None:
+        """Draws `text` at (x, y) points, taken literally: no mathematics, no glyph that the font lacks."""
+        style = {"color": INK, "ha": "left", "va": "center_baseline"} | style
+        self.figure.text(x, y, lettering.drawable(text), size=size, parse_math=False, transform=self._points, **style)
+
+    def line(self, xs: Sequence[float], ys: Sequence[float], **style: Any) -> None:
+        """Draws a line through points given in points."""
+        from matplotlib.lines import Line2D
+
+        self.figure.add_artist(Line2D(xs, ys, transform=self._points, **style))
+
+    def boxes(self, boxes: Boxes, **style: Any) -> None:
+        """Draws rectangles, rows (x0, y0, x1, y1) in the plot's units, as one path."""
+        from matplotlib.patches import PathPatch
+
+        if len(boxes):
+            self.axes.add_patch(PathPatch(_outline(boxes), **style))
+
+    def swatch(self, x: float, y: float, **style: Any) -> None:
+        """Draws the small rectangle of a legend, its lower left corner at (x, y) points."""
+        from matplotlib.patches import Rectangle
+
+        self.figure.add_artist(Rectangle((x, y), 10, 7, transform=self._points, **style))
+
+    @property
+    def _points(self) -> Any:
+        from matplotlib.transforms import Affine2D
+
+        return Affine2D().scale(1 / _POINTS) + self.figure.dpi_scale_trans
+
+
+def sheet(margins: Margins, plot_width: float, plot_height: float, steps: float, top: float) -> Sheet:
+    """An empty sheet just large enough for the plot and its margins, all in points."""
+    from matplotlib.figure import Figure
+
+    width = margins.left + plot_width + margins.right
+    height = margins.bottom + plot_height + margins.top
+    figure = Figure(figsize=(width / _POINTS, height / _POINTS), dpi=_DOTS, facecolor="white")
+    axes = figure.add_axes(
+        (margins.left / width, margins.bottom / height, plot_width / width, plot_height / height),
+        xlim=(0, steps),
+        ylim=(0, top),
+        xticks=(),
+        yticks=(),
+    )
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(MUTED)
+    axes.spines[["left", "bottom"]].set_zorder(5)
+    return Sheet(figure, axes, margins, plot_width, plot_height, steps, top)
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """matplotlib's own defaults, whatever the user's configuration says, and a fixed salt for SVG ids."""
+    import matplotlib as mpl
+
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(
+            {
+                "font.family": lettering.FONT,
+                "svg.hashsalt": "modelplan",
+                "svg.fonttype": "path",
+                "hatch.linewidth": 0.7,
+                "axes.linewidth": 0.6,
+                "path.simplify": False,
+            }
+        )
+        yield
+
+
+def svg(draw: Callable[[], Sheet], made_by: str) -> bytes:
+    """The sheet that `draw` makes as SVG."""
+    return _saved(draw, "svg", {"Date": None, "Creator": made_by})
+
+
+def png(draw: Callable[[], Sheet], made_by: str) -> bytes:
+    """The sheet that `draw` makes as PNG."""
+    return _saved(draw, "png", {"Software": made_by})
+
+
+def _saved(draw: Callable[[], Sheet], kind: str, metadata: dict[str, str | None]) -> bytes:
+    content = io.BytesIO()
+    with style():
+        draw().figure.savefig(content, format=kind, metadata=metadata)
+    return content.getvalue()
+
+
+def _outline(boxes: Boxes) -> Path:
+    """One closed path through the corners of every box."""
+    from matplotlib.path import Path
+
+    corners = boxes[:, [0, 1, 2, 1, 2, 3, 0, 3, 0, 1]].reshape(-1, 2)
+    codes = np.tile([Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY], len(boxes))
+    return Path(corners, codes)

@@ -1,0 +1,117 @@
+"""What every figure shows, as plain data: a placed problem with a kind for each buffer and a name for each step.
+
+A plan yields one, and so does a problem that came without a graph. Nothing here knows how it will be drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from modelplan import bounds
+from modelplan.outputs.summary import summary
+from modelplan.types import Graph, IntArray, Kind, Member, Placement, Plan, Problem
+
+#: Kinds of buffers in the order in which figures stack and list them.
+KINDS = ("input", "output", "activation", "shared", "state", "scratch", "buffer")
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """A placed problem with the words that a figure needs.
+
+    `kinds` holds an index into `KINDS` for each buffer; `ops` the operator at each step, empty without a graph.
+    """
+
+    title: str
+    problem: Problem
+    placement: Placement
+    arena: int
+    kinds: IntArray
+    ops: tuple[str, ...]
+    made_by: str
+
+    @property
+    def steps(self) -> int:
+        """How many steps the time axis has: at least 1."""
+        return max(len(self.ops), int(self.problem.end.max(initial=1)))
+
+    @property
+    def height(self) -> int:
+        """The end of the highest buffer."""
+        return bounds.height(self.problem, self.placement)
+
+    @property
+    def lower_bound(self) -> int:
+        """What no placement can beat."""
+        return self.placement.lower_bound
+
+    @property
+    def peak_step(self) -> int:
+        """The first step at which most bytes are alive."""
+        return bounds.peak_step(self.problem)
+
+    @property
+    def peak(self) -> int:
+        """The bytes alive at the peak step, without alignment."""
+        alive = bounds.alive_at(self.problem, self.peak_step)
+        return int(self.problem.size[alive].sum())
+
+    @property
+    def excess(self) -> int:
+        """Bytes of the arena beyond the capacity; 0 when it fits or there is no capacity."""
+        capacity = self.problem.capacity
+        return 0 if capacity is None else max(self.arena - capacity, 0)
+
+
+def of_plan(plan: Plan) -> Drawing:
+    """The drawing of a plan: kinds from the graph, operators from the schedule."""
+    graph, problem = plan.graph, plan.problem
+    kinds = [KINDS.index(_kind(graph, members)) for members in problem.members or [()] * len(problem)]
+    return Drawing(
+        title=graph.name,
+        problem=problem,
+        placement=plan.placement,
+        arena=summary(plan).arena,
+        kinds=np.array(kinds, dtype=np.int64),
+        ops=tuple(graph.ops[index].kind for index in plan.schedule.order),
+        made_by=plan.made_by,
+    )
+
+
+def of_problem(title: str, problem: Problem, placement: Placement, made_by: str = "modelplan") -> Drawing:
+    """The drawing of a problem that came without a graph: one kind, steps without names."""
+    kinds = np.full(len(problem), KINDS.index("buffer"), dtype=np.int64)
+    return Drawing(title, problem, placement, bounds.height(problem, placement), kinds, (), made_by)
+
+
+def live_by_kind(drawing: Drawing) -> tuple[IntArray, IntArray]:
+    """When the live bytes change, and how many of each kind there are from then on.
+
+    Returns:
+        `times`, ascending, from 0 to the end; `live` with a row for each kind and a column for each time.
+
+    Cost: O(n log n) whatever the number of steps.
+    """
+    problem = drawing.problem
+    times = np.unique(np.concatenate([[0, drawing.steps], problem.start, problem.end]))
+    change = np.zeros((len(KINDS), len(times)), dtype=np.int64)
+    np.add.at(change, (drawing.kinds, np.searchsorted(times, problem.start)), problem.size)
+    np.add.at(change, (drawing.kinds, np.searchsorted(times, problem.end)), -problem.size)
+    return times, np.cumsum(change, axis=1)
+
+
+def _kind(graph: Graph, members: Sequence[Member]) -> str:
+    """What a buffer is called in a legend; the strongest claim on its memory decides."""
+    tensors = [m.tensor for m in members]
+    if not tensors:
+        return "scratch"
+    if any(graph.tensors[t].kind is Kind.STATE for t in tensors):
+        return "state"
+    if any(t in graph.inputs for t in tensors):
+        return "input"
+    if any(t in graph.outputs for t in tensors):
+        return "output"
+    return "shared" if len(tensors) > 1 else "activation"

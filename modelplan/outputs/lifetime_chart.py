@@ -1,0 +1,147 @@
+"""The lifetime chart: one bar for each buffer, in order of start, its colour the share of the peak that it takes.
+
+conv1      24 KiB  |####|
+conv2      12 KiB  |   ####|        Where rows are too many to name, neighbours share a label:
+add        12 KiB  |      ##|       the largest of them, how many more there are, their bytes.
+                   +---------> step
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from modelplan.outputs import axes, canvas, lettering
+from modelplan.outputs.canvas import FAINT, MUTED, SMALL, Margins, Sheet
+from modelplan.outputs.drawing import Drawing, of_plan
+from modelplan.outputs.units import brief
+from modelplan.types import IntArray, Plan
+
+#: Shares of the peak from which a bar gets its colour, one hue from light to dark, and what the legend says.
+CLASSES = (
+    (0.0, "#c9dcee", "under 1% of the peak"),
+    (0.01, "#8fbbe0", "1% to 5%"),
+    (0.05, "#4a8fc7", "5% to 20%"),
+    (0.2, "#17507f", "20% and more"),
+)
+
+_NARROWEST, _WIDEST = 480.0, 860.0
+_POINTS_PER_STEP = 14.0
+_ROW = 11.0
+_MOST_ROWS = 64
+_LONGEST_NAME = 190.0
+_THINNEST = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Rows `first` to `last` (exclusive) with the name and the size that stand beside them."""
+
+    first: int
+    last: int
+    name: str
+    size: str
+
+
+def svg(plan: Plan) -> bytes:
+    """The lifetime chart of `plan` as SVG."""
+    return draw_svg(of_plan(plan))
+
+
+def png(plan: Plan) -> bytes:
+    """The lifetime chart of `plan` as PNG."""
+    return draw_png(of_plan(plan))
+
+
+def draw_svg(drawing: Drawing) -> bytes:
+    """The lifetime chart of a drawing as SVG."""
+    return canvas.svg(lambda: draw(drawing), drawing.made_by)
+
+
+def draw_png(drawing: Drawing) -> bytes:
+    """The lifetime chart of a drawing as PNG."""
+    return canvas.png(lambda: draw(drawing), drawing.made_by)
+
+
+def draw(drawing: Drawing) -> Sheet:
+    """The lifetime chart of a drawing; must run inside `canvas.style()`.
+
+    Cost: O(n log n), with at most 64 labels however many buffers there are.
+    """
+    order = in_order(drawing)
+    found = groups(drawing, order)
+    entries = [axes.Entry(text, {"facecolor": colour, "linewidth": 0}) for _, colour, text in CLASSES]
+    sheet = _sheet(drawing, found, entries)
+    _draw_bands(sheet, found, len(order))
+    _draw_bars(sheet, drawing, order)
+    _write_groups(sheet, found, len(order))
+    axes.head(sheet, drawing, "lifetimes", entries)
+    axes.step_axis(sheet, drawing)
+    axes.draw_peak(sheet, drawing)
+    return sheet
+
+
+def in_order(drawing: Drawing) -> IntArray:
+    """The buffers from top to bottom: by start, then the longer-lived, then by index."""
+    problem = drawing.problem
+    return np.lexsort((np.arange(len(problem)), -problem.end, problem.start))
+
+
+def groups(drawing: Drawing, order: IntArray) -> list[Group]:
+    """At most 64 runs of rows, as even as may be, each with its label."""
+    count = min(len(order), _MOST_ROWS)
+    cuts = [len(order) * i // count for i in range(count + 1)] if count else []
+    return [_group(drawing, order, first, last) for first, last in zip(cuts, cuts[1:], strict=False)]
+
+
+def _group(drawing: Drawing, order: IntArray, first: int, last: int) -> Group:
+    rows = order[first:last]
+    sizes = drawing.problem.size[rows]
+    others = f" and {last - first - 1:,} more" if last - first > 1 else ""
+    room = _LONGEST_NAME - lettering.width(others, SMALL)
+    name = lettering.short_name(drawing.problem.names[int(rows[np.argmax(sizes)])], room, SMALL)
+    return Group(first, last, name + others, brief(int(sizes.sum())))
+
+
+def _sheet(drawing: Drawing, found: list[Group], entries: list[axes.Entry]) -> Sheet:
+    width = min(max(drawing.steps * _POINTS_PER_STEP, _NARROWEST), _WIDEST)
+    height = max(len(found), 3) * _ROW
+    left = 12 + _names_width(found) + 10 + _sizes_width(found) + 8
+    above = axes.head_height(drawing, entries, width + left)
+    margins = Margins(left, 24, above, axes.foot_height(drawing, width / drawing.steps))
+    return canvas.sheet(margins, width, height, drawing.steps, max(len(drawing.problem), 1))
+
+
+def _names_width(found: list[Group]) -> float:
+    return max((lettering.width(group.name, SMALL) for group in found), default=0.0)
+
+
+def _sizes_width(found: list[Group]) -> float:
+    return max((lettering.width(group.size, SMALL) for group in found), default=0.0)
+
+
+def _draw_bands(sheet: Sheet, found: list[Group], rows: int) -> None:
+    """A faint ground behind every other group leads the eye from the label to the bars."""
+    bands = [(0, rows - group.last, sheet.steps, rows - group.first) for group in found[::2]]
+    sheet.boxes(np.array(bands, dtype=np.float64).reshape(-1, 4), facecolor="#f6f6f4", linewidth=0, zorder=0)
+
+
+def _draw_bars(sheet: Sheet, drawing: Drawing, order: IntArray) -> None:
+    """Light to dark, so that what matters is never under what does not; no bar thinner than the eye can see."""
+    problem, rows = drawing.problem, len(order)
+    share = problem.size[order] / max(drawing.peak, 1)
+    classes = np.searchsorted([least for least, _, _ in CLASSES], share, side="right") - 1
+    half = max(0.36 if sheet.per_unit >= 4 else 0.5, _THINNEST / 2 / sheet.per_unit)
+    centre = rows - 0.5 - np.arange(rows)
+    bars = np.stack([problem.start[order], centre - half, problem.end[order], centre + half], axis=1)
+    for index, (_, colour, _) in enumerate(CLASSES):
+        sheet.boxes(bars[classes == index], facecolor=colour, linewidth=0, rasterized=rows > canvas.DENSE, zorder=2)
+
+
+def _write_groups(sheet: Sheet, found: list[Group], rows: int) -> None:
+    for group in found:
+        y = sheet.y(rows - (group.first + group.last) / 2)
+        sheet.write(12, y, group.name, SMALL)
+        sheet.write(sheet.margins.left - 6, y, group.size, SMALL, ha="right", color=MUTED)
