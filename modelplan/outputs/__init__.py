@@ -33,6 +33,12 @@ OUTPUTS: dict[str, Output] = {
         Output(".txt", "modelplan.outputs.text", "render", "the plan in words"),
         Output(".json", "modelplan.outputs.json_plan", "render", "the whole plan, readable back"),
         Output(".csv", "modelplan.outputs.problem_csv", "render", "buffers and offsets, MiniMalloc's columns"),
+        Output(".map.svg", "modelplan.outputs.memory_map", "svg", "addresses by step, one rectangle per buffer"),
+        Output(".map.png", "modelplan.outputs.memory_map", "png", "the same as pixels"),
+        Output(".lifetimes.svg", "modelplan.outputs.lifetime_chart", "svg", "when each buffer is alive"),
+        Output(".lifetimes.png", "modelplan.outputs.lifetime_chart", "png", "the same as pixels"),
+        Output(".curve.svg", "modelplan.outputs.memory_curve", "svg", "live bytes by step, the arena, the bound"),
+        Output(".curve.png", "modelplan.outputs.memory_curve", "png", "the same as pixels"),
     )
 }
 

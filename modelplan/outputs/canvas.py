@@ -144,7 +144,7 @@ def sheet(margins: Margins, plot_width: float, plot_height: float, steps: float,
 
 @contextmanager
 def style() -> Iterator[None]:
-    """matplotlib's own defaults, whatever the user's configuration says, and a fixed salt for SVG ids."""
+    """Restores matplotlib's own defaults, whatever the user's configuration says, and a fixed salt for SVG ids."""
     import matplotlib as mpl
 
     with mpl.rc_context():

@@ -21,7 +21,8 @@ _HINTING = 1.03
 
 def width(text: str, size: float, *, bold: bool = False) -> float:
     """The points that `text` takes at `size` points, never less than what is drawn."""
-    return sum(_advance(c, bold) for c in text) * size * _HINTING
+    weight = "bold" if bold else "normal"
+    return sum(_advance(c, weight) for c in text) * size * _HINTING
 
 
 def line_height(size: float) -> float:
@@ -66,20 +67,20 @@ def _cut(text: str, kept: int) -> str:
 
 
 @cache
-def _font(bold: bool) -> FT2Font:  # noqa: FBT001
+def _font(weight: str) -> FT2Font:
     from matplotlib.font_manager import FontProperties, findfont, get_font
 
-    return get_font(findfont(FontProperties(family=FONT, weight="bold" if bold else "normal")))
+    return get_font(findfont(FontProperties(family=FONT, weight=weight)))
 
 
 @cache
-def _advance(character: str, bold: bool) -> float:  # noqa: FBT001
+def _advance(character: str, weight: str) -> float:
     """The width of one character in ems."""
-    font = _font(bold)
+    font = _font(weight)
     font.set_size(100, 72)
     return float(font.load_char(ord(character)).linearHoriAdvance) / 65536 / 100
 
 
 @cache
 def _has(character: str) -> bool:
-    return bool(_font(False).get_char_index(ord(character)))  # noqa: FBT003
+    return bool(_font("normal").get_char_index(ord(character)))

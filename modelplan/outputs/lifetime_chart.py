@@ -8,23 +8,24 @@ add        12 KiB  |      ##|       the largest of them, how many more there are
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from modelplan.outputs import axes, canvas, lettering
-from modelplan.outputs.canvas import FAINT, MUTED, SMALL, Margins, Sheet
+from modelplan.outputs.canvas import MUTED, SMALL, Margins, Sheet
 from modelplan.outputs.drawing import Drawing, of_plan
 from modelplan.outputs.units import brief
 from modelplan.types import IntArray, Plan
 
 #: Shares of the peak from which a bar gets its colour, one hue from light to dark, and what the legend says.
 CLASSES = (
-    (0.0, "#c9dcee", "under 1% of the peak"),
-    (0.01, "#8fbbe0", "1% to 5%"),
-    (0.05, "#4a8fc7", "5% to 20%"),
-    (0.2, "#17507f", "20% and more"),
+    (0.0, "#d3e2f0", "under 0.1% of the peak"),
+    (0.001, "#a9cae6", "0.1% to 1%"),
+    (0.01, "#74a9d8", "1% to 5%"),
+    (0.05, "#3a7fb8", "5% to 20%"),
+    (0.2, "#12446f", "20% and more"),
 )
 
 _NARROWEST, _WIDEST = 480.0, 860.0
@@ -32,7 +33,7 @@ _POINTS_PER_STEP = 14.0
 _ROW = 11.0
 _MOST_ROWS = 64
 _LONGEST_NAME = 190.0
-_THINNEST = 0.5
+_THINNEST = 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ def groups(drawing: Drawing, order: IntArray) -> list[Group]:
     """At most 64 runs of rows, as even as may be, each with its label."""
     count = min(len(order), _MOST_ROWS)
     cuts = [len(order) * i // count for i in range(count + 1)] if count else []
-    return [_group(drawing, order, first, last) for first, last in zip(cuts, cuts[1:], strict=False)]
+    return [_group(drawing, order, first, last) for first, last in pairwise(cuts)]
 
 
 def _group(drawing: Drawing, order: IntArray, first: int, last: int) -> Group:
@@ -129,13 +130,15 @@ def _draw_bands(sheet: Sheet, found: list[Group], rows: int) -> None:
 
 
 def _draw_bars(sheet: Sheet, drawing: Drawing, order: IntArray) -> None:
-    """Light to dark, so that what matters is never under what does not; no bar thinner than the eye can see."""
+    """Light to dark, so that what matters is never under what does not; no bar too thin to see."""
     problem, rows = drawing.problem, len(order)
     share = problem.size[order] / max(drawing.peak, 1)
     classes = np.searchsorted([least for least, _, _ in CLASSES], share, side="right") - 1
     half = max(0.36 if sheet.per_unit >= 4 else 0.5, _THINNEST / 2 / sheet.per_unit)
     centre = rows - 0.5 - np.arange(rows)
-    bars = np.stack([problem.start[order], centre - half, problem.end[order], centre + half], axis=1)
+    start = problem.start[order]
+    end = np.maximum(problem.end[order], start + _THINNEST / sheet.per_step)
+    bars = np.stack([start, centre - half, end, centre + half], axis=1)
     for index, (_, colour, _) in enumerate(CLASSES):
         sheet.boxes(bars[classes == index], facecolor=colour, linewidth=0, rasterized=rows > canvas.DENSE, zorder=2)
 

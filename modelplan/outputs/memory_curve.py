@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from modelplan.outputs import axes, canvas
-from modelplan.outputs.canvas import INK, Margins, Sheet
+from modelplan.outputs.canvas import MUTED, Margins, Sheet
 from modelplan.outputs.drawing import KINDS, Drawing, live_by_kind, of_plan
 from modelplan.types import IntArray, Plan
 
@@ -65,7 +65,7 @@ def _draw_live(sheet: Sheet, drawing: Drawing) -> None:
         colour = axes.COLOURS[KINDS[kind]]
         sheet.axes.fill_between(times, floor, ceiling, step="post", facecolor=colour, linewidth=0, zorder=2)
         floor = ceiling
-    sheet.axes.step(times, floor, where="post", color=INK, linewidth=0.8, zorder=3)
+    sheet.axes.step(times, floor, where="post", color=MUTED, linewidth=0.6, zorder=3)
 
 
 def envelope(times: IntArray, live: IntArray, most: int) -> tuple[IntArray, IntArray]:

@@ -1,0 +1,257 @@
+"""What the figures promise: every buffer is drawn once, no text touches another, the same plan gives the same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import combinations, pairwise
+
+import graphs
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.transforms import Bbox
+
+from modelplan import Kind, Member, Placement, Plan, Problem, Runtime, Schedule, place
+from modelplan.outputs import axes, canvas, lettering, lifetime_chart, memory_curve, memory_map
+from modelplan.outputs.canvas import Sheet
+from modelplan.outputs.drawing import KINDS, Drawing, live_by_kind, of_plan, of_problem
+from modelplan.types import Buffer
+
+FIGURES = [memory_map, lifetime_chart, memory_curve]
+
+
+def random_problem(count: int, steps: int, capacity: int | None = None) -> Problem:
+    random = np.random.default_rng(count)
+    start = random.integers(0, steps, count)
+    return Problem(
+        names=tuple(f"model/block_{i}/conv2d_{i}/Relu6;model/norm_{i}" for i in range(count)),
+        size=random.integers(0, 5000, count),
+        start=start,
+        end=np.minimum(start + random.integers(1, 9, count), steps),
+        capacity=capacity,
+    )
+
+
+def drawn(problem: Problem, **change: object) -> Drawing:
+    return replace(of_problem("a model", problem, place(problem, "tflm-greedy")), **change)  # type: ignore[arg-type]
+
+
+def with_ops(count: int, steps: int, **facts: int) -> Drawing:
+    ops = tuple(
+        ("CONV_2D", "ADD", "DEPTHWISE_CONV_2D", "com.example:AVeryLongCustomOperator")[s % 4] for s in range(steps)
+    )
+    return drawn(random_problem(count, steps, **facts), ops=ops, kinds=np.arange(count) % len(KINDS))
+
+
+DRAWINGS: dict[str, Callable[[], Drawing]] = {
+    "empty": lambda: drawn(Problem.of([])),
+    "one": lambda: drawn(graphs.problem([(7, 0, 1)])),
+    "minimalloc": lambda: drawn(graphs.problem([(4, 0, 3), (4, 3, 9), (4, 0, 9), (4, 9, 21), (4, 0, 21)], capacity=12)),
+    "ten": lambda: with_ops(10, 6),
+    "hundred": lambda: with_ops(100, 60, capacity=9000),
+    "thousand": lambda: with_ops(1000, 700),
+    "overflow": lambda: with_ops(60, 30, capacity=15000),
+    "spacious": lambda: with_ops(20, 12, capacity=1 << 30),
+    "gap": lambda: replace(with_ops(40, 20), arena=60000, placement=Placement(np.arange(40) * 1500, lower_bound=58000)),
+    "hostile": lambda: drawn(
+        Problem(("$x^2$ \x1b[2J\n</script> 漢字 " * 3,), np.array([9]), np.array([0]), np.array([4])), title="$\\frac"
+    ),
+    "long title": lambda: replace(with_ops(8, 5), title="model " * 60),
+    "long steps": lambda: drawn(graphs.problem([(8, 0, 10**9), (8, 5, 10**12)])),
+}
+
+
+@pytest.fixture(params=DRAWINGS)
+def drawing(request: pytest.FixtureRequest) -> Drawing:
+    return DRAWINGS[request.param]()
+
+
+def text_boxes(sheet: Sheet) -> Iterator[tuple[str, Bbox]]:
+    """Each text with the pixels it covers, measured by the renderer."""
+    renderer = FigureCanvasAgg(sheet.figure).get_renderer()
+    for text in sheet.figure.texts:
+        if text.get_text():
+            yield text.get_text(), text.get_window_extent(renderer)
+
+
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda f: f.__name__.split(".")[-1])
+def test_no_text_touches_another_or_leaves_the_sheet(figure: object, drawing: Drawing) -> None:
+    with canvas.style():
+        sheet = figure.draw(drawing)  # type: ignore[attr-defined]
+        found = list(text_boxes(sheet))
+    for (one, a), (other, b) in combinations(found, 2):
+        apart = a.x1 <= b.x0 + 1 or b.x1 <= a.x0 + 1 or a.y1 <= b.y0 + 1 or b.y1 <= a.y0 + 1
+        assert apart, f"{one!r} and {other!r} overlap"
+    for text, box in found:
+        inside = box.x0 >= 0 and box.y0 >= 0 and box.x1 <= sheet.figure.bbox.x1 and box.y1 <= sheet.figure.bbox.y1
+        assert inside, f"{text!r} leaves the sheet"
+
+
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda f: f.__name__.split(".")[-1])
+@pytest.mark.parametrize("name", ["empty", "hundred", "hostile"])
+def test_same_drawing_same_bytes(figure: object, name: str) -> None:
+    for function in (figure.draw_svg, figure.draw_png):  # type: ignore[attr-defined]
+        assert function(DRAWINGS[name]()) == function(DRAWINGS[name]())
+
+
+def test_the_users_matplotlib_configuration_does_not_matter() -> None:
+    import matplotlib as mpl
+
+    expected = memory_map.draw_svg(with_ops(10, 6))
+    with mpl.rc_context({"font.size": 33, "axes.facecolor": "black", "savefig.dpi": 20}):
+        assert memory_map.draw_svg(with_ops(10, 6)) == expected
+
+
+def test_no_text_is_smaller_than_seven_points(drawing: Drawing) -> None:
+    with canvas.style():
+        for figure in FIGURES:
+            assert all(text.get_fontsize() >= 7 for text in figure.draw(drawing).figure.texts)
+
+
+def test_the_map_has_one_rectangle_for_each_buffer(drawing: Drawing) -> None:
+    with canvas.style():
+        sheet = memory_map.draw(drawing)
+    corners = [p.get_path().vertices.reshape(-1, 5, 2) for p in sheet.axes.patches if p.get_zorder() == 2]
+    low = np.concatenate([c[:, 0] for c in corners]) if corners else np.empty((0, 2))
+    high = np.concatenate([c[:, 2] for c in corners]) if corners else np.empty((0, 2))
+    found = sorted(map(tuple, np.hstack([low, high]).tolist()))
+    boxes = memory_map.rectangles(drawing)[drawing.problem.size > 0]
+    assert found == sorted(map(tuple, boxes.tolist()))
+
+
+def test_labels_stay_inside_their_rectangles(drawing: Drawing) -> None:
+    with canvas.style():
+        sheet = memory_map.draw(drawing)
+        labels = memory_map.labels(sheet, drawing)
+        written = list(text_boxes(sheet))
+    points = 72 / sheet.figure.dpi
+    boxes = memory_map.rectangles(drawing)
+    columns, rows = boxes[:, [0, 2]] * sheet.per_step, boxes[:, [1, 3]] * sheet.per_unit
+    x, y = sheet.margins.left + columns, sheet.margins.bottom + rows
+    for label in labels:
+        holder = (x[:, 0] < label.x) & (label.x < x[:, 1]) & (y[:, 0] < label.y) & (label.y < y[:, 1])
+        assert holder.sum() == 1
+        i = int(np.argmax(holder))
+        at_home = Bbox([[x[i, 0] / points, y[i, 0] / points - 1], [x[i, 1] / points, y[i, 1] / points + 1]])
+        texts = [box for text, box in written if text == label.lines[0]]
+        assert any(at_home.containsx(b.x0) and at_home.containsx(b.x1) for b in texts)
+        assert any(at_home.containsy(b.y0) and at_home.containsy(b.y1) for b in texts)
+
+
+def test_large_rectangles_carry_their_name_and_size() -> None:
+    drawing = DRAWINGS["minimalloc"]()
+    with canvas.style():
+        labels = memory_map.labels(memory_map.draw(drawing), drawing)
+    assert {label.lines for label in labels} == {(f"b{i}", "4 B") for i in range(5)}
+
+
+def test_what_exceeds_the_capacity_is_drawn_and_told() -> None:
+    problem = replace(graphs.problem([(40, 0, 2), (30, 1, 3), (5, 3, 4)]), capacity=50)
+    drawing = of_problem("p", problem, Placement(np.array([0, 40, 0]), lower_bound=70))
+    assert memory_map.overflow(drawing).tolist() == [[1, 50, 3, 70]]
+    assert drawing.excess == 20
+    assert axes.facts(drawing)[1][0] == "capacity 50 B   20 B too much"
+    with canvas.style():
+        words = {t.get_text() for t in memory_map.draw(drawing).figure.texts}
+    assert {"beyond the capacity", "capacity", "50 B"} <= words
+
+
+def test_a_capacity_far_above_is_drawn_out_of_scale() -> None:
+    drawing = DRAWINGS["spacious"]()
+    assert axes.is_broken(drawing)
+    assert not len(memory_map.overflow(drawing))
+    [capacity] = [level for level in axes.levels(drawing) if level.text.startswith("capacity")]
+    assert axes.tallest(drawing) < capacity.at < axes.top(drawing)
+    assert capacity.text.endswith("not to scale")
+
+
+def test_kinds_come_from_the_graph() -> None:
+    graph = graphs.graph(
+        "x s -> a : CONV_2D\na -> b : RESHAPE\nb -> c : CONV_2D\nc -> y : CONV_2D",
+        dict.fromkeys("xsabcy", 8),
+        inputs="x",
+        outputs="y",
+        kinds={"s": Kind.STATE},
+    )
+    members = [(0,), (1,), (2, 3), (4,), (5,), ()]
+    rows = [Buffer(f"b{i}", 8, 0, 4, members=tuple(map(Member, group))) for i, group in enumerate(members)]
+    problem = Problem.of(rows)
+    runtime = Runtime("generic", 1, "tensor", "arena", "naive", "")
+    schedule = Schedule((0, 1, 2, 3), 48, 48, "file")
+    plan = Plan(graph, schedule, (), problem, place(problem, "naive"), runtime, "naive", "views", "modelplan 1")
+    drawing = of_plan(plan)
+    assert [KINDS[k] for k in drawing.kinds] == ["input", "state", "shared", "activation", "output", "scratch"]
+    assert drawing.ops == ("CONV_2D", "RESHAPE", "CONV_2D", "CONV_2D")
+    assert memory_map.svg(plan) == memory_map.draw_svg(drawing)
+
+
+def test_live_bytes_agree_with_a_count_at_every_step() -> None:
+    drawing = with_ops(50, 30)
+    times, live = live_by_kind(drawing)
+    for step in range(30):
+        column = int(np.searchsorted(times, step, side="right")) - 1
+        alive = (drawing.problem.start <= step) & (step < drawing.problem.end)
+        for kind in range(len(KINDS)):
+            assert live[kind, column] == drawing.problem.size[alive & (drawing.kinds == kind)].sum()
+    assert not live[:, -1].any()
+
+
+def test_a_long_curve_keeps_its_peaks() -> None:
+    random = np.random.default_rng(5)
+    times = np.sort(random.choice(10**6, 5000, replace=False))
+    live = random.integers(0, 1000, (2, 5000))
+    kept_times, kept = memory_curve.envelope(times, live, 100)
+    assert len(kept_times) <= 101
+    assert kept.sum(axis=0).max() == live.sum(axis=0).max()
+    assert set(kept_times.tolist()) <= set(times.tolist())
+    assert memory_curve.envelope(times, live, 5000)[0] is times
+
+
+def test_groups_cover_all_rows_once() -> None:
+    for name in ("empty", "ten", "thousand"):
+        drawing = DRAWINGS[name]()
+        groups = lifetime_chart.groups(drawing, lifetime_chart.in_order(drawing))
+        rows = [row for group in groups for row in range(group.first, group.last)]
+        assert rows == list(range(len(drawing.problem)))
+    assert groups[0].name.endswith("more")
+
+
+@pytest.mark.parametrize("top", [1, 12, 1000, 55296, 3 << 20, 5 << 40])
+def test_byte_ticks_are_whole_units(top: int) -> None:
+    ticks, unit = axes.byte_ticks(top)
+    scale = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}[unit]
+    assert 2 <= len(ticks) <= 10
+    assert all(at == int(text.replace(",", "")) * scale for at, text in ticks)
+
+
+def test_spread_boxes_do_not_touch_and_stay_close() -> None:
+    assert axes.spread([10, 50], [8, 8]) == [10, 50]
+    assert axes.spread([10, 10], [8, 8]) == [6, 14]
+    centres = axes.spread([0, 1, 2, 40], [10, 10, 10, 10])
+    assert all(b - a >= 10 for a, b in pairwise(centres))
+    assert centres[1] == 1
+    assert centres[3] == 40
+
+
+def test_names_shorten_to_what_tells_them_apart() -> None:
+    name = "model/stage_1/conv2d_17/Relu6;model/stage_1/norm/add"
+    wide = lettering.width("conv2d_17/Relu6", 8)
+    assert lettering.short_name(name, 10_000, 8) == name
+    assert lettering.short_name(name, wide, 8) == "conv2d_17/Relu6"
+    assert lettering.short_name(name, wide - 1, 8) == "Relu6"
+    assert lettering.short_name("abcdefghijklmnop", lettering.width("abc…lmnop", 8), 8) == "abc…lmnop"
+    assert lettering.short_name("abcdefghijklmnop", 12, 8) == ""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_text_is_readable_on_every_colour(kind: str) -> None:
+    """Contrast of at least 4.5 (WCAG 2.1) between the names and what they stand on."""
+
+    def luminance(colour: str) -> float:
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    ground = luminance(axes.COLOURS[kind]) + 0.05
+    assert ground / (luminance(canvas.INK) + 0.05) >= 4.5
