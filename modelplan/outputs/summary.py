@@ -58,7 +58,7 @@ def summary(plan: Plan) -> Summary:
     arena = -(-height // plan.runtime.alignment) * plan.runtime.alignment
     step = bounds.peak_step(problem)
     alive = bounds.alive_at(problem, step)
-    raw = int(sum(class_bytes(graph, problem.members[i]) for i in alive))
+    raw = sum(_raw_bytes(graph, problem, int(i)) for i in alive)
     held = int(problem.size[alive].sum())
     return Summary(
         arena=arena,
@@ -85,8 +85,14 @@ def op_at(plan: Plan, step: int) -> str:
 
 def _alive(plan: Plan, problem: Problem, i: int, held: int) -> Alive:
     size = int(problem.size[i])
-    names = tuple(plan.graph.tensors[m.tensor].name for m in problem.members[i])
+    names = tuple(plan.graph.tensors[m.tensor].name for m in problem.members[i]) or (problem.names[i],)
     return Alive(names, size, size / held if held else 0.0, int(problem.start[i]), int(problem.end[i]))
+
+
+def _raw_bytes(graph: Graph, problem: Problem, i: int) -> int:
+    """Bytes of buffer `i` before padding; scratch memory, which holds no tensor, has none."""
+    members = problem.members[i]
+    return class_bytes(graph, members) if members else int(problem.size[i])
 
 
 def _bytes_of(graph: Graph, kind: Kind) -> int:
