@@ -25,7 +25,7 @@ _MEANINGS = {"shared": "activations sharing a buffer"}
 
 _ROW = 14.0
 _EDGE = 12.0
-_NOTE = 24.0
+_NOTE = 26.0
 _LONGEST_OP = 110.0
 _BROKEN_ABOVE = 2.0
 
@@ -132,10 +132,10 @@ def facts(drawing: Drawing) -> list[tuple[str, str]]:
     gap = proof if arena == bound else f"gap {human(arena - bound)}"
     if bound and arena != bound:
         gap += f" = {(arena - bound) / bound:.2%}"
-    lines = [(f"arena {human(arena)}   lower bound {human(bound)}   {gap}", INK)]
+    lines = [(f"arena {human(arena)}  ·  lower bound {human(bound)}  ·  {gap}", INK)]
     if capacity is not None:
         spare = f"{human(capacity - arena)} to spare" if not drawing.excess else f"{human(drawing.excess)} too much"
-        lines.append((f"capacity {human(capacity)}   {spare}", WARNING if drawing.excess else INK))
+        lines.append((f"capacity {human(capacity)}  ·  {spare}", WARNING if drawing.excess else INK))
     return lines
 
 
@@ -341,6 +341,6 @@ def draw_peak(sheet: Sheet, drawing: Drawing) -> None:
     half = lettering.width(text, SMALL, bold=True) / 2
     x, y = sheet.x(step + 0.5), sheet.ceiling
     centre = min(max(x, _EDGE + half), _EDGE + room - half)
-    sheet.write(centre, y + 10, text, SMALL, ha="center", va="baseline", color=WARNING, weight="bold")
+    sheet.write(centre, y + 11, text, SMALL, ha="center", va="baseline", color=WARNING, weight="bold")
     sheet.axes.axvline(step + 0.5, color=WARNING, linewidth=0.7, linestyle=(0, (1, 2)), zorder=3.5)
     sheet.line((x,), (y + 4,), marker="v", markersize=5, color=WARNING, markeredgewidth=0)

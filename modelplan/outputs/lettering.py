@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,7 @@ FONT = "DejaVu Sans"
 _MISSING = "\N{WHITE VERTICAL RECTANGLE}"
 _ELLIPSIS = "…"
 _LEAST_KEPT = 5
+_LONGEST_RUN = 4
 #: Hinting may widen a line a little against the sum of its advances.
 _HINTING = 1.03
 
@@ -49,16 +52,35 @@ def folded(text: str, room: float, size: float) -> str:
     return _cut(text, low) if low >= _LEAST_KEPT else ""
 
 
-def short_name(name: str, room: float, size: float) -> str:
-    """A tensor's name in at most `room` points: whole, then its last path components, then cut in the middle."""
-    name = drawable(name)
-    if width(name, size) <= room:
-        return name
-    first = name.split(";")[0]
-    parts = first.strip("/").split("/")
-    tails = (first, *("/".join(parts[i:]) for i in range(1, len(parts))))
-    fitting = (tail for tail in tails if width(tail, size) <= room)
-    return next(fitting, "") or folded(tails[-1], room, size)
+def forms(names: Sequence[str]) -> list[tuple[str, ...]]:
+    """Ways to write each name, from whole to short: the shortest is the least run of path components that no
+    other name has, so that a label still tells its buffer from the others.
+
+    Cost: O(characters) for paths of bounded depth.
+    """
+    paths = [drawable(name).split(";")[0].strip("/").split("/") for name in names]
+    owners = Counter(run for path in paths for run in set(_runs(path)))
+    return [_forms(drawable(name), path, owners) for name, path in zip(names, paths, strict=True)]
+
+
+def fitting(forms: Sequence[str], room: float, size: float) -> str:
+    """The first of `forms` that fits into `room` points, else the last one cut in the middle, or nothing."""
+    whole = (form for form in forms if width(form, size) <= room)
+    return next(whole, "") or folded(forms[-1], room, size)
+
+
+def _runs(path: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Neighbouring components, single ones first, those further back first."""
+    for length in range(1, _LONGEST_RUN + 1):
+        for start in range(len(path) - length, -1, -1):
+            yield tuple(path[start : start + length])
+
+
+def _forms(name: str, path: Sequence[str], owners: Counter[tuple[str, ...]]) -> tuple[str, ...]:
+    key = next((run for run in _runs(path) if owners[run] == 1), tuple(path))
+    start = next(i for i in range(len(path)) if tuple(path[i : i + len(key)]) == key)
+    tails = ["/".join(path[i:]) for i in range(start + 1)]
+    return tuple(dict.fromkeys((name, *tails, "/".join(key))))
 
 
 def _cut(text: str, kept: int) -> str:

@@ -8,6 +8,7 @@ add        12 KiB  |      ##|       the largest of them, how many more there are
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -17,7 +18,7 @@ from modelplan.outputs import axes, canvas, lettering
 from modelplan.outputs.canvas import MUTED, SMALL, Margins, Sheet
 from modelplan.outputs.drawing import Drawing, of_plan
 from modelplan.outputs.units import brief
-from modelplan.types import IntArray, Plan
+from modelplan.types import IntArray, Plan, Problem
 
 #: Shares of the peak from which a bar gets its colour, one hue from light to dark, and what the legend says.
 CLASSES = (
@@ -94,16 +95,16 @@ def groups(drawing: Drawing, order: IntArray) -> list[Group]:
     """At most 64 runs of rows, as even as may be, each with its label."""
     count = min(len(order), _MOST_ROWS)
     cuts = [len(order) * i // count for i in range(count + 1)] if count else []
-    return [_group(drawing, order, first, last) for first, last in pairwise(cuts)]
+    forms = lettering.forms(drawing.problem.names)
+    return [_group(drawing.problem, forms, order[first:last], first) for first, last in pairwise(cuts)]
 
 
-def _group(drawing: Drawing, order: IntArray, first: int, last: int) -> Group:
-    rows = order[first:last]
-    sizes = drawing.problem.size[rows]
-    others = f" and {last - first - 1:,} more" if last - first > 1 else ""
+def _group(problem: Problem, forms: Sequence[Sequence[str]], rows: IntArray, first: int) -> Group:
+    others = f" and {len(rows) - 1:,} more" if len(rows) > 1 else ""
     room = _LONGEST_NAME - lettering.width(others, SMALL)
-    name = lettering.short_name(drawing.problem.names[int(rows[np.argmax(sizes)])], room, SMALL)
-    return Group(first, last, name + others, brief(int(sizes.sum())))
+    largest = int(rows[np.argmax(problem.size[rows])])
+    name = lettering.fitting(forms[largest], room, SMALL)
+    return Group(first, first + len(rows), name + others, brief(int(problem.size[rows].sum())))
 
 
 def _sheet(drawing: Drawing, found: list[Group], entries: list[axes.Entry]) -> Sheet:

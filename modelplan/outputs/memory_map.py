@@ -9,7 +9,7 @@ address ^   +-------+        A buffer alive in [start, end) at [offset, offset +
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,7 +27,7 @@ _NARROWEST, _WIDEST = 620.0, 1060.0
 _POINTS_PER_STEP = 17.0
 _PLOT_HEIGHT = 400.0
 _MOST_LABELS = 400
-_PADDING = 3.0
+_PADDING = 2.5
 _SLIM = 2.0
 
 
@@ -152,7 +152,8 @@ def labels(sheet: Sheet, drawing: Drawing) -> list[Label]:
     holds = (np.minimum(width, height) >= line) & (np.maximum(width, height) >= 3 * line)
     largest = np.argsort(-(width * height), kind="stable")
     chosen = [int(i) for i in largest[holds[largest]][:_MOST_LABELS]]
-    return [label for i in chosen for label in _label(drawing, i, tuple(boxes[i].tolist()))]
+    forms = lettering.forms(drawing.problem.names)
+    return [label for i in chosen for label in _label(forms[i], int(drawing.problem.size[i]), *boxes[i].tolist())]
 
 
 def _writable(sheet: Sheet, drawing: Drawing) -> Boxes:
@@ -174,20 +175,18 @@ def _clear(low: Column, high: Column, cut_low: float, cut_high: float) -> tuple[
     return np.where(crosses & ~keep_low, cut_high, low), np.where(keep_low, cut_low, high)
 
 
-def _label(drawing: Drawing, i: int, box: tuple[float, float, float, float]) -> Iterator[Label]:
-    """The label of buffer `i` in `box`: level or turned, whichever keeps more of the name; or none."""
-    x0, y0, x1, y1 = box
-    width, height = x1 - x0 - 2 * _PADDING, y1 - y0 - 2
-    name = drawing.problem.names[i]
-    line = lettering.line_height(SMALL)
-    level = lettering.short_name(name, width, SMALL) if height >= line else ""
-    turned = lettering.short_name(name, height - 2 * _PADDING, SMALL) if width + 2 * _PADDING - 2 >= line else ""
-    text, along, across = (level, width, height) if len(level) >= len(turned) else (turned, height, width)
+def _label(forms: Sequence[str], bytes_: int, x0: float, y0: float, x1: float, y1: float) -> Iterator[Label]:
+    """The label of a buffer in a box of points: level or turned, whichever keeps more of the name; or none."""
+    width, height = x1 - x0 - 2 * _PADDING, y1 - y0 - 2 * _PADDING
+    line = lettering.line_height(SMALL) - 2 * _PADDING
+    level = lettering.fitting(forms, width, SMALL) if height >= line else ""
+    turned = lettering.fitting(forms, height, SMALL) if width >= line else ""
+    upright = len(level) >= len(turned) or level in forms
+    text, along, across = (level, width, height) if upright else (turned, height, width)
     if text:
-        size = brief(int(drawing.problem.size[i])).replace(".00", "")
-        both = across >= 2 * line and lettering.width(size, SMALL) <= along
-        lines = (text, size) if both else (text,)
-        yield Label((x0 + x1) / 2, (y0 + y1) / 2, lines, turned=len(level) < len(turned))
+        size = brief(bytes_).replace(".00", "")
+        both = across >= line + lettering.line_height(SMALL) and lettering.width(size, SMALL) <= along
+        yield Label((x0 + x1) / 2, (y0 + y1) / 2, (text, size) if both else (text,), turned=not upright)
 
 
 def _write(sheet: Sheet, label: Label) -> None:

@@ -151,7 +151,7 @@ def test_what_exceeds_the_capacity_is_drawn_and_told() -> None:
     drawing = of_problem("p", problem, Placement(np.array([0, 40, 0]), lower_bound=70))
     assert memory_map.overflow(drawing).tolist() == [[1, 50, 3, 70]]
     assert drawing.excess == 20
-    assert axes.facts(drawing)[1][0] == "capacity 50 B   20 B too much"
+    assert axes.facts(drawing)[1][0] == "capacity 50 B  ·  20 B too much"
     with canvas.style():
         words = {t.get_text() for t in memory_map.draw(drawing).figure.texts}
     assert {"beyond the capacity", "capacity", "50 B"} <= words
@@ -235,13 +235,25 @@ def test_spread_boxes_do_not_touch_and_stay_close() -> None:
 
 
 def test_names_shorten_to_what_tells_them_apart() -> None:
-    name = "model/stage_1/conv2d_17/Relu6;model/stage_1/norm/add"
-    wide = lettering.width("conv2d_17/Relu6", 8)
-    assert lettering.short_name(name, 10_000, 8) == name
-    assert lettering.short_name(name, wide, 8) == "conv2d_17/Relu6"
-    assert lettering.short_name(name, wide - 1, 8) == "Relu6"
-    assert lettering.short_name("abcdefghijklmnop", lettering.width("abc…lmnop", 8), 8) == "abc…lmnop"
-    assert lettering.short_name("abcdefghijklmnop", 12, 8) == ""
+    names = ["net/stage_1/conv/Relu6;net/norm", "net/stage_2/conv/Relu6", "net/stage_2/pool/Relu6", "$x", "/a/b/c"]
+    assert lettering.forms(names) == [
+        ("net/stage_1/conv/Relu6;net/norm", "net/stage_1/conv/Relu6", "stage_1/conv/Relu6", "stage_1"),
+        ("net/stage_2/conv/Relu6", "stage_2/conv/Relu6", "stage_2/conv"),
+        ("net/stage_2/pool/Relu6", "stage_2/pool/Relu6", "pool/Relu6", "pool"),
+        ("$x",),
+        ("/a/b/c", "a/b/c", "b/c", "c"),
+    ]
+    assert lettering.forms(["same", "same", ""]) == [("same",), ("same",), ("",)]
+
+
+def test_names_fit_their_room() -> None:
+    forms = ("net/stage_1/conv", "stage_1/conv", "stage_1")
+    wide = lettering.width("stage_1/conv", 8)
+    assert lettering.fitting(forms, 10_000, 8) == "net/stage_1/conv"
+    assert lettering.fitting(forms, wide, 8) == "stage_1/conv"
+    assert lettering.fitting(forms, wide - 1, 8) == "stage_1"
+    assert lettering.folded("abcdefghijklmnop", lettering.width("abc…lmnop", 8), 8) == "abc…lmnop"
+    assert lettering.folded("abcdefghijklmnop", 12, 8) == ""
 
 
 @pytest.mark.parametrize("kind", KINDS)
