@@ -15,6 +15,7 @@ COMMANDS = {
     "analyze": "the memory plan of a model: the arena number, its parts, the peak, the proof",
     "compare": "every allocator on a model or a problem: height, gap, time",
     "check": "does a model fit a budget? exit 0 or 1",
+    "pack": "write a plan into a .tflite file for TFLM to obey; before and after",
     "solve": "place the buffers of a CSV problem; drop-in for minimalloc's command line",
     "allocators": "the table of allocators",
 }

@@ -117,13 +117,21 @@ def read_tflite(data: bytes, name: str) -> FileModel:
         model = tflite.Model.GetRootAs(data, 0)
         kinds = [_kind(model.OperatorCodes(i)) for i in range(model.OperatorCodesLength())]
         subgraphs = tuple(
-            _subgraph(model, model.Subgraphs(i), kinds, f"{name}: subgraph {i}") for i in range(model.SubgraphsLength())
+            _subgraph(data, model, model.Subgraphs(i), kinds, f"{name}: subgraph {i}")
+            for i in range(model.SubgraphsLength())
         )
     except (struct.error, IndexError, AttributeError, TypeError, ValueError, UnicodeDecodeError) as error:
         raise ModelError(f"{name}: not a TFLite model that can be read: {error}") from None
     decodes = any(op.kind == _DECODE for subgraph in subgraphs for op in subgraph.ops)
     compressed = decodes or flatbuffer.get_metadata(data, _COMPRESSION) is not None
     return FileModel(name, data, subgraphs, compressed)
+
+
+def _each(count: int, data: bytes) -> range:
+    """The indices of a vector of four-byte elements, which cannot be longer than its file."""
+    if 4 * count > len(data):
+        raise ValueError(f"found a vector of {count} elements in a file of {len(data)} bytes")
+    return range(count)
 
 
 def _kind(code: Any) -> tuple[str, bool]:
@@ -142,11 +150,13 @@ def _builtin_names() -> dict[int, str]:
     return {value: name for name, value in vars(tflite.BuiltinOperator).items() if isinstance(value, int)}
 
 
-def _subgraph(model: Any, subgraph: Any, kinds: list[tuple[str, bool]], where: str) -> FileSubgraph:
-    tensors = tuple(_tensor(model, subgraph.Tensors(i), f"{where} tensor {i}") for i in range(subgraph.TensorsLength()))
-    ops = tuple(_op(subgraph.Operators(i), kinds) for i in range(subgraph.OperatorsLength()))
-    inputs = tuple(subgraph.Inputs(i) for i in range(subgraph.InputsLength()))
-    outputs = tuple(subgraph.Outputs(i) for i in range(subgraph.OutputsLength()))
+def _subgraph(data: bytes, model: Any, subgraph: Any, kinds: list[tuple[str, bool]], where: str) -> FileSubgraph:
+    tensors = tuple(
+        _tensor(data, model, subgraph.Tensors(i), f"{where} tensor {i}") for i in _each(subgraph.TensorsLength(), data)
+    )
+    ops = tuple(_op(data, subgraph.Operators(i), kinds) for i in _each(subgraph.OperatorsLength(), data))
+    inputs = tuple(subgraph.Inputs(i) for i in _each(subgraph.InputsLength(), data))
+    outputs = tuple(subgraph.Outputs(i) for i in _each(subgraph.OutputsLength(), data))
     _check_indices(len(tensors), 0, (("input", inputs), ("output", outputs)), where)
     for number, op in enumerate(ops):
         named = (("input", op.inputs), ("output", op.outputs))
@@ -161,13 +171,15 @@ def _check_indices(count: int, least: int, named: Sequence[tuple[str, tuple[int,
                 raise ModelError(f"{where}: {what} is tensor {t}, expected {least} to {count - 1}")
 
 
-def _tensor(model: Any, tensor: Any, where: str) -> FileTensor:
+def _tensor(data: bytes, model: Any, tensor: Any, where: str) -> FileTensor:
     name = (tensor.Name() or b"").decode(errors="replace")
-    shape = tuple(tensor.Shape(i) for i in range(tensor.ShapeLength()))
+    shape = tuple(tensor.Shape(i) for i in _each(tensor.ShapeLength(), data))
     if tensor.Type() not in _ELEMENT:
         raise ModelError(f"{where} {name!r} has type {tensor.Type()}, which TFLM cannot hold")
     if any(extent < 0 for extent in shape):
         raise ModelError(f"{where} {name!r} has shape {list(shape)}, expected extents of at least 0")
+    if tensor.Buffer() >= model.BuffersLength():
+        raise ModelError(f"{where} {name!r} uses buffer {tensor.Buffer()} of {model.BuffersLength()}")
     buffer = model.Buffers(tensor.Buffer())
     quantization = tensor.Quantization()
     scaled = quantization is not None and quantization.ScaleLength() and quantization.ZeroPointLength()
@@ -176,19 +188,19 @@ def _tensor(model: Any, tensor: Any, where: str) -> FileTensor:
         tensor.Type(),
         shape,
         prod(shape) * _ELEMENT[tensor.Type()],
-        buffer.DataLength() > 0 or buffer.Size() > 0,
+        buffer.DataLength() > 0 or buffer.Offset() > 1,
         bool(tensor.IsVariable()),
         quantization.ScaleLength() if scaled else 0,
     )
 
 
-def _op(op: Any, kinds: list[tuple[str, bool]]) -> FileOp:
+def _op(data: bytes, op: Any, kinds: list[tuple[str, bool]]) -> FileOp:
     kind, custom = kinds[op.OpcodeIndex()]
     options = _custom_options(op) if custom else _options(op)
     return FileOp(
         kind,
-        tuple(op.Inputs(i) for i in range(op.InputsLength())),
-        tuple(op.Outputs(i) for i in range(op.OutputsLength())),
+        tuple(op.Inputs(i) for i in _each(op.InputsLength(), data)),
+        tuple(op.Outputs(i) for i in _each(op.OutputsLength(), data)),
         _calls(kind, options),
         options,
         custom,

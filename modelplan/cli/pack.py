@@ -1,0 +1,76 @@
+"""Writes the best memory plan found into a .tflite file as TFLM's OfflineMemoryAllocation; all else stays as it is."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from modelplan import packing, pipeline
+from modelplan.cli import files, model_options, terminal
+from modelplan.errors import ModelError
+from modelplan.outputs.report import Section
+from modelplan.outputs.units import human
+from modelplan.packing import Packing
+from modelplan.pipeline import Options
+from modelplan.runtimes.scratch import KERNELS
+from modelplan.tflm import planner
+from modelplan.tflm.file import FileModel, read_tflite
+from modelplan.types import Member
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Declares the arguments."""
+    parser.add_argument("model", metavar="MODEL", help="a .tflite file")
+    parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the packed .tflite file to write")
+    parser.add_argument("--alias", metavar="MODE", default="views", help="which tensors share bytes (default: views)")
+    parser.add_argument(
+        "--kernels", choices=KERNELS, default="reference", help="whose scratch to count (default: reference)"
+    )
+    model_options.add_allocator(parser)
+
+
+def run(arguments: Namespace) -> int:
+    """Runs the command."""
+    model = read_model(arguments.model)
+    shared = shared_tensors(model, arguments.alias)
+    plan = packing.offline_plan(model, shared, arguments.allocator, kernels=arguments.kernels)
+    packed = planner.write_plan(model, plan.offsets)
+    files.write(arguments.output, packed)
+    terminal.show([verdict(arguments.model, model, plan)])
+    return 0
+
+
+def read_model(path: str) -> FileModel:
+    """The file as TFLM sees it, one subgraph or several.
+
+    Raises:
+        ModelError: it is missing, damaged or no TFLite model.
+    """
+    try:
+        return read_tflite(Path(path).read_bytes(), path)
+    except OSError as problem:
+        raise ModelError(f"{path}: {problem.strerror}") from None
+
+
+def shared_tensors(model: FileModel, alias: str) -> list[tuple[Member, ...]]:
+    """The groups of tensors that share memory under alias mode `alias`; none where several subgraphs run."""
+    if len(model.subgraphs) > 1:
+        return []
+    options = Options(runtime="tflm", schedule="file", alias=alias, allocator="tflm-greedy")
+    plan = pipeline.plan(model_options.load_model(model.name), options)
+    return [members for members in plan.problem.members if len(members) > 1]
+
+
+def verdict(path: str, model: FileModel, plan: Packing) -> Section:
+    """Before and after, what is shared, and the bound."""
+    lines = [
+        f"head before    {human(plan.before)}",
+        f"head after     {human(plan.head)}",
+        f"TFLM's own     {human(plan.own)}",
+        f"lower bound    {human(plan.lower_bound)}" + (" (proven optimal)" * (plan.head == plan.lower_bound)),
+        f"scratch        {human(plan.scratch)} of it, placed by TFLM around the plan",
+    ]
+    for group in plan.shared:
+        names = ", ".join(f"{m.tensor} {model.tensors[m.tensor].name!r}" for m in group)
+        lines.append(f"shared bytes   tensors {names}")
+    return Section(f"{path}: packed", tuple(lines))

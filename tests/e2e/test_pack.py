@@ -1,0 +1,61 @@
+"""`modelplan pack`: smaller where it can be, never larger, and TFLM agrees to the byte."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from commands import run
+
+from modelplan.tflm.file import read_tflite
+from modelplan.tflm.planner import predicted_head
+from modelplan.tflm.runner import INSTALL, RefusalError, installed, run_tflm
+
+runtime = pytest.mark.skipif(not installed(), reason=f"tflite-micro is not installed: {INSTALL}")
+
+PLANNED = [
+    "ad01_int8", "audio_preprocessor_int8", "dtln_noise_suppression", "hello_world_float", "hello_world_int8",
+    "keyword_scrambled", "keyword_scrambled_8bit", "kws_ref_model", "litert_alias_bug", "micro_speech_lstm",
+    "micro_speech_quantized", "ops/seanet_add0", "ops/seanet_conv19", "ops/seanet_conv6", "ops/seanet_leaky_relu5",
+    "ops/seanet_strided_slice0", "ops/seanet_strided_slice15", "ops/seanet_transpose_conv3", "person_detect",
+    "pretrainedResnet", "pretrainedResnet_quant", "simple_add_model", "str_ww_ref_model", "trained_lstm_int8",
+    "vww_96_int8",
+]  # fmt: skip
+
+
+@runtime
+@pytest.mark.parametrize("name", PLANNED)
+def test_tflm_agrees_to_the_byte(corpus: Path, tmp_path: Path, name: str) -> None:
+    source, packed = corpus / "tflite" / f"{name}.tflite", tmp_path / "packed.tflite"
+    done = run("pack", source, "-o", packed)
+    assert done.returncode == 0, done.stderr
+    own, ours = run_tflm(source.read_bytes(), rounds=1), run_tflm(packed.read_bytes(), rounds=1)
+    assert own.head == predicted_head(read_tflite(source.read_bytes(), "source"))
+    assert ours.head == predicted_head(read_tflite(packed.read_bytes(), "packed"))
+    assert ours.head <= own.head
+    assert ours.outputs == own.outputs
+    assert ours.rows == own.rows
+
+
+@runtime
+def test_tflm_says_why_it_refuses(corpus: Path) -> None:
+    with pytest.raises(RefusalError, match="Failed to get registration from op code CUSTOM"):
+        run_tflm((corpus / "tflite" / "person_detect_vela.tflite").read_bytes())
+
+
+def test_prints_before_and_after(corpus: Path, tmp_path: Path) -> None:
+    done = run("pack", corpus / "tflite" / "vww_96_int8.tflite", "-o", tmp_path / "packed.tflite")
+    assert "head before    72.00 KiB (73,728 B)" in done.stdout
+    assert "head after     54.00 KiB (55,296 B)" in done.stdout
+    assert "proven optimal" in done.stdout
+
+
+def test_refuses_what_it_cannot_pack(corpus: Path, tmp_path: Path, models: Path) -> None:
+    for words, code, said in [
+        (("pack", tmp_path / "no.tflite", "-o", "x"), 3, "No such file"),
+        (("pack", corpus / "tflite" / "person_detect_vela.tflite", "-o", "x"), 3, "ethos-u"),
+        (("pack", models / "ds_cnn_kws.tflite"), 2, "-o"),
+    ]:
+        done = run(*words, cwd=tmp_path)
+        assert done.returncode == code, done.stderr
+        assert said in done.stderr
