@@ -30,29 +30,21 @@ def plan(graph: Graph, options: Options | None = None, budget: Budget | None = N
         RequestError: a name that does not exist, or an option the stage cannot honour.
     """
     options = options or Options()
-    runtime = layout(graph, options)
+    return _plan(graph, layout(graph, options), options, budget)
+
+
+def today(graph: Graph, runtime: Runtime) -> Plan:
+    """What the runtime does by itself: file order, no merges, its own allocator."""
+    return _plan(graph, runtime, Options(schedule="file", alias="none", allocator=runtime.allocator))
+
+
+def _plan(graph: Graph, runtime: Runtime, options: Options, budget: Budget | None = None) -> Plan:
     aliases = aliasing.storages(graph, options.alias)
     schedule = schedulers.order(graph, aliases, runtime, options.schedule)
     problem = lifetimes.buffers(graph, schedule.order, aliases, runtime, options.capacity)
     placement = allocators.place(problem, options.allocator, budget)
-    return Plan(
-        graph,
-        schedule,
-        aliases.merges,
-        problem,
-        placement,
-        runtime,
-        options.allocator,
-        options.alias,
-        f"modelplan {__version__}",
-    )
-
-
-def today(graph: Graph, options: Options | None = None) -> Plan:
-    """What the runtime does by itself: file order, no merges, its own allocator."""
-    options = options or Options()
-    runtime = layout(graph, options)
-    return plan(graph, replace(options, schedule="file", alias="none", allocator=runtime.allocator))
+    made_by = f"modelplan {__version__}"
+    return Plan(graph, schedule, aliases.merges, problem, placement, runtime, options.allocator, options.alias, made_by)
 
 
 def layout(graph: Graph, options: Options) -> Runtime:

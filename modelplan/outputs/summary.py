@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from modelplan import bounds
+from modelplan import bounds, pipeline
 from modelplan.lifetimes import class_bytes
 from modelplan.types import Graph, Kind, Plan, Problem
 
@@ -20,6 +20,15 @@ class Alive:
     share: float
     start: int
     end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Today:
+    """What the runtime needs when it plans by itself: bytes, by its own allocator."""
+
+    runtime: str
+    allocator: str
+    height: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +48,7 @@ class Summary:
     peak_op: str
     alive: tuple[Alive, ...]
     capacity: int | None
+    today: Today
 
     @property
     def gap(self) -> float:
@@ -74,6 +84,7 @@ def summary(plan: Plan) -> Summary:
         peak_op=op_at(plan, step),
         alive=tuple(_alive(plan, problem, int(i), held) for i in alive),
         capacity=problem.capacity,
+        today=_today(plan),
     )
 
 
@@ -81,6 +92,11 @@ def op_at(plan: Plan, step: int) -> str:
     """The op that runs at `step`, as messages call it."""
     order = plan.schedule.order
     return plan.graph.label(order[step]) if step < len(order) else "no operator"
+
+
+def _today(plan: Plan) -> Today:
+    own = pipeline.today(plan.graph, plan.runtime)
+    return Today(plan.runtime.name, own.allocator, bounds.height(own.problem, own.placement))
 
 
 def _alive(plan: Plan, problem: Problem, i: int, held: int) -> Alive:

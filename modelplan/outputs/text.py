@@ -35,6 +35,7 @@ def verdict(figures: Summary) -> str:
 def _verdict(plan: Plan, figures: Summary) -> Section:
     graph = plan.graph
     lines = [verdict(figures)]
+    lines.append(_today(figures))
     if figures.capacity is not None:
         spare = figures.capacity - figures.arena
         word = f"fits, {human(spare)} to spare" if spare >= 0 else f"does not fit, {human(-spare)} too much"
@@ -44,6 +45,13 @@ def _verdict(plan: Plan, figures: Summary) -> Section:
         f" alignment {plan.runtime.alignment}, aliases {plan.alias}, allocator {plan.allocator}"
     )
     return Section(printable(graph.name), tuple(lines))
+
+
+def _today(figures: Summary) -> str:
+    today = figures.today
+    saved = (today.height - figures.arena) / today.height if today.height else 0.0
+    word = f"this plan needs {saved:.1%} less" if saved > 0 else "this plan needs no less"
+    return f"{today.runtime} by itself ({today.allocator}): {human(today.height)}; {word}"
 
 
 def _parts(figures: Summary) -> Section:
