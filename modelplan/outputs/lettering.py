@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -50,6 +51,18 @@ def folded(text: str, room: float, size: float) -> str:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if width(_cut(text, middle), size) <= room else (low, middle - 1)
     return _cut(text, low) if low >= _LEAST_KEPT else ""
+
+
+def wrapped(text: str, room: float, size: float) -> tuple[str, ...]:
+    """`text` in lines of at most `room` points, broken after `_`, `/`, `.`, `:` and `;`; () when a piece is longer."""
+    lines = [""]
+    for piece in re.findall(r"[^_/.:;]*[_/.:;]|[^_/.:;]+", text):
+        if width(lines[-1] + piece, size) <= room:
+            lines[-1] += piece
+        else:
+            lines.append(piece)
+    lines = [line for line in lines if line]
+    return tuple(lines) if all(width(line, size) <= room for line in lines) else ()
 
 
 def forms(names: Sequence[str]) -> list[tuple[str, ...]]:

@@ -9,8 +9,8 @@ from modelplan.outputs.canvas import MUTED, Margins, Sheet
 from modelplan.outputs.drawing import KINDS, Drawing, live_by_kind, of_plan
 from modelplan.types import IntArray, Plan
 
-_NARROWEST, _WIDEST = 620.0, 1060.0
-_POINTS_PER_STEP = 17.0
+_NARROWEST, _WIDEST = 640.0, 1060.0
+_POINTS_PER_STEP = 20.0
 _PLOT_HEIGHT = 260.0
 _MOST_POINTS = 4000
 

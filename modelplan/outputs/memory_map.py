@@ -9,7 +9,7 @@ address ^   +-------+        A buffer alive in [start, end) at [offset, offset +
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,21 +23,25 @@ from modelplan.types import Plan
 
 Column = npt.NDArray[np.float64]
 
-_NARROWEST, _WIDEST = 620.0, 1060.0
-_POINTS_PER_STEP = 17.0
+_NARROWEST, _WIDEST = 640.0, 1060.0
+_POINTS_PER_STEP = 20.0
 _PLOT_HEIGHT = 400.0
 _MOST_LABELS = 400
 _PADDING = 2.5
 _SLIM = 2.0
+_LINE = lettering.line_height(SMALL)
+_MOST_LINES = 3
+_LEAST_TELLING = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """Lines of text centred at (x, y) points, upright or turned by 90 degrees."""
+    """The lines of a name and a size, either may be missing, centred at (x, y) points, level or turned upright."""
 
     x: float
     y: float
-    lines: tuple[str, ...]
+    name: tuple[str, ...]
+    size: str
     turned: bool
 
 
@@ -148,12 +152,12 @@ def labels(sheet: Sheet, drawing: Drawing) -> list[Label]:
     """
     boxes = _writable(sheet, drawing)
     width, height = boxes[:, 2] - boxes[:, 0], boxes[:, 3] - boxes[:, 1]
-    line = lettering.line_height(SMALL)
-    holds = (np.minimum(width, height) >= line) & (np.maximum(width, height) >= 3 * line)
+    holds = (np.minimum(width, height) >= _LINE) & (np.maximum(width, height) >= 2 * _LINE)
     largest = np.argsort(-(width * height), kind="stable")
     chosen = [int(i) for i in largest[holds[largest]][:_MOST_LABELS]]
-    forms = lettering.forms(drawing.problem.names)
-    return [label for i in chosen for label in _label(forms[i], int(drawing.problem.size[i]), *boxes[i].tolist())]
+    forms, sizes = lettering.forms(drawing.problem.names), drawing.problem.size
+    found = (_label(forms[i], brief(int(sizes[i])).replace(".00", ""), *boxes[i].tolist()) for i in chosen)
+    return [label for label in found if label]
 
 
 def _writable(sheet: Sheet, drawing: Drawing) -> Boxes:
@@ -175,26 +179,43 @@ def _clear(low: Column, high: Column, cut_low: float, cut_high: float) -> tuple[
     return np.where(crosses & ~keep_low, cut_high, low), np.where(keep_low, cut_low, high)
 
 
-def _label(forms: Sequence[str], bytes_: int, x0: float, y0: float, x1: float, y1: float) -> Iterator[Label]:
-    """The label of a buffer in a box of points: level or turned, whichever keeps more of the name; or none."""
-    width, height = x1 - x0 - 2 * _PADDING, y1 - y0 - 2 * _PADDING
-    line = lettering.line_height(SMALL) - 2 * _PADDING
-    level = lettering.fitting(forms, width, SMALL) if height >= line else ""
-    turned = lettering.fitting(forms, height, SMALL) if width >= line else ""
-    upright = len(level) >= len(turned) or level in forms
-    text, along, across = (level, width, height) if upright else (turned, height, width)
-    if text:
-        size = brief(bytes_).replace(".00", "")
-        both = across >= line + lettering.line_height(SMALL) and lettering.width(size, SMALL) <= along
-        yield Label((x0 + x1) / 2, (y0 + y1) / 2, (text, size) if both else (text,), turned=not upright)
+def _label(forms: Sequence[str], size: str, x0: float, y0: float, x1: float, y1: float) -> Label | None:
+    """The most telling label that a box of points can hold, level before turned; None when not even a size fits."""
+    sides = (x1 - x0 - 2 * _PADDING, y1 - y0 - 2 * _PADDING)
+    for way in (_whole, _wrapped, _shortened, _nameless):
+        for turned, (along, across) in ((False, sides), (True, sides[::-1])):
+            rows = int((across + 2 * _PADDING) / _LINE)
+            name = way(forms, along) if rows else None
+            has_size = lettering.width(size, SMALL) <= along and name is not None and len(name) < rows
+            if name is not None and (len(name) <= rows if name else has_size):
+                return Label((x0 + x1) / 2, (y0 + y1) / 2, name, size if has_size else "", turned)
+    return None
+
+
+def _whole(forms: Sequence[str], room: float) -> tuple[str, ...] | None:
+    return next(((form,) for form in forms if lettering.width(form, SMALL) <= room), None)
+
+
+def _wrapped(forms: Sequence[str], room: float) -> tuple[str, ...] | None:
+    lines = lettering.wrapped(forms[-1], room, SMALL)
+    return lines if 0 < len(lines) <= _MOST_LINES else None
+
+
+def _shortened(forms: Sequence[str], room: float) -> tuple[str, ...] | None:
+    cut = lettering.folded(forms[-1], room, SMALL)
+    return (cut,) if len(cut) >= _LEAST_TELLING else None
+
+
+def _nameless(forms: Sequence[str], room: float) -> tuple[str, ...]:  # noqa: ARG001
+    """No name: the caller adds the size."""
+    return ()
 
 
 def _write(sheet: Sheet, label: Label) -> None:
-    """Draws a label; the second line, a size, is quieter."""
-    apart = lettering.line_height(SMALL)
-    for row, text in enumerate(label.lines):
-        shift = ((len(label.lines) - 1) / 2 - row) * apart
+    """Draws a label; the size is quieter than the name."""
+    lines = [(text, INK) for text in label.name] + ([(label.size, MUTED)] if label.size else [])
+    for row, (text, colour) in enumerate(lines):
+        shift = ((len(lines) - 1) / 2 - row) * _LINE
         x, y = (label.x - shift, label.y) if label.turned else (label.x, label.y + shift)
-        colour = MUTED if row else INK
         angle = 90 if label.turned else 0
         sheet.write(x, y, text, SMALL, ha="center", va="center", rotation=angle, color=colour, zorder=4)

@@ -134,16 +134,17 @@ def test_labels_stay_inside_their_rectangles(drawing: Drawing) -> None:
         assert holder.sum() == 1
         i = int(np.argmax(holder))
         at_home = Bbox([[x[i, 0] / points, y[i, 0] / points - 1], [x[i, 1] / points, y[i, 1] / points + 1]])
-        texts = [box for text, box in written if text == label.lines[0]]
-        assert any(at_home.containsx(b.x0) and at_home.containsx(b.x1) for b in texts)
-        assert any(at_home.containsy(b.y0) and at_home.containsy(b.y1) for b in texts)
+        assert label.name or label.size
+        for line in filter(None, (*label.name, label.size)):
+            corners = [b.corners() for text, b in written if text == line]
+            assert any(all(at_home.contains(*corner) for corner in four) for four in corners)
 
 
 def test_large_rectangles_carry_their_name_and_size() -> None:
     drawing = DRAWINGS["minimalloc"]()
     with canvas.style():
         labels = memory_map.labels(memory_map.draw(drawing), drawing)
-    assert {label.lines for label in labels} == {(f"b{i}", "4 B") for i in range(5)}
+    assert {(label.name, label.size) for label in labels} == {((f"b{i}",), "4 B") for i in range(5)}
 
 
 def test_what_exceeds_the_capacity_is_drawn_and_told() -> None:
@@ -254,6 +255,13 @@ def test_names_fit_their_room() -> None:
     assert lettering.fitting(forms, wide - 1, 8) == "stage_1"
     assert lettering.folded("abcdefghijklmnop", lettering.width("abc…lmnop", 8), 8) == "abc…lmnop"
     assert lettering.folded("abcdefghijklmnop", 12, 8) == ""
+
+
+def test_names_wrap_at_their_joints() -> None:
+    room = lettering.width("Conv2d_5_", 8)
+    assert lettering.wrapped("Conv2d_5_pointwise_x", room, 8) == ("Conv2d_5_", "pointwise_", "x")
+    assert lettering.wrapped("pointwiselyindeed", room, 8) == ()
+    assert lettering.wrapped("", room, 8) == ()
 
 
 @pytest.mark.parametrize("kind", KINDS)
