@@ -7,7 +7,7 @@ from pathlib import Path
 
 from modelplan import pipeline
 from modelplan.cli import files, model_options, terminal
-from modelplan.outputs import OUTPUTS, render, text
+from modelplan.outputs import OUTPUTS, figures, render, text
 from modelplan.types import Plan
 
 
@@ -17,6 +17,7 @@ def configure(parser: ArgumentParser) -> None:
     model_options.add_planning(parser)
     model_options.add_allocator(parser)
     parser.add_argument("--capacity", metavar="BYTES", help="the memory there is, such as 64KiB or 1MiB")
+    model_options.add_draw(parser)
     outputs = parser.add_argument_group("outputs")
     outputs.add_argument("--json", metavar="FILE", help="the whole plan; - for standard output")
     outputs.add_argument("--csv", metavar="FILE", help="buffers with offsets, MiniMalloc's columns; - likewise")
@@ -31,11 +32,12 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
+    drawn = [(path, figures.suffix_of(path)) for path in arguments.draw]
     graph = model_options.load_model(arguments.model)
     plan = pipeline.plan(graph, model_options.options_of(arguments))
     if "-" not in (arguments.json, arguments.csv):
         terminal.show(text.sections_of(plan))
-    for path, suffix in ((arguments.json, ".json"), (arguments.csv, ".csv")):
+    for path, suffix in ((arguments.json, ".json"), (arguments.csv, ".csv"), *drawn):
         if path:
             files.write(path, render(plan, suffix))
     if arguments.out:

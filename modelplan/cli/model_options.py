@@ -35,6 +35,17 @@ def add_allocator(parser: ArgumentParser) -> None:
     )
 
 
+def add_draw(parser: ArgumentParser) -> None:
+    """Adds the choice of figures."""
+    parser.add_argument(
+        "--draw",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="a figure, told by the file's name: x.map.svg, x.lifetimes.png, x.curve.svg ...; may be repeated",
+    )
+
+
 def options_of(arguments: Namespace) -> Options:
     """The pipeline's options from the parsed arguments."""
     capacity = getattr(arguments, "capacity", None)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from dataclasses import replace
+from pathlib import Path
 
 from modelplan import bounds
 from modelplan.allocators import place
 from modelplan.cli import files, model_options, terminal
 from modelplan.errors import RequestError
-from modelplan.outputs import problem_csv
+from modelplan.outputs import figures, problem_csv
+from modelplan.outputs.drawing import of_problem
 from modelplan.outputs.report import Section, printable
 from modelplan.outputs.units import human, parse_bytes
 from modelplan.types import Placement, Problem
@@ -26,12 +28,14 @@ def configure(parser: ArgumentParser) -> None:
     source.add_argument("--input", metavar="PROBLEM.csv", help="the same, as minimalloc spells it")
     parser.add_argument("--capacity", metavar="BYTES", help="the memory there is, such as 1048576 or 1MiB")
     parser.add_argument("-o", "--output", metavar="OUT.csv", help="the problem with offsets; - for standard output")
+    model_options.add_draw(parser)
     model_options.add_allocator(parser)
 
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
     source = arguments.problem or arguments.input
+    drawn = [(path, figures.suffix_of(path)) for path in arguments.draw]
     problem = load_problem(source)
     if arguments.capacity is not None:
         problem = replace(problem, capacity=parse_bytes(arguments.capacity))
@@ -39,6 +43,9 @@ def run(arguments: Namespace) -> int:
     fits = problem.capacity is None or bounds.height(problem, placement) <= problem.capacity
     if arguments.output and fits:
         files.write(arguments.output, problem_csv.write(problem, placement))
+    drawing = of_problem(Path(source).stem, problem, placement)
+    for path, suffix in drawn:
+        files.write(path, figures.render(drawing, suffix))
     if arguments.output != "-":
         terminal.show([section(source, problem, placement)])
     return 0 if fits else 1

@@ -105,9 +105,9 @@ def head_height(drawing: Drawing, entries: Sequence[Entry], room: float) -> floa
 
 def foot_height(drawing: Drawing, per_step: float) -> float:
     """Points below the plot for the steps and their operators."""
-    if not drawing.ops:
+    ticks = _op_ticks(drawing, per_step) if drawing.ops else []
+    if _is_roomy(ticks, per_step):
         return _EDGE + 2 * _ROW
-    ticks = _op_ticks(drawing, per_step)
     return _EDGE + _ROW + 8 + max(lettering.width(text, SMALL, bold=True) for _, text in ticks)
 
 
@@ -193,8 +193,16 @@ def step_axis(sheet: Sheet, drawing: Drawing) -> None:
 
 
 def _draw_ops(sheet: Sheet, drawing: Drawing) -> None:
-    for step, text in _op_ticks(drawing, sheet.per_step):
-        _draw_tick(sheet, drawing, step, text, rotation=90)
+    """Level where every operator has the room, else upright."""
+    ticks = _op_ticks(drawing, sheet.per_step)
+    style = {} if _is_roomy(ticks, sheet.per_step) else {"rotation": 90}
+    for step, text in ticks:
+        _draw_tick(sheet, drawing, step, text, **style)
+
+
+def _is_roomy(ticks: Sequence[tuple[int, str]], per_step: float) -> bool:
+    """Whether the words under a step are narrower than the step."""
+    return all(lettering.width(text, SMALL, bold=True) + 6 <= per_step for _, text in ticks)
 
 
 def _draw_numbers(sheet: Sheet, drawing: Drawing) -> None:

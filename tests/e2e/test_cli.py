@@ -87,6 +87,18 @@ def test_check_answers_by_its_exit_code(models: Path) -> None:
         assert word in fails.stdout
 
 
+def test_figures_are_drawn_into_the_files_that_are_named(problem: Path, models: Path, tmp_path: Path) -> None:
+    done = run("solve", problem, "--draw", "a.map.svg", "--draw", "b.lifetimes.png", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "a.map.svg").read_bytes().startswith(b"<?xml")
+    assert (tmp_path / "b.lifetimes.png").read_bytes().startswith(b"\x89PNG")
+    assert run("analyze", models / "resnet8.onnx", "--draw", "c.curve.svg", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "c.curve.svg").exists()
+    refused = run("solve", problem, "--draw", "d.gif", cwd=tmp_path)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "must end in .map.svg" in refused.stderr
+
+
 def test_solve_places_and_answers_a_capacity(problem: Path) -> None:
     done = run("solve", problem, "-o", "-")
     assert done.returncode == 0

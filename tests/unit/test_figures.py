@@ -12,8 +12,8 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.transforms import Bbox
 
-from modelplan import Kind, Member, Placement, Plan, Problem, Runtime, Schedule, place
-from modelplan.outputs import axes, canvas, lettering, lifetime_chart, memory_curve, memory_map
+from modelplan import Kind, Member, Placement, Plan, Problem, RequestError, Runtime, Schedule, place
+from modelplan.outputs import axes, canvas, figures, lettering, lifetime_chart, memory_curve, memory_map
 from modelplan.outputs.canvas import Sheet
 from modelplan.outputs.drawing import KINDS, Drawing, live_by_kind, of_plan, of_problem
 from modelplan.types import Buffer
@@ -48,6 +48,7 @@ DRAWINGS: dict[str, Callable[[], Drawing]] = {
     "empty": lambda: drawn(Problem.of([])),
     "one": lambda: drawn(graphs.problem([(7, 0, 1)])),
     "minimalloc": lambda: drawn(graphs.problem([(4, 0, 3), (4, 3, 9), (4, 0, 9), (4, 9, 21), (4, 0, 21)], capacity=12)),
+    "roomy": lambda: with_ops(3, 2),
     "ten": lambda: with_ops(10, 6),
     "hundred": lambda: with_ops(100, 60, capacity=9000),
     "thousand": lambda: with_ops(1000, 700),
@@ -145,6 +146,15 @@ def test_large_rectangles_carry_their_name_and_size() -> None:
     with canvas.style():
         labels = memory_map.labels(memory_map.draw(drawing), drawing)
     assert {(label.name, label.size) for label in labels} == {((f"b{i}",), "4 B") for i in range(5)}
+
+
+def test_the_name_of_a_file_tells_the_figure() -> None:
+    assert figures.suffix_of("reports/net.curve.png") == ".curve.png"
+    with pytest.raises(RequestError, match=r"net\.png: cannot tell .* \.map\.svg, "):
+        figures.suffix_of("net.png")
+    drawing = DRAWINGS["ten"]()
+    assert figures.render(drawing, ".curve.svg") == memory_curve.draw_svg(drawing)
+    assert figures.render(drawing, ".lifetimes.png").startswith(b"\x89PNG")
 
 
 def test_what_exceeds_the_capacity_is_drawn_and_told() -> None:

@@ -1,0 +1,31 @@
+"""The figures among the outputs, for whoever holds a drawing and not a plan, or only the name of a file."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from modelplan.errors import RequestError
+from modelplan.outputs import OUTPUTS
+from modelplan.outputs.drawing import Drawing
+
+#: What a figure's file may end in: .map.svg, .lifetimes.png and so on.
+SUFFIXES = tuple(suffix for suffix in OUTPUTS if suffix.endswith((".svg", ".png")))
+
+
+def suffix_of(path: str) -> str:
+    """The suffix that tells which figure belongs into the file `path`.
+
+    Raises:
+        RequestError: none does; the message lists them.
+    """
+    for suffix in SUFFIXES:
+        if path.endswith(suffix):
+            return suffix
+    raise RequestError(f"{path}: cannot tell which figure to draw; the name must end in {', '.join(SUFFIXES)}")
+
+
+def render(drawing: Drawing, suffix: str) -> bytes:
+    """The figure of `drawing` that `suffix` names: same drawing, same bytes."""
+    row = OUTPUTS[suffix]
+    content: bytes = getattr(import_module(row.module), f"draw_{row.function}")(drawing)
+    return content
