@@ -107,7 +107,8 @@ class Sheet:
         from matplotlib.patches import PathPatch
 
         if len(boxes):
-            self.axes.add_patch(PathPatch(_outline(boxes), **style))
+            # Not add_patch, which would walk every corner to find limits that are fixed already.
+            self.axes.add_artist(PathPatch(_outline(boxes), **style))
 
     def swatch(self, x: float, y: float, **style: Any) -> None:
         """Draws the small rectangle of a legend, its lower left corner at (x, y) points."""

@@ -166,7 +166,8 @@ def _writable(sheet: Sheet, drawing: Drawing) -> Boxes:
     limit = np.inf if drawing.problem.capacity is None else drawing.problem.capacity
     top = np.maximum(np.minimum(boxes[:, 3], limit), boxes[:, 1])
     low, high = _clear(boxes[:, 1], top, drawing.lower_bound, drawing.lower_bound)
-    start, end = _clear(boxes[:, 0], boxes[:, 2], drawing.peak_step, drawing.peak_step + 1)
+    peak, half = drawing.peak_step + 0.5, 1 / sheet.per_step
+    start, end = _clear(boxes[:, 0], boxes[:, 2], peak - half, peak + half)
     x, y = sheet.margins.left, sheet.margins.bottom
     per_step, per_unit = sheet.per_step, sheet.per_unit
     return np.stack([x + start * per_step, y + low * per_unit, x + end * per_step, y + high * per_unit], axis=1)
