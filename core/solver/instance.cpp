@@ -1,0 +1,333 @@
+#include "instance.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+
+namespace modelplan::solver {
+namespace {
+
+constexpr Bytes kLargest = std::numeric_limits<Bytes>::max() / 8;
+
+std::size_t at(Id i) { return static_cast<std::size_t>(i); }
+
+Bytes round_up(Bytes value, Bytes step) { return step > 1 ? (value + step - 1) / step * step : value; }
+
+[[noreturn]] void refuse(const char* what, std::size_t index, const std::string& found) {
+  throw std::invalid_argument(std::string(what) + " " + std::to_string(index) + ": " + found);
+}
+
+void check_lengths(const Problem& p) {
+  const std::size_t n = p.size.size();
+  const auto optional_length = [&](std::span<const Bytes> column) { return column.empty() || column.size() == n; };
+  if (p.start.size() != n || p.end.size() != n || !optional_length(p.alignment) || !optional_length(p.pin))
+    throw std::invalid_argument("the columns size, start, end, alignment and pin differ in length");
+  if (p.fact_below.size() != p.fact_above.size() || p.fact_below.size() != p.fact_bytes.size())
+    throw std::invalid_argument("the columns of the overlap facts differ in length");
+  if (n > static_cast<std::size_t>(std::numeric_limits<Id>::max()) / 4)
+    throw std::invalid_argument("too many buffers: " + std::to_string(n));
+}
+
+Bytes alignment_of(const Problem& p, std::size_t i) { return p.alignment.empty() ? 1 : p.alignment[i]; }
+Bytes pin_of(const Problem& p, std::size_t i) { return p.pin.empty() ? -1 : p.pin[i]; }
+
+void check_buffers(const Problem& p) {
+  Bytes room = kLargest;  // what the sum of all sizes, paddings and pins may still take
+  for (std::size_t i = 0; i < p.size.size(); ++i) {
+    if (p.size[i] < 0) refuse("buffer", i, "negative size " + std::to_string(p.size[i]));
+    if (p.start[i] >= p.end[i]) refuse("buffer", i, "lifetime is empty, start must be below end");
+    const Bytes alignment = alignment_of(p, i), pin = pin_of(p, i);
+    if (alignment < 1) refuse("buffer", i, "alignment below 1: " + std::to_string(alignment));
+    if (pin < -1) refuse("buffer", i, "negative pin " + std::to_string(pin));
+    if (pin > 0 && pin % alignment != 0) refuse("buffer", i, "pin is no multiple of its alignment");
+    for (const Bytes part : {p.size[i], alignment, alignment, std::max<Bytes>(pin, 0)}) {
+      if (part > room) refuse("buffer", i, "the sum of all sizes overflows");
+      room -= part;
+    }
+  }
+}
+
+void check_facts(const Problem& p) {
+  const auto n = static_cast<std::int64_t>(p.size.size());
+  for (std::size_t k = 0; k < p.fact_below.size(); ++k) {
+    const std::int64_t below = p.fact_below[k], above = p.fact_above[k];
+    if (below < 0 || below >= n || above < 0 || above >= n || below == above)
+      refuse("overlap fact", k, "it must name two different buffers");
+    const Bytes most = std::min(p.size[static_cast<std::size_t>(below)], p.size[static_cast<std::size_t>(above)]);
+    if (p.fact_bytes[k] < 0 || p.fact_bytes[k] > most)
+      refuse("overlap fact", k, "bytes must be between 0 and the smaller size");
+  }
+}
+
+// Builds the instance step by step; each method states what it adds.
+class Preparation {
+ public:
+  Preparation(const Problem& problem, const Rules& rules) : p_(problem), rules_(rules) {}
+
+  Instance run() {
+    check_lengths(p_);
+    check_buffers(p_);
+    check_facts(p_);
+    make_items();
+    sort_items();
+    round_sizes();
+    attach_facts();
+    choose_unit();
+    sum_loads();
+    if (rules_.twins) chain_twins();
+    if (out_.pinned) compare_pins();
+    return std::move(out_);
+  }
+
+ private:
+  // One item per buffer of positive size, with its sections. An end before the next start closes a section.
+  void make_items() {
+    std::vector<std::pair<Bytes, Id>> starts, ends;
+    for (std::size_t i = 0; i < p_.size.size(); ++i) {
+      if (p_.size[i] == 0) {
+        out_.apart.push_back(static_cast<Id>(i));
+        continue;
+      }
+      const auto item = static_cast<Id>(out_.items.size());
+      starts.emplace_back(p_.start[i], item);
+      ends.emplace_back(p_.end[i], item);
+      out_.items.push_back({0, 0, static_cast<Id>(i), -1, p_.size[i], 0, alignment_of(p_, i), pin_of(p_, i)});
+    }
+    std::sort(starts.begin(), starts.end());
+    std::sort(ends.begin(), ends.end());
+    Id section = 0;
+    bool grown = false;
+    std::size_t next = 0;
+    for (const auto& [time, item] : ends) {
+      for (; next < starts.size() && starts[next].first < time; ++next, grown = true)
+        out_.items[at(starts[next].second)].first = section;
+      if (grown) ++section;
+      grown = false;
+      out_.items[at(item)].last = section;
+    }
+    out_.load.assign(at(section), 0);
+  }
+
+  void sort_items() {
+    std::sort(out_.items.begin(), out_.items.end(), [](const Item& a, const Item& b) {
+      if (a.first != b.first) return a.first < b.first;
+      if (a.last != b.last) return a.last > b.last;
+      if (a.size != b.size) return a.size > b.size;
+      return a.original < b.original;
+    });
+    out_.starts.assign(out_.load.size() + 1, out_.count());
+    for (Id i = out_.count() - 1; i >= 0; --i) out_.starts[at(out_.items[at(i)].first)] = i;
+    for (std::size_t s = out_.load.size(); s-- > 0;) out_.starts[s] = std::min(out_.starts[s], out_.starts[s + 1]);
+    for (const Item& item : out_.items) {
+      out_.width += item.last - item.first;
+      out_.aligned |= item.alignment > 1;
+      out_.pinned |= item.pin >= 0;
+    }
+  }
+
+  // Offsets of an item and of all its neighbours are multiples of g, so its size may be rounded up to g:
+  //   |## size ##|pad|
+  //   0          .   g ...        the next offset above it is here at the earliest
+  void round_sizes() {
+    if (!out_.aligned || !rules_.stacked_sizes) return;
+    const std::vector<std::vector<Bytes>> table = step_table();
+    for (Item& item : out_.items) {
+      const Bytes step = range_step(table, at(item.first), at(item.last));
+      const Bytes rounded = round_up(item.size, step);
+      item.pad = rounded - item.size;
+      item.size = rounded;
+    }
+  }
+
+  // Level k, entry s: greatest common divisor of all possible offsets in sections [s, s + 2^k).
+  std::vector<std::vector<Bytes>> step_table() const {
+    std::vector<std::vector<Bytes>> table(1, common_steps());
+    for (std::size_t span = 1; 2 * span <= out_.load.size(); span *= 2) {
+      const std::vector<Bytes>& half = table.back();
+      std::vector<Bytes> level(half.size() - span);
+      for (std::size_t s = 0; s < level.size(); ++s) level[s] = std::gcd(half[s], half[s + span]);
+      table.push_back(std::move(level));
+    }
+    return table;
+  }
+
+  std::vector<Bytes> common_steps() const {
+    std::vector<Bytes> step(out_.load.size(), 0);
+    Bytes everywhere = 0;  // long items count as if they were alive throughout: coarser, but never wrong
+    for (const Item& item : out_.items) {
+      const Bytes own = item.pin >= 0 ? item.pin : item.alignment;
+      if (item.last - item.first > kLongRange) everywhere = std::gcd(everywhere, own);
+      else
+        for (Id s = item.first; s < item.last; ++s) step[at(s)] = std::gcd(step[at(s)], own);
+    }
+    for (Bytes& s : step) s = std::gcd(s, everywhere);
+    return step;
+  }
+
+  static Bytes range_step(const std::vector<std::vector<Bytes>>& table, std::size_t begin, std::size_t end) {
+    std::size_t level = 0;
+    while (std::size_t{2} << level <= end - begin) ++level;
+    return std::gcd(table[level][begin], table[level][end - (std::size_t{1} << level)]);
+  }
+
+  void attach_facts() {
+    if (p_.fact_below.empty()) return;
+    std::vector<Id> item_of(p_.size.size(), -1);
+    for (Id i = 0; i < out_.count(); ++i) item_of[at(out_.items[at(i)].original)] = i;
+    std::vector<std::vector<Fact>> facts(out_.items.size());
+    for (std::size_t k = 0; k < p_.fact_below.size(); ++k) {
+      const Id below = item_of[static_cast<std::size_t>(p_.fact_below[k])];
+      const Id above = item_of[static_cast<std::size_t>(p_.fact_above[k])];
+      if (below >= 0 && above >= 0 && alive_together(below, above)) add_fact(facts, below, above, p_.fact_bytes[k]);
+    }
+    out_.fact_begin.assign(1, 0);
+    for (const std::vector<Fact>& own : facts) {
+      out_.facts.insert(out_.facts.end(), own.begin(), own.end());
+      out_.fact_begin.push_back(out_.facts.size());
+    }
+  }
+
+  bool alive_together(Id a, Id b) const {
+    const Item &x = out_.items[at(a)], &y = out_.items[at(b)];
+    return std::max(x.first, y.first) < std::min(x.last, y.last);
+  }
+
+  // With the pads kept: below.offset + real size - bytes <= above.offset, both offsets multiples of the step
+  // that rounded below.size, so the distance may be rounded up to that step; it is bounded by the full size.
+  void add_fact(std::vector<std::vector<Fact>>& facts, Id below, Id above, Bytes bytes) const {
+    const Bytes distance = out_.items[at(below)].size - out_.items[at(below)].pad - bytes;
+    Fact& low = fact_between(facts[at(below)], above, below);
+    low.under = std::min(low.under, distance);
+    Fact& high = fact_between(facts[at(above)], below, above);
+    high.over = std::min(high.over, distance);
+    const Bytes saving = std::max(low.saving, out_.items[at(below)].size - distance);
+    low.saving = high.saving = saving;
+  }
+
+  Fact& fact_between(std::vector<Fact>& own, Id other, Id self) const {
+    for (Fact& fact : own)
+      if (fact.other == other) return fact;
+    own.push_back({other, out_.items[at(self)].size, out_.items[at(other)].size, 0});
+    return own.back();
+  }
+
+  // In a packing pushed down as far as it goes every offset is a sum of sizes, distances and roundings.
+  void choose_unit() {
+    Bytes unit = 0;
+    for (const Item& item : out_.items) unit = std::gcd(std::gcd(unit, item.size), std::max<Bytes>(item.pin, 0));
+    for (const Fact& fact : out_.facts) unit = std::gcd(std::gcd(unit, fact.under), fact.over);
+    for (Bytes before = -1; before != unit;) {  // alignments that divide the unit hold by themselves
+      before = unit;
+      for (const Item& item : out_.items)
+        if (unit % item.alignment != 0) unit = std::gcd(unit, item.alignment);
+    }
+    if (!rules_.unit_scaling || unit == 0) unit = 1;
+    out_.unit = unit;
+    out_.aligned = false;
+    for (Item& item : out_.items) {
+      item.size /= unit;
+      item.alignment = unit % item.alignment == 0 ? 1 : item.alignment / unit;
+      if (item.pin >= 0) item.pin /= unit;
+      out_.aligned |= item.alignment > 1;
+    }
+    for (Fact& fact : out_.facts) {
+      fact.under /= unit;
+      fact.over /= unit;
+      fact.saving /= unit;
+    }
+  }
+
+  // Members of a section occupy at least the sum of their sizes less what each pair may share (Bonferroni).
+  void sum_loads() {
+    std::vector<Bytes>& load = out_.load;
+    out_.top_pad.assign(load.size(), 0);
+    std::vector<Bytes> change(load.size() + 1, 0);
+    for (const Item& item : out_.items) {
+      change[at(item.first)] += item.size;
+      change[at(item.last)] -= item.size;
+    }
+    for (Id i = 0; i < out_.count() && out_.has_facts(); ++i) subtract_savings(i, change);
+    std::partial_sum(change.begin(), change.end() - 1, load.begin());
+    spread_pads();
+    for (std::size_t s = 0; s < load.size(); ++s)
+      out_.bound = std::max(out_.bound, load[s] * out_.unit - out_.top_pad[s]);
+    for (const Item& item : out_.items)
+      out_.bound = std::max(out_.bound, (std::max<Bytes>(item.pin, 0) + item.size) * out_.unit - item.pad);
+  }
+
+  void subtract_savings(Id i, std::vector<Bytes>& change) const {
+    const Item& item = out_.items[at(i)];
+    for (std::size_t k = out_.fact_begin[at(i)]; k < out_.fact_begin[at(i) + 1]; ++k) {
+      const Fact& fact = out_.facts[k];
+      if (fact.other < i) continue;
+      const Item& other = out_.items[at(fact.other)];
+      change[at(std::max(item.first, other.first))] -= fact.saving;
+      change[at(std::min(item.last, other.last))] += fact.saving;
+    }
+  }
+
+  void spread_pads() {
+    Bytes largest = 0;
+    for (const Item& item : out_.items) {
+      largest = std::max(largest, item.pad);
+      out_.even_pads &= item.pad == out_.items.front().pad;
+    }
+    if (largest == 0) return;
+    if (out_.width > kPreciseWidth) {
+      std::fill(out_.top_pad.begin(), out_.top_pad.end(), largest);
+      return;
+    }
+    for (const Item& item : out_.items)
+      for (Id s = item.first; s < item.last; ++s) out_.top_pad[at(s)] = std::max(out_.top_pad[at(s)], item.pad);
+  }
+
+  // Equal neighbours in the sort order; exchanging the offsets of two of them changes nothing.
+  void chain_twins() {
+    const auto plain = [&](Id i) {
+      return out_.items[at(i)].pin < 0 && (!out_.has_facts() || out_.fact_begin[at(i)] == out_.fact_begin[at(i) + 1]);
+    };
+    for (Id i = 0; i + 1 < out_.count(); ++i) {
+      Item& a = out_.items[at(i)];
+      const Item& b = out_.items[at(i) + 1];
+      if (a.first == b.first && a.last == b.last && a.size == b.size && a.pad == b.pad && a.alignment == b.alignment &&
+          plain(i) && plain(i + 1))
+        a.twin = i + 1;
+    }
+  }
+
+  // Sets pins_clash when two pinned buffers exclude each other.
+  void compare_pins() {
+    std::vector<Id> alive;  // pinned items whose sections are not over yet
+    for (Id i = 0; i < out_.count(); ++i) {
+      const Item& item = out_.items[at(i)];
+      if (item.pin < 0) continue;
+      std::erase_if(alive, [&](Id j) { return out_.items[at(j)].last <= item.first; });
+      for (const Id j : alive) {
+        const Bytes other = out_.items[at(j)].pin;
+        if (item.pin + out_.distance(i, j) > other && other + out_.distance(j, i) > item.pin) out_.pins_clash = true;
+      }
+      alive.push_back(i);
+    }
+  }
+
+  static constexpr Id kLongRange = 4096;                  // sections; see common_steps
+  static constexpr std::int64_t kPreciseWidth = 1 << 26;  // above this pads are bounded globally
+
+  const Problem& p_;
+  const Rules& rules_;
+  Instance out_;
+};
+
+}  // namespace
+
+Bytes Instance::next_height(Bytes height) const {
+  if (!even_pads || items.empty()) return height + 1;
+  const Bytes pad = items.front().pad;
+  return (height + pad) / unit * unit + unit - pad;
+}
+
+Instance prepare(const Problem& problem, const Rules& rules) { return Preparation(problem, rules).run(); }
+
+}  // namespace modelplan::solver

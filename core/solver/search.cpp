@@ -1,0 +1,574 @@
+#include "search.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace modelplan::solver {
+namespace {
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+constexpr std::size_t kMostPinnedPairs = std::size_t{1} << 22;
+
+}  // namespace
+
+template <class Coord>
+Search<Coord>::Search(const Instance& instance, const Rules& rules)
+    : instance_(instance),
+      rules_(rules),
+      adjusted_(instance.aligned || (instance.pinned && rules.pin_jump)),
+      facts_(instance.has_facts()),
+      slots_(instance.items.size()),
+      unplaced_((instance.items.size() + 63) / 64),
+      remaining_(instance.load.size()),
+      top_(instance.load.size()),
+      latest_(instance.load.size()),
+      first_watch_(instance.load.size()),
+      second_watch_(instance.load.size()),
+      single_(instance.load.size()),
+      weight_(instance.load.size()),
+      crossing_(instance.load.size()),
+      tree_(instance.load.size()),
+      is_dirty_(instance.load.size()) {
+  build_members();
+  if (instance.pinned && rules.pin_jump) build_pin_lists();
+}
+
+template <class Coord>
+void Search<Coord>::build_members() {
+  begin_.assign(instance_.load.size() + 1, 0);
+  std::int64_t entries = 0;
+  for (Id i = 0; i < instance_.count(); ++i) {
+    const Item& item = instance_.items[at(i)];
+    Slot& slot = slots_[at(i)];
+    slot.size = static_cast<Coord>(item.size);
+    slot.first = item.first;
+    slot.last = item.last;
+    slot.twin = item.twin;
+    slot.pinned = item.pin >= 0;
+    slot.origin = entries - item.first;
+    entries += item.last - item.first;
+    for (Id s = item.first; s < item.last; ++s) ++begin_[at(s) + 1];
+  }
+  for (std::size_t s = 1; s < begin_.size(); ++s) begin_[s] += begin_[s - 1];
+  members_.resize(at(entries));
+  where_.resize(at(entries));
+  for (Id i = 0; i < instance_.count(); ++i)
+    for (Id s = slots_[at(i)].first; s < slots_[at(i)].last; ++s) {
+      const Id place = remaining_[at(s)]++;
+      members_[at(begin_[at(s)] + place)] = i;
+      where_[at(slots_[at(i)].origin + s)] = place;
+    }
+}
+
+// Gives the rule up (it is one of inference only) when the lists would outgrow the instance.
+template <class Coord>
+void Search<Coord>::build_pin_lists() {
+  std::vector<std::pair<Id, Id>> pairs;  // item, pinned neighbour
+  std::fill(unplaced_.begin(), unplaced_.end(), ~std::uint64_t{0});
+  std::vector<Id> pinned;
+  for (Id i = 0; i < instance_.count(); ++i)
+    if (slots_[at(i)].pinned) pinned.push_back(i);
+  std::sort(pinned.begin(), pinned.end(),
+            [&](Id a, Id b) { return instance_.items[at(a)].pin < instance_.items[at(b)].pin; });
+  for (const Id p : pinned) {
+    if (pairs.size() > kMostPinnedPairs) return;
+    const Slot& own = slots_[at(p)];
+    for (Id k = 0; k < remaining_[at(own.first)]; ++k) pairs.emplace_back(members_[at(begin_[at(own.first)] + k)], p);
+    for (Id i = instance_.starts[at(own.first) + 1]; i < instance_.starts[at(own.last)]; ++i) pairs.emplace_back(i, p);
+  }
+  std::erase_if(pairs, [&](const auto& pair) { return slots_[at(pair.first)].pinned; });
+  std::stable_sort(pairs.begin(), pairs.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  pins_begin_.assign(slots_.size() + 1, 0);
+  for (const auto& [item, pin] : pairs) {
+    ++pins_begin_[at(item) + 1];
+    pins_.push_back(pin);
+  }
+  for (std::size_t i = 1; i < pins_begin_.size(); ++i) pins_begin_[i] += pins_begin_[i - 1];
+}
+
+// --- limits on offsets ---------------------------------------------------------------------------------------
+
+template <class Coord>
+inline Coord Search<Coord>::distance(Id below, Id above) const {
+  if (!facts_) return slots_[at(below)].size;
+  return static_cast<Coord>(instance_.distance(below, above));
+}
+
+// The lowest offset >= `offset` that is aligned and does not meet a pinned neighbour.
+template <class Coord>
+Coord Search<Coord>::admissible(Id item, Coord offset) const {
+  if (slots_[at(item)].pinned) return offset;
+  const auto alignment = static_cast<Coord>(instance_.items[at(item)].alignment);
+  for (;;) {
+    const Coord rest = static_cast<Coord>(offset % alignment);
+    if (rest != 0) offset = static_cast<Coord>(offset + alignment - rest);
+    const Coord clear = past_pins(item, offset);
+    if (clear == offset) return offset;
+    offset = clear;
+  }
+}
+
+template <class Coord>
+Coord Search<Coord>::past_pins(Id item, Coord offset) const {
+  if (pins_begin_.empty()) return offset;
+  for (std::size_t k = pins_begin_[at(item)]; k < pins_begin_[at(item) + 1]; ++k) {
+    const auto pin = static_cast<Coord>(instance_.items[at(pins_[k])].pin);
+    const Coord clear = static_cast<Coord>(pin + distance(pins_[k], item));
+    if (offset + distance(item, pins_[k]) > pin && offset < clear) offset = clear;
+  }
+  return offset;
+}
+
+template <class Coord>
+inline bool Search<Coord>::supported(Id item) const {
+  const Slot& slot = slots_[at(item)];
+  if (slot.pinned || slot.support == slot.low) return true;
+  return adjusted_ && admissible(item, slot.support) >= slot.low;
+}
+
+// --- a run -----------------------------------------------------------------------------------------------------
+
+template <class Coord>
+Found Search<Coord>::run(Bytes height, Pick pick, std::span<const Id> rank, std::int64_t nodes, Meter& meter) {
+  pick_ = pick;
+  scanning_ = pick == Pick::kCandidates || pick == Pick::kWeightedCandidates || pick == Pick::kLowestBuffer;
+  weighted_ = pick == Pick::kWeightedSlack || pick == Pick::kCrowdedSlack || pick == Pick::kPaddedSlack ||
+              pick == Pick::kWeightedCandidates;
+  meter_ = &meter;
+  exact_ = true;
+  if (!reset(height, rank)) return Found::kProofOfNone;
+  bool sound = start_lows() && propagate();
+  changes_.clear();
+  if (!sound) return Found::kProofOfNone;
+  while (placed_ < instance_.count()) {
+    if (nodes_ >= nodes || meter.exhausted()) return Found::kNothing;
+    Choice choice{};
+    sound = choose(choice);
+    if (sound) {
+      decisions_.push_back({choice.item, choice.lift, changes_.size(), tops_.size()});
+      ++nodes_;
+      sound = place(choice.item) && propagate();
+    }
+    if (!sound && !backtrack()) return exact_ ? Found::kProofOfNone : Found::kNothing;
+  }
+  return Found::kPlacement;
+}
+
+// False if a buffer alone does not fit.
+template <class Coord>
+bool Search<Coord>::reset(Bytes height, std::span<const Id> rank) {
+  placed_ = deepest_ = failed_first_ = failed_last_ = 0;
+  nodes_ = 0;
+  ++epoch_;
+  height_ = static_cast<Coord>(height / instance_.unit);
+  changes_.clear();
+  tops_.clear();
+  decisions_.clear();
+  for (const Id s : dirty_) is_dirty_[at(s)] = 0;
+  dirty_.clear();
+  std::fill(unplaced_.begin(), unplaced_.end(), 0);
+  std::fill(crossing_.begin(), crossing_.end(), 0);
+  for (std::size_t s = 0; s < top_.size(); ++s) {
+    top_[s] = 0;
+    latest_[s] = static_cast<Coord>((height + instance_.top_pad[s]) / instance_.unit - instance_.load[s]);
+    remaining_[s] = static_cast<Id>(begin_[s + 1] - begin_[s]);
+    first_watch_[s] = second_watch_[s] = -1;
+    weight_[s] = 1;
+  }
+  tree_.touch_all();
+  for (Id i = 0; i < instance_.count(); ++i) {
+    const Item& item = instance_.items[at(i)];
+    Slot& slot = slots_[at(i)];
+    const Bytes room = height + item.pad - item.size * instance_.unit;
+    if (room < std::max<Bytes>(item.pin, 0) * instance_.unit) return fail(slot.first, slot.last);
+    slot.placed = false;
+    slot.low = slot.pinned ? static_cast<Coord>(item.pin) : 0;
+    slot.limit = slot.pinned ? slot.low : static_cast<Coord>(room / instance_.unit);
+    slot.support = 0;
+    slot.rank = rank[at(i)];
+    unplaced_[at(i) / 64] |= std::uint64_t{1} << (i % 64);
+    if (slot.last - slot.first > 1) {
+      ++crossing_[at(slot.first)];
+      --crossing_[at(slot.last) - 1];
+    }
+  }
+  for (std::size_t s = 1; s < crossing_.size(); ++s) crossing_[s] += crossing_[s - 1];
+  return true;
+}
+
+template <class Coord>
+bool Search<Coord>::start_lows() {
+  for (Id i = 0; i < instance_.count(); ++i) {
+    if (adjusted_ && !slots_[at(i)].pinned && !raise(i, admissible(i, 0))) return false;
+    if (slots_[at(i)].twin >= 0 && !raise(slots_[at(i)].twin, slots_[at(i)].low + slots_[at(i)].size)) return false;
+  }
+  for (Id s = 0; s < instance_.sections(); ++s) mark(s);
+  return true;
+}
+
+// --- inference ---------------------------------------------------------------------------------------------------
+
+template <class Coord>
+inline void Search<Coord>::mark(Id section) {
+  if (is_dirty_[at(section)]) return;
+  is_dirty_[at(section)] = 1;
+  dirty_.push_back(section);
+}
+
+// Notes that the offset of `item` is at least `offset`; false if that is too high.
+template <class Coord>
+bool Search<Coord>::raise(Id item, Coord offset) {
+  for (; item >= 0; item = slots_[at(item)].twin) {  // a twin lies above the one before it
+    Slot& slot = slots_[at(item)];
+    if (offset <= slot.low) return true;
+    if (adjusted_) offset = admissible(item, offset);
+    if (offset > slot.limit) return fail(slot.first, slot.last);
+    changes_.push_back({item, slot.low, slot.support});
+    const Coord before = slot.low;
+    slot.low = offset;
+    note_loss(slot, item, before, offset);
+    offset = static_cast<Coord>(offset + slot.size);
+  }
+  return true;
+}
+
+// Marks the sections whose set of possible lowest buffers shrinks, or whose single candidate rises.
+template <class Coord>
+inline void Search<Coord>::note_loss(const Slot& slot, Id item, Coord before, Coord after) {
+  for (Id s = slot.first; s < slot.last; ++s) {
+    if (before > latest_[at(s)]) continue;
+    if (after > latest_[at(s)]) {
+      mark(s);
+      if (scanning_) tree_.touch(at(s));
+    } else if (first_watch_[at(s)] == item) {
+      mark(s);
+    }
+    if (pick_ == Pick::kLowestBuffer) tree_.touch(at(s));
+  }
+}
+
+template <class Coord>
+bool Search<Coord>::propagate() {
+  while (!dirty_.empty()) {
+    const Id s = dirty_.back();
+    dirty_.pop_back();
+    is_dirty_[at(s)] = 0;
+    if (rules_.section_check && !check(s)) return false;
+  }
+  return true;
+}
+
+// The lowest remaining buffer of a section starts at latest[s] or below: some buffer must be able to.
+template <class Coord>
+bool Search<Coord>::check(Id section) {
+  const Id count = remaining_[at(section)];
+  if (count == 0) return true;
+  const Coord latest = latest_[at(section)];
+  const auto can_be_lowest = [&](Id i) { return !slots_[at(i)].placed && slots_[at(i)].low <= latest; };
+  Id& one = first_watch_[at(section)];
+  Id& two = second_watch_[at(section)];
+  if (one >= 0 && two >= 0 && can_be_lowest(one) && can_be_lowest(two)) return true;
+  const Id* members = members_.data() + begin_[at(section)];
+  one = two = -1;
+  Id k = 0;
+  for (; k < count && two < 0; ++k)
+    if (slots_[at(members[k])].low <= latest) (one < 0 ? one : two) = members[k];
+  meter_->add(k);
+  if (one < 0) return fail(section, section + 1);
+  return two >= 0 || !rules_.single_candidate || lift_others(section, one);
+}
+
+// Only `lowest` can be the lowest of the section, so all others lie above it.
+template <class Coord>
+bool Search<Coord>::lift_others(Id section, Id lowest) {
+  const Coord low = slots_[at(lowest)].low, latest = latest_[at(section)];
+  Single& last = single_[at(section)];
+  if (last.epoch == epoch_ && last.item == lowest && last.low == low && last.latest == latest) return true;
+  const Id* members = members_.data() + begin_[at(section)];
+  meter_->add(remaining_[at(section)]);
+  for (Id k = 0; k < remaining_[at(section)]; ++k)
+    if (members[k] != lowest && !raise(members[k], static_cast<Coord>(low + distance(lowest, members[k])))) return false;
+  last = {epoch_, lowest, low, latest};
+  return true;
+}
+
+template <class Coord>
+bool Search<Coord>::fail(Id first, Id last) {
+  failed_first_ = first;
+  failed_last_ = last;
+  if (!weighted_) return false;
+  const float part = 1.0f / static_cast<float>(last - first);
+  for (Id s = first; s < last; ++s) {
+    weight_[at(s)] += part;
+    tree_.touch(at(s));
+  }
+  return false;
+}
+
+// --- what to place next ----------------------------------------------------------------------------------------
+
+template <class Coord>
+template <class Visit>
+inline bool Search<Coord>::all_unplaced_neighbours(Id item, const Visit& visit) {
+  const Slot& own = slots_[at(item)];
+  const Id* members = members_.data() + begin_[at(own.first)];
+  const Id alive = remaining_[at(own.first)];
+  std::int64_t seen = alive;
+  for (Id k = 0; k < alive; ++k)
+    if (members[k] != item && !visit(members[k])) return false;
+  const Id begin = instance_.starts[at(own.first) + 1], end = instance_.starts[at(own.last)];
+  for (Id word = begin / 64; word * 64 < end; ++word) {
+    std::uint64_t bits = unplaced_[at(word)];
+    if (word == begin / 64) bits &= ~std::uint64_t{0} << (begin % 64);
+    if (end - word * 64 < 64) bits &= (std::uint64_t{1} << (end % 64)) - 1;
+    for (++seen; bits != 0; bits &= bits - 1, ++seen)
+      if (!visit(static_cast<Id>(word * 64 + __builtin_ctzll(bits)))) return false;
+  }
+  meter_->add(seen);
+  return true;
+}
+
+template <class Coord>
+template <class Visit>
+inline void Search<Coord>::visit_unplaced_neighbours(Id item, const Visit& visit) {
+  all_unplaced_neighbours(item, [&](Id d) {
+    visit(d);
+    return true;
+  });
+}
+
+template <class Coord>
+Id Search<Coord>::lowest_member(Id section) {
+  const Id* members = members_.data() + begin_[at(section)];
+  Id best = members[0];
+  for (Id k = 1; k < remaining_[at(section)]; ++k) {
+    const Slot &a = slots_[at(members[k])], &b = slots_[at(best)];
+    if (a.low < b.low || (a.low == b.low && a.rank < b.rank)) best = members[k];
+  }
+  meter_->add(remaining_[at(section)]);
+  return best;
+}
+
+// Goes down from `item` to a buffer below which no unplaced neighbour can go:
+//
+//        +--------+ item at its low
+//   +--------+----+        while a neighbour d could lie under it (low[d] + distance <= low[item]), go to d
+//   |   d    |
+//   +--------+
+template <class Coord>
+typename Search<Coord>::Choice Search<Coord>::descend(Id item) {
+  for (std::int64_t steps = 0;; ++steps) {
+    const Coord low = slots_[at(item)].low;
+    Id next = -1;
+    Coord lift = std::numeric_limits<Coord>::max();
+    visit_unplaced_neighbours(item, [&](Id d) {
+      const Slot& other = slots_[at(d)];
+      const Coord end = static_cast<Coord>(other.low + distance(d, item));
+      lift = std::min(lift, end);
+      if (end > low) return;
+      if (facts_ && other.low == low && distance(item, d) == 0) return;  // either may come first
+      if (next < 0 || other.low < slots_[at(next)].low ||
+          (other.low == slots_[at(next)].low && other.rank < slots_[at(next)].rank))
+        next = d;
+    });
+    if (next >= 0 && facts_ && steps > instance_.count()) {  // a ring of full overlaps: no order is without loss
+      exact_ = false;
+      next = -1;
+    }
+    if (next < 0) return {item, lift};
+    item = next;
+  }
+}
+
+// Finds the next buffer to place; false if the state has no solution.
+template <class Coord>
+bool Search<Coord>::choose(Choice& choice) {
+  for (;;) {
+    const Id section = tree_.best([this](Id s) { return key(s); });
+    choice = descend(lowest_member(section));
+    const Slot& slot = slots_[at(choice.item)];
+    if (!rules_.support || supported(choice.item) || choice.lift <= slot.low) return true;
+    // Nothing placed holds it up at this height, so it rests on an unplaced neighbour.
+    if (choice.lift == std::numeric_limits<Coord>::max()) return fail(slot.first, slot.last);
+    if (!raise(choice.item, choice.lift) || !propagate()) return false;
+  }
+}
+
+template <class Coord>
+Id Search<Coord>::candidates(Id section) const {
+  const Id* members = members_.data() + begin_[at(section)];
+  const Coord latest = latest_[at(section)];
+  Id count = 0;
+  for (Id k = 0; k < remaining_[at(section)]; ++k) count += slots_[at(members[k])].low <= latest;
+  meter_->add(remaining_[at(section)]);
+  return count;
+}
+
+template <class Coord>
+double Search<Coord>::key(Id section) const {
+  const auto s = at(section);
+  if (remaining_[s] == 0) return SectionTree::kNone;
+  const double slack = static_cast<double>(latest_[s] - top_[s]), weight = static_cast<double>(weight_[s]);
+  const bool counting = pick_ == Pick::kCandidates || pick_ == Pick::kWeightedCandidates;
+  const double crowd = counting ? candidates(section) + 0.5 * static_cast<double>(top_[s]) / std::max<double>(1, static_cast<double>(height_)) : 0;  // ties: lowest
+  switch (pick_) {
+    case Pick::kLowestBuffer: {
+      Coord low = std::numeric_limits<Coord>::max();
+      for (Id k = 0; k < remaining_[s]; ++k) low = std::min(low, slots_[at(members_[at(begin_[s] + k)])].low);
+      meter_->add(remaining_[s]);
+      return static_cast<double>(low);
+    }
+    case Pick::kSlack:
+      return slack;
+    case Pick::kWeightedSlack:
+      return slack / weight;
+    case Pick::kLowestTop:
+      return static_cast<double>(top_[s]);
+    case Pick::kCrowdedSlack:
+      return slack * remaining_[s] / weight;
+    case Pick::kPaddedSlack:
+      return (slack + static_cast<double>(height_) / 64) / weight;
+    case Pick::kCandidates:
+      return crowd;
+    case Pick::kWeightedCandidates:
+      return crowd / weight;
+  }
+  return 0;
+}
+
+// --- placing and undoing -----------------------------------------------------------------------------------------
+
+// Fixes `item` at its low; all unplaced neighbours lie above it. False if that leaves no solution.
+template <class Coord>
+bool Search<Coord>::place(Id item) {
+  Slot& own = slots_[at(item)];
+  own.placed = true;
+  unplaced_[at(item) / 64] &= ~(std::uint64_t{1} << (item % 64));
+  deepest_ = std::max(deepest_, ++placed_);
+  enter_sections(item);
+  if (facts_) share_savings(item, 1);
+  return push_neighbours(item);
+}
+
+template <class Coord>
+void Search<Coord>::enter_sections(Id item) {
+  const Slot& own = slots_[at(item)];
+  const Coord end = static_cast<Coord>(own.low + own.size);
+  for (Id s = own.first; s < own.last; ++s) {
+    Id* members = members_.data() + begin_[at(s)];
+    std::int32_t& place = where_[at(own.origin + s)];
+    const Id last = --remaining_[at(s)], moved = members[last];
+    members[place] = moved;
+    members[last] = item;
+    where_[at(slots_[at(moved)].origin + s)] = place;
+    place = last;
+    tops_.push_back(top_[at(s)]);
+    top_[at(s)] = std::max(top_[at(s)], end);
+    latest_[at(s)] = static_cast<Coord>(latest_[at(s)] + own.size);
+    if (s + 1 < own.last) --crossing_[at(s)];
+    mark(s);
+    tree_.touch(at(s));
+  }
+}
+
+template <class Coord>
+void Search<Coord>::leave_sections(Id item) {
+  const Slot& own = slots_[at(item)];
+  for (Id s = own.last - 1; s >= own.first; --s) {
+    ++remaining_[at(s)];  // it is still the first of the placed members
+    top_[at(s)] = tops_.back();
+    tops_.pop_back();
+    latest_[at(s)] = static_cast<Coord>(latest_[at(s)] - own.size);
+    if (s + 1 < own.last) ++crossing_[at(s)];
+    tree_.touch(at(s));
+  }
+}
+
+// A pair saves space only while neither is placed; `latest` counts the savings of the pairs that are left.
+template <class Coord>
+void Search<Coord>::share_savings(Id item, int sign) {
+  for (std::size_t k = instance_.fact_begin[at(item)]; k < instance_.fact_begin[at(item) + 1]; ++k) {
+    const Fact& fact = instance_.facts[k];
+    const Slot &own = slots_[at(item)], &other = slots_[at(fact.other)];
+    if (other.placed) continue;
+    for (Id s = std::max(own.first, other.first); s < std::min(own.last, other.last); ++s)
+      latest_[at(s)] = static_cast<Coord>(latest_[at(s)] - sign * fact.saving);
+  }
+}
+
+template <class Coord>
+bool Search<Coord>::push_neighbours(Id item) {
+  const Coord low = slots_[at(item)].low;
+  return all_unplaced_neighbours(item, [&](Id d) {
+    Slot& other = slots_[at(d)];
+    const Coord end = static_cast<Coord>(low + distance(item, d));
+    if (end <= other.support) return true;
+    changes_.push_back({d, other.low, other.support});
+    other.support = end;
+    return raise(d, end);
+  });
+}
+
+template <class Coord>
+void Search<Coord>::undo(const Decision& decision) {
+  Slot& own = slots_[at(decision.item)];
+  if (facts_) share_savings(decision.item, -1);
+  leave_sections(decision.item);
+  own.placed = false;
+  unplaced_[at(decision.item) / 64] |= std::uint64_t{1} << (decision.item % 64);
+  --placed_;
+  for (; changes_.size() > decision.changes; changes_.pop_back()) {
+    const Change& change = changes_.back();
+    Slot& slot = slots_[at(change.item)];
+    if (scanning_ && slot.low != change.low)
+      for (Id s = slot.first; s < slot.last; ++s)
+        if (pick_ == Pick::kLowestBuffer || (change.low <= latest_[at(s)] && slot.low > latest_[at(s)]))
+          tree_.touch(at(s));
+    slot.low = change.low;
+    slot.support = change.support;
+  }
+}
+
+// Extends the failed range to the sections that are joined to it by unplaced buffers: the failure follows from
+// what is known about these alone.
+template <class Coord>
+void Search<Coord>::widen_failure(Id first, Id last) {
+  while (first > 0 && crossing_[at(first) - 1] > 0) --first;
+  while (last < instance_.sections() && crossing_[at(last) - 1] > 0) ++last;
+  failed_first_ = first;
+  failed_last_ = last;
+}
+
+// Leaves failed branches until an untried right branch holds; false when none is left.
+template <class Coord>
+bool Search<Coord>::backtrack() {
+  for (const Id s : dirty_) is_dirty_[at(s)] = 0;
+  dirty_.clear();
+  ++epoch_;
+  widen_failure(failed_first_, failed_last_);
+  while (!decisions_.empty()) {
+    const Decision decision = decisions_.back();
+    decisions_.pop_back();
+    undo(decision);
+    const Slot& own = slots_[at(decision.item)];
+    const auto involved = [&] { return own.first < failed_last_ && failed_first_ < own.last; };
+    if (rules_.backjump && !involved()) continue;
+    if (own.pinned || decision.lift == std::numeric_limits<Coord>::max()) {
+      fail(own.first, own.last);
+    } else if (raise(decision.item, std::max<Coord>(decision.lift, own.low + 1)) && propagate()) {
+      return true;
+    }
+    for (const Id s : dirty_) is_dirty_[at(s)] = 0;
+    dirty_.clear();
+    ++epoch_;
+    widen_failure(failed_first_, failed_last_);
+    if (involved()) widen_failure(own.first, own.last);
+  }
+  return false;
+}
+
+template class Search<std::int32_t>;
+template class Search<std::int64_t>;
+
+}  // namespace modelplan::solver

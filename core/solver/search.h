@@ -1,0 +1,162 @@
+// The complete search for a placement under a given height: finds one, proves that there is none, or runs out.
+//
+// It builds packings from the bottom up. `low` bounds the offset of every unplaced buffer from below; the
+// packing sought is pushed down as far as it goes, so every buffer rests on the floor or on another buffer:
+//
+//   capacity ----------------------
+//   latest[s]  . . . . the first remaining buffer of section s starts here at the latest
+//              +--+      +-----+
+//   top[s]     |  +------+     |   placed: final
+//              +--+------+-----+
+//                  section s
+//
+// A node takes a buffer c below which no unplaced neighbour can go, and places it at low[c]; if that fails, c
+// must rest on an unplaced neighbour, and low[c] rises to the lowest end that one of them may have.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "instance.h"
+#include "section_tree.h"
+#include "stop.h"
+
+namespace modelplan::solver {
+
+// Which section to work on next: the one with the least ...
+enum class Pick {
+  kLowestBuffer,       // offset of a remaining buffer (the order of MiniMalloc)
+  kSlack,              // room left once all its buffers are in
+  kWeightedSlack,      // the same by the number of failures met there
+  kLowestTop,          // end of its last placed buffer
+  kCrowdedSlack,       // weighted slack times remaining buffers
+  kPaddedSlack,        // weighted slack, a little of the capacity added
+  kCandidates,         // number of buffers that can be its lowest
+  kWeightedCandidates  // the same by the number of failures
+};
+
+enum class Found { kPlacement, kProofOfNone, kNothing };
+
+template <class Coord>
+class Search {
+ public:
+  // Memory: linear in the number of buffers plus instance.width.
+  Search(const Instance& instance, const Rules& rules);
+
+  // Searches for a placement of height at most `height` bytes; rank[i] breaks ties among items, lowest first.
+  // Stops with kNothing after `nodes` placements tried, or when the meter is exhausted.
+  Found run(Bytes height, Pick pick, std::span<const Id> rank, std::int64_t nodes, Meter& meter);
+
+  Bytes offset(Id item) const { return slots_[static_cast<std::size_t>(item)].low; }  // after kPlacement; units
+  std::int64_t nodes() const { return nodes_; }          // placements tried by the last run
+  Id deepest() const { return deepest_; }                // most buffers placed at once in the last run
+  Id failed_first() const { return failed_first_; }      // sections of the last failure
+  Id failed_last() const { return failed_last_; }
+
+ private:
+  struct Slot {
+    Coord low;      // lower bound of the offset; the offset once placed
+    Coord support;  // highest end of a placed neighbour, as this buffer meets it
+    Coord size;
+    Coord limit;    // highest offset under the capacity; the pin of a pinned buffer
+    Id rank, first, last, twin;
+    std::int64_t origin;  // where_[origin + s]: its place among the members of section s
+    bool placed, pinned;
+  };
+  struct Change {  // what a slot held before
+    Id item;
+    Coord low, support;
+  };
+  struct Decision {
+    Id item;
+    Coord lift;  // where the right branch starts
+    std::size_t changes, tops;
+  };
+  struct Choice {
+    Id item;
+    Coord lift;
+  };
+  struct Single {  // the last use of the single-candidate rule in a section
+    std::int64_t epoch = -1;
+    Id item = -1;
+    Coord low = 0, latest = 0;
+  };
+
+  void build_members();
+  void build_pin_lists();
+  bool reset(Bytes height, std::span<const Id> rank);
+  bool start_lows();
+
+  Coord distance(Id below, Id above) const;
+  Coord admissible(Id item, Coord offset) const;
+  Coord past_pins(Id item, Coord offset) const;
+  bool supported(Id item) const;
+
+  bool raise(Id item, Coord offset);
+  void note_loss(const Slot& slot, Id item, Coord before, Coord after);
+  bool propagate();
+  bool check(Id section);
+  bool lift_others(Id section, Id lowest);
+  bool fail(Id first, Id last);
+
+  bool choose(Choice& choice);
+  Id lowest_member(Id section);
+  Choice descend(Id item);
+  bool place(Id item);
+  bool push_neighbours(Id item);
+  void enter_sections(Id item);
+  void leave_sections(Id item);
+  void share_savings(Id item, int sign);
+  void undo(const Decision& decision);
+  bool backtrack();
+  void widen_failure(Id first, Id last);
+  double key(Id section) const;
+  Id candidates(Id section) const;
+  void mark(Id section);
+
+  template <class Visit>
+  void visit_unplaced_neighbours(Id item, const Visit& visit);
+  template <class Visit>
+  bool all_unplaced_neighbours(Id item, const Visit& visit);
+
+  const Instance& instance_;
+  Rules rules_;
+  bool adjusted_;        // offsets must be aligned or keep clear of pins
+  bool facts_;           // some pair may overlap
+  bool scanning_ = false;  // the pick depends on `low`
+  bool weighted_ = false;
+  Pick pick_ = Pick::kSlack;
+  Meter* meter_ = nullptr;
+
+  std::vector<Slot> slots_;
+  std::vector<std::uint64_t> unplaced_;  // bit set of items
+  std::vector<Id> members_;              // per section: remaining members first, then the placed ones
+  std::vector<std::int32_t> where_;      // position in its section's list, per item and section
+  std::vector<std::int64_t> begin_;      // where a section's members start
+  std::vector<Id> remaining_;            // per section
+  std::vector<Coord> top_, latest_;      // per section
+  std::vector<Id> first_watch_, second_watch_;  // per section: two buffers that could be its lowest
+  std::vector<Single> single_;
+  std::vector<float> weight_;
+  std::vector<Id> crossing_;             // unplaced buffers alive in both s and s + 1
+  std::vector<std::size_t> pins_begin_;  // pinned neighbours of an item, by offset
+  std::vector<Id> pins_;
+  SectionTree tree_;
+
+  std::vector<Change> changes_;
+  std::vector<Coord> tops_;
+  std::vector<Decision> decisions_;
+  std::vector<Id> dirty_;
+  std::vector<char> is_dirty_;
+
+  Coord height_ = 0;
+  Id placed_ = 0, deepest_ = 0;
+  Id failed_first_ = 0, failed_last_ = 0;
+  std::int64_t nodes_ = 0, epoch_ = 0;
+  bool exact_ = true;  // no branch was given up without a proof
+};
+
+extern template class Search<std::int32_t>;
+extern template class Search<std::int64_t>;
+
+}  // namespace modelplan::solver
