@@ -1,4 +1,4 @@
-#include "order.h"
+#include "order.hpp"
 
 #include <algorithm>
 #include <numeric>

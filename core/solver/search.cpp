@@ -1,4 +1,4 @@
-#include "search.h"
+#include "search.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -53,6 +53,13 @@ void Search<Coord>::build_members() {
   for (std::size_t s = 1; s < begin_.size(); ++s) begin_[s] += begin_[s - 1];
   members_.resize(at(entries));
   where_.resize(at(entries));
+  fill_members();
+}
+
+// In the order of items, whatever earlier runs did: a run depends on nothing but its arguments.
+template <class Coord>
+void Search<Coord>::fill_members() {
+  std::fill(remaining_.begin(), remaining_.end(), 0);
   for (Id i = 0; i < instance_.count(); ++i)
     for (Id s = slots_[at(i)].first; s < slots_[at(i)].last; ++s) {
       const Id place = remaining_[at(s)]++;
@@ -65,7 +72,6 @@ void Search<Coord>::build_members() {
 template <class Coord>
 void Search<Coord>::build_pin_lists() {
   std::vector<std::pair<Id, Id>> pairs;  // item, pinned neighbour
-  std::fill(unplaced_.begin(), unplaced_.end(), ~std::uint64_t{0});
   std::vector<Id> pinned;
   for (Id i = 0; i < instance_.count(); ++i)
     if (slots_[at(i)].pinned) pinned.push_back(i);
@@ -158,7 +164,7 @@ Found Search<Coord>::run(Bytes height, Pick pick, std::span<const Id> rank, std:
 // False if a buffer alone does not fit.
 template <class Coord>
 bool Search<Coord>::reset(Bytes height, std::span<const Id> rank) {
-  placed_ = deepest_ = failed_first_ = failed_last_ = 0;
+  placed_ = deepest_ = failed_first_ = failed_last_ = trouble_first_ = trouble_last_ = 0;
   nodes_ = 0;
   ++epoch_;
   height_ = static_cast<Coord>(height / instance_.unit);
@@ -172,11 +178,11 @@ bool Search<Coord>::reset(Bytes height, std::span<const Id> rank) {
   for (std::size_t s = 0; s < top_.size(); ++s) {
     top_[s] = 0;
     latest_[s] = static_cast<Coord>((height + instance_.top_pad[s]) / instance_.unit - instance_.load[s]);
-    remaining_[s] = static_cast<Id>(begin_[s + 1] - begin_[s]);
     first_watch_[s] = second_watch_[s] = -1;
     weight_[s] = 1;
   }
   tree_.touch_all();
+  fill_members();
   for (Id i = 0; i < instance_.count(); ++i) {
     const Item& item = instance_.items[at(i)];
     Slot& slot = slots_[at(i)];
@@ -295,8 +301,8 @@ bool Search<Coord>::lift_others(Id section, Id lowest) {
 
 template <class Coord>
 bool Search<Coord>::fail(Id first, Id last) {
-  failed_first_ = first;
-  failed_last_ = last;
+  failed_first_ = trouble_first_ = first;
+  failed_last_ = trouble_last_ = last;
   if (!weighted_) return false;
   const float part = 1.0f / static_cast<float>(last - first);
   for (Id s = first; s < last; ++s) {
@@ -304,6 +310,13 @@ bool Search<Coord>::fail(Id first, Id last) {
     tree_.touch(at(s));
   }
   return false;
+}
+
+template <class Coord>
+std::span<const Id> Search<Coord>::trouble(Random& random) const {
+  if (trouble_first_ >= trouble_last_) return {};
+  const std::size_t s = at(trouble_first_ + random.below(trouble_last_ - trouble_first_));
+  return std::span(members_).subspan(at(begin_[s]), at(begin_[s + 1] - begin_[s]));
 }
 
 // --- what to place next ----------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@
 
 #include <vector>
 
-#include "problem.h"
+#include "problem.hpp"
 
 namespace modelplan::solver {
 

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "instance.h"
-#include "random.h"
+#include "instance.hpp"
+#include "random.hpp"
 
 namespace modelplan::solver {
 

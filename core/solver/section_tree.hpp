@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "problem.h"
+#include "problem.hpp"
 
 namespace modelplan::solver {
 

@@ -17,9 +17,10 @@
 #include <span>
 #include <vector>
 
-#include "instance.h"
-#include "section_tree.h"
-#include "stop.h"
+#include "instance.hpp"
+#include "random.hpp"
+#include "section_tree.hpp"
+#include "stop.hpp"
 
 namespace modelplan::solver {
 
@@ -50,8 +51,7 @@ class Search {
   Bytes offset(Id item) const { return slots_[static_cast<std::size_t>(item)].low; }  // after kPlacement; units
   std::int64_t nodes() const { return nodes_; }          // placements tried by the last run
   Id deepest() const { return deepest_; }                // most buffers placed at once in the last run
-  Id failed_first() const { return failed_first_; }      // sections of the last failure
-  Id failed_last() const { return failed_last_; }
+  std::span<const Id> trouble(Random& random) const;     // members of a section where the last failure was
 
  private:
   struct Slot {
@@ -83,6 +83,7 @@ class Search {
   };
 
   void build_members();
+  void fill_members();
   void build_pin_lists();
   bool reset(Bytes height, std::span<const Id> rank);
   bool start_lows();
@@ -151,7 +152,8 @@ class Search {
 
   Coord height_ = 0;
   Id placed_ = 0, deepest_ = 0;
-  Id failed_first_ = 0, failed_last_ = 0;
+  Id failed_first_ = 0, failed_last_ = 0;    // sections that the failure being undone depends on
+  Id trouble_first_ = 0, trouble_last_ = 0;  // sections where it was noticed
   std::int64_t nodes_ = 0, epoch_ = 0;
   bool exact_ = true;  // no branch was given up without a proof
 };

@@ -1,0 +1,125 @@
+#include "first_fit.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+namespace modelplan::solver {
+namespace {
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+Bytes align(Bytes offset, Bytes alignment) { return (offset + alignment - 1) / alignment * alignment; }
+
+}  // namespace
+
+std::vector<Bytes> stack_all(const Instance& instance) {
+  std::vector<Bytes> offsets(instance.items.size());
+  Bytes top = 0;
+  for (const Item& item : instance.items)
+    if (item.pin >= 0) top = std::max(top, item.pin + item.size);
+  for (Id i = 0; i < instance.count(); ++i) {
+    const Item& item = instance.items[at(i)];
+    offsets[at(i)] = item.pin >= 0 ? item.pin : align(top, item.alignment);
+    top = std::max(top, offsets[at(i)] + item.size);
+  }
+  return offsets;
+}
+
+FirstFit::FirstFit(const Instance& instance) : instance_(instance), begin_(instance.load.size() + 1, 0) {
+  std::vector<std::int64_t> alive(instance.load.size() + 1, 0);
+  for (const Item& item : instance.items) {
+    if (item.first + 1 < item.last) {
+      ++alive[at(item.first) + 1];
+      --alive[at(item.last)];
+    }
+  }
+  std::int64_t now = 0;
+  for (std::size_t s = 0; s < instance.load.size(); ++s) {
+    now += alive[s];
+    begin_[s + 1] = begin_[s] + now;
+  }
+  earlier_.resize(at(begin_.back()));
+  std::vector<std::int64_t> fill(begin_.begin(), begin_.end() - 1);
+  for (Id i = 0; i < instance.count(); ++i) {
+    for (Id s = instance.items[at(i)].first + 1; s < instance.items[at(i)].last; ++s) earlier_[at(fill[at(s)]++)] = i;
+    conflicts_ += conflicts_of(i);
+  }
+}
+
+// Members of its first section that began before, plus everything that begins while it is alive.
+std::int64_t FirstFit::conflicts_of(Id i) const {
+  const Item& item = instance_.items[at(i)];
+  return begin_[at(item.first) + 1] - begin_[at(item.first)] + instance_.starts[at(item.last)] -
+         instance_.starts[at(item.first)] - 1;
+}
+
+std::vector<Id> FirstFit::order(Key key) const {
+  struct Entry {
+    double first, second;
+    Id item;
+  };
+  std::vector<Entry> entries(instance_.items.size());
+  for (Id i = 0; i < instance_.count(); ++i) {
+    const Item& item = instance_.items[at(i)];
+    const double size = static_cast<double>(item.size), width = item.last - item.first;
+    const double conflicts = static_cast<double>(conflicts_of(i));
+    Entry& entry = entries[at(i)];
+    entry = {size, width, i};
+    if (key == Key::kArea) entry = {size * width, size, i};
+    if (key == Key::kWidth) entry = {width, -static_cast<double>(i), i};
+    if (key == Key::kStart) entry = {-static_cast<double>(item.first), size, i};
+    if (key == Key::kConflicts) entry = {conflicts, size, i};
+    if (key == Key::kConflictedSize) entry = {conflicts * size, size, i};
+    if (key == Key::kWidthThenSize) entry = {width, size, i};
+  }
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return std::tie(b.first, b.second, a.item) < std::tie(a.first, a.second, b.item);
+  });
+  std::vector<Id> order(entries.size());
+  std::transform(entries.begin(), entries.end(), order.begin(), [](const Entry& e) { return e.item; });
+  return order;
+}
+
+std::vector<Bytes> FirstFit::place(std::span<const Id> order, Meter& meter) const {
+  std::vector<Bytes> offsets(instance_.items.size(), -1);
+  for (Id i = 0; i < instance_.count(); ++i) offsets[at(i)] = instance_.items[at(i)].pin;
+  std::vector<Obstacle> obstacles;
+  for (const Id i : order) {
+    if (offsets[at(i)] >= 0) continue;
+    if (meter.exhausted()) return {};
+    collect(i, offsets, obstacles);
+    meter.add(conflicts_of(i) + 2 * static_cast<std::int64_t>(obstacles.size()));
+    offsets[at(i)] = lowest(i, obstacles);
+  }
+  return offsets;
+}
+
+void FirstFit::collect(Id item, std::span<const Bytes> offsets, std::vector<Obstacle>& obstacles) const {
+  obstacles.clear();
+  const Item& own = instance_.items[at(item)];
+  const bool plain = !instance_.has_facts();
+  const auto add = [&](Id other) {
+    const Bytes offset = offsets[at(other)];
+    if (offset < 0) return;
+    const Bytes before = plain ? own.size : instance_.distance(item, other);
+    const Bytes after = plain ? instance_.items[at(other)].size : instance_.distance(other, item);
+    obstacles.push_back({offset - before, offset + after});
+  };
+  for (std::int64_t k = begin_[at(own.first)]; k < begin_[at(own.first) + 1]; ++k) add(earlier_[at(k)]);
+  for (Id other = instance_.starts[at(own.first)]; other < instance_.starts[at(own.last)]; ++other)
+    if (other != item) add(other);
+}
+
+Bytes FirstFit::lowest(Id item, std::vector<Obstacle>& obstacles) const {
+  std::sort(obstacles.begin(), obstacles.end(), [](const Obstacle& a, const Obstacle& b) { return a.from < b.from; });
+  const Bytes alignment = instance_.items[at(item)].alignment;
+  Bytes offset = 0;
+  for (const Obstacle& o : obstacles) {
+    if (offset <= o.from) break;  // and below all later ones
+    if (offset < o.to) offset = align(o.to, alignment);
+  }
+  return offset;
+}
+
+}  // namespace modelplan::solver

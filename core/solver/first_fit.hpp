@@ -1,0 +1,48 @@
+// First fit: items one after another, each at the lowest offset that is still free during its lifetime.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "instance.hpp"
+#include "stop.hpp"
+
+namespace modelplan::solver {
+
+class FirstFit {
+ public:
+  // Memory: linear in the number of items plus instance.width.
+  explicit FirstFit(const Instance& instance);
+
+  // The orders tried, each by the larger first unless said otherwise.
+  enum class Key { kSize, kArea, kWidth, kStart, kConflicts, kConflictedSize, kWidthThenSize };
+  static constexpr Key kKeys[] = {Key::kSize,      Key::kArea,           Key::kWidth,        Key::kStart,
+                                  Key::kConflicts, Key::kConflictedSize, Key::kWidthThenSize};
+
+  std::vector<Id> order(Key key) const;
+
+  // Offsets in units per item, pinned ones first of all; empty when the meter ran out.
+  // Cost: the sum over all items of conflicts times its logarithm.
+  std::vector<Bytes> place(std::span<const Id> order, Meter& meter) const;
+
+  std::int64_t conflicts() const { return conflicts_; }  // sum over all items
+
+ private:
+  struct Obstacle {  // the item cannot be strictly between
+    Bytes from, to;
+  };
+  void collect(Id item, std::span<const Bytes> offsets, std::vector<Obstacle>& obstacles) const;
+  Bytes lowest(Id item, std::vector<Obstacle>& obstacles) const;
+  std::int64_t conflicts_of(Id item) const;
+
+  const Instance& instance_;
+  std::vector<std::int64_t> begin_;  // members of a section: those that began before it
+  std::vector<Id> earlier_;
+  std::int64_t conflicts_ = 0;
+};
+
+// Every buffer above all others and above all pins: a placement in linear time, whatever the problem.
+std::vector<Bytes> stack_all(const Instance& instance);
+
+}  // namespace modelplan::solver

@@ -1,0 +1,82 @@
+#include "local_search.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace modelplan::solver {
+namespace {
+
+constexpr int kPatience = 400;       // trials without improvement before a fresh start
+constexpr int kPlainStarts = 9;      // later starts are noisy
+constexpr std::int64_t kSpareNodes = 60;
+constexpr Pick kPicks[] = {Pick::kLowestTop, Pick::kSlack, Pick::kLowestBuffer};
+constexpr double kShapes[][2] = {{1, 0}, {1, 0.3}, {0.5, 1}};  // exponents of width and size
+
+}  // namespace
+
+template <class Coord>
+void LocalSearch<Coord>::start() {
+  pick_ = kPicks[starts_ % 3];
+  const auto& shape = kShapes[starts_ / 3 % 3];
+  keys_.resize(instance_.items.size());
+  for (std::size_t i = 0; i < keys_.size(); ++i) {
+    const Item& item = instance_.items[i];
+    keys_[i] = shape[0] * std::log(item.last - item.first) + shape[1] * std::log(static_cast<double>(item.size));
+    if (starts_ >= kPlainStarts) keys_[i] += 0.3 * (random_.unit() - 0.5);
+  }
+  ++starts_;
+  missing_ = instance_.count() + 1;
+  idle_ = 0;
+  trial_ = keys_;
+}
+
+template <class Coord>
+Found LocalSearch<Coord>::evaluate(Search<Coord>& search, Bytes height, Meter& meter) {
+  const Found found = search.run(height, pick_, Orders::ranks_of(trial_), instance_.count() + kSpareNodes, meter);
+  nodes_ += search.nodes();
+  return found;
+}
+
+// Changes the keys of one to eight buffers, half of them from where the last trial failed.
+template <class Coord>
+void LocalSearch<Coord>::perturb(const Search<Coord>& search) {
+  trial_ = keys_;
+  for (std::int64_t moves = 1 + random_.below(8); moves > 0; --moves) {
+    const std::span<const Id> trouble = search.trouble(random_);
+    const bool local = random_.below(2) == 0 && !trouble.empty();
+    const std::int64_t item = local ? trouble[static_cast<std::size_t>(random_.below(static_cast<std::int64_t>(trouble.size())))]
+                                    : random_.below(instance_.count());
+    trial_[static_cast<std::size_t>(item)] += 2 * random_.unit() - 0.8;
+  }
+}
+
+template <class Coord>
+Found LocalSearch<Coord>::run(Search<Coord>& search, Bytes height, Meter& meter) {
+  nodes_ = 0;
+  if (keys_.empty()) start();
+  missing_ = instance_.count() + 1;  // the height may have changed since
+  trial_ = keys_;
+  while (!meter.exhausted()) {
+    const Found found = evaluate(search, height, meter);
+    const Id missing = instance_.count() - search.deepest();
+    if (found == Found::kPlacement) keys_ = trial_;
+    if (found != Found::kNothing) return found;
+    if (meter.exhausted()) break;
+    ++idle_;
+    if (missing < missing_) idle_ = 0;
+    if (missing <= missing_) {
+      missing_ = missing;
+      keys_.swap(trial_);
+    }
+    if (idle_ > kPatience)
+      start();
+    else
+      perturb(search);
+  }
+  return Found::kNothing;
+}
+
+template class LocalSearch<std::int32_t>;
+template class LocalSearch<std::int64_t>;
+
+}  // namespace modelplan::solver

@@ -1,0 +1,39 @@
+// Local search over orders: the search's tie-break is perturbed a little at a time, and kept when the search
+// then gets no less far within a few more nodes than there are buffers.
+#pragma once
+
+#include <vector>
+
+#include "order.hpp"
+#include "search.hpp"
+
+namespace modelplan::solver {
+
+template <class Coord>
+class LocalSearch {
+ public:
+  LocalSearch(const Instance& instance, std::uint64_t seed) : instance_(instance), random_(seed) {}
+
+  // Looks for a placement of at most `height` bytes until the meter is exhausted; goes on where it left off.
+  Found run(Search<Coord>& search, Bytes height, Meter& meter);
+  std::int64_t nodes() const { return nodes_; }  // of the last run
+
+ private:
+  void start();
+  void perturb(const Search<Coord>& search);
+  Found evaluate(Search<Coord>& search, Bytes height, Meter& meter);
+
+  const Instance& instance_;
+  Random random_;
+  std::vector<double> keys_, trial_;
+  Pick pick_ = Pick::kLowestTop;
+  Id missing_ = 0;         // buffers that the best trial of this start could not place
+  int idle_ = 0;           // trials since it last improved
+  int starts_ = 0;
+  std::int64_t nodes_ = 0;
+};
+
+extern template class LocalSearch<std::int32_t>;
+extern template class LocalSearch<std::int64_t>;
+
+}  // namespace modelplan::solver

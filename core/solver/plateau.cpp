@@ -1,0 +1,274 @@
+#include "plateau.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <queue>
+
+#include "load_tree.hpp"
+
+namespace modelplan::solver {
+namespace {
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+// Unplaced items by width class floor(log2 width), each class in order of first section.
+class Shelves {
+ public:
+  explicit Shelves(const Instance& instance) : instance_(instance), slot_(instance.items.size()) {
+    for (Id i = 0; i < instance.count(); ++i) {
+      const std::size_t k = width_class(width(i));
+      if (classes_.size() <= k) classes_.resize(k + 1);
+      slot_[at(i)] = static_cast<Id>(classes_[k].items.size());
+      classes_[k].items.push_back(i);
+      classes_[k].firsts.push_back(instance.items[at(i)].first);
+    }
+    for (Class& c : classes_) build(c);
+  }
+
+  void remove(Id i) {
+    Class& c = classes_[width_class(width(i))];
+    std::size_t node = c.leaves + at(slot_[at(i)]);
+    c.least_last[node] = kGone;
+    while (node /= 2) c.least_last[node] = std::min(c.least_last[2 * node], c.least_last[2 * node + 1]);
+  }
+
+  // The widest item inside [first, last), the larger of equal ones, among up to kLooks of the widest class that
+  // has one; if `section` >= 0 it must be alive there. -1 if there is none.
+  Id widest(Id first, Id last, Id section, Meter& meter) const {
+    for (std::size_t k = std::min(classes_.size() - 1, width_class(last - first)) + 1; k-- > 0;) {
+      const Id found = widest_of(classes_[k], k, first, last, section, meter);
+      if (found >= 0) return found;
+    }
+    return -1;
+  }
+
+ private:
+  static constexpr int kLooks = 64;
+  static constexpr Id kGone = std::numeric_limits<Id>::max();
+
+  struct Class {
+    std::vector<Id> items, firsts;
+    std::size_t leaves = 1;
+    std::vector<Id> least_last;  // a tree of minima of `last`; kGone once removed
+  };
+
+  Id width(Id i) const { return instance_.items[at(i)].last - instance_.items[at(i)].first; }
+  static std::size_t width_class(Id width) { return static_cast<std::size_t>(std::bit_width(static_cast<unsigned>(width)) - 1); }
+
+  void build(Class& c) const {
+    while (c.leaves < c.items.size()) c.leaves *= 2;
+    c.least_last.assign(2 * c.leaves, kGone);
+    for (std::size_t j = 0; j < c.items.size(); ++j) c.least_last[c.leaves + j] = instance_.items[at(c.items[j])].last;
+    for (std::size_t node = c.leaves - 1; node > 0; --node)
+      c.least_last[node] = std::min(c.least_last[2 * node], c.least_last[2 * node + 1]);
+  }
+
+  Id widest_of(const Class& c, std::size_t k, Id first, Id last, Id section, Meter& meter) const {
+    const Id reach = static_cast<Id>(std::int64_t{2} << k);  // items of this class are narrower
+    const Id from = section < 0 ? first : std::max(first, section - reach + 2);
+    const Id to = section < 0 ? last : section + 1;  // first sections in [from, to)
+    const auto begin = std::lower_bound(c.firsts.begin(), c.firsts.end(), from) - c.firsts.begin();
+    const auto end = std::lower_bound(c.firsts.begin() + begin, c.firsts.end(), to) - c.firsts.begin();
+    Id best = -1;
+    int looks = 0;
+    for (Id j = next_within(c, static_cast<Id>(begin), static_cast<Id>(end), last); j >= 0 && looks < kLooks;
+         j = next_within(c, j + 1, static_cast<Id>(end), last), ++looks) {
+      const Id i = c.items[at(j)];
+      if (section >= 0 && instance_.items[at(i)].last <= section) continue;
+      if (best < 0 || width(i) > width(best) ||
+          (width(i) == width(best) && instance_.items[at(i)].size > instance_.items[at(best)].size))
+        best = i;
+    }
+    meter.add(looks + 4);
+    return best;
+  }
+
+  // The first index in [begin, end) whose item ends at `last` or before; -1 if there is none.
+  Id next_within(const Class& c, Id begin, Id end, Id last) const {
+    if (begin >= end) return -1;
+    std::size_t node = c.leaves + at(begin);
+    while (c.least_last[node] > last) {  // climb until a tree to the right, or this leaf, holds one
+      while (node % 2 == 1) {
+        node /= 2;
+        if (node <= 1) return -1;
+      }
+      if (node == 0) return -1;
+      ++node;
+    }
+    while (node < c.leaves) node = c.least_last[2 * node] <= last ? 2 * node : 2 * node + 1;
+    const Id found = static_cast<Id>(node - c.leaves);
+    return found < end ? found : -1;
+  }
+
+  const Instance& instance_;
+  std::vector<Id> slot_;  // per item: its index within its class
+  std::vector<Class> classes_;
+};
+
+class Dive {
+ public:
+  Dive(const Instance& instance, Meter& meter)
+      : instance_(instance),
+        meter_(meter),
+        shelves_(instance),
+        loads_(instance.load),
+        level_(instance.load.size()),
+        last_(instance.load.size()),
+        before_(instance.load.size() + 1, -1),
+        offsets_(instance.items.size(), -1) {}
+
+  std::vector<Bytes> run() {
+    if (instance_.items.empty()) return {};
+    last_[0] = instance_.sections();
+    before_[at(instance_.sections())] = 0;
+    push(0);
+    for (Id left = instance_.count(); left > 0; --left) {
+      if (meter_.exhausted()) return {};
+      place_one();
+    }
+    return std::move(offsets_);
+  }
+
+ private:
+  struct Entry {
+    Bytes reach;  // level plus remaining load at the time of the push
+    Id first;
+    bool operator<(const Entry& other) const {
+      return reach != other.reach ? reach < other.reach : first > other.first;
+    }
+  };
+
+  LoadTree::Peak peak(Id plateau) const { return loads_.peak(plateau, last_[at(plateau)]); }
+  bool is_wall(Id plateau) const { return peak(plateau).load == 0; }
+  bool is_plateau(Id first) const { return last_[at(first)] > first; }
+  Id left_of(Id plateau) const { return plateau == 0 ? -1 : before_[at(plateau)]; }
+  Id right_of(Id plateau) const { return last_[at(plateau)] < instance_.sections() ? last_[at(plateau)] : -1; }
+
+  void push(Id plateau) {
+    const Bytes load = peak(plateau).load;
+    if (load > 0) queue_.push({level_[at(plateau)] + load, plateau});
+  }
+
+  // The plateau that reaches highest; entries that are out of date are dropped on the way.
+  Id most_critical() {
+    for (;;) {
+      const Entry top = queue_.top();
+      queue_.pop();
+      if (!is_plateau(top.first)) continue;
+      const Bytes load = peak(top.first).load, reach = level_[at(top.first)] + load;
+      if (load == 0) continue;
+      if (reach == top.reach) return top.first;
+      queue_.push({reach, top.first});
+    }
+  }
+
+  // Places one item: on the most critical plateau if one fits there over its heaviest section; else in the
+  // valley that lies next to it, filling that up to the plateau's level first.
+  void place_one() {
+    if (valley_ < 0) {
+      const Id plateau = most_critical();
+      const Id item = shelves_.widest(plateau, last_[at(plateau)], peak(plateau).section, meter_);
+      if (item >= 0) return put(item, plateau);
+      valley_ = plateau;
+      goal_ = level_[at(plateau)];
+    }
+    fill_valley();
+  }
+
+  void fill_valley() {
+    for (Id plateau = valley_;;) {
+      plateau = descend(plateau);
+      Id item = shelves_.widest(plateau, last_[at(plateau)], peak(plateau).section, meter_);
+      if (item < 0) item = shelves_.widest(plateau, last_[at(plateau)], -1, meter_);
+      if (item >= 0) {
+        valley_ = instance_.items[at(item)].first;
+        put(item, plateau);
+        if (level_[at(valley_)] >= goal_) valley_ = -1;
+        return;
+      }
+      plateau = raise(plateau);
+    }
+  }
+
+  // Walks to lower neighbours, the lowest first, until there is none. Walls are not entered.
+  Id descend(Id plateau) const {
+    for (;;) {
+      Id next = plateau;
+      for (const Id other : {left_of(plateau), right_of(plateau)})
+        if (other >= 0 && level_[at(other)] < level_[at(next)] && !is_wall(other)) next = other;
+      if (next == plateau) return plateau;
+      plateau = next;
+    }
+  }
+
+  // Nothing fits inside: whatever covers this valley covers a neighbour too, so it may rise to the lower one.
+  Id raise(Id plateau) {
+    Bytes level = -1;
+    for (const Id other : {left_of(plateau), right_of(plateau)})
+      if (other >= 0 && !is_wall(other) && (level < 0 || level_[at(other)] < level)) level = level_[at(other)];
+    level_[at(plateau)] = level;
+    const Id merged = merge_around(plateau);
+    push(merged);
+    return merged;
+  }
+
+  void put(Id item, Id plateau) {
+    const Item& own = instance_.items[at(item)];
+    const Bytes level = level_[at(plateau)];
+    const Bytes offset = (level + own.alignment - 1) / own.alignment * own.alignment;
+    offsets_[at(item)] = offset;
+    shelves_.remove(item);
+    loads_.add(own.first, own.last, -own.size);
+    split(plateau, own.first);
+    split(own.first, own.last);
+    level_[at(own.first)] = offset + own.size;
+    if (left_of(own.first) >= 0) push(left_of(own.first));
+    if (right_of(own.first) >= 0) push(right_of(own.first));
+    const Id merged = merge_around(own.first);
+    if (valley_ >= 0) valley_ = merged;
+    push(merged);
+  }
+
+  // Cuts a plateau in two at `section`, unless it begins or ends there.
+  void split(Id plateau, Id section) {
+    if (section == plateau || section == last_[at(plateau)]) return;
+    last_[at(section)] = last_[at(plateau)];
+    before_[at(last_[at(section)])] = section;
+    before_[at(section)] = plateau;
+    last_[at(plateau)] = section;
+    level_[at(section)] = level_[at(plateau)];
+  }
+
+  Id merge_around(Id plateau) {
+    const Id left = left_of(plateau), right = right_of(plateau);
+    if (right >= 0 && level_[at(right)] == level_[at(plateau)]) join(plateau, right);
+    if (left < 0 || level_[at(left)] != level_[at(plateau)]) return plateau;
+    join(left, plateau);
+    return left;
+  }
+
+  void join(Id left, Id right) {
+    last_[at(left)] = last_[at(right)];
+    before_[at(last_[at(left)])] = left;
+    last_[at(right)] = 0;
+  }
+
+  const Instance& instance_;
+  Meter& meter_;
+  Shelves shelves_;
+  LoadTree loads_;
+  std::vector<Bytes> level_;    // of the plateau that begins at a section
+  std::vector<Id> last_;        // where it ends; 0 if none begins there
+  std::vector<Id> before_;      // the plateau that ends where this one begins
+  std::vector<Bytes> offsets_;
+  std::priority_queue<Entry> queue_;
+  Id valley_ = -1;              // a plateau to go on with before the queue is asked again
+  Bytes goal_ = 0;              // until it reaches this level
+};
+
+}  // namespace
+
+std::vector<Bytes> plateau_dive(const Instance& instance, Meter& meter) { return Dive(instance, meter).run(); }
+
+}  // namespace modelplan::solver
