@@ -68,9 +68,10 @@ std::vector<Id> FirstFit::order(Key key) const {
     entry = {size, width, i};
     if (key == Key::kArea) entry = {size * width, size, i};
     if (key == Key::kWidth) entry = {width, -static_cast<double>(i), i};
-    if (key == Key::kStart) entry = {-static_cast<double>(item.first), size, i};
+    if (key == Key::kStart) entry = {-static_cast<double>(item.first), -static_cast<double>(item.original), i};
     if (key == Key::kConflicts) entry = {conflicts, size, i};
     if (key == Key::kConflictedSize) entry = {conflicts * size, size, i};
+    if (key == Key::kInput) entry = {-static_cast<double>(item.original), 0, i};
     if (key == Key::kWidthThenSize) entry = {width, size, i};
   }
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {

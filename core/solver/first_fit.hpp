@@ -16,9 +16,9 @@ class FirstFit {
   explicit FirstFit(const Instance& instance);
 
   // The orders tried, each by the larger first unless said otherwise.
-  enum class Key { kSize, kArea, kWidth, kStart, kConflicts, kConflictedSize, kWidthThenSize };
-  static constexpr Key kKeys[] = {Key::kSize,      Key::kArea,           Key::kWidth,        Key::kStart,
-                                  Key::kConflicts, Key::kConflictedSize, Key::kWidthThenSize};
+  enum class Key { kSize, kArea, kWidth, kStart, kConflicts, kConflictedSize, kWidthThenSize, kInput };
+  static constexpr Key kKeys[] = {Key::kSize,      Key::kArea,           Key::kWidth,         Key::kStart,
+                                  Key::kConflicts, Key::kConflictedSize, Key::kWidthThenSize, Key::kInput};
 
   std::vector<Id> order(Key key) const;
 

@@ -184,7 +184,7 @@ class Dive {
       if (item >= 0) {
         valley_ = instance_.items[at(item)].first;
         put(item, plateau);
-        if (level_[at(valley_)] >= goal_) valley_ = -1;
+        if (level_[at(valley_)] >= goal_ || is_wall(valley_)) valley_ = -1;
         return;
       }
       plateau = raise(plateau);

@@ -36,7 +36,9 @@ class Stop {
 // Counts work (buffers looked at) against a limit and polls a Stop every few microseconds of it.
 class Meter {
  public:
-  Meter(const Stop& stop, std::int64_t limit) : stop_(&stop), limit_(limit) {}
+  // `abandon`, when given, stops this piece of work alone.
+  Meter(const Stop& stop, std::int64_t limit, const std::atomic<bool>* abandon = nullptr)
+      : stop_(&stop), abandon_(abandon), limit_(limit) {}
 
   void add(std::int64_t work) {
     used_ += work;
@@ -50,10 +52,11 @@ class Meter {
   static constexpr std::int64_t kPollEvery = 1 << 16;
   void look() {
     next_poll_ = used_ + kPollEvery;
-    stopped_ = stop_->poll();
+    stopped_ = stop_->poll() || (abandon_ != nullptr && abandon_->load(std::memory_order_relaxed));
   }
 
   const Stop* stop_;
+  const std::atomic<bool>* abandon_;
   std::int64_t limit_, used_ = 0, next_poll_ = kPollEvery;
   bool stopped_ = false;
 };

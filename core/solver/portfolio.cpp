@@ -1,0 +1,342 @@
+#include "portfolio.hpp"
+
+#include <algorithm>
+#include <thread>
+
+#include "first_fit.hpp"
+
+namespace modelplan::solver {
+namespace {
+
+constexpr std::size_t kLanes = 2;                    // tasks per round
+constexpr std::int64_t kUnlimited = std::int64_t{1} << 60;
+constexpr std::int64_t kFirstSlice = 2'000'000;      // work of a task, some milliseconds; grows to
+constexpr std::int64_t kLastSlice = 40'000'000;
+constexpr std::int64_t kScanWidth = 400'000;         // above this the picks that count candidates cost too much
+constexpr std::int64_t kLateRestarts = 64;
+constexpr double kNoise = 0.3;
+
+struct Setting {
+  Pick pick;
+  Traits traits;
+};
+
+constexpr Traits kWAT = {Trait::kWidth, Trait::kArea, Trait::kLoad};
+constexpr Traits kZWA = {Trait::kSize, Trait::kWidth, Trait::kArea};
+constexpr Traits kAWT = {Trait::kArea, Trait::kWidth, Trait::kLoad};
+constexpr Traits kTWA = {Trait::kLoad, Trait::kWidth, Trait::kArea};
+constexpr Traits kTAW = {Trait::kLoad, Trait::kArea, Trait::kWidth};
+
+// In the order in which they are tried; docs/solver.md says how it was chosen.
+constexpr Setting kDense[] = {
+    {Pick::kCandidates, kWAT},         {Pick::kSlack, kWAT},       {Pick::kWeightedCandidates, kWAT},
+    {Pick::kPaddedSlack, kWAT},        {Pick::kWeightedCandidates, kTWA}, {Pick::kSlack, kZWA},
+    {Pick::kCandidates, kZWA},         {Pick::kPaddedSlack, kZWA}, {Pick::kWeightedCandidates, kAWT},
+    {Pick::kWeightedCandidates, kZWA}, {Pick::kLowestTop, kWAT},   {Pick::kLowestBuffer, kWAT},
+    {Pick::kPaddedSlack, kTWA},        {Pick::kCrowdedSlack, kWAT}, {Pick::kSlack, kTAW},
+    {Pick::kLowestBuffer, kAWT}};
+
+constexpr Setting kLarge[] = {
+    {Pick::kPaddedSlack, kWAT}, {Pick::kPaddedSlack, kZWA}, {Pick::kWeightedCandidates, kWAT}, {Pick::kSlack, kWAT},
+    {Pick::kSlack, kZWA},       {Pick::kSlack, kTAW},       {Pick::kPaddedSlack, kTWA},        {Pick::kLowestTop, kWAT},
+    {Pick::kCrowdedSlack, kWAT}, {Pick::kCandidates, kWAT}, {Pick::kWeightedCandidates, kTWA}, {Pick::kCandidates, kZWA}};
+
+bool scans(Pick pick) {
+  return pick == Pick::kCandidates || pick == Pick::kWeightedCandidates || pick == Pick::kLowestBuffer;
+}
+
+std::vector<Setting> settings_for(const Instance& instance) {
+  std::vector<Setting> settings;
+  for (const Setting& setting : instance.count() <= 1500 ? std::span<const Setting>(kDense) : std::span<const Setting>(kLarge))
+    if (!scans(setting.pick) || instance.width <= kScanWidth) settings.push_back(setting);
+  return settings;
+}
+
+// 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 ... (Luby, Sinclair, Zuckerman, 1993)
+std::int64_t luby(std::int64_t k) {
+  for (std::int64_t power = 2;; power *= 2) {
+    if (k == power - 1) return power / 2;
+    if (k < power - 1) return luby(k - power / 2 + 1);
+  }
+}
+
+std::int64_t node_limit(const Instance& instance) { return 2 * std::int64_t{instance.count()} + 500; }
+
+}  // namespace
+
+template <class Coord>
+Portfolio<Coord>::Portfolio(const Instance& instance, Bytes capacity, const Options& options, const Stop& stop,
+                            State& state)
+    : instance_(instance),
+      capacity_(capacity),
+      minimize_(options.minimize || capacity < 0),
+      options_(options),
+      stop_(stop),
+      state_(state),
+      orders_(instance),
+      searches_(options.threads > 1 ? kLanes : 1) {}
+
+template <class Coord>
+void Portfolio<Coord>::run() {
+  first_fits(1'000'000);
+  if (capacity_ >= 0 && state_.height > capacity_ && state_.bound <= capacity_) plain_settings(capacity_);
+  if (minimize_) plain_settings(state_.bound);
+  first_fits(200'000'000);
+  make_arms();
+  slice_ = kFirstSlice;
+  while (!over()) {
+    arms_round();
+    slice_ = std::min(slice_ + slice_ / 8, kLastSlice);
+  }
+}
+
+// --- the fixed part ----------------------------------------------------------------------------------------------
+
+// All orders of first fit, if they are cheap enough and were not tried before.
+template <class Coord>
+void Portfolio<Coord>::first_fits(std::int64_t most_conflicts) {
+  if (over() || first_fits_done_) return;
+  const FirstFit first_fit(instance_);
+  if (first_fit.conflicts() > most_conflicts) return;
+  first_fits_done_ = true;
+  for (const FirstFit::Key key : FirstFit::kKeys) {
+    if (over()) return;
+    Meter meter(stop_, work_left());
+    std::vector<Bytes> offsets = first_fit.place(first_fit.order(key), meter);
+    state_.work += meter.used();
+    if (!offsets.empty()) keep(std::move(offsets));
+  }
+}
+
+// Every setting once, without noise, at one height.
+template <class Coord>
+void Portfolio<Coord>::plain_settings(Bytes height) {
+  const std::size_t count = settings_for(instance_).size();
+  for (std::size_t begin = 0; begin < count && !over() && state_.height > height && state_.bound <= height; begin += kLanes) {
+    std::vector<Task> tasks;
+    for (std::size_t k = begin; k < std::min(count, begin + kLanes); ++k)
+      tasks.push_back([this, k, height, work = work_left()](Search<Coord>& own, const std::atomic<bool>& abandon) {
+        Meter meter(stop_, work, &abandon);
+        Random unused(0);
+        return single(own, k, height, 0, node_limit(instance_), unused, meter);
+      });
+    run_round(tasks);
+  }
+}
+
+template <class Coord>
+typename Portfolio<Coord>::Outcome Portfolio<Coord>::single(Search<Coord>& search, std::size_t setting, Bytes height,
+                                                            double noise, std::int64_t nodes, Random& random,
+                                                            Meter& meter) const {
+  const Setting chosen = settings_for(instance_)[setting];
+  Outcome outcome;
+  const std::int64_t before = meter.used();
+  outcome.height = height;
+  outcome.found = search.run(height, chosen.pick, orders_.ranks(chosen.traits, noise, random), nodes, meter);
+  if (outcome.found == Found::kPlacement)
+    for (Id i = 0; i < instance_.count(); ++i) outcome.offsets.push_back(search.offset(i));
+  outcome.nodes = search.nodes();
+  outcome.work = meter.used() - before;
+  return outcome;
+}
+
+// --- the arms ----------------------------------------------------------------------------------------------------
+
+template <class Coord>
+void Portfolio<Coord>::make_arms() {
+  struct Row {
+    Method method;
+    Target target;
+    double small, late, medium, large;
+  };
+  constexpr Row kRows[] = {{Method::kLocal, Target::kBest, 0.30, 0.45, 0.15, 0.05},
+                           {Method::kRestart, Target::kBound, 0.25, 0.06, 0.40, 0.40},
+                           {Method::kLocal, Target::kBest, 0.30, 0.35, 0.15, 0.05},
+                           {Method::kLocal, Target::kBound, 0.10, 0.04, 0.10, 0.05},
+                           {Method::kRestart, Target::kMiddle, 0.03, 0.03, 0.15, 0.35},
+                           {Method::kRestart, Target::kBest, 0.02, 0.07, 0.05, 0.10}};
+  for (const Row& row : kRows) {
+    const std::uint64_t seed = options_.seed * 1000 + arms_.size();
+    const double share = instance_.count() <= 500 ? row.small : instance_.count() <= 3000 ? row.medium : row.large;
+    const double late = instance_.count() <= 500 ? row.late : share;
+    arms_.push_back({row.method, row.target, share, late, Random(seed), LocalSearch<Coord>(instance_, seed)});
+  }
+}
+
+template <class Coord>
+void Portfolio<Coord>::arms_round() {
+  std::vector<Task> tasks;
+  for (Arm* arm : due_arms()) tasks.push_back(task_of(*arm, std::min(slice_, std::max<std::int64_t>(work_left() / 2, 1))));
+  run_round(tasks);
+}
+
+// The arms that have had least of their share.
+template <class Coord>
+std::vector<typename Portfolio<Coord>::Arm*> Portfolio<Coord>::due_arms() {
+  const bool late = std::any_of(arms_.begin(), arms_.end(), [](const Arm& arm) { return arm.restarts > kLateRestarts; });
+  std::vector<Arm*> order;
+  for (Arm& arm : arms_) order.push_back(&arm);
+  const auto due = [late](const Arm* arm) { return static_cast<double>(arm->used) / (late ? arm->late_share : arm->share); };
+  std::stable_sort(order.begin(), order.end(), [&](const Arm* a, const Arm* b) { return due(a) < due(b); });
+  order.resize(kLanes);
+  return order;
+}
+
+template <class Coord>
+Bytes Portfolio<Coord>::height_of(Target target) const {
+  const Bytes low = minimize_ ? state_.bound : std::max(capacity_, state_.bound);
+  const Bytes high = state_.height - 1;
+  if (target == Target::kBound || high <= low) return low;
+  return target == Target::kBest ? high : low + (high - low) / 2;
+}
+
+template <class Coord>
+typename Portfolio<Coord>::Task Portfolio<Coord>::task_of(Arm& arm, std::int64_t work) {
+  const Order order{height_of(arm.target), height_of(Target::kBound), work, std::max(work, work_left() / 2)};
+  return [this, &arm, order](Search<Coord>& own, const std::atomic<bool>& abandon) {
+    Outcome outcome = arm.method == Method::kLocal ? descents(arm, own, order, abandon) : restarts(arm, own, order, abandon);
+    arm.used += outcome.work;
+    return outcome;
+  };
+}
+
+// Restarts with noise and growing node limits until the work is used up; the last one runs to its limit.
+template <class Coord>
+typename Portfolio<Coord>::Outcome Portfolio<Coord>::restarts(Arm& arm, Search<Coord>& search, const Order& order,
+                                                              const std::atomic<bool>& abandon) {
+  Outcome total;
+  const auto settings = static_cast<std::int64_t>(settings_for(instance_).size());
+  while (total.found == Found::kNothing && total.work < order.work) {
+    Meter meter(stop_, order.most_work - total.work, &abandon);
+    const auto setting = static_cast<std::size_t>(arm.random.below(settings));
+    Outcome next = single(search, setting, order.height, kNoise, luby(++arm.restarts) * node_limit(instance_), arm.random, meter);
+    next.work += total.work;
+    next.nodes += total.nodes;
+    total = std::move(next);
+    if (meter.stopped()) break;
+  }
+  return total;
+}
+
+// Local search, each placement found setting the next height, until the work is used up.
+template <class Coord>
+typename Portfolio<Coord>::Outcome Portfolio<Coord>::descents(Arm& arm, Search<Coord>& search, const Order& order,
+                                                              const std::atomic<bool>& abandon) {
+  Outcome outcome;
+  Meter meter(stop_, order.work, &abandon);
+  Bytes height = order.height;
+  outcome.height = height;
+  while (!meter.exhausted()) {
+    const Found found = arm.local.run(search, height, meter);
+    outcome.nodes += arm.local.nodes();
+    if (found == Found::kNothing) break;
+    outcome.found = found;
+    outcome.height = height;
+    if (found == Found::kProofOfNone) break;  // a placement found before is just above: it is merged by its offsets
+    outcome.offsets.resize(instance_.items.size());
+    Bytes reached = 0;
+    for (Id i = 0; i < instance_.count(); ++i) {
+      outcome.offsets[static_cast<std::size_t>(i)] = search.offset(i);
+      reached = std::max(reached, instance_.top(i, search.offset(i)));
+    }
+    if (reached <= order.floor) break;
+    height = std::max(order.floor, reached - 1 - (reached - order.floor) / 64);
+  }
+  outcome.work = meter.used();
+  return outcome;
+}
+
+// --- rounds ------------------------------------------------------------------------------------------------------
+
+template <class Coord>
+Search<Coord>& Portfolio<Coord>::search(std::size_t lane) {
+  if (!searches_[lane]) searches_[lane] = std::make_unique<Search<Coord>>(instance_, options_.rules);
+  return *searches_[lane];
+}
+
+template <class Coord>
+void Portfolio<Coord>::run_round(const std::vector<Task>& tasks) {
+  if (searches_.size() > 1)
+    run_in_parallel(tasks);
+  else
+    run_in_turn(tasks);
+  report();
+}
+
+template <class Coord>
+void Portfolio<Coord>::run_in_turn(const std::vector<Task>& tasks) {
+  const std::atomic<bool> never{false};
+  for (const Task& task : tasks) {
+    Outcome outcome = task(search(0), never);
+    merge(outcome);
+    if (settled() || stop_.stopped()) return;
+  }
+}
+
+// As in turn: what comes after a task that settles the matter is thrown away.
+template <class Coord>
+void Portfolio<Coord>::run_in_parallel(const std::vector<Task>& tasks) {
+  std::vector<Outcome> outcomes(tasks.size());
+  std::vector<std::atomic<bool>> abandon(tasks.size());
+  std::vector<std::exception_ptr> errors(tasks.size());
+  const auto work = [&](std::size_t k) {
+    try {
+      outcomes[k] = tasks[k](*searches_[k], abandon[k]);
+      if (settles(outcomes[k]))
+        for (std::size_t later = k + 1; later < tasks.size(); ++later) abandon[later].store(true);
+    } catch (...) {
+      errors[k] = std::current_exception();
+    }
+  };
+  for (std::size_t k = 0; k < tasks.size(); ++k) search(k);
+  std::vector<std::thread> others;
+  for (std::size_t k = 1; k < tasks.size(); ++k) others.emplace_back(work, k);
+  work(0);
+  for (std::thread& other : others) other.join();
+  for (std::size_t k = 0; k < tasks.size(); ++k) {
+    if (errors[k]) std::rethrow_exception(errors[k]);
+    merge(outcomes[k]);
+    if (settled()) return;
+  }
+}
+
+template <class Coord>
+bool Portfolio<Coord>::settles(const Outcome& outcome) const {
+  if (outcome.found == Found::kNothing) return false;
+  const Bytes next = instance_.next_height(outcome.height);
+  return outcome.found == Found::kPlacement ? outcome.height <= goal() : next >= state_.height;
+}
+
+template <class Coord>
+void Portfolio<Coord>::merge(Outcome& outcome) {
+  state_.work += outcome.work;
+  state_.nodes += outcome.nodes;
+  if (!outcome.offsets.empty()) keep(std::move(outcome.offsets));
+  if (outcome.found == Found::kProofOfNone)
+    state_.bound = std::max(state_.bound, std::min(instance_.next_height(outcome.height), state_.height));
+}
+
+template <class Coord>
+void Portfolio<Coord>::keep(std::vector<Bytes> offsets) {
+  Bytes height = 0;
+  for (Id i = 0; i < instance_.count(); ++i) height = std::max(height, instance_.top(i, offsets[static_cast<std::size_t>(i)]));
+  if (height >= state_.height) return;
+  state_.height = height;
+  state_.offsets = std::move(offsets);
+  report();
+}
+
+template <class Coord>
+std::int64_t Portfolio<Coord>::work_left() const {
+  return options_.steps > 0 ? options_.steps * 1000 - state_.work : kUnlimited;
+}
+
+template <class Coord>
+void Portfolio<Coord>::report() const {
+  if (options_.progress) options_.progress({state_.height, state_.bound, (state_.work + 999) / 1000});
+}
+
+template class Portfolio<std::int32_t>;
+template class Portfolio<std::int64_t>;
+
+}  // namespace modelplan::solver

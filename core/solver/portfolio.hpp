@@ -1,0 +1,101 @@
+// The portfolio: which methods run on an instance, in what order, on what share of the work, until the best
+// height meets the bound or the budget ends.
+//
+// Work is cut into tasks, tasks into rounds. The tasks of a round see the same best height and bound and are
+// merged in their order, so the answer to a step budget is the same for any number of threads.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "local_search.hpp"
+#include "order.hpp"
+#include "search.hpp"
+
+namespace modelplan::solver {
+
+// What is known so far; heights in bytes, offsets in units per item.
+struct State {
+  std::vector<Bytes> offsets;
+  Bytes height = 0;
+  Bytes bound = 0;
+  std::int64_t work = 0;
+  std::int64_t nodes = 0;
+};
+
+template <class Coord>
+class Portfolio {
+ public:
+  Portfolio(const Instance& instance, Bytes capacity, const Options& options, const Stop& stop, State& state);
+
+  // Improves the state until it is settled, the budget is used up, or the stop is reached.
+  void run();
+
+ private:
+  struct Outcome {
+    Found found = Found::kNothing;
+    Bytes height = 0;             // the height that was asked for
+    std::vector<Bytes> offsets;   // after kPlacement
+    std::int64_t work = 0, nodes = 0;
+  };
+  using Task = std::function<Outcome(Search<Coord>&, const std::atomic<bool>& abandon)>;
+
+  enum class Method { kRestart, kLocal };
+  enum class Target { kBound, kMiddle, kBest };
+  struct Order {  // fixed when the round is made up
+    Bytes height, floor;            // what to ask for, and the least that is of use
+    std::int64_t work, most_work;   // when to finish, and when to break off
+  };
+  struct Arm {  // one method at one target, with the share of the work that it is due
+    Method method;
+    Target target;
+    double share, late_share;  // late: once the restarts at the bound have failed for long
+    Random random;
+    LocalSearch<Coord> local;
+    std::int64_t used = 0;
+    std::int64_t restarts = 0;
+  };
+
+  void first_fits(std::int64_t most_conflicts);
+  void plain_settings(Bytes height);
+  void make_arms();
+  void arms_round();
+  std::vector<Arm*> due_arms();
+  Task task_of(Arm& arm, std::int64_t work);
+  Outcome restarts(Arm& arm, Search<Coord>& search, const Order& order, const std::atomic<bool>& abandon);
+  Outcome descents(Arm& arm, Search<Coord>& search, const Order& order, const std::atomic<bool>& abandon);
+  Outcome single(Search<Coord>& search, std::size_t setting, Bytes height, double noise, std::int64_t nodes, Random& random,
+                 Meter& meter) const;
+  Bytes height_of(Target target) const;
+
+  void run_round(const std::vector<Task>& tasks);
+  void run_in_turn(const std::vector<Task>& tasks);
+  void run_in_parallel(const std::vector<Task>& tasks);
+  void merge(Outcome& outcome);
+  bool settles(const Outcome& outcome) const;
+  bool settled() const { return state_.height <= goal() || (capacity_ >= 0 && !minimize_ && state_.bound > capacity_); }
+  Bytes goal() const { return capacity_ >= 0 && !minimize_ ? std::max(capacity_, state_.bound) : state_.bound; }
+  std::int64_t work_left() const;
+  bool over() const { return settled() || work_left() <= 0 || stop_.poll(); }
+  void keep(std::vector<Bytes> offsets);
+  void report() const;
+  Search<Coord>& search(std::size_t lane);
+
+  const Instance& instance_;
+  Bytes capacity_;
+  bool minimize_;
+  const Options& options_;
+  const Stop& stop_;
+  State& state_;
+  Orders orders_;
+  std::vector<std::unique_ptr<Search<Coord>>> searches_;
+  std::vector<Arm> arms_;
+  std::int64_t slice_ = 0;
+  bool first_fits_done_ = false;
+};
+
+extern template class Portfolio<std::int32_t>;
+extern template class Portfolio<std::int64_t>;
+
+}  // namespace modelplan::solver

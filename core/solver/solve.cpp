@@ -1,0 +1,97 @@
+#include <algorithm>
+
+#include "first_fit.hpp"
+#include "plateau.hpp"
+#include "portfolio.hpp"
+#include "problem.hpp"
+
+namespace modelplan::solver {
+namespace {
+
+constexpr Bytes kNarrow = Bytes{1} << 29;             // heights below this many units are searched in 32 bits
+constexpr std::int64_t kSearchWidth = 60'000'000;     // the search's memory is linear in the width
+
+Bytes height_of(const Instance& instance, const std::vector<Bytes>& offsets) {
+  Bytes height = 0;
+  for (Id i = 0; i < instance.count(); ++i) height = std::max(height, instance.top(i, offsets[static_cast<std::size_t>(i)]));
+  return height;
+}
+
+// Any placement at once, and a good one soon.
+void first_answers(const Instance& instance, const Options& options, const Stop& stop, State& state) {
+  state.offsets = stack_all(instance);
+  state.height = height_of(instance, state.offsets);
+  if (state.height <= state.bound || instance.pinned) return;
+  Meter meter(stop, options.steps > 0 ? options.steps * 1000 : std::int64_t{1} << 60);
+  std::vector<Bytes> offsets = plateau_dive(instance, meter);
+  state.work += meter.used();
+  if (offsets.empty()) return;
+  const Bytes height = height_of(instance, offsets);
+  if (height >= state.height) return;
+  state.height = height;
+  state.offsets = std::move(offsets);
+}
+
+template <class Coord>
+void improve(const Instance& instance, Bytes capacity, const Options& options, const Stop& stop, State& state) {
+  Portfolio<Coord>(instance, capacity, options, stop, state).run();
+}
+
+void search(const Instance& instance, Bytes capacity, const Options& options, const Stop& stop, State& state) {
+  first_answers(instance, options, stop, state);
+  if (options.progress) options.progress({state.height, state.bound, (state.work + 999) / 1000});
+  if (instance.width > kSearchWidth) return;
+  if (state.height / instance.unit < kNarrow)
+    improve<std::int32_t>(instance, capacity, options, stop, state);
+  else
+    improve<std::int64_t>(instance, capacity, options, stop, state);
+}
+
+Result no_placement(const Problem& problem) {
+  Result result;
+  result.verdict = problem.size.empty() ? Verdict::kFeasible : Verdict::kInfeasible;
+  result.ended = problem.size.empty() ? Ended::kOptimal : Ended::kInfeasible;
+  result.proved = true;
+  return result;
+}
+
+Verdict verdict_of(Bytes capacity, const State& state) {
+  if (capacity < 0 || state.height <= capacity) return Verdict::kFeasible;
+  return state.bound > capacity ? Verdict::kInfeasible : Verdict::kUnknown;
+}
+
+Ended ended_of(const Result& result, const Problem& problem, const Options& options, const Stop& stop) {
+  if (result.proved) return Ended::kOptimal;
+  if (problem.capacity >= 0 && result.verdict == Verdict::kInfeasible && !options.minimize) return Ended::kInfeasible;
+  if (problem.capacity >= 0 && result.verdict == Verdict::kFeasible && !options.minimize) return Ended::kFits;
+  if (stop.cancelled()) return Ended::kCancelled;
+  return stop.stopped() ? Ended::kDeadline : Ended::kSteps;
+}
+
+}  // namespace
+
+Result solve(const Problem& problem, const Options& options) {
+  const Stop stop(options.seconds, options.cancel);
+  const Instance instance = prepare(problem, options.rules);
+  if (problem.size.empty() || instance.pins_clash) return no_placement(problem);
+  State state;
+  state.bound = instance.bound;
+  search(instance, problem.capacity, options, stop, state);
+  Result result;
+  result.offsets.assign(problem.size.size(), 0);
+  for (Id i = 0; i < instance.count(); ++i)
+    result.offsets[static_cast<std::size_t>(instance.items[static_cast<std::size_t>(i)].original)] =
+        state.offsets[static_cast<std::size_t>(i)] * instance.unit;
+  for (const Id i : instance.apart)
+    result.offsets[static_cast<std::size_t>(i)] = problem.pin.empty() ? 0 : std::max<Bytes>(problem.pin[static_cast<std::size_t>(i)], 0);
+  result.height = state.height;
+  result.bound = std::min(state.bound, state.height);
+  result.proved = result.bound == result.height;
+  result.verdict = verdict_of(problem.capacity, state);
+  result.steps = (state.work + 999) / 1000;
+  result.nodes = state.nodes;
+  result.ended = ended_of(result, problem, options, stop);
+  return result;
+}
+
+}  // namespace modelplan::solver
