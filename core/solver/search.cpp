@@ -9,6 +9,7 @@ namespace {
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 constexpr std::size_t kMostPinnedPairs = std::size_t{1} << 22;
+constexpr std::size_t kMostChanges = std::size_t{1} << 22;
 
 }  // namespace
 
@@ -28,6 +29,9 @@ Search<Coord>::Search(const Instance& instance, const Rules& rules)
       single_(instance.load.size()),
       weight_(instance.load.size()),
       crossing_(instance.load.size()),
+      coarse_(instance.sections() > kCoarse),
+      latest_low_(instance.load.size() / kBlock + 1),
+      latest_high_(instance.load.size() / kBlock + 1),
       tree_(instance.load.size()),
       is_dirty_(instance.load.size()) {
   build_members();
@@ -152,7 +156,8 @@ Found Search<Coord>::run(Bytes height, Pick pick, std::span<const Id> rank, std:
     Choice choice{};
     sound = choose(choice);
     if (sound) {
-      decisions_.push_back({choice.item, choice.lift, changes_.size(), tops_.size()});
+      if (changes_.size() > kMostChanges) forget();
+      decisions_.push_back({choice.item, choice.lifted, changes_.size(), tops_.size()});
       ++nodes_;
       sound = place(choice.item) && propagate();
     }
@@ -183,12 +188,13 @@ bool Search<Coord>::reset(Bytes height, std::span<const Id> rank) {
   }
   tree_.touch_all();
   fill_members();
+  bound_blocks(0, instance_.sections());
   for (Id i = 0; i < instance_.count(); ++i) {
     const Item& item = instance_.items[at(i)];
     Slot& slot = slots_[at(i)];
     const Bytes room = height + item.pad - item.size * instance_.unit;
     if (room < std::max<Bytes>(item.pin, 0) * instance_.unit) return fail(slot.first, slot.last);
-    slot.placed = false;
+    slot.placed = slot.was_single = false;
     slot.low = slot.pinned ? static_cast<Coord>(item.pin) : 0;
     slot.limit = slot.pinned ? slot.low : static_cast<Coord>(room / instance_.unit);
     slot.support = 0;
@@ -225,24 +231,41 @@ inline void Search<Coord>::mark(Id section) {
 // Notes that the offset of `item` is at least `offset`; false if that is too high.
 template <class Coord>
 bool Search<Coord>::raise(Id item, Coord offset) {
-  for (; item >= 0; item = slots_[at(item)].twin) {  // a twin lies above the one before it
-    Slot& slot = slots_[at(item)];
-    if (offset <= slot.low) return true;
-    if (adjusted_) offset = admissible(item, offset);
-    if (offset > slot.limit) return fail(slot.first, slot.last);
-    changes_.push_back({item, slot.low, slot.support});
-    const Coord before = slot.low;
-    slot.low = offset;
-    note_loss(slot, item, before, offset);
-    offset = static_cast<Coord>(offset + slot.size);
-  }
-  return true;
+  const Slot& slot = slots_[at(item)];
+  if (offset <= slot.low) return true;
+  changes_.push_back({item, slot.low, slot.support});
+  return lift(item, offset);
 }
 
-// Marks the sections whose set of possible lowest buffers shrinks, or whose single candidate rises.
+// The same when the change is on the trail already.
+template <class Coord>
+bool Search<Coord>::lift(Id item, Coord offset) {
+  Slot& slot = slots_[at(item)];
+  if (adjusted_) offset = admissible(item, offset);
+  if (offset > slot.limit) return fail(slot.first, slot.last);
+  const Coord before = slot.low;
+  slot.low = offset;
+  note_loss(slot, item, before, offset);
+  return slot.twin < 0 || raise(slot.twin, static_cast<Coord>(offset + slot.size));  // a twin lies above
+}
+
+// Marks the sections whose set of possible lowest buffers shrinks, or whose single candidate rises. Where the
+// sections are many, blocks of them in which neither can be are passed over.
 template <class Coord>
 inline void Search<Coord>::note_loss(const Slot& slot, Id item, Coord before, Coord after) {
-  for (Id s = slot.first; s < slot.last; ++s) {
+  if (!coarse_) return note_loss_in(slot.first, slot.last, item, before, after);
+  meter_->add((slot.last - slot.first) / kBlock);
+  for (Id begin = slot.first; begin < slot.last; begin = (begin / kBlock + 1) * kBlock) {
+    const auto block = at(begin / kBlock);
+    if (before > latest_high_[block]) continue;
+    if (after <= latest_low_[block] && !slot.was_single && pick_ != Pick::kLowestBuffer) continue;
+    note_loss_in(begin, std::min(slot.last, (begin / kBlock + 1) * kBlock), item, before, after);
+  }
+}
+
+template <class Coord>
+inline void Search<Coord>::note_loss_in(Id first, Id last, Id item, Coord before, Coord after) {
+  for (Id s = first; s < last; ++s) {
     if (before > latest_[at(s)]) continue;
     if (after > latest_[at(s)]) {
       mark(s);
@@ -251,6 +274,23 @@ inline void Search<Coord>::note_loss(const Slot& slot, Id item, Coord before, Co
       mark(s);
     }
     if (pick_ == Pick::kLowestBuffer) tree_.touch(at(s));
+  }
+}
+
+// Brings the bounds of `latest` up to date in the blocks that meet [first, last).
+template <class Coord>
+void Search<Coord>::bound_blocks(Id first, Id last) {
+  if (!coarse_) return;
+  for (Id block = first / kBlock; block * kBlock < last; ++block) {
+    const auto begin = latest_.begin() + block * kBlock;
+    const auto end = latest_.begin() + std::min(instance_.sections(), (block + 1) * kBlock);
+    Coord low = *begin, high = *begin;
+    for (auto it = begin; it != end; ++it) {
+      low = std::min(low, *it);
+      high = std::max(high, *it);
+    }
+    latest_low_[at(block)] = low;
+    latest_high_[at(block)] = high;
   }
 }
 
@@ -289,6 +329,7 @@ bool Search<Coord>::check(Id section) {
 template <class Coord>
 bool Search<Coord>::lift_others(Id section, Id lowest) {
   const Coord low = slots_[at(lowest)].low, latest = latest_[at(section)];
+  slots_[at(lowest)].was_single = true;
   Single& last = single_[at(section)];
   if (last.epoch == epoch_ && last.item == lowest && last.low == low && last.latest == latest) return true;
   const Id* members = members_.data() + begin_[at(section)];
@@ -374,11 +415,11 @@ typename Search<Coord>::Choice Search<Coord>::descend(Id item) {
   for (std::int64_t steps = 0;; ++steps) {
     const Coord low = slots_[at(item)].low;
     Id next = -1;
-    Coord lift = std::numeric_limits<Coord>::max();
+    Coord lifted = std::numeric_limits<Coord>::max();
     visit_unplaced_neighbours(item, [&](Id d) {
       const Slot& other = slots_[at(d)];
       const Coord end = static_cast<Coord>(other.low + distance(d, item));
-      lift = std::min(lift, end);
+      lifted = std::min(lifted, end);
       if (end > low) return;
       if (facts_ && other.low == low && distance(item, d) == 0) return;  // either may come first
       if (next < 0 || other.low < slots_[at(next)].low ||
@@ -389,7 +430,7 @@ typename Search<Coord>::Choice Search<Coord>::descend(Id item) {
       exact_ = false;
       next = -1;
     }
-    if (next < 0) return {item, lift};
+    if (next < 0) return {item, lifted};
     item = next;
   }
 }
@@ -401,10 +442,10 @@ bool Search<Coord>::choose(Choice& choice) {
     const Id section = tree_.best([this](Id s) { return key(s); });
     choice = descend(lowest_member(section));
     const Slot& slot = slots_[at(choice.item)];
-    if (!rules_.support || supported(choice.item) || choice.lift <= slot.low) return true;
+    if (!rules_.support || supported(choice.item) || choice.lifted <= slot.low) return true;
     // Nothing placed holds it up at this height, so it rests on an unplaced neighbour.
-    if (choice.lift == std::numeric_limits<Coord>::max()) return fail(slot.first, slot.last);
-    if (!raise(choice.item, choice.lift) || !propagate()) return false;
+    if (choice.lifted == std::numeric_limits<Coord>::max()) return fail(slot.first, slot.last);
+    if (!raise(choice.item, choice.lifted) || !propagate()) return false;
   }
 }
 
@@ -461,6 +502,7 @@ bool Search<Coord>::place(Id item) {
   deepest_ = std::max(deepest_, ++placed_);
   enter_sections(item);
   if (facts_) share_savings(item, 1);
+  bound_blocks(own.first, own.last);
   return push_neighbours(item);
 }
 
@@ -519,7 +561,7 @@ bool Search<Coord>::push_neighbours(Id item) {
     if (end <= other.support) return true;
     changes_.push_back({d, other.low, other.support});
     other.support = end;
-    return raise(d, end);
+    return end <= other.low || lift(d, end);
   });
 }
 
@@ -528,6 +570,7 @@ void Search<Coord>::undo(const Decision& decision) {
   Slot& own = slots_[at(decision.item)];
   if (facts_) share_savings(decision.item, -1);
   leave_sections(decision.item);
+  bound_blocks(own.first, own.last);
   own.placed = false;
   unplaced_[at(decision.item) / 64] |= std::uint64_t{1} << (decision.item % 64);
   --placed_;
@@ -541,6 +584,22 @@ void Search<Coord>::undo(const Decision& decision) {
     slot.low = change.low;
     slot.support = change.support;
   }
+}
+
+// Makes the older half of the decisions final, to bound the memory of the trail: no proof can follow.
+template <class Coord>
+void Search<Coord>::forget() {
+  if (decisions_.size() < 2) return;
+  const auto half = static_cast<std::ptrdiff_t>(decisions_.size() / 2);
+  const Decision first = decisions_[at(half)];
+  changes_.erase(changes_.begin(), changes_.begin() + static_cast<std::ptrdiff_t>(first.changes));
+  tops_.erase(tops_.begin(), tops_.begin() + static_cast<std::ptrdiff_t>(first.tops));
+  decisions_.erase(decisions_.begin(), decisions_.begin() + half);
+  for (Decision& decision : decisions_) {
+    decision.changes -= first.changes;
+    decision.tops -= first.tops;
+  }
+  exact_ = false;
 }
 
 // Extends the failed range to the sections that are joined to it by unplaced buffers: the failure follows from
@@ -567,9 +626,9 @@ bool Search<Coord>::backtrack() {
     const Slot& own = slots_[at(decision.item)];
     const auto involved = [&] { return own.first < failed_last_ && failed_first_ < own.last; };
     if (rules_.backjump && !involved()) continue;
-    if (own.pinned || decision.lift == std::numeric_limits<Coord>::max()) {
+    if (own.pinned || decision.lifted == std::numeric_limits<Coord>::max()) {
       fail(own.first, own.last);
-    } else if (raise(decision.item, std::max<Coord>(decision.lift, own.low + 1)) && propagate()) {
+    } else if (raise(decision.item, std::max<Coord>(decision.lifted, own.low + 1)) && propagate()) {
       return true;
     }
     for (const Id s : dirty_) is_dirty_[at(s)] = 0;

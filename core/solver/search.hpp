@@ -54,6 +54,8 @@ class Search {
   std::span<const Id> trouble(Random& random) const;     // members of a section where the last failure was
 
  private:
+  static constexpr Id kBlock = 64, kCoarse = 512;
+
   struct Slot {
     Coord low;      // lower bound of the offset; the offset once placed
     Coord support;  // highest end of a placed neighbour, as this buffer meets it
@@ -62,6 +64,7 @@ class Search {
     Id rank, first, last, twin;
     std::int64_t origin;  // where_[origin + s]: its place among the members of section s
     bool placed, pinned;
+    bool was_single;  // the single-candidate rule has been used on it in this run
   };
   struct Change {  // what a slot held before
     Id item;
@@ -69,12 +72,12 @@ class Search {
   };
   struct Decision {
     Id item;
-    Coord lift;  // where the right branch starts
+    Coord lifted;  // where the right branch starts
     std::size_t changes, tops;
   };
   struct Choice {
     Id item;
-    Coord lift;
+    Coord lifted;
   };
   struct Single {  // the last use of the single-candidate rule in a section
     std::int64_t epoch = -1;
@@ -94,7 +97,10 @@ class Search {
   bool supported(Id item) const;
 
   bool raise(Id item, Coord offset);
+  bool lift(Id item, Coord offset);
   void note_loss(const Slot& slot, Id item, Coord before, Coord after);
+  void note_loss_in(Id first, Id last, Id item, Coord before, Coord after);
+  void bound_blocks(Id first, Id last);
   bool propagate();
   bool check(Id section);
   bool lift_others(Id section, Id lowest);
@@ -109,6 +115,7 @@ class Search {
   void leave_sections(Id item);
   void share_savings(Id item, int sign);
   void undo(const Decision& decision);
+  void forget();
   bool backtrack();
   void widen_failure(Id first, Id last);
   double key(Id section) const;
@@ -142,6 +149,8 @@ class Search {
   std::vector<Id> crossing_;             // unplaced buffers alive in both s and s + 1
   std::vector<std::size_t> pins_begin_;  // pinned neighbours of an item, by offset
   std::vector<Id> pins_;
+  bool coarse_;                               // there are so many sections that blocks of them pay
+  std::vector<Coord> latest_low_, latest_high_;  // per block: bounds of latest
   SectionTree tree_;
 
   std::vector<Change> changes_;
