@@ -54,6 +54,7 @@ std::pair<std::int64_t, std::int64_t> find_clash_in(const Column& size, const Co
 NB_MODULE(_core, module) {
   using namespace modelplan;
   bind_schedule(module);
+  bind_solver(module);
   module.doc() = "The compiled core of modelplan: columns of int64 in, offsets and bounds out.";
   module.def("place_in_order", &place_columns, "size"_a, "start"_a, "end"_a, "alignment"_a, "pin"_a, "overlaps"_a,
              "conflicts"_a, "order"_a, "tightest"_a,

@@ -43,6 +43,8 @@ inline void require_same_length(std::initializer_list<std::size_t> lengths) {
 
 // Adds the functions of bindings_schedule.cpp.
 void bind_schedule(nb::module_& module);
+// Adds the functions of bindings_solver.cpp.
+void bind_solver(nb::module_& module);
 
 // The columns of a problem as the core wants them, with the fact tables taken apart and checked.
 class ProblemColumns {

@@ -14,7 +14,8 @@ class Sweep {
   Sweep(Column size, Column start, Column end, Column offset, const Allowed& allowed)
       : size_(size), start_(start), end_(end), offset_(offset), special_(size.size(), false) {
     for (std::size_t i = 0; i < allowed.below.size(); ++i) {
-      bytes_[{allowed.below[i], allowed.above[i]}] = allowed.bytes[i];
+      std::int64_t& bytes = bytes_[{allowed.below[i], allowed.above[i]}];
+      bytes = std::max(bytes, allowed.bytes[i]);
       special_[static_cast<std::size_t>(allowed.below[i])] = true;
       special_[static_cast<std::size_t>(allowed.above[i])] = true;
     }

@@ -25,6 +25,22 @@ def load_bound(
 def find_clash(
     size: IntArray, start: IntArray, end: IntArray, offset: IntArray, overlaps: IntArray
 ) -> tuple[int, int]: ...
+def solve(
+    size: IntArray,
+    start: IntArray,
+    end: IntArray,
+    alignment: IntArray,
+    pin: IntArray,
+    overlaps: IntArray,
+    capacity: int = -1,
+    minimize: bool = True,
+    steps: int = 0,
+    seconds: float = 0.0,
+    seed: int = 0,
+    threads: int = 1,
+    without: list[str] = [],
+    progress: Callable[[int, int, int], None] | None = None,
+) -> tuple[IntArray, int, str, int, int]: ...
 
 class ScheduleInstance: ...
 

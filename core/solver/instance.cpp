@@ -55,9 +55,7 @@ void check_facts(const Problem& p) {
     const std::int64_t below = p.fact_below[k], above = p.fact_above[k];
     if (below < 0 || below >= n || above < 0 || above >= n || below == above)
       refuse("overlap fact", k, "it must name two different buffers");
-    const Bytes most = std::min(p.size[static_cast<std::size_t>(below)], p.size[static_cast<std::size_t>(above)]);
-    if (p.fact_bytes[k] < 0 || p.fact_bytes[k] > most)
-      refuse("overlap fact", k, "bytes must be between 0 and the smaller size");
+    if (p.fact_bytes[k] < 0) refuse("overlap fact", k, "negative bytes");
   }
 }
 
@@ -158,7 +156,8 @@ class Preparation {
     Bytes everywhere = 0;  // long items count as if they were alive throughout: coarser, but never wrong
     for (const Item& item : out_.items) {
       const Bytes own = item.pin >= 0 ? item.pin : item.alignment;
-      if (item.last - item.first > kLongRange) everywhere = std::gcd(everywhere, own);
+      if (item.last - item.first > kLongRange)
+        everywhere = std::gcd(everywhere, own);
       else
         for (Id s = item.first; s < item.last; ++s) step[at(s)] = std::gcd(step[at(s)], own);
     }
@@ -194,15 +193,18 @@ class Preparation {
     return std::max(x.first, y.first) < std::min(x.last, y.last);
   }
 
-  // With the pads kept: below.offset + real size - bytes <= above.offset, both offsets multiples of the step
-  // that rounded below.size, so the distance may be rounded up to that step; it is bounded by the full size.
-  void add_fact(std::vector<std::vector<Fact>>& facts, Id below, Id above, Bytes bytes) const {
-    const Bytes distance = out_.items[at(below)].size - out_.items[at(below)].pad - bytes;
+  // below.offset + real size - bytes <= above.offset. A distance below 0 (more bytes than `below` has) is taken for 0:
+  // still a placement, but nothing is proved by not finding one.
+  void add_fact(std::vector<std::vector<Fact>>& facts, Id below, Id above, Bytes bytes) {
+    const Bytes real = out_.items[at(below)].size - out_.items[at(below)].pad;
+    const Bytes distance = std::max<Bytes>(real - bytes, 0);
+    out_.restricted |= bytes > real;
     Fact& low = fact_between(facts[at(below)], above, below);
     low.under = std::min(low.under, distance);
     Fact& high = fact_between(facts[at(above)], below, above);
     high.over = std::min(high.over, distance);
-    const Bytes saving = std::max(low.saving, out_.items[at(below)].size - distance);
+    const Bytes shared = std::min(out_.items[at(below)].size - distance, out_.items[at(above)].size);
+    const Bytes saving = std::max(low.saving, shared);
     low.saving = high.saving = saving;
   }
 

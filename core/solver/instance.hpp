@@ -25,29 +25,30 @@ struct Fact {
 
 struct Item {
   Id first, last;
-  Id original;     // index in the caller's columns
-  Id twin;         // the next buffer with the same sections and size, or -1
-  Bytes size;      // units that it keeps a neighbour away when that one lies above it
-  Bytes pad;       // bytes of `size` beyond the real size: not needed at the very top
-  Bytes alignment; // units
-  Bytes pin;       // units, or -1
+  Id original;      // index in the caller's columns
+  Id twin;          // the next buffer with the same sections and size, or -1
+  Bytes size;       // units that it keeps a neighbour away when that one lies above it
+  Bytes pad;        // bytes of `size` beyond the real size: not needed at the very top
+  Bytes alignment;  // units
+  Bytes pin;        // units, or -1
 };
 
 struct Instance {
-  Bytes unit = 1;                  // bytes per unit; offsets and sizes below are in units
-  std::vector<Item> items;         // by (first, -last, -size, original)
-  std::vector<Id> starts;          // starts[s] = the first item whose first section is >= s; one more than sections
-  std::vector<Bytes> load;         // per section: least height in units that its members need, pads included
-  std::vector<Bytes> top_pad;      // per section: largest pad of a member
+  Bytes unit = 1;              // bytes per unit; offsets and sizes below are in units
+  std::vector<Item> items;     // by (first, -last, -size, original)
+  std::vector<Id> starts;      // starts[s] = the first item whose first section is >= s; one more than sections
+  std::vector<Bytes> load;     // per section: least height in units that its members need, pads included
+  std::vector<Bytes> top_pad;  // per section: largest pad of a member
   std::vector<std::size_t> fact_begin;  // facts of item i: [fact_begin[i], fact_begin[i+1]); empty without facts
   std::vector<Fact> facts;
-  std::vector<Id> apart;           // buffers of no size: they fit anywhere (caller's indices)
-  std::int64_t width = 0;          // sum of last - first
-  bool aligned = false;            // some alignment matters
-  bool pinned = false;             // some buffer is pinned
-  bool pins_clash = false;         // two pins exclude each other
-  bool even_pads = true;           // all pads equal, so heights are multiples of unit, less the pad
-  Bytes bound = 0;                 // bytes; no placement is lower
+  std::vector<Id> apart;    // buffers of no size: they fit anywhere (caller's indices)
+  std::int64_t width = 0;   // sum of last - first
+  bool aligned = false;     // some alignment matters
+  bool pinned = false;      // some buffer is pinned
+  bool pins_clash = false;  // two pins exclude each other
+  bool restricted = false;  // some placements are left out, so failing to find one proves nothing
+  bool even_pads = true;    // all pads equal, so heights are multiples of unit, less the pad
+  Bytes bound = 0;          // bytes; no placement is lower
 
   Id count() const { return static_cast<Id>(items.size()); }
   Id sections() const { return static_cast<Id>(load.size()); }
@@ -56,7 +57,8 @@ struct Instance {
   // The least distance from the offset of `below` to that of `above`, two conflicting items.
   Bytes distance(Id below, Id above) const {
     if (has_facts())
-      for (auto k = fact_begin[static_cast<std::size_t>(below)]; k < fact_begin[static_cast<std::size_t>(below) + 1]; ++k)
+      for (auto k = fact_begin[static_cast<std::size_t>(below)]; k < fact_begin[static_cast<std::size_t>(below) + 1];
+           ++k)
         if (facts[k].other == above) return facts[k].under;
     return items[static_cast<std::size_t>(below)].size;
   }

@@ -24,9 +24,7 @@ class LoadTree {
     for (std::size_t node = size_ - 1; node > 0; --node) pull(node);
   }
 
-  void add(Id first, Id last, Bytes change) {
-    add(1, 0, static_cast<Id>(size_), first, last, change);
-  }
+  void add(Id first, Id last, Bytes change) { add(1, 0, static_cast<Id>(size_), first, last, change); }
   // The first section of [first, last) with the largest load.
   Peak peak(Id first, Id last) const { return peak(1, 0, static_cast<Id>(size_), first, last); }
 

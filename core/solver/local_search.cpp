@@ -6,8 +6,8 @@
 namespace modelplan::solver {
 namespace {
 
-constexpr int kPatience = 400;       // trials without improvement before a fresh start
-constexpr int kPlainStarts = 9;      // later starts are noisy
+constexpr int kPatience = 400;   // trials without improvement before a fresh start
+constexpr int kPlainStarts = 9;  // later starts are noisy
 constexpr std::int64_t kSpareNodes = 60;
 constexpr Pick kPicks[] = {Pick::kLowestTop, Pick::kSlack, Pick::kLowestBuffer};
 constexpr double kShapes[][2] = {{1, 0}, {1, 0.3}, {0.5, 1}};  // exponents of width and size
@@ -44,8 +44,9 @@ void LocalSearch<Coord>::perturb(const Search<Coord>& search) {
   for (std::int64_t moves = 1 + random_.below(8); moves > 0; --moves) {
     const std::span<const Id> trouble = search.trouble(random_);
     const bool local = random_.below(2) == 0 && !trouble.empty();
-    const std::int64_t item = local ? trouble[static_cast<std::size_t>(random_.below(static_cast<std::int64_t>(trouble.size())))]
-                                    : random_.below(instance_.count());
+    const std::int64_t item =
+        local ? trouble[static_cast<std::size_t>(random_.below(static_cast<std::int64_t>(trouble.size())))]
+              : random_.below(instance_.count());
     trial_[static_cast<std::size_t>(item)] += 2 * random_.unit() - 0.8;
   }
 }

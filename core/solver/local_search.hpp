@@ -27,8 +27,8 @@ class LocalSearch {
   Random random_;
   std::vector<double> keys_, trial_;
   Pick pick_ = Pick::kLowestTop;
-  Id missing_ = 0;         // buffers that the best trial of this start could not place
-  int idle_ = 0;           // trials since it last improved
+  Id missing_ = 0;  // buffers that the best trial of this start could not place
+  int idle_ = 0;    // trials since it last improved
   int starts_ = 0;
   std::int64_t nodes_ = 0;
 };

@@ -54,7 +54,9 @@ class Shelves {
   };
 
   Id width(Id i) const { return instance_.items[at(i)].last - instance_.items[at(i)].first; }
-  static std::size_t width_class(Id width) { return static_cast<std::size_t>(std::bit_width(static_cast<unsigned>(width)) - 1); }
+  static std::size_t width_class(Id width) {
+    return static_cast<std::size_t>(std::bit_width(static_cast<unsigned>(width)) - 1);
+  }
 
   void build(Class& c) const {
     while (c.leaves < c.items.size()) c.leaves *= 2;
@@ -258,13 +260,13 @@ class Dive {
   Meter& meter_;
   Shelves shelves_;
   LoadTree loads_;
-  std::vector<Bytes> level_;    // of the plateau that begins at a section
-  std::vector<Id> last_;        // where it ends; 0 if none begins there
-  std::vector<Id> before_;      // the plateau that ends where this one begins
+  std::vector<Bytes> level_;  // of the plateau that begins at a section
+  std::vector<Id> last_;      // where it ends; 0 if none begins there
+  std::vector<Id> before_;    // the plateau that ends where this one begins
   std::vector<Bytes> offsets_;
   std::priority_queue<Entry> queue_;
-  Id valley_ = -1;              // a plateau to go on with before the queue is asked again
-  Bytes goal_ = 0;              // until it reaches this level
+  Id valley_ = -1;  // a plateau to go on with before the queue is asked again
+  Bytes goal_ = 0;  // until it reaches this level
 };
 
 }  // namespace

@@ -8,11 +8,11 @@
 namespace modelplan::solver {
 namespace {
 
-constexpr std::size_t kLanes = 2;                    // tasks per round
+constexpr std::size_t kLanes = 2;  // tasks per round
 constexpr std::int64_t kUnlimited = std::int64_t{1} << 60;
-constexpr std::int64_t kFirstSlice = 2'000'000;      // work of a task, some milliseconds; grows to
+constexpr std::int64_t kFirstSlice = 2'000'000;  // work of a task, some milliseconds; grows to
 constexpr std::int64_t kLastSlice = 40'000'000;
-constexpr std::int64_t kScanWidth = 400'000;         // above this the picks that count candidates cost too much
+constexpr std::int64_t kScanWidth = 400'000;  // above this the picks that count candidates cost too much
 constexpr std::int64_t kLateRestarts = 64;
 constexpr double kNoise = 0.3;
 
@@ -28,18 +28,35 @@ constexpr Traits kTWA = {Trait::kLoad, Trait::kWidth, Trait::kArea};
 constexpr Traits kTAW = {Trait::kLoad, Trait::kArea, Trait::kWidth};
 
 // In the order in which they are tried; docs/solver.md says how it was chosen.
-constexpr Setting kDense[] = {
-    {Pick::kCandidates, kWAT},         {Pick::kSlack, kWAT},       {Pick::kWeightedCandidates, kWAT},
-    {Pick::kPaddedSlack, kWAT},        {Pick::kWeightedCandidates, kTWA}, {Pick::kSlack, kZWA},
-    {Pick::kCandidates, kZWA},         {Pick::kPaddedSlack, kZWA}, {Pick::kWeightedCandidates, kAWT},
-    {Pick::kWeightedCandidates, kZWA}, {Pick::kLowestTop, kWAT},   {Pick::kLowestBuffer, kWAT},
-    {Pick::kPaddedSlack, kTWA},        {Pick::kCrowdedSlack, kWAT}, {Pick::kSlack, kTAW},
-    {Pick::kLowestBuffer, kAWT}};
+constexpr Setting kDense[] = {{Pick::kCandidates, kWAT},
+                              {Pick::kSlack, kWAT},
+                              {Pick::kWeightedCandidates, kWAT},
+                              {Pick::kPaddedSlack, kWAT},
+                              {Pick::kWeightedCandidates, kTWA},
+                              {Pick::kSlack, kZWA},
+                              {Pick::kCandidates, kZWA},
+                              {Pick::kPaddedSlack, kZWA},
+                              {Pick::kWeightedCandidates, kAWT},
+                              {Pick::kWeightedCandidates, kZWA},
+                              {Pick::kLowestTop, kWAT},
+                              {Pick::kLowestBuffer, kWAT},
+                              {Pick::kPaddedSlack, kTWA},
+                              {Pick::kCrowdedSlack, kWAT},
+                              {Pick::kSlack, kTAW},
+                              {Pick::kLowestBuffer, kAWT}};
 
-constexpr Setting kLarge[] = {
-    {Pick::kPaddedSlack, kWAT}, {Pick::kPaddedSlack, kZWA}, {Pick::kWeightedCandidates, kWAT}, {Pick::kSlack, kWAT},
-    {Pick::kSlack, kZWA},       {Pick::kSlack, kTAW},       {Pick::kPaddedSlack, kTWA},        {Pick::kLowestTop, kWAT},
-    {Pick::kCrowdedSlack, kWAT}, {Pick::kCandidates, kWAT}, {Pick::kWeightedCandidates, kTWA}, {Pick::kCandidates, kZWA}};
+constexpr Setting kLarge[] = {{Pick::kPaddedSlack, kWAT},
+                              {Pick::kPaddedSlack, kZWA},
+                              {Pick::kWeightedCandidates, kWAT},
+                              {Pick::kSlack, kWAT},
+                              {Pick::kSlack, kZWA},
+                              {Pick::kSlack, kTAW},
+                              {Pick::kPaddedSlack, kTWA},
+                              {Pick::kLowestTop, kWAT},
+                              {Pick::kCrowdedSlack, kWAT},
+                              {Pick::kCandidates, kWAT},
+                              {Pick::kWeightedCandidates, kTWA},
+                              {Pick::kCandidates, kZWA}};
 
 bool scans(Pick pick) {
   return pick == Pick::kCandidates || pick == Pick::kWeightedCandidates || pick == Pick::kLowestBuffer;
@@ -47,7 +64,8 @@ bool scans(Pick pick) {
 
 std::vector<Setting> settings_for(const Instance& instance) {
   std::vector<Setting> settings;
-  for (const Setting& setting : instance.count() <= 1500 ? std::span<const Setting>(kDense) : std::span<const Setting>(kLarge))
+  for (const Setting& setting :
+       instance.count() <= 1500 ? std::span<const Setting>(kDense) : std::span<const Setting>(kLarge))
     if (!scans(setting.pick) || instance.width <= kScanWidth) settings.push_back(setting);
   return settings;
 }
@@ -112,7 +130,8 @@ void Portfolio<Coord>::first_fits(std::int64_t most_conflicts) {
 template <class Coord>
 void Portfolio<Coord>::plain_settings(Bytes height) {
   const std::size_t count = settings_for(instance_).size();
-  for (std::size_t begin = 0; begin < count && !over() && state_.height > height && state_.bound <= height; begin += kLanes) {
+  for (std::size_t begin = 0; begin < count && !over() && state_.height > height && state_.bound <= height;
+       begin += kLanes) {
     std::vector<Task> tasks;
     for (std::size_t k = begin; k < std::min(count, begin + kLanes); ++k)
       tasks.push_back([this, k, height, work = work_left()](Search<Coord>& own, const std::atomic<bool>& abandon) {
@@ -166,17 +185,21 @@ void Portfolio<Coord>::make_arms() {
 template <class Coord>
 void Portfolio<Coord>::arms_round() {
   std::vector<Task> tasks;
-  for (Arm* arm : due_arms()) tasks.push_back(task_of(*arm, std::min(slice_, std::max<std::int64_t>(work_left() / 2, 1))));
+  for (Arm* arm : due_arms())
+    tasks.push_back(task_of(*arm, std::min(slice_, std::max<std::int64_t>(work_left() / 2, 1))));
   run_round(tasks);
 }
 
 // The arms that have had least of their share.
 template <class Coord>
 std::vector<typename Portfolio<Coord>::Arm*> Portfolio<Coord>::due_arms() {
-  const bool late = std::any_of(arms_.begin(), arms_.end(), [](const Arm& arm) { return arm.restarts > kLateRestarts; });
+  const bool late =
+      std::any_of(arms_.begin(), arms_.end(), [](const Arm& arm) { return arm.restarts > kLateRestarts; });
   std::vector<Arm*> order;
   for (Arm& arm : arms_) order.push_back(&arm);
-  const auto due = [late](const Arm* arm) { return static_cast<double>(arm->used) / (late ? arm->late_share : arm->share); };
+  const auto due = [late](const Arm* arm) {
+    return static_cast<double>(arm->used) / (late ? arm->late_share : arm->share);
+  };
   std::stable_sort(order.begin(), order.end(), [&](const Arm* a, const Arm* b) { return due(a) < due(b); });
   order.resize(kLanes);
   return order;
@@ -194,7 +217,8 @@ template <class Coord>
 typename Portfolio<Coord>::Task Portfolio<Coord>::task_of(Arm& arm, std::int64_t work) {
   const Order order{height_of(arm.target), height_of(Target::kBound), work, std::max(work, work_left() / 2)};
   return [this, &arm, order](Search<Coord>& own, const std::atomic<bool>& abandon) {
-    Outcome outcome = arm.method == Method::kLocal ? descents(arm, own, order, abandon) : restarts(arm, own, order, abandon);
+    Outcome outcome =
+        arm.method == Method::kLocal ? descents(arm, own, order, abandon) : restarts(arm, own, order, abandon);
     arm.used += outcome.work;
     return outcome;
   };
@@ -209,7 +233,8 @@ typename Portfolio<Coord>::Outcome Portfolio<Coord>::restarts(Arm& arm, Search<C
   while (total.found == Found::kNothing && total.work < order.work) {
     Meter meter(stop_, order.most_work - total.work, &abandon);
     const auto setting = static_cast<std::size_t>(arm.random.below(settings));
-    Outcome next = single(search, setting, order.height, kNoise, luby(++arm.restarts) * node_limit(instance_), arm.random, meter);
+    Outcome next =
+        single(search, setting, order.height, kNoise, luby(++arm.restarts) * node_limit(instance_), arm.random, meter);
     next.work += total.work;
     next.nodes += total.nodes;
     total = std::move(next);
@@ -319,7 +344,8 @@ void Portfolio<Coord>::merge(Outcome& outcome) {
 template <class Coord>
 void Portfolio<Coord>::keep(std::vector<Bytes> offsets) {
   Bytes height = 0;
-  for (Id i = 0; i < instance_.count(); ++i) height = std::max(height, instance_.top(i, offsets[static_cast<std::size_t>(i)]));
+  for (Id i = 0; i < instance_.count(); ++i)
+    height = std::max(height, instance_.top(i, offsets[static_cast<std::size_t>(i)]));
   if (height >= state_.height) return;
   state_.height = height;
   state_.offsets = std::move(offsets);

@@ -35,17 +35,17 @@ class Portfolio {
  private:
   struct Outcome {
     Found found = Found::kNothing;
-    Bytes height = 0;             // the height that was asked for
-    std::vector<Bytes> offsets;   // after kPlacement
+    Bytes height = 0;            // the height that was asked for
+    std::vector<Bytes> offsets;  // after kPlacement
     std::int64_t work = 0, nodes = 0;
   };
   using Task = std::function<Outcome(Search<Coord>&, const std::atomic<bool>& abandon)>;
 
   enum class Method { kRestart, kLocal };
   enum class Target { kBound, kMiddle, kBest };
-  struct Order {  // fixed when the round is made up
-    Bytes height, floor;            // what to ask for, and the least that is of use
-    std::int64_t work, most_work;   // when to finish, and when to break off
+  struct Order {                   // fixed when the round is made up
+    Bytes height, floor;           // what to ask for, and the least that is of use
+    std::int64_t work, most_work;  // when to finish, and when to break off
   };
   struct Arm {  // one method at one target, with the share of the work that it is due
     Method method;
@@ -65,8 +65,8 @@ class Portfolio {
   Task task_of(Arm& arm, std::int64_t work);
   Outcome restarts(Arm& arm, Search<Coord>& search, const Order& order, const std::atomic<bool>& abandon);
   Outcome descents(Arm& arm, Search<Coord>& search, const Order& order, const std::atomic<bool>& abandon);
-  Outcome single(Search<Coord>& search, std::size_t setting, Bytes height, double noise, std::int64_t nodes, Random& random,
-                 Meter& meter) const;
+  Outcome single(Search<Coord>& search, std::size_t setting, Bytes height, double noise, std::int64_t nodes,
+                 Random& random, Meter& meter) const;
   Bytes height_of(Target target) const;
 
   void run_round(const std::vector<Task>& tasks);

@@ -31,14 +31,14 @@ struct Problem {
 
 // Inference rules, each of which may be switched off without changing any optimum (for tests).
 struct Rules {
-  bool section_check = true;   // a section needs a buffer that can still be its lowest
+  bool section_check = true;     // a section needs a buffer that can still be its lowest
   bool single_candidate = true;  // if only one can, the others lie above it
-  bool support = true;         // an offset that nothing placed holds up is lifted at once
-  bool twins = true;           // equal buffers are placed in order
-  bool backjump = true;        // a failure skips decisions that it does not depend on
-  bool pin_jump = true;        // a buffer that cannot stay below a pin starts above it
-  bool stacked_sizes = true;   // sizes are rounded to what the neighbours' alignments leave
-  bool unit_scaling = true;    // coordinates are counted in their greatest common divisor
+  bool support = true;           // an offset that nothing placed holds up is lifted at once
+  bool twins = true;             // equal buffers are placed in order
+  bool backjump = true;          // a failure skips decisions that it does not depend on
+  bool pin_jump = true;          // a buffer that cannot stay below a pin starts above it
+  bool stacked_sizes = true;     // sizes are rounded to what the neighbours' alignments leave
+  bool unit_scaling = true;      // coordinates are counted in their greatest common divisor
 };
 
 enum class Verdict { kFeasible, kInfeasible, kUnknown };
@@ -50,12 +50,12 @@ struct Progress {
 };
 
 struct Options {
-  std::int64_t steps = 0;                        // step budget; 0: none
-  double seconds = 0;                            // deadline; 0: none
-  const std::atomic<bool>* cancel = nullptr;     // polled during all long work
+  std::int64_t steps = 0;                     // step budget; 0: none
+  double seconds = 0;                         // deadline; 0: none
+  const std::atomic<bool>* cancel = nullptr;  // polled during all long work
   std::uint64_t seed = 0;
-  int threads = 1;                               // the answer to a step budget does not depend on it
-  bool minimize = true;                          // with a capacity: go on below it once it fits
+  int threads = 1;       // the answer to a step budget does not depend on it
+  bool minimize = true;  // with a capacity: go on below it once it fits
   Rules rules;
   std::function<void(const Progress&)> progress;  // called from the calling thread only
 };
@@ -63,12 +63,12 @@ struct Options {
 struct Result {
   std::vector<Bytes> offsets;  // empty only when the pins exclude every placement
   Bytes height = 0;
-  Bytes bound = 0;             // no placement is lower than this
-  bool proved = false;         // height == bound
+  Bytes bound = 0;                      // no placement is lower than this
+  bool proved = false;                  // height == bound
   Verdict verdict = Verdict::kUnknown;  // about the capacity; kFeasible without one
   Ended ended = Ended::kSteps;
-  std::int64_t steps = 0;      // work done, in thousands of buffers looked at
-  std::int64_t nodes = 0;      // placements tried by the searches
+  std::int64_t steps = 0;  // work done, in thousands of buffers looked at
+  std::int64_t nodes = 0;  // placements tried by the searches
 };
 
 // Solves a problem; see docs/solver.md for the algorithm.

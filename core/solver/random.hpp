@@ -18,7 +18,9 @@ class Random {
   // Uniform in [0, 1).
   double unit() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
   // Uniform in [0, below), below > 0.
-  std::int64_t below(std::int64_t below) { return static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(below)); }
+  std::int64_t below(std::int64_t below) {
+    return static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(below));
+  }
 
  private:
   std::uint64_t state_;

@@ -146,11 +146,10 @@ Found Search<Coord>::run(Bytes height, Pick pick, std::span<const Id> rank, std:
   weighted_ = pick == Pick::kWeightedSlack || pick == Pick::kCrowdedSlack || pick == Pick::kPaddedSlack ||
               pick == Pick::kWeightedCandidates;
   meter_ = &meter;
-  exact_ = true;
-  if (!reset(height, rank)) return Found::kProofOfNone;
-  bool sound = start_lows() && propagate();
+  exact_ = !instance_.restricted;
+  bool sound = reset(height, rank) && start_lows() && propagate();
   changes_.clear();
-  if (!sound) return Found::kProofOfNone;
+  if (!sound) return exact_ ? Found::kProofOfNone : Found::kNothing;
   while (placed_ < instance_.count()) {
     if (nodes_ >= nodes || meter.exhausted()) return Found::kNothing;
     Choice choice{};
@@ -335,7 +334,8 @@ bool Search<Coord>::lift_others(Id section, Id lowest) {
   const Id* members = members_.data() + begin_[at(section)];
   meter_->add(remaining_[at(section)]);
   for (Id k = 0; k < remaining_[at(section)]; ++k)
-    if (members[k] != lowest && !raise(members[k], static_cast<Coord>(low + distance(lowest, members[k])))) return false;
+    if (members[k] != lowest && !raise(members[k], static_cast<Coord>(low + distance(lowest, members[k]))))
+      return false;
   last = {epoch_, lowest, low, latest};
   return true;
 }
@@ -465,7 +465,9 @@ double Search<Coord>::key(Id section) const {
   if (remaining_[s] == 0) return SectionTree::kNone;
   const double slack = static_cast<double>(latest_[s] - top_[s]), weight = static_cast<double>(weight_[s]);
   const bool counting = pick_ == Pick::kCandidates || pick_ == Pick::kWeightedCandidates;
-  const double crowd = counting ? candidates(section) + 0.5 * static_cast<double>(top_[s]) / std::max<double>(1, static_cast<double>(height_)) : 0;  // ties: lowest
+  const double crowd = counting ? candidates(section) + 0.5 * static_cast<double>(top_[s]) /
+                                                            std::max<double>(1, static_cast<double>(height_))
+                                : 0;  // ties: lowest
   switch (pick_) {
     case Pick::kLowestBuffer: {
       Coord low = std::numeric_limits<Coord>::max();

@@ -49,9 +49,9 @@ class Search {
   Found run(Bytes height, Pick pick, std::span<const Id> rank, std::int64_t nodes, Meter& meter);
 
   Bytes offset(Id item) const { return slots_[static_cast<std::size_t>(item)].low; }  // after kPlacement; units
-  std::int64_t nodes() const { return nodes_; }          // placements tried by the last run
-  Id deepest() const { return deepest_; }                // most buffers placed at once in the last run
-  std::span<const Id> trouble(Random& random) const;     // members of a section where the last failure was
+  std::int64_t nodes() const { return nodes_; }       // placements tried by the last run
+  Id deepest() const { return deepest_; }             // most buffers placed at once in the last run
+  std::span<const Id> trouble(Random& random) const;  // members of a section where the last failure was
 
  private:
   static constexpr Id kBlock = 64, kCoarse = 512;
@@ -60,7 +60,7 @@ class Search {
     Coord low;      // lower bound of the offset; the offset once placed
     Coord support;  // highest end of a placed neighbour, as this buffer meets it
     Coord size;
-    Coord limit;    // highest offset under the capacity; the pin of a pinned buffer
+    Coord limit;  // highest offset under the capacity; the pin of a pinned buffer
     Id rank, first, last, twin;
     std::int64_t origin;  // where_[origin + s]: its place among the members of section s
     bool placed, pinned;
@@ -129,27 +129,27 @@ class Search {
 
   const Instance& instance_;
   Rules rules_;
-  bool adjusted_;        // offsets must be aligned or keep clear of pins
-  bool facts_;           // some pair may overlap
+  bool adjusted_;          // offsets must be aligned or keep clear of pins
+  bool facts_;             // some pair may overlap
   bool scanning_ = false;  // the pick depends on `low`
   bool weighted_ = false;
   Pick pick_ = Pick::kSlack;
   Meter* meter_ = nullptr;
 
   std::vector<Slot> slots_;
-  std::vector<std::uint64_t> unplaced_;  // bit set of items
-  std::vector<Id> members_;              // per section: remaining members first, then the placed ones
-  std::vector<std::int32_t> where_;      // position in its section's list, per item and section
-  std::vector<std::int64_t> begin_;      // where a section's members start
-  std::vector<Id> remaining_;            // per section
-  std::vector<Coord> top_, latest_;      // per section
+  std::vector<std::uint64_t> unplaced_;         // bit set of items
+  std::vector<Id> members_;                     // per section: remaining members first, then the placed ones
+  std::vector<std::int32_t> where_;             // position in its section's list, per item and section
+  std::vector<std::int64_t> begin_;             // where a section's members start
+  std::vector<Id> remaining_;                   // per section
+  std::vector<Coord> top_, latest_;             // per section
   std::vector<Id> first_watch_, second_watch_;  // per section: two buffers that could be its lowest
   std::vector<Single> single_;
   std::vector<float> weight_;
   std::vector<Id> crossing_;             // unplaced buffers alive in both s and s + 1
   std::vector<std::size_t> pins_begin_;  // pinned neighbours of an item, by offset
   std::vector<Id> pins_;
-  bool coarse_;                               // there are so many sections that blocks of them pay
+  bool coarse_;                                  // there are so many sections that blocks of them pay
   std::vector<Coord> latest_low_, latest_high_;  // per block: bounds of latest
   SectionTree tree_;
 

@@ -8,12 +8,13 @@
 namespace modelplan::solver {
 namespace {
 
-constexpr Bytes kNarrow = Bytes{1} << 29;             // heights below this many units are searched in 32 bits
-constexpr std::int64_t kSearchWidth = 60'000'000;     // the search's memory is linear in the width
+constexpr Bytes kNarrow = Bytes{1} << 29;          // heights below this many units are searched in 32 bits
+constexpr std::int64_t kSearchWidth = 60'000'000;  // the search's memory is linear in the width
 
 Bytes height_of(const Instance& instance, const std::vector<Bytes>& offsets) {
   Bytes height = 0;
-  for (Id i = 0; i < instance.count(); ++i) height = std::max(height, instance.top(i, offsets[static_cast<std::size_t>(i)]));
+  for (Id i = 0; i < instance.count(); ++i)
+    height = std::max(height, instance.top(i, offsets[static_cast<std::size_t>(i)]));
   return height;
 }
 
@@ -83,7 +84,8 @@ Result solve(const Problem& problem, const Options& options) {
     result.offsets[static_cast<std::size_t>(instance.items[static_cast<std::size_t>(i)].original)] =
         state.offsets[static_cast<std::size_t>(i)] * instance.unit;
   for (const Id i : instance.apart)
-    result.offsets[static_cast<std::size_t>(i)] = problem.pin.empty() ? 0 : std::max<Bytes>(problem.pin[static_cast<std::size_t>(i)], 0);
+    result.offsets[static_cast<std::size_t>(i)] =
+        problem.pin.empty() ? 0 : std::max<Bytes>(problem.pin[static_cast<std::size_t>(i)], 0);
   result.height = state.height;
   result.bound = std::min(state.bound, state.height);
   result.proved = result.bound == result.height;

@@ -14,7 +14,8 @@ class Stop {
 
   // Reads the clock and the flags; once true, always true. May be called from several threads.
   bool poll() const {
-    if (cancel_ != nullptr && cancel_->load(std::memory_order_relaxed)) cancelled_.store(true, std::memory_order_relaxed);
+    if (cancel_ != nullptr && cancel_->load(std::memory_order_relaxed))
+      cancelled_.store(true, std::memory_order_relaxed);
     if (timed_ && Clock::now() >= deadline_) late_.store(true, std::memory_order_relaxed);
     return stopped();
   }

@@ -6,16 +6,20 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from modelplan import bounds, referee
-from modelplan.allocators import greedy
+from modelplan.allocators import greedy, solver
 from modelplan.allocators.table import Allocator, Demand
 from modelplan.errors import RequestError
 from modelplan.types import Budget, Placement, Problem
 
 
 def _best(problem: Problem, budget: Budget) -> Placement:
-    """The lowest answer of the fast allocators that can take the problem; of equal ones the first."""
+    """The lowest answer of the fast allocators that can take the problem, then of the solver, with its bound."""
     answers = [a.run(problem, budget) for a in ALLOCATORS.values() if a.fast and not _refusal(a, problem)]
-    return min(answers, key=lambda answer: bounds.height(problem, answer))
+    if min(bounds.height(problem, answer) for answer in answers) > bounds.load_bound(problem):
+        answers.append(solver.run(problem, budget))
+    lowest = min(answers, key=lambda answer: bounds.height(problem, answer))
+    last = answers[-1]
+    return replace(lowest, lower_bound=last.lower_bound, ended=last.ended, steps=last.steps)
 
 
 BEST = Allocator(
@@ -24,7 +28,7 @@ BEST = Allocator(
     "modelplan",
     "portfolio",
     "never higher than any row it runs",
-    "the sum of the fast rows",
+    "the sum of the fast rows and of modelplan",
 )
 
 #: One tuple of rows for each system; a repaired variant follows its faithful row.
@@ -32,13 +36,14 @@ ALLOCATORS: dict[str, Allocator] = {
     variant.name: variant
     for rows in (
         (BEST,),
+        solver.ROWS,
         greedy.ROWS,
     )
     for row in rows
     for variant in row.variants
 }
 
-DEFAULT = "best"
+DEFAULT = "modelplan"
 
 
 def allocator(name: str) -> Allocator:

@@ -40,7 +40,7 @@ def test_tflm_greedy_places_later_of_equal_sizes_first() -> None:
 
 
 def test_an_unknown_allocator_is_refused_with_the_names() -> None:
-    with pytest.raises(RequestError, match="no allocator 'nope'; there are: best, naive"):
+    with pytest.raises(RequestError, match="no allocator 'nope'; there are: best, modelplan, naive"):
         place(graphs.problem([]), "nope")
 
 
