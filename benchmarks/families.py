@@ -213,12 +213,12 @@ class Cells:
         stride = 2 if x.height > height else 1
         return self.net.conv(self.net.op("RELU", [x]), channels, stride)
 
-    def cell(self, genotype: Genotype, joined: Sequence[int], now: Map, last: Map, channels: int, *, reduce: bool) -> Map:
+    def cell(
+        self, genotype: Genotype, joined: Sequence[int], now: Map, last: Map, channels: int, *, reduce: bool
+    ) -> Map:
         states = [self.squeeze(now, now.height, channels), self.squeeze(last, now.height, channels)]
         for left, right in zip(genotype[::2], genotype[1::2], strict=True):
-            sides = [
-                self.branch(kind, states[i], channels, 2 if reduce and i < 2 else 1) for kind, i in (left, right)
-            ]
+            sides = [self.branch(kind, states[i], channels, 2 if reduce and i < 2 else 1) for kind, i in (left, right)]
             states.append(self.net.add(*sides))
         return self.net.concat([states[i] for i in joined])
 
@@ -334,7 +334,9 @@ def bert(layers: int, heads: int, tokens: int = 128, width: int = 768) -> Graph:
 
     def op(kind: str, inputs: Sequence[Map], *shape: int) -> Map:
         net.tensors.append(Tensor(f"t{len(net.tensors)}", shape, "int8"))
-        net.ops.append(Op(f"{kind.lower()}{len(net.ops)}", kind, tuple(m.tensor for m in inputs), (len(net.tensors) - 1,)))
+        net.ops.append(
+            Op(f"{kind.lower()}{len(net.ops)}", kind, tuple(m.tensor for m in inputs), (len(net.tensors) - 1,))
+        )
         return Map(len(net.tensors) - 1, 0, 0)
 
     size = width // heads
@@ -347,7 +349,9 @@ def bert(layers: int, heads: int, tokens: int = 128, width: int = 768) -> Graph:
         joined = op("FULLY_CONNECTED", [op("CONCATENATION", made, tokens, width)], tokens, width)
         x = op("LAYER_NORM", [op("ADD", [x, joined], tokens, width)], tokens, width)
         wide = op("GELU", [op("FULLY_CONNECTED", [x], tokens, 4 * width)], tokens, 4 * width)
-        x = op("LAYER_NORM", [op("ADD", [x, op("FULLY_CONNECTED", [wide], tokens, width)], tokens, width)], tokens, width)
+        x = op(
+            "LAYER_NORM", [op("ADD", [x, op("FULLY_CONNECTED", [wide], tokens, width)], tokens, width)], tokens, width
+        )
     return net.graph([x])
 
 
@@ -356,7 +360,7 @@ def random_dag(ops: int, seed: int, reach: int = 30) -> Graph:
     rng = random.Random(seed)
     net = Net(f"random n={ops} seed {seed}")
     maps = [net.input(1, 32_000)]
-    for i in range(ops):
+    for _ in range(ops):
         count = min(len(maps), rng.choice((1, 1, 2, 2, 3)))
         low = max(0, len(maps) - reach)
         maps.append(net.op("OP", rng.sample(maps[low:], min(count, len(maps) - low)), rng.randint(1, 64) * 1000))

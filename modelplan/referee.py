@@ -1,12 +1,15 @@
-"""The independent checker: every placement passes it, and it shares no code with what it checks."""
+"""The independent checker: every placement and every flow certificate passes it; it shares no code with either."""
 
 from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
 from modelplan import _core
 from modelplan.errors import BrokenPlanError
-from modelplan.types import Placement, Problem
+from modelplan.types import FlowCase, OrderProblem, Overwrite, Placement, Problem, Witness
 
 
 def check(problem: Problem, placement: Placement) -> None:
@@ -66,3 +69,134 @@ def _clash(problem: Problem, placement: Placement, a: int, b: int) -> str:
         f"{_place(problem, placement, a)}, alive {lives[0]}, and {_place(problem, placement, b)},"
         f" alive {lives[1]}, share bytes at step {step}"
     )
+
+
+def check_flow(problem: OrderProblem, witness: Witness) -> None:
+    """Returns only if `witness` proves that every order of `problem` needs `witness.bytes` while its op runs.
+
+    A case is a flow of bytes from what must have run before the op to what must run after it. Conservation at
+    every other op and the capacity of every storage make its value a lower bound on the bytes that any order
+    keeps alive there (weak duality of flows and cuts), besides what the op itself writes and its scratch.
+
+    Raises:
+        BrokenPlanError: names the transfer, op or storage that breaks the proof.
+
+    Cost: O(storages + edges) for each case.
+    """
+    if witness.op == -1 and witness.bytes == 0:
+        return
+    if not 0 <= witness.op < problem.ops:
+        raise BrokenPlanError(f"the witness names op {witness.op}, expected one of {problem.ops}")
+    before, after = _neighbours(problem)
+    waiting = _closure([witness.op], after)
+    values: dict[frozenset[int], int] = {}
+    for case in witness.cases:
+        executed = _closure([witness.op], before) - {witness.op}
+        executed |= _closure(_other_readers(problem, witness.op, case.dying), before)
+        if executed & waiting:
+            raise BrokenPlanError(f"the witness' case {case.dying} cannot happen: it needs ops that come later")
+        own = _own_bytes(problem, witness.op)
+        values[frozenset(case.dying)] = own + _value(problem, witness.op, case, executed, waiting, before)
+    _check_cases(problem, witness, values, waiting)
+
+
+def _neighbours(problem: OrderProblem) -> tuple[list[set[int]], list[set[int]]]:
+    """Direct predecessors and successors: the edges, and from the one writer of a storage to its readers."""
+    before: list[set[int]] = [set() for _ in range(problem.ops)]
+    after: list[set[int]] = [set() for _ in range(problem.ops)]
+    pairs = list(problem.edges)
+    for storage in problem.storages:
+        if len(storage.writers) == 1 and not storage.from_start:
+            pairs += [(storage.writers[0], reader) for reader in storage.readers]
+    for a, b in pairs:
+        before[b].add(a)
+        after[a].add(b)
+    return before, after
+
+
+def _closure(ops: Iterable[int], next_of: list[set[int]]) -> set[int]:
+    """The ops and all that is reached from them."""
+    found, stack = set(), list(ops)
+    while stack:
+        op = stack.pop()
+        if op not in found:
+            found.add(op)
+            stack.extend(next_of[op])
+    return found
+
+
+def _other_readers(problem: OrderProblem, op: int, dying: Iterable[int]) -> list[int]:
+    return [reader for s in dying for reader in problem.storages[s].readers if reader != op]
+
+
+def _own_bytes(problem: OrderProblem, op: int) -> int:
+    return problem.scratch[op] + sum(s.size for s in problem.storages if op in s.writers)
+
+
+def _value(
+    problem: OrderProblem, op: int, case: FlowCase, executed: set[int], waiting: set[int], before: list[set[int]]
+) -> int:
+    """The bytes that a flow carries from the executed side, checked transfer by transfer."""
+    held: dict[int, int] = defaultdict(int)
+    used: dict[int, int] = defaultdict(int)
+    value = 0
+    for t in case.flow:
+        if t.amount <= 0:
+            raise BrokenPlanError(f"{t} carries nothing")
+        if t.storage < 0 and t.sink not in before[t.source]:
+            raise BrokenPlanError(f"{t} is no precedence")
+        if t.storage >= 0:
+            _check_ends(problem, t.source, t.sink, t.storage, op)
+            used[t.storage] += t.amount
+        held[t.source] -= 0 if t.source == -1 else t.amount
+        held[t.sink] += 0 if t.sink == -1 else t.amount
+        value += t.amount * ((t.source == -1 or t.source in executed) - (t.sink in executed))
+    for storage, amount in used.items():
+        if amount > problem.storages[storage].size:
+            size = problem.storages[storage].size
+            raise BrokenPlanError(f"{amount} bytes flow through storage {storage}, which holds {size}")
+    for node, balance in held.items():
+        if balance and node != -1 and node not in executed and node not in waiting:
+            raise BrokenPlanError(f"op {node} takes in {balance} bytes of flow more than it passes on")
+    return value
+
+
+def _check_ends(problem: OrderProblem, source: int, sink: int, storage: int, op: int) -> None:
+    s = problem.storages[storage]
+    if op in s.writers:
+        raise BrokenPlanError(f"storage {storage} is written by the op itself and already counted")
+    if not (s.from_start if source == -1 else source in s.writers):
+        raise BrokenPlanError(f"op {source} does not write storage {storage}")
+    if not (s.to_end if sink == -1 else sink in s.readers):
+        raise BrokenPlanError(f"op {sink} does not read storage {storage}")
+
+
+def _check_cases(
+    problem: OrderProblem, witness: Witness, values: Mapping[frozenset[int], int], waiting: set[int]
+) -> None:
+    """Every set of overwrites that can happen is covered by a case that asks for no more to be dead."""
+    mine = [o for o in problem.overwrites if o.op == witness.op]
+    most = sum(max((o.saved for o in mine if o.to == to), default=0) for to in {o.to for o in mine})
+    if values.get(frozenset(), -1) - most >= witness.bytes:
+        return
+    for dying, saved in _matchings(mine):
+        if any(problem.storages[s].to_end for s in dying):
+            continue
+        if waiting & set(_other_readers(problem, witness.op, dying)):
+            continue
+        if max((v for d, v in values.items() if d <= dying), default=-1) - saved < witness.bytes:
+            raise BrokenPlanError(
+                f"no flow proves {witness.bytes} bytes at op {witness.op} when it overwrites {sorted(dying)}"
+            )
+
+
+def _matchings(overwrites: list[Overwrite]) -> Iterator[tuple[frozenset[int], int]]:
+    """Every choice of overwrites in which no storage is used twice: what dies, and the bytes it saves."""
+    if not overwrites:
+        yield frozenset(), 0
+        return
+    first, *rest = overwrites
+    yield from _matchings(rest)
+    free = [o for o in rest if o.by_losing != first.by_losing and o.to != first.to]
+    for dying, saved in _matchings(free):
+        yield dying | {first.by_losing}, saved + first.saved

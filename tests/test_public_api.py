@@ -17,7 +17,7 @@ PUBLIC = [
 ARGUMENTS = {
     "load": ["path"],
     "storages": ["graph", "mode"],
-    "order": ["graph", "aliases", "runtime", "name"],
+    "order": ["graph", "aliases", "runtime", "name", "budget"],
     "buffers": ["graph", "order", "aliases", "runtime", "capacity"],
     "place": ["problem", "name", "budget"],
     "check": ["problem", "placement"],

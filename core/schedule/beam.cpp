@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "schedule/walker.hpp"
@@ -73,7 +74,10 @@ class Beam {
     std::vector<int> path{c.op};
     walker_.add(c.op);
     walker_.close(c.label, path);
-    if (closed_.insert(walker_.key()).second) keep(c.parent, path, c.label);
+    const auto [at, fresh] = closed_.try_emplace(walker_.key(), c.label);
+    if (!fresh && at->second <= c.label) return;
+    at->second = c.label;
+    keep(c.parent, path, c.label);
   }
 
   // Remembers the walker's set and offers its successors to the levels.
@@ -128,7 +132,7 @@ class Beam {
   std::map<int, std::vector<std::uint64_t>> kept_;
   std::map<int, std::vector<int>> by_depth_;
   std::map<int, std::vector<Candidate>> levels_;
-  std::unordered_set<std::uint64_t> closed_;
+  std::unordered_map<std::uint64_t, Bytes> closed_;  // the lowest label of each set kept
   int finished_ = -1;
   Bytes finished_label_ = 0;
 };

@@ -100,7 +100,7 @@ void check_classes(const Instance& g) {
       if (g.readers.has(c, w)) refuse("op " + std::to_string(w) + " both writes and reads class " + std::to_string(c));
     if (g.writers[c].empty() && g.from_start[static_cast<std::size_t>(c)] == 0 && !g.readers[c].empty())
       refuse("class " + std::to_string(c) + " is read but never written");
-    if (g.writers[c].size() > 1) check_shared_class(g, c);
+    if (g.writers[c].size() > 1 || g.from_start[static_cast<std::size_t>(c)] != 0) check_shared_class(g, c);
   }
 }
 
@@ -127,7 +127,7 @@ void add_credits(Instance& g, const Columns& in) {
   g.credits_of = Rows(g.ops, std::move(of));
 }
 
-// The readers of a class with one writer run after it.
+// The readers of a class with one writer run after it, unless it holds something from the start.
 void add_implied_edges(const Instance& g, Links& links) {
   std::vector<int> writer(static_cast<std::size_t>(g.classes), -1), writers(static_cast<std::size_t>(g.classes), 0);
   for (const auto& [c, w] : links.writers) {
@@ -135,7 +135,8 @@ void add_implied_edges(const Instance& g, Links& links) {
     writer[static_cast<std::size_t>(c)] = w;
   }
   for (const auto& [c, r] : links.readers)
-    if (writers[static_cast<std::size_t>(c)] == 1 && writer[static_cast<std::size_t>(c)] != r)
+    if (writers[static_cast<std::size_t>(c)] == 1 && g.from_start[static_cast<std::size_t>(c)] == 0 &&
+        writer[static_cast<std::size_t>(c)] != r)
       links.edges.emplace_back(writer[static_cast<std::size_t>(c)], r);
 }
 

@@ -52,8 +52,8 @@ struct Instance {
   bool dies_unread(int c) const { return readers[c].empty() && to_end[static_cast<std::size_t>(c)] == 0; }
 };
 
-// Checks the columns and builds the instance. A class with one writer makes its readers depend on it; a class with
-// several says nothing about the order, so its edges must be given.
+// Checks the columns and builds the instance. A class with one writer makes its readers depend on it; one with several,
+// or one alive from the start, says nothing about the order, so its edges must be given.
 // Throws std::invalid_argument on an index out of range, a negative size, a cycle, an operator that writes and reads
 // the same class, a reader of something never written, a writer that may come after the last reader, or an invalid
 // credit.

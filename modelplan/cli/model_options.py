@@ -18,7 +18,9 @@ def add_planning(parser: ArgumentParser) -> None:
         metavar="NAME",
         help="whose facts to plan for (default: tflm for .tflite, generic for .onnx)",
     )
-    group.add_argument("--schedule", metavar="NAME", default="best", help="file, list or best (default: best)")
+    group.add_argument(
+        "--schedule", metavar="NAME", default="best", help="file, list, dfs, merge, beam, best or exact (default: best)"
+    )
     group.add_argument(
         "--alignment", type=int, metavar="N", help="bytes (default: the runtime's; 16 for generic and tflm)"
     )

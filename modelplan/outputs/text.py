@@ -79,11 +79,11 @@ def _peak(figures: Summary) -> Section:
 
 def _schedule(plan: Plan) -> Section:
     schedule = plan.schedule
-    if schedule.peak == schedule.lower_bound:
-        word = f"no order has a lower peak ({schedule.proof})"
-    else:
-        word = f"no order is below {human(schedule.lower_bound)} ({schedule.proof})"
-    return Section("Order", (f"{schedule.method}: peak {human(schedule.peak)}; {word}",))
+    word = f"optimal ({schedule.proof})"
+    if not schedule.optimal:
+        least = human(schedule.lower_bound)
+        word = f"within {schedule.gap:.2%} of the least: no order is below {least} ({schedule.proof})"
+    return Section("Order", (f"{schedule.method}: peak {human(schedule.peak)}, {word}",))
 
 
 def _merges(plan: Plan) -> Section:

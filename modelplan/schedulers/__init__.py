@@ -2,48 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from modelplan import bounds, lifetimes
+from modelplan import bounds, lifetimes, referee
 from modelplan.errors import RequestError
-from modelplan.schedulers import simple
-from modelplan.types import Aliases, Graph, Runtime, Schedule
+from modelplan.schedulers.posing import pose
+from modelplan.schedulers.solving import Answer, Effort, solve
+from modelplan.types import Aliases, Budget, Graph, Runtime, Schedule
 
-Run = Callable[[Graph, Aliases, Runtime], tuple[int, ...]]
+#: Two seconds of one core of 2023.
+BEST_STEPS = 60_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Scheduler:
-    """One row of the table: `run` returns op indices in execution order."""
+    """One row of the table: what the core is asked for."""
 
     name: str
-    run: Run
+    effort: Effort
     notes: str
 
 
 SCHEDULERS: dict[str, Scheduler] = {
     s.name: s
     for s in (
-        Scheduler("file", simple.file_order, "the order of the file, where it is topological"),
-        Scheduler("list", simple.list_order, "always the ready op that frees most and allocates least"),
+        Scheduler("file", Effort("file", steps=BEST_STEPS), "the order of the file, where it is topological"),
+        Scheduler("list", Effort("list", steps=BEST_STEPS), "XLA's list rule: free the most, allocate the least"),
+        Scheduler("dfs", Effort("dfs", steps=BEST_STEPS), "XLA's depth-first rule: operands with many users first"),
+        Scheduler("merge", Effort("merge", steps=BEST_STEPS), "Liu's hills and valleys: least peak on trees"),
+        Scheduler("beam", Effort("beam", width=64, steps=BEST_STEPS), "the 64 best partial orders at each step"),
+        Scheduler("best", Effort("best", search=True, steps=BEST_STEPS), "all of these, then the exact search"),
+        Scheduler("exact", Effort("best", search=True), "as best, until it is proved or memory ends"),
     )
 }
 
 BEST = "best"
 
 
-def order(graph: Graph, aliases: Aliases, runtime: Runtime, name: str = BEST) -> Schedule:
-    """An execution order of `graph` by the scheduler `name`; `best` takes the one with the least peak.
+def order(graph: Graph, aliases: Aliases, runtime: Runtime, name: str = BEST, budget: Budget | None = None) -> Schedule:
+    """An execution order of `graph` by the scheduler `name`, with a bound for every order, both checked.
+
+    `budget` replaces the steps and seconds of the scheduler where it names them.
 
     Raises:
         RequestError: unknown name; the message lists the names.
+        BrokenPlanError: the witness does not prove its bound.
     """
-    if name != BEST and name not in SCHEDULERS:
-        raise RequestError(f"no schedule {name!r}; there are: {', '.join([BEST, *SCHEDULERS])}")
-    rows = SCHEDULERS.values() if name == BEST else [SCHEDULERS[name]]
-    candidates = [_schedule(graph, aliases, runtime, row) for row in rows]
-    return min(candidates, key=lambda schedule: schedule.peak)
+    if name not in SCHEDULERS:
+        raise RequestError(f"no schedule {name!r}; there are: {', '.join(SCHEDULERS)}")
+    problem = pose(graph, aliases, runtime)
+    answer = solve(problem, _limited(SCHEDULERS[name].effort, budget))
+    referee.check_flow(problem, answer.witness)
+    reached = peak(graph, answer.order, aliases, runtime)
+    bound = min(answer.lower_bound, reached)
+    return Schedule(answer.order, reached, bound, _method(name, answer), _proof(answer), answer.witness)
 
 
 def peak(graph: Graph, sequence: Sequence[int], aliases: Aliases, runtime: Runtime) -> int:
@@ -52,22 +65,17 @@ def peak(graph: Graph, sequence: Sequence[int], aliases: Aliases, runtime: Runti
     return int(bounds.live_bytes(problem, max(len(sequence), 1)).max())
 
 
-def op_bound(graph: Graph, aliases: Aliases, runtime: Runtime) -> int:
-    """A bound for every order: the largest op, with all it reads and writes alive together."""
-    size_of = {}
-    for index, members in enumerate(aliases.classes):
-        size = lifetimes.padded(lifetimes.class_bytes(graph, members), runtime)
-        size_of.update({m.tensor: (index, size) for m in members})
-    needs = [{size_of[t] for t in (*op.reads, *op.writes) if t in size_of} for op in graph.ops]
-    return max((sum(size for _, size in need) for need in needs), default=0)
+def _limited(effort: Effort, budget: Budget | None) -> Effort:
+    if budget is None:
+        return effort
+    steps = effort.steps if budget.steps is None else budget.steps
+    return replace(effort, steps=steps, seconds=budget.seconds)
 
 
-def _schedule(graph: Graph, aliases: Aliases, runtime: Runtime, row: Scheduler) -> Schedule:
-    sequence = row.run(graph, aliases, runtime)
-    return Schedule(
-        sequence,
-        peak(graph, sequence, aliases, runtime),
-        min(op_bound(graph, aliases, runtime), peak(graph, sequence, aliases, runtime)),
-        row.name,
-        "the largest op",
-    )
+def _method(name: str, answer: Answer) -> str:
+    """Who found the order: the scheduler, or the part of it that did."""
+    return name if not SCHEDULERS[name].effort.search else f"{name} ({answer.found_by})"
+
+
+def _proof(answer: Answer) -> str:
+    return "flow certificate" if answer.flow_bound == answer.lower_bound else "search"

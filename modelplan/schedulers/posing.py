@@ -1,0 +1,38 @@
+"""From a graph to the problem of ordering it: what each storage holds alive, and who must run before whom."""
+
+from __future__ import annotations
+
+from modelplan.lifetimes import class_bytes, padded
+from modelplan.schedulers.side_effects import precedences
+from modelplan.types import Aliases, Graph, Kind, Member, OrderProblem, Runtime, Storage
+
+
+def pose(graph: Graph, aliases: Aliases, runtime: Runtime) -> OrderProblem:
+    """The order problem of `graph`, its storages in the order of `aliases.classes`.
+
+    Agrees with `lifetimes.buffers` on what is alive at each step, with two exceptions that keep a bound a bound: an
+    input that no op reads counts nothing, and memory lent to several ops counts only while they run.
+
+    Cost: O(tensors + ops + edges).
+    """
+    edges = {*graph.dag.edges, *precedences(graph)}
+    storages = tuple(_storage(graph, members, runtime) for members in aliases.classes)
+    return OrderProblem(len(graph.ops), storages, (0,) * len(graph.ops), tuple(sorted(edges)))
+
+
+def _storage(graph: Graph, members: tuple[Member, ...], runtime: Runtime) -> Storage:
+    tensors = [m.tensor for m in members]
+    is_state = any(graph.tensors[t].kind is Kind.STATE for t in tensors)
+    if is_state and runtime.state == "separate":
+        return Storage(0, (), (), from_start=True)
+    size = padded(class_bytes(graph, members), runtime)
+    readers = {op for t in tensors for op in graph.readers[t]}
+    producers = {graph.producers[t] for t in tensors} - {-1}
+    fed = any(t in graph.inputs for t in tensors)
+    kept = any(t in graph.outputs for t in tensors)
+    if is_state:
+        return Storage(size, (), tuple(sorted(readers)), from_start=True, to_end=True)
+    if not producers and not fed:  # memory lent to ops that nothing fills: alive while they run
+        return Storage(size, tuple(sorted(readers)), (), to_end=kept)
+    # An op that reads and writes the storage leaves its bytes in place, so it counts as a reader.
+    return Storage(size, () if fed else tuple(sorted(producers - readers)), tuple(sorted(readers)), fed, kept)
