@@ -13,13 +13,13 @@ from modelplan.outputs.units import brief, human
 
 #: Fill of each kind of buffer: after Okabe and Ito's colour-blind safe set (2008), light enough to write on.
 COLOURS = {
-    "input": "#7cc8a8",
+    "input": "#6fc9a4",
     "output": "#f0b357",
-    "activation": "#a3cbec",
-    "shared": "#dba8ca",
-    "state": "#b9b9b9",
+    "activation": "#a9d0f0",
+    "shared": "#cf8abf",
+    "state": "#8e8e8e",
     "scratch": "#efe68a",
-    "buffer": "#a3cbec",
+    "buffer": "#a9d0f0",
 }
 _MEANINGS = {"shared": "activations sharing a buffer"}
 
@@ -108,7 +108,7 @@ def foot_height(drawing: Drawing, per_step: float) -> float:
     ticks = _op_ticks(drawing, per_step) if drawing.ops else []
     if _is_roomy(ticks, per_step):
         return _EDGE + 2 * _ROW
-    return _EDGE + _ROW + 8 + max(lettering.width(text, SMALL, bold=True) for _, text in ticks)
+    return _EDGE + _ROW + 4 + max(lettering.width(text, SMALL, bold=True) for _, text in ticks)
 
 
 def levels_width(drawing: Drawing) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from modelplan.outputs import axes, canvas, lettering
-from modelplan.outputs.canvas import FREE, INK, MUTED, SMALL, WARNING, Boxes, Margins, Sheet
+from modelplan.outputs.canvas import FREE, MUTED, SMALL, WARNING, Boxes, Margins, Sheet
 from modelplan.outputs.drawing import KINDS, Drawing, of_plan
 from modelplan.outputs.units import brief
 from modelplan.types import Plan
@@ -213,10 +213,9 @@ def _nameless(forms: Sequence[str], room: float) -> tuple[str, ...]:  # noqa: AR
 
 
 def _write(sheet: Sheet, label: Label) -> None:
-    """Draws a label; the size is quieter than the name."""
-    lines = [(text, INK) for text in label.name] + ([(label.size, MUTED)] if label.size else [])
-    for row, (text, colour) in enumerate(lines):
+    lines = [*label.name, label.size] if label.size else label.name
+    for row, text in enumerate(lines):
         shift = ((len(lines) - 1) / 2 - row) * _LINE
         x, y = (label.x - shift, label.y) if label.turned else (label.x, label.y + shift)
         angle = 90 if label.turned else 0
-        sheet.write(x, y, text, SMALL, ha="center", va="center", rotation=angle, color=colour, zorder=4)
+        sheet.write(x, y, text, SMALL, ha="center", va="center", rotation=angle, zorder=4)

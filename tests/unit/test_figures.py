@@ -274,14 +274,39 @@ def test_names_wrap_at_their_joints() -> None:
     assert lettering.wrapped("", room, 8) == ()
 
 
+def linear(colour: str) -> np.ndarray:
+    """Linear red, green and blue of an sRGB colour."""
+    parts = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    return np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_text_is_readable_on_every_colour(kind: str) -> None:
     """Contrast of at least 4.5 (WCAG 2.1) between the names and what they stand on."""
+    weights = np.array([0.2126, 0.7152, 0.0722])
+    ground = weights @ linear(axes.COLOURS[kind]) + 0.05
+    assert ground / (weights @ linear(canvas.INK) + 0.05) >= 4.5
 
-    def luminance(colour: str) -> float:
-        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
-    ground = luminance(axes.COLOURS[kind]) + 0.05
-    assert ground / (luminance(canvas.INK) + 0.05) >= 4.5
+#: What people without one kind of cone see: Machado, Oliveira and Fernandes, A Physiologically-based Model for
+#: Simulation of Color Vision Deficiency, IEEE TVCG 2009, severity 1.
+EYES = {
+    "all cones": np.eye(3),
+    "no L": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "no M": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]],
+    "no S": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.3039]],
+}
+
+
+def lab(linear_rgb: np.ndarray) -> np.ndarray:
+    """CIE L*a*b* under D65."""
+    xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]) @ linear_rgb
+    x, y, z = np.cbrt(np.maximum(xyz / np.array([0.9505, 1, 1.089]), 0.008856))
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("eye", EYES)
+def test_colours_differ_for_every_eye(eye: str) -> None:
+    kinds = [axes.COLOURS[kind] for kind in KINDS if kind != "buffer"] + [canvas.FREE]
+    seen = {c: lab(np.clip(np.array(EYES[eye]) @ linear(c), 0, 1)) for c in kinds}
+    assert min(np.linalg.norm(seen[a] - seen[b]) for a, b in combinations(kinds, 2)) >= 12
