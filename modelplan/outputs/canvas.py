@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from modelplan.outputs import lettering
+from modelplan.outputs.drawing import Drawing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -163,20 +164,21 @@ def style() -> Iterator[None]:
         yield
 
 
-def svg(draw: Callable[[], Sheet], made_by: str) -> bytes:
-    """The sheet that `draw` makes as SVG."""
-    return _saved(draw, "svg", {"Date": None, "Creator": made_by})
+def svg(draw: Callable[[Drawing], Sheet], drawing: Drawing) -> bytes:
+    """The sheet that `draw` makes of `drawing` as SVG: same drawing, same bytes."""
+    title = lettering.drawable(drawing.title)
+    return _saved(draw, drawing, "svg", {"Date": None, "Creator": drawing.made_by, "Title": title})
 
 
-def png(draw: Callable[[], Sheet], made_by: str) -> bytes:
-    """The sheet that `draw` makes as PNG."""
-    return _saved(draw, "png", {"Software": made_by})
+def png(draw: Callable[[Drawing], Sheet], drawing: Drawing) -> bytes:
+    """The sheet that `draw` makes of `drawing` as PNG: same drawing, same bytes."""
+    return _saved(draw, drawing, "png", {"Software": drawing.made_by})
 
 
-def _saved(draw: Callable[[], Sheet], kind: str, metadata: dict[str, str | None]) -> bytes:
+def _saved(draw: Callable[[Drawing], Sheet], drawing: Drawing, kind: str, metadata: dict[str, str | None]) -> bytes:
     content = io.BytesIO()
     with style():
-        draw().figure.savefig(content, format=kind, metadata=metadata)
+        draw(drawing).figure.savefig(content, format=kind, metadata=metadata)
     return content.getvalue()
 
 

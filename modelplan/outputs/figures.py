@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from modelplan.errors import RequestError
-from modelplan.outputs import OUTPUTS
+from modelplan.outputs import OUTPUTS, canvas
 from modelplan.outputs.drawing import Drawing
 
 #: What a figure's file may end in: .map.svg, .lifetimes.png and so on.
@@ -27,5 +27,5 @@ def suffix_of(path: str) -> str:
 def render(drawing: Drawing, suffix: str) -> bytes:
     """The figure of `drawing` that `suffix` names: same drawing, same bytes."""
     row = OUTPUTS[suffix]
-    content: bytes = getattr(import_module(row.module), f"draw_{row.function}")(drawing)
-    return content
+    save = canvas.svg if suffix.endswith(".svg") else canvas.png
+    return save(import_module(row.module).draw, drawing)

@@ -49,22 +49,12 @@ class Group:
 
 def svg(plan: Plan) -> bytes:
     """The lifetime chart of `plan` as SVG."""
-    return draw_svg(of_plan(plan))
+    return canvas.svg(draw, of_plan(plan))
 
 
 def png(plan: Plan) -> bytes:
     """The lifetime chart of `plan` as PNG."""
-    return draw_png(of_plan(plan))
-
-
-def draw_svg(drawing: Drawing) -> bytes:
-    """The lifetime chart of a drawing as SVG."""
-    return canvas.svg(lambda: draw(drawing), drawing.made_by)
-
-
-def draw_png(drawing: Drawing) -> bytes:
-    """The lifetime chart of a drawing as PNG."""
-    return canvas.png(lambda: draw(drawing), drawing.made_by)
+    return canvas.png(draw, of_plan(plan))
 
 
 def draw(drawing: Drawing) -> Sheet:

@@ -47,22 +47,12 @@ class Label:
 
 def svg(plan: Plan) -> bytes:
     """The memory map of `plan` as SVG."""
-    return draw_svg(of_plan(plan))
+    return canvas.svg(draw, of_plan(plan))
 
 
 def png(plan: Plan) -> bytes:
     """The memory map of `plan` as PNG."""
-    return draw_png(of_plan(plan))
-
-
-def draw_svg(drawing: Drawing) -> bytes:
-    """The memory map of a drawing as SVG."""
-    return canvas.svg(lambda: draw(drawing), drawing.made_by)
-
-
-def draw_png(drawing: Drawing) -> bytes:
-    """The memory map of a drawing as PNG."""
-    return canvas.png(lambda: draw(drawing), drawing.made_by)
+    return canvas.png(draw, of_plan(plan))
 
 
 def draw(drawing: Drawing) -> Sheet:

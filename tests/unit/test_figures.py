@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from itertools import combinations, pairwise
+from types import ModuleType
+from xml.etree import ElementTree
 
 import graphs
 import numpy as np
@@ -19,6 +22,7 @@ from modelplan.outputs.drawing import KINDS, Drawing, live_by_kind, of_plan, of_
 from modelplan.types import Buffer
 
 FIGURES = [memory_map, lifetime_chart, memory_curve]
+every_figure = pytest.mark.parametrize("figure", FIGURES, ids=lambda f: f.__name__.split(".")[-1])
 
 
 def random_problem(count: int, steps: int, capacity: int | None = None) -> Problem:
@@ -63,24 +67,34 @@ DRAWINGS: dict[str, Callable[[], Drawing]] = {
 }
 
 
-@pytest.fixture(params=DRAWINGS)
-def drawing(request: pytest.FixtureRequest) -> Drawing:
-    return DRAWINGS[request.param]()
+every_drawing = pytest.mark.parametrize("name", DRAWINGS)
 
 
-def text_boxes(sheet: Sheet) -> Iterator[tuple[str, Bbox]]:
-    """Each text with the pixels it covers, measured by the renderer."""
-    renderer = FigureCanvasAgg(sheet.figure).get_renderer()
-    for text in sheet.figure.texts:
-        if text.get_text():
-            yield text.get_text(), text.get_window_extent(renderer)
+@cache
+def drawing_of(name: str) -> Drawing:
+    return DRAWINGS[name]()
 
 
-@pytest.mark.parametrize("figure", FIGURES, ids=lambda f: f.__name__.split(".")[-1])
-def test_no_text_touches_another_or_leaves_the_sheet(figure: object, drawing: Drawing) -> None:
+@cache
+def sheet_of(figure: ModuleType, name: str) -> Sheet:
     with canvas.style():
-        sheet = figure.draw(drawing)  # type: ignore[attr-defined]
-        found = list(text_boxes(sheet))
+        sheet: Sheet = figure.draw(drawing_of(name))
+    return sheet
+
+
+@cache
+def text_boxes(figure: ModuleType, name: str) -> list[tuple[str, Bbox]]:
+    """Each text with the pixels it covers, measured by the renderer."""
+    sheet = sheet_of(figure, name)
+    with canvas.style():
+        renderer = FigureCanvasAgg(sheet.figure).get_renderer()
+        return [(t.get_text(), t.get_window_extent(renderer)) for t in sheet.figure.texts if t.get_text()]
+
+
+@every_figure
+@every_drawing
+def test_no_text_touches_another_or_leaves_the_sheet(figure: ModuleType, name: str) -> None:
+    sheet, found = sheet_of(figure, name), text_boxes(figure, name)
     for (one, a), (other, b) in combinations(found, 2):
         apart = a.x1 <= b.x0 + 1 or b.x1 <= a.x0 + 1 or a.y1 <= b.y0 + 1 or b.y1 <= a.y0 + 1
         assert apart, f"{one!r} and {other!r} overlap"
@@ -89,30 +103,38 @@ def test_no_text_touches_another_or_leaves_the_sheet(figure: object, drawing: Dr
         assert inside, f"{text!r} leaves the sheet"
 
 
-@pytest.mark.parametrize("figure", FIGURES, ids=lambda f: f.__name__.split(".")[-1])
+@every_figure
+@pytest.mark.parametrize("suffix", ["svg", "png"])
 @pytest.mark.parametrize("name", ["empty", "hundred", "hostile"])
-def test_same_drawing_same_bytes(figure: object, name: str) -> None:
-    for function in (figure.draw_svg, figure.draw_png):  # type: ignore[attr-defined]
-        assert function(DRAWINGS[name]()) == function(DRAWINGS[name]())
+def test_same_drawing_same_bytes(figure: ModuleType, suffix: str, name: str) -> None:
+    save = getattr(canvas, suffix)
+    assert save(figure.draw, DRAWINGS[name]()) == save(figure.draw, DRAWINGS[name]())
+
+
+@every_figure
+def test_hostile_names_leave_the_svg_well_formed(figure: ModuleType) -> None:
+    root = ElementTree.fromstring(canvas.svg(figure.draw, DRAWINGS["hostile"]()))
+    assert root.tag.endswith("svg")
+    assert not list(root.iter("{http://www.w3.org/2000/svg}script"))
 
 
 def test_the_users_matplotlib_configuration_does_not_matter() -> None:
     import matplotlib as mpl
 
-    expected = memory_map.draw_svg(with_ops(10, 6))
+    expected = canvas.svg(memory_map.draw, with_ops(10, 6))
     with mpl.rc_context({"font.size": 33, "axes.facecolor": "black", "savefig.dpi": 20}):
-        assert memory_map.draw_svg(with_ops(10, 6)) == expected
+        assert canvas.svg(memory_map.draw, with_ops(10, 6)) == expected
 
 
-def test_no_text_is_smaller_than_seven_points(drawing: Drawing) -> None:
-    with canvas.style():
-        for figure in FIGURES:
-            assert all(text.get_fontsize() >= 7 for text in figure.draw(drawing).figure.texts)
+@every_figure
+@every_drawing
+def test_no_text_is_smaller_than_seven_points(figure: ModuleType, name: str) -> None:
+    assert all(text.get_fontsize() >= 7 for text in sheet_of(figure, name).figure.texts)
 
 
-def test_the_map_has_one_rectangle_for_each_buffer(drawing: Drawing) -> None:
-    with canvas.style():
-        sheet = memory_map.draw(drawing)
+@every_drawing
+def test_the_map_has_one_rectangle_for_each_buffer(name: str) -> None:
+    sheet, drawing = sheet_of(memory_map, name), drawing_of(name)
     corners = [p.get_path().vertices.reshape(-1, 5, 2) for p in sheet.axes.patches if p.get_zorder() == 2]
     low = np.concatenate([c[:, 0] for c in corners]) if corners else np.empty((0, 2))
     high = np.concatenate([c[:, 2] for c in corners]) if corners else np.empty((0, 2))
@@ -121,11 +143,10 @@ def test_the_map_has_one_rectangle_for_each_buffer(drawing: Drawing) -> None:
     assert found == sorted(map(tuple, boxes.tolist()))
 
 
-def test_labels_stay_inside_their_rectangles(drawing: Drawing) -> None:
-    with canvas.style():
-        sheet = memory_map.draw(drawing)
-        labels = memory_map.labels(sheet, drawing)
-        written = list(text_boxes(sheet))
+@every_drawing
+def test_labels_stay_inside_their_rectangles(name: str) -> None:
+    sheet, drawing, written = sheet_of(memory_map, name), drawing_of(name), text_boxes(memory_map, name)
+    labels = memory_map.labels(sheet, drawing)
     points = 72 / sheet.figure.dpi
     boxes = memory_map.rectangles(drawing)
     columns, rows = boxes[:, [0, 2]] * sheet.per_step, boxes[:, [1, 3]] * sheet.per_unit
@@ -142,9 +163,7 @@ def test_labels_stay_inside_their_rectangles(drawing: Drawing) -> None:
 
 
 def test_large_rectangles_carry_their_name_and_size() -> None:
-    drawing = DRAWINGS["minimalloc"]()
-    with canvas.style():
-        labels = memory_map.labels(memory_map.draw(drawing), drawing)
+    labels = memory_map.labels(sheet_of(memory_map, "minimalloc"), drawing_of("minimalloc"))
     assert {(label.name, label.size) for label in labels} == {((f"b{i}",), "4 B") for i in range(5)}
 
 
@@ -153,7 +172,7 @@ def test_the_name_of_a_file_tells_the_figure() -> None:
     with pytest.raises(RequestError, match=r"net\.png: cannot tell .* \.map\.svg, "):
         figures.suffix_of("net.png")
     drawing = DRAWINGS["ten"]()
-    assert figures.render(drawing, ".curve.svg") == memory_curve.draw_svg(drawing)
+    assert figures.render(drawing, ".curve.svg") == canvas.svg(memory_curve.draw, drawing)
     assert figures.render(drawing, ".lifetimes.png").startswith(b"\x89PNG")
 
 
@@ -194,7 +213,7 @@ def test_kinds_come_from_the_graph() -> None:
     drawing = of_plan(plan)
     assert [KINDS[k] for k in drawing.kinds] == ["input", "state", "shared", "activation", "output", "scratch"]
     assert drawing.ops == ("CONV_2D", "RESHAPE", "CONV_2D", "CONV_2D")
-    assert memory_map.svg(plan) == memory_map.draw_svg(drawing)
+    assert memory_map.svg(plan) == canvas.svg(memory_map.draw, drawing)
 
 
 def test_live_bytes_agree_with_a_count_at_every_step() -> None:
