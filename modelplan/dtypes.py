@@ -13,20 +13,25 @@ BITS: dict[str, int] = {
     "complex64": 64, "complex128": 128,
 }  # fmt: skip
 
+#: Values whose memory comes from the heap at run time: they take no bytes of an arena.
+UNPLANNED = frozenset({"string", "sequence", "optional", "map", "sparse", "resource", "variant"})
+
 
 def nbytes(dtype: str, shape: tuple[int, ...]) -> int:
     """Bytes of a packed tensor: the bits of all its elements together, rounded up once.
 
     Args:
-        dtype: a key of `BITS`.
+        dtype: a key of `BITS`, or one of `UNPLANNED`, which takes none.
         shape: non-negative extents; `()` is one element.
 
     Raises:
-        ValueError: when the data type has no fixed width in memory (strings, sequences).
+        ValueError: there is no such data type.
 
     >>> nbytes("int4", (3, 3))
     5
     """
+    if dtype in UNPLANNED:
+        return 0
     if dtype not in BITS:
-        raise ValueError(f"data type {dtype!r} has no fixed width in memory")
+        raise ValueError(f"data type {dtype!r} is unknown")
     return (prod(shape) * BITS[dtype] + 7) // 8

@@ -31,18 +31,24 @@ class Kind(StrEnum):
     """Computed or fed at run time: needs an address for its lifetime."""
     CONSTANT = "constant"
     """Known before run time: lives in flash, never planned."""
+    CAPTURED = "captured"
+    """Read by a body from the graph around it: has its address there."""
     STATE = "state"
     """Survives from one run to the next (variables, caches): alive all the time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """One value of the model. `shape` holds non-negative extents, `()` is a scalar."""
+    """One value of the model. `shape` holds non-negative extents, `()` is a scalar.
+
+    `stored` is how many bytes the file holds for a constant where that is not `nbytes` (sparse weights, texts).
+    """
 
     name: str
     shape: tuple[int, ...]
     dtype: str
     kind: Kind = Kind.ACTIVATION
+    stored: int | None = None
 
     def __post_init__(self) -> None:
         if any(extent < 0 for extent in self.shape):
@@ -57,7 +63,11 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """One operator: `inputs` and `outputs` are tensor indices, -1 stands for an absent optional one."""
+    """One operator: `inputs` and `outputs` are tensor indices, -1 stands for an absent optional one.
+
+    `subgraphs` are the bodies that a control operator runs; what they read from outside stands behind the
+    operator's own inputs. `scratch` is working memory in bytes, alive only while the operator runs.
+    """
 
     name: str
     kind: str
@@ -65,6 +75,8 @@ class Op:
     outputs: tuple[int, ...]
     attributes: tuple[tuple[str, Value], ...] = ()
     version: int = 1
+    subgraphs: tuple[Graph, ...] = ()
+    scratch: tuple[int, ...] = ()
 
     def attribute(self, name: str, default: Value | None = None) -> Value | None:
         """The attribute called `name`, or `default` where the file does not carry it."""
@@ -85,6 +97,8 @@ class Op:
 class Graph:
     """A model as a DAG of operators over tensors. `ops` stand in file order, which carries no promise.
 
+    `after` holds pairs (first, then) of operators that must keep their order although no tensor says so.
+
     Raises:
         ValueError: an index out of range, a tensor with two producers, a constant that is written,
             or a cycle.
@@ -97,6 +111,7 @@ class Graph:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     remarks: tuple[str, ...] = ()
+    after: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
         self._check_indices()
@@ -115,13 +130,17 @@ class Graph:
                         f"op {index} {op.kind} {op.name!r} names tensor {t}, but there are {count} tensors"
                     )
 
+        if any(not 0 <= op < len(self.ops) for pair in self.after for op in pair):
+            raise ValueError(f"an order is demanded of an operator outside 0..{len(self.ops) - 1}")
+
     @cached_property
     def producers(self) -> tuple[int, ...]:
         """For each tensor the op that writes it, or -1 (inputs, constants, state)."""
         producers = [-1] * len(self.tensors)
+        inputs = set(self.inputs)
         for index, op in enumerate(self.ops):
             for t in op.writes:
-                if producers[t] >= 0 or t in self.inputs or self.tensors[t].kind is Kind.CONSTANT:
+                if producers[t] >= 0 or t in inputs or self.tensors[t].kind is Kind.CONSTANT:
                     raise ValueError(
                         f"op {index} {op.kind} {op.name!r} writes tensor {t} {self.tensors[t].name!r},"
                         " which already has a value"
@@ -145,16 +164,16 @@ class Graph:
 
         dag: nx.DiGraph[int] = nx.DiGraph()
         dag.add_nodes_from((i, {"kind": op.kind, "name": op.name}) for i, op in enumerate(self.ops))
+        flows: dict[tuple[int, int], list[int]] = {pair: [] for pair in self.after}
         for index, op in enumerate(self.ops):
             for t in op.reads:
-                producer = self.producers[t]
-                if producer >= 0 and dag.has_edge(producer, index):
-                    dag.edges[producer, index]["tensors"] += (t,)
-                elif producer >= 0:
-                    dag.add_edge(producer, index, tensors=(t,))
+                if self.producers[t] >= 0:
+                    flows.setdefault((self.producers[t], index), []).append(t)
+        dag.add_edges_from((first, then, {"tensors": tuple(flow)}) for (first, then), flow in flows.items())
         if not nx.is_directed_acyclic_graph(dag):
-            cycle = [edge[0] for edge in nx.find_cycle(dag)]
-            raise ValueError("operators form a cycle: " + " -> ".join(f"op {i}" for i in cycle))
+            cycle = [f"op {edge[0]}" for edge in nx.find_cycle(dag)]
+            more = f" -> {len(cycle) - 12} more" if len(cycle) > 12 else ""
+            raise ValueError(f"operators form a cycle: {' -> '.join(cycle[:12])}{more}")
         return nx.freeze(dag)
 
     def label(self, op: int) -> str:
@@ -277,11 +296,30 @@ class Merge:
 
 
 @dataclass(frozen=True, slots=True)
+class Offer:
+    """Op `op` may write tensor `tensor` over tensor `over`, `rule` says why, if nothing reads `over`'s class later.
+
+    `bytes` is how much of `over` it may take; `ahead` that the output may also start before the input's start.
+    """
+
+    op: int
+    tensor: int
+    over: int
+    bytes: int
+    rule: str
+    ahead: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Aliases:
-    """Which tensors share memory: each class is a buffer to be, each merge the reason for one shared tensor."""
+    """Which tensors share memory: each class is a buffer to be, each merge the reason for one shared tensor.
+
+    `offers` are the merges that depend on the order; they are taken or left once it is known.
+    """
 
     classes: tuple[tuple[Member, ...], ...]
     merges: tuple[Merge, ...] = ()
+    offers: tuple[Offer, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

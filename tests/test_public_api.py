@@ -15,7 +15,7 @@ PUBLIC = [
 ]  # fmt: skip
 
 ARGUMENTS = {
-    "load": ["path"],
+    "load": ["path", "dims"],
     "storages": ["graph", "mode"],
     "order": ["graph", "aliases", "runtime", "name", "budget"],
     "buffers": ["graph", "order", "aliases", "runtime", "capacity"],

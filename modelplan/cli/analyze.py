@@ -33,7 +33,7 @@ def configure(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Runs the command."""
     drawn = [(path, figures.suffix_of(path)) for path in arguments.draw]
-    graph = model_options.load_model(arguments.model)
+    graph = model_options.load_model(arguments.model, arguments.dim)
     plan = pipeline.plan(graph, model_options.options_of(arguments))
     if "-" not in (arguments.json, arguments.csv):
         terminal.show(text.sections_of(plan))

@@ -51,7 +51,7 @@ def problem_of(arguments: Namespace) -> Problem:
     """The problem in the file, or the one a model poses under the planning options."""
     from modelplan.loaders import load
 
-    loaded = load(arguments.source)
+    loaded = load(arguments.source, arguments.dim)
     if isinstance(loaded, Problem):
         return loaded
     return _posed_by(loaded, model_options.options_of(arguments))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 
 from modelplan.errors import RequestError
 from modelplan.outputs.units import parse_bytes
@@ -13,6 +14,13 @@ from modelplan.types import Graph, Problem
 def add_planning(parser: ArgumentParser) -> None:
     """Adds what decides how a model becomes buffers."""
     group = parser.add_argument_group("planning")
+    group.add_argument(
+        "--dim",
+        action="append",
+        default=[],
+        metavar="SYMBOL=N",
+        help="an extent that the file leaves open; SYMBOL<=N plans for a bound; repeatable",
+    )
     group.add_argument(
         "--runtime",
         metavar="NAME",
@@ -62,11 +70,11 @@ def options_of(arguments: Namespace) -> Options:
     )
 
 
-def load_model(path: str) -> Graph:
+def load_model(path: str, dims: Sequence[str] = ()) -> Graph:
     """The model in the file `path`; a problem file is refused with the command that takes it."""
     from modelplan.loaders import load
 
-    loaded = load(path)
+    loaded = load(path, dims)
     if isinstance(loaded, Problem):
         raise RequestError(f"{path} holds a problem, not a model; use `modelplan solve` or `modelplan compare`")
     return loaded

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
 from modelplan.errors import ModelError
+from modelplan.loaders.dims import parsed
 from modelplan.types import Graph, Problem
 
 
@@ -48,10 +49,15 @@ LOADERS: dict[str, Loader] = {
 }
 
 
-def load(path: str | Path) -> Graph | Problem:
+def load(path: str | Path, dims: Iterable[str] = ()) -> Graph | Problem:
     """What the file `path` holds: a model as a Graph, a CSV of buffers as a Problem.
 
+    Args:
+        path: the file; its suffix and its first bytes must agree.
+        dims: extents that the file leaves open, each `SYMBOL=N` or, to plan for a bound, `SYMBOL<=N`.
+
     Raises:
+        RequestError: a binding that cannot be read or that nothing in the file asks for.
         ModelError: the file is missing, damaged or not supported; one line with the file, the place in it,
             what was found and what was expected.
     """
@@ -61,7 +67,7 @@ def load(path: str | Path) -> Graph | Problem:
     if not row.looks(head):
         raise ModelError(f"{path}: found {_description(head)}, expected {row.what}")
     try:
-        loaded = import_module(f"modelplan.loaders.{row.module}").read(path)
+        loaded = import_module(f"modelplan.loaders.{row.module}").read(path, parsed(dims))
     except (ValueError, OSError) as problem:
         raise ModelError(f"{path}: {problem}") from None
     assert isinstance(loaded, Graph | Problem)

@@ -1,6 +1,8 @@
 """ONNX protobufs as a Graph: initialisers and whatever follows from them alone are constants, the rest is planned.
 
-Shapes come from the file and from onnx's own inference; weights are never read to be sized.
+Shapes come from the file, from onnx's own inference and, where those leave something open, from the values of small
+constants. Weights are never read to be sized. A body of If, Loop or Scan becomes a subgraph of its operator, whose
+inputs then end with what the body reads from outside.
 """
 
 from __future__ import annotations
@@ -8,26 +10,31 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from modelplan.dtypes import BITS
+from modelplan.dtypes import UNPLANNED, nbytes
 from modelplan.errors import ModelError
-from modelplan.types import Graph, Kind, Op, Tensor
+from modelplan.loaders.dims import Dims
+from modelplan.loaders.limits import MOST_OPS, check_sizes
+from modelplan.loaders.onnx_builder import Builder, Model
+from modelplan.loaders.onnx_functions import bodies_of, inlined, nodes_of
+from modelplan.loaders.onnx_types import dtype_name
+from modelplan.types import Graph
 
-#: Nodes that a runtime computes anew each time although their inputs never change.
-RANDOM = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}
-CONTROL = {"If", "Loop", "Scan", "SequenceMap"}
-#: Initialisers with more bytes than this are weights, whose values shape inference has no use for.
-WEIGHT_BYTES = 4096
+#: Initialisers with more bytes than this are weights, whose values decide no shape.
+WEIGHT_BYTES = 1 << 16
 
 
-def read(path: Path) -> Graph:
+def read(path: Path, dims: Dims) -> Graph:
     """The main graph of the model.
 
     Raises:
-        ModelError: damaged or not supported.
+        ModelError: damaged, open or not supported.
+        RequestError: a binding of `dims` that nothing asks for.
     """
-    model = _parsed(path)
-    _check(path, model)
-    return _Reader(path, _inferred(path, model)).graph()
+    proto = _parsed(path)
+    try:
+        return _graph(path, proto, dims)
+    except (ValueError, TypeError, OverflowError, RecursionError) as problem:
+        raise ModelError(f"{path}: {_line(problem)}") from None
 
 
 def _parsed(path: Path) -> Any:
@@ -43,119 +50,136 @@ def _parsed(path: Path) -> Any:
     return model
 
 
-def _check(path: Path, model: Any) -> None:
-    if model.functions:
-        raise ModelError(f"{path}: found {len(model.functions)} local functions, which are not supported")
-    for i, node in enumerate(model.graph.node):
-        if node.op_type in CONTROL and node.domain in ("", "ai.onnx"):
-            raise ModelError(f"{path}: node {i} {node.op_type} {node.name!r}: control flow is not supported")
+def _graph(path: Path, proto: Any, dims: Dims) -> Graph:
+    _check_opsets(proto)
+    proto = inlined(proto)
+    if sum(1 for _ in nodes_of(proto.graph)) > MOST_OPS:
+        raise ValueError(f"found more than {MOST_OPS} nodes")
+    stored = _lightened(proto.graph)
+    symbols = _bound(proto.graph, dims)
+    model = Model({i.domain: i.version for i in proto.opset_import}, dims, stored)
+    builder = Builder(model, _inferred(proto, model).graph)
+    graph = builder.graph(path.stem)
+    dims.check_used(symbols)
+    check_sizes(list(graph.tensors))
+    return graph
 
 
-def _inferred(path: Path, model: Any) -> Any:
-    """The model with a shape for every value that onnx can tell; weights are left out of the work."""
+def _check_opsets(proto: Any) -> None:
+    """Writes the standard domain as "" everywhere and makes sure that its version is one that onnx knows."""
     import onnx
 
-    for tensor in model.graph.initializer:
-        if len(tensor.raw_data) > WEIGHT_BYTES:
-            tensor.ClearField("raw_data")
+    for entry in (*proto.opset_import, *(i for f in proto.functions for i in f.opset_import)):
+        if entry.domain == "ai.onnx":
+            entry.domain = ""
+        newest = onnx.defs.onnx_opset_version()
+        if entry.domain == "" and not 1 <= entry.version <= newest:
+            raise ValueError(f"found opset {entry.version}, expected 1 to {newest}")
+    if not any(entry.domain == "" for entry in proto.opset_import):
+        proto.opset_import.add(domain="", version=1)
+    for owner in (proto.graph, *proto.functions):
+        for node in nodes_of(owner):
+            if node.domain == "ai.onnx":
+                node.domain = ""
+
+
+def _graphs_of(graph: Any) -> list[Any]:
+    """The graph and all bodies inside it."""
+    return [graph, *(body for node in nodes_of(graph) for body in bodies_of(node))]
+
+
+def _lightened(main: Any) -> dict[tuple[str, tuple[int, ...]], int]:
+    """Checks every initialiser's bytes, drops those of weights; returns how many are stored where not `nbytes`."""
+    stored = {}
+    for graph in _graphs_of(main):
+        for tensor in graph.initializer:
+            size = _stored_bytes(tensor)
+            if len(tensor.raw_data) > WEIGHT_BYTES:
+                tensor.ClearField("raw_data")
+            if size is not None:
+                stored[tensor.name, tuple(tensor.dims)] = size
+        for sparse in graph.sparse_initializer:
+            values, indices = sparse.values, sparse.indices
+            size = nbytes(dtype_name(values.data_type), tuple(values.dims)) + 8 * _count(indices.dims)
+            stored[values.name, tuple(sparse.dims)] = size
+    return stored
+
+
+def _count(dims: Any) -> int:
+    return nbytes("int8", tuple(dims))
+
+
+def _stored_bytes(tensor: Any) -> int | None:
+    """Bytes that the file holds for an initialiser, None where that is what its type and shape say."""
+    import onnx
+
+    place = f"initialiser {tensor.name!r}"
+    dtype = dtype_name(tensor.data_type)
+    if min(tensor.dims, default=0) < 0:
+        raise ValueError(f"{place}: found an extent of {min(tensor.dims)}, expected at least 0")
+    size = nbytes(dtype, tuple(tensor.dims))
+    if dtype in UNPLANNED:
+        return sum(map(len, tensor.string_data))
+    found = len(tensor.raw_data) or None
+    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        found = next((_length(place, e.value) for e in tensor.external_data if e.key == "length"), None)
+    if found is not None and found != size:
+        raise ValueError(f"{place}: found {found} bytes of data, expected {size} for {dtype} {list(tensor.dims)}")
+    return None
+
+
+def _length(place: str, text: str) -> int:
+    if not text.isdecimal() or len(text) > 18:
+        raise ValueError(f"{place}: found length {text[:40]!r} of external data, expected a number of bytes")
+    return int(text)
+
+
+def _bound(main: Any, dims: Dims) -> set[str]:
+    """Replaces the symbols that the caller binds, everywhere; returns all symbols of the file."""
+    symbols = set()
+    for graph in _graphs_of(main):
+        for value in (*graph.input, *graph.output, *graph.value_info):
+            for tensor_type in _tensor_types(value.type):
+                for axis, dim in enumerate(tensor_type.shape.dim):
+                    if dim.HasField("dim_value"):
+                        continue
+                    symbol = dim.dim_param or f"{value.name}:{axis}"
+                    symbols.add(symbol)
+                    extent = dims.extent(symbol, f"{value.name}:{axis}")
+                    if extent is not None:
+                        dim.dim_value = extent
+    return symbols
+
+
+def _tensor_types(proto: Any) -> list[Any]:
+    """The tensor types inside a type."""
+    found = []
+    while proto is not None:
+        kind = proto.WhichOneof("value")
+        if kind == "tensor_type":
+            found.append(proto.tensor_type)
+        proto = getattr(proto, kind).elem_type if kind in ("sequence_type", "optional_type") else None
+    return found
+
+
+def _inferred(proto: Any, model: Model) -> Any:
+    """The model with the types that onnx infers; what the file says of its intermediate values yields to them."""
+    import onnx
+
+    infer = onnx.shape_inference.infer_shapes
     try:
-        return onnx.shape_inference.infer_shapes(model, data_prop=True)
+        return infer(proto, data_prop=True, strict_mode=True)
     except (onnx.shape_inference.InferenceError, RuntimeError, ValueError) as problem:
-        raise ModelError(f"{path}: shapes contradict each other: {_line(problem)}") from None
+        if not proto.graph.value_info:
+            raise ValueError(f"shapes contradict each other: {_line(problem)}") from None
+        del proto.graph.value_info[:]
+    try:
+        inferred = infer(proto, data_prop=True, strict_mode=True)
+    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError) as problem:
+        raise ValueError(f"shapes contradict each other: {_line(problem)}") from None
+    model.remarks.append("the file's shapes of intermediate values contradict its operators and were not used")
+    return inferred
 
 
 def _line(problem: Exception) -> str:
-    return " ".join(str(problem).split())[:300]
-
-
-class _Reader:
-    """Numbers the values of the graph in the order in which they appear."""
-
-    def __init__(self, path: Path, model: Any) -> None:
-        self.path = path
-        self.graph_proto = model.graph
-        self.version = {i.domain or "ai.onnx": i.version for i in model.opset_import}
-        self.index: dict[str, int] = {}
-        self.tensors: list[Tensor] = []
-        self.types: dict[str, tuple[tuple[int | str, ...] | None, str]] = {}
-
-    def graph(self) -> Graph:
-        proto = self.graph_proto
-        self._note_types(proto)
-        constants = {t.name for t in proto.initializer}
-        inputs = tuple(self._tensor(v.name, Kind.ACTIVATION, "input") for v in proto.input if v.name not in constants)
-        for t in proto.initializer:
-            self._tensor(t.name, Kind.CONSTANT, "initializer")
-        ops = [op for i, node in enumerate(proto.node) if (op := self._op(i, node))]
-        outputs = tuple(self._known(v.name, "output") for v in proto.output)
-        name = self.path.stem
-        try:
-            return Graph(name, "onnx", tuple(self.tensors), tuple(ops), inputs, outputs)
-        except ValueError as problem:
-            raise ModelError(f"{self.path}: {problem}") from None
-
-    def _note_types(self, proto: Any) -> None:
-        for value in (*proto.input, *proto.value_info, *proto.output):
-            kind = value.type.WhichOneof("value")
-            if kind == "tensor_type":
-                self.types[value.name] = (_shape(value.type.tensor_type), _dtype(value.type.tensor_type.elem_type))
-            else:
-                self.types[value.name] = (None, str(kind))
-        for t in proto.initializer:
-            self.types[t.name] = (tuple(t.dims), _dtype(t.data_type))
-
-    def _op(self, i: int, node: Any) -> Op | None:
-        """The node as an op, or None where its outputs are known beforehand and become constants."""
-        where = f"node {i} {node.op_type} {node.name!r}"
-        domain = node.domain or "ai.onnx"
-        kind = node.op_type if domain == "ai.onnx" else f"{domain}.{node.op_type}"
-        inputs = tuple(self._known(name, where) if name else -1 for name in node.input)
-        folded = kind not in RANDOM and all(self.tensors[t].kind is Kind.CONSTANT for t in inputs if t >= 0)
-        made = Kind.CONSTANT if folded and domain == "ai.onnx" else Kind.ACTIVATION
-        self._complete_types(kind, node, self.version.get(domain, 1))
-        outputs = tuple(self._tensor(name, made, where) if name else -1 for name in node.output)
-        if made is Kind.CONSTANT:
-            return None
-        return Op(node.name, kind, inputs, outputs, (), self.version.get(domain, 1))
-
-    def _complete_types(self, kind: str, node: Any, version: int) -> None:
-        """Says what onnx's inference leaves out although the operator's text settles it."""
-        if kind == "Dropout" and len(node.output) > 1 and node.output[1] not in self.types:
-            shape, dtype = self.types[node.input[0]]
-            self.types[node.output[1]] = (shape, dtype if version < 10 else "bool")
-
-    def _known(self, name: str, where: str) -> int:
-        if name not in self.index:
-            raise ModelError(f"{self.path}: {where}: reads {name!r}, which nothing before it writes")
-        return self.index[name]
-
-    def _tensor(self, name: str, kind: Kind, where: str) -> int:
-        if name in self.index:
-            raise ModelError(f"{self.path}: {where}: {name!r} already has a value")
-        shape, dtype = self.types.get(name, (None, "unknown type"))
-        if dtype not in BITS:
-            raise ModelError(f"{self.path}: {where}: {name!r} is of {dtype}, expected a tensor with a fixed size")
-        if shape is None or not all(isinstance(d, int) for d in shape):
-            found = "unknown" if shape is None else f"[{', '.join(map(str, shape))}]"
-            raise ModelError(f"{self.path}: {where}: the shape of {name!r} is {found}, expected known extents")
-        self.index[name] = len(self.tensors)
-        try:
-            self.tensors.append(Tensor(name, tuple(int(d) for d in shape), dtype, kind))
-        except ValueError as problem:
-            raise ModelError(f"{self.path}: {where}: {problem}") from None
-        return self.index[name]
-
-
-def _shape(tensor_type: Any) -> tuple[int | str, ...] | None:
-    if not tensor_type.HasField("shape"):
-        return None
-    return tuple(d.dim_value if d.HasField("dim_value") else d.dim_param or "?" for d in tensor_type.shape.dim)
-
-
-def _dtype(number: int) -> str:
-    """Our name of an ONNX data type, `type N` where there is none."""
-    import onnx
-
-    names = {v: k.lower() for k, v in onnx.TensorProto.DataType.items()}
-    names |= {1: "float32", 11: "float64"}
-    return str(names.get(number, f"type {number}"))
+    return " ".join(str(problem).split())[:2000] or type(problem).__name__

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from modelplan.errors import ModelError
+from modelplan.loaders.dims import Dims
 from modelplan.types import IntArray, Placement, Problem
 
 #: Our name for each heading. `end` is inclusive, `upper` is not. A hint is a wish that MiniMalloc itself ignores.
@@ -24,13 +25,14 @@ HEADINGS = {
 }  # fmt: skip
 
 
-def read(path: Path) -> Problem:
+def read(path: Path, dims: Dims) -> Problem:
     """The buffers of the file; an `offset` column is an answer, not part of the question: see `read_solution`.
 
     Raises:
         ModelError: a missing, unknown or doubled column, a short row, a cell that is not an integer, two rows
             with the same id, a buffer that makes no sense.
     """
+    dims.check_used(())
     return _problem(path, _columns(path))
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from modelplan.errors import ModelError
+from modelplan.loaders.dims import Dims
 from modelplan.types import Graph, Kind, Op, Tensor
 
 #: TensorType by number, which outlives the names of the installed schema.
@@ -23,12 +24,13 @@ DTYPES = {
 CONTROL = {"IF", "WHILE", "CALL", "CALL_ONCE", "STABLEHLO_CASE", "STABLEHLO_WHILE", "STABLEHLO_COMPOSITE"}
 
 
-def read(path: Path) -> Graph:
+def read(path: Path, dims: Dims) -> Graph:
     """The first subgraph of the model.
 
     Raises:
         ModelError: damaged or not supported.
     """
+    dims.check_used(())
     reader = _Reader(path.read_bytes())
     try:
         return reader.graph(path)

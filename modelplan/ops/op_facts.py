@@ -9,7 +9,9 @@ from dataclasses import dataclass
 class OpFacts:
     """What an operator does to memory. The default says nothing, which shares nothing.
 
-    `view` is the operand whose bytes output 0 is, unchanged, or None.
+    `view` is the operand whose bytes output 0 is, unchanged, or None. `operands` are those whose constant values
+    decide what the operator does to memory.
     """
 
     view: int | None = None
+    operands: tuple[int, ...] = ()

@@ -18,7 +18,7 @@ def test_sub_byte_tensors_pack_over_the_whole_tensor() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "dtype", "word"), [((2, -1), "int8", "negative"), ((2,), "string", "no fixed width")]
+    ("shape", "dtype", "word"), [((2, -1), "int8", "negative"), ((2,), "float7", "unknown")]
 )
 def test_a_tensor_without_a_size_is_refused(shape: tuple[int, ...], dtype: str, word: str) -> None:
     with pytest.raises(ValueError, match=word):

@@ -1,0 +1,409 @@
+"""One ONNX graph, walked once in file order: every node becomes an operator or a constant."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from modelplan.dtypes import UNPLANNED
+from modelplan.loaders import onnx_fold as fold
+from modelplan.loaders.dims import Dims
+from modelplan.loaders.limits import MOST_OPS
+from modelplan.loaders.onnx_functions import bodies_of
+from modelplan.loaders.onnx_types import (
+    Extent,
+    Type,
+    merged,
+    read_type,
+    replaced,
+    tensor_type,
+    with_shape,
+    written,
+)
+from modelplan.ops import facts
+from modelplan.types import Graph, Kind, Op, Tensor, Value
+
+#: Nodes that give another result each time although their inputs never change.
+RANDOM = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}
+#: Domains whose operators have no effects beside their outputs.
+PURE = {"", "ai.onnx.ml"}
+#: Most remarks of one sort before the rest is counted.
+_MOST_NAMED = 8
+_INT64, _BOOL = 7, 9
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(slots=True)
+class Model:
+    """What all graphs of one model share: versions, bindings, what was found on the way."""
+
+    opsets: dict[str, int]
+    dims: Dims
+    stored: dict[tuple[str, tuple[int, ...]], int]
+    remarks: list[str] = field(default_factory=list)
+    open: list[str] = field(default_factory=list)
+    unplanned: list[str] = field(default_factory=list)
+    evaluations: int = 0
+    nodes: int = 0
+    folded: int = 0
+    followers: int = 0
+
+    def mark(self) -> tuple[int, ...]:
+        """Where the notes stand, for `restore`."""
+        return len(self.remarks), len(self.open), len(self.unplanned), self.folded, self.followers
+
+    def restore(self, mark: tuple[int, ...]) -> None:
+        """Forgets the notes made since `mark`."""
+        del self.remarks[mark[0] :], self.open[mark[1] :], self.unplanned[mark[2] :]
+        self.folded, self.followers = mark[3], mark[4]
+
+
+@dataclass(slots=True)
+class _Source:
+    """The node behind constants whose values may be wanted: computed when asked for."""
+
+    node: Any
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+class Builder:
+    """Tensors and operators of one graph; names are looked up here first, then in the graph around it."""
+
+    def __init__(self, model: Model, proto: Any, parent: Builder | None = None, place: str = "") -> None:
+        self.model = model
+        self.proto = proto
+        self.parent = parent
+        self.place = place
+        self.index: ChainMap[str, int] = ChainMap()
+        self.tensors: list[Tensor] = []
+        self.types: list[Type] = []
+        self.sources: dict[int, _Source] = {}
+        self.values: dict[int, Array | None] = {}
+        self.captured: dict[int, int] = {}
+        self.unsure: set[int] = set()  # tensors whose values, not sizes, depend on an open extent
+        self.ops: list[Op] = []
+        self.hints = self.read_hints(proto)
+
+    # -- the graph -------------------------------------------------------------------------------------------
+
+    def graph(self, name: str) -> Graph:
+        """The whole graph.
+
+        Raises:
+            ValueError: a name without a value or with two, an extent that stays open.
+        """
+        initial = {t.name for t in self.proto.initializer} | {t.values.name for t in self.proto.sparse_initializer}
+        given = [v for v in self.proto.input if v.name not in initial]
+        inputs = tuple(self.add(v.name, self.hints.get(v.name), "input") for v in given)
+        self.walk(self.proto)
+        outputs = tuple(self.find(v.name, "output") for v in self.proto.output)
+        if self.parent is None:
+            self._refuse_open()
+        remarks = self._remarks() if self.parent is None else ()
+        return Graph(name, "onnx", tuple(self.tensors), tuple(self.ops), inputs, outputs, remarks)
+
+    def walk(self, proto: Any) -> None:
+        """Adds the initialisers and nodes of `proto`, a graph or a branch in place of its If."""
+        for tensor in proto.initializer:
+            t = self.add(tensor.name, tensor_type(tensor.data_type, tuple(tensor.dims)), "initialiser", Kind.CONSTANT)
+            self.values[t] = fold.stored(tensor)
+        for sparse in proto.sparse_initializer:
+            known = tensor_type(sparse.values.data_type, tuple(sparse.dims))
+            self.values[self.add(sparse.values.name, known, "sparse initialiser", Kind.CONSTANT)] = None
+        for number, node in enumerate(proto.node):
+            place = f"{self.place}node {number} {node.op_type}" + (f" {node.name!r}" if node.name else "")
+            self._node(node, place)
+
+    def read_hints(self, proto: Any) -> dict[str, Type]:
+        """What the file and onnx's inference say about the values of `proto`."""
+        hints: dict[str, Type] = {}
+        for value in (*proto.input, *proto.value_info, *proto.output):
+            if value.type.WhichOneof("value"):
+                known = self._at(f"value {value.name!r}", read_type, value.type)
+                both = self._at(f"value {value.name!r}", merged, known, hints.get(value.name))
+                hints[value.name] = both or known
+        return hints
+
+    def _at(self, place: str, function: Any, *arguments: Any) -> Any:
+        """What the function returns; what it refuses is said with the place."""
+        try:
+            return function(*arguments)
+        except ValueError as problem:
+            raise ValueError(f"{self.place}{place}: {problem}") from None
+
+    # -- values ----------------------------------------------------------------------------------------------
+
+    def find(self, name: str, place: str) -> int:
+        """The tensor called `name`; one from outside becomes a captured tensor of this graph."""
+        if name in self.index:
+            return self.index[name]
+        if self.parent is None:
+            raise ValueError(f"{place}: reads {name!r}, which nothing before it writes")
+        outer = self.parent.find(name, place)
+        source = self.parent.tensors[outer]
+        kind = Kind.CONSTANT if source.kind is Kind.CONSTANT else Kind.CAPTURED
+        self.index.maps[-1][name] = t = self._append(Tensor(name, source.shape, source.dtype, Kind.CAPTURED), outer)
+        self.values[t] = self.parent.value(outer) if kind is Kind.CONSTANT else None
+        return t
+
+    def rename(self, name: str, t: int, place: str) -> None:
+        """Lets `name` stand for a tensor that there is already."""
+        if name in self.index.maps[0]:
+            raise ValueError(f"{place}: {name!r} already has a value")
+        self.index[name] = t
+
+    def _append(self, tensor: Tensor, outer: int) -> int:
+        self.tensors.append(tensor)
+        assert self.parent is not None
+        self.types.append(self.parent.types[outer])
+        self.captured[outer] = len(self.tensors) - 1
+        if outer in self.parent.unsure:
+            self.unsure.add(len(self.tensors) - 1)
+        return len(self.tensors) - 1
+
+    def add(
+        self, name: str, known: Type | None, place: str, kind: Kind = Kind.ACTIVATION, *, follows: bool = False
+    ) -> int:
+        """A new tensor; one whose extents stay open is noted, once for all that follow from it."""
+        if name in self.index.maps[0]:
+            raise ValueError(f"{self.place}{place}: {name!r} already has a value")
+        if known is None:
+            raise ValueError(f"{self.place}{place}: the type of {name!r} is unknown; give it by value_info")
+        known = replaced(known, lambda axis, symbol: self._extent(name, axis, symbol))
+        shape: tuple[int, ...] = ()
+        if known.is_open:
+            self._note_open(name, known, follows=follows)
+        elif all(isinstance(extent, int) for extent in known.shape or ()):
+            shape = tuple(int(extent) for extent in known.shape or () if extent is not None)
+        if known.dtype in UNPLANNED and kind is Kind.ACTIVATION:
+            self.model.unplanned.append(f"{name!r} ({known.dtype})")
+        stored = self.model.stored.get((name, shape)) if kind is Kind.CONSTANT else None
+        self.index[name] = len(self.tensors)
+        self.tensors.append(self._at(f"{place} {name!r}", Tensor, name, shape, known.dtype, kind, stored))
+        self.types.append(known)
+        return self.index[name]
+
+    def _extent(self, name: str, axis: int, symbol: Extent) -> int | None:
+        symbols = [symbol] if isinstance(symbol, str) and not symbol.startswith("unk__") else []
+        return self.model.dims.extent(*symbols, f"{name}:{axis}")
+
+    def _note_open(self, name: str, known: Type, *, follows: bool) -> None:
+        if follows:
+            self.model.followers += 1
+            return
+        symbols = [
+            extent if isinstance(extent, str) and not extent.startswith("unk__") else f"{name}:{axis}"
+            for axis, extent in enumerate(known.shape or ())
+            if not isinstance(extent, int)
+        ]
+        wanted = f" (bind {', '.join(symbols)})" if symbols else ""
+        self.model.open.append(f"{name!r} {written(known)}{wanted}")
+
+    def value(self, t: int) -> Array | None:
+        """The value of a small constant, None where it is no constant, too large, or cannot be computed."""
+        pending = [t]
+        while pending:
+            top = pending[-1]
+            if top in self.values:
+                pending.pop()
+            elif top not in self.sources:
+                self.values[top] = None
+            elif missing := [i for i in self._wanted(self.sources[top]) if i not in self.values]:
+                pending += missing
+            else:
+                self._evaluate(self.sources[top])
+        return self.values[t]
+
+    @staticmethod
+    def _wanted(source: _Source) -> list[int]:
+        """The inputs whose values decide the result; of Shape and Size the type alone does."""
+        return [] if source.node.op_type in ("Shape", "Size") else [i for i in source.inputs if i >= 0]
+
+    def _evaluate(self, source: _Source) -> None:
+        """Puts the values of all outputs of a node into `values`."""
+        found: Sequence[Array | None] | None
+        if source.node.op_type == "Constant":
+            found = [fold.attribute_value(source.node)]
+        elif source.node.op_type in ("Shape", "Size"):
+            shape = tuple(int(e) for e in self.types[source.inputs[0]].shape or () if isinstance(e, int))
+            found = [fold.shape_value(source.node, shape)]
+        else:
+            known = self.types[source.outputs[0]] if source.outputs and source.outputs[0] >= 0 else None
+            found = self._referenced(source.node, source.inputs, known)
+        for position, t in enumerate(source.outputs):
+            if t >= 0:
+                self.values[t] = found[position] if found and position < len(found) else None
+
+    def _referenced(self, node: Any, inputs: Sequence[int], known: Type | None) -> Sequence[Array | None] | None:
+        """The outputs by onnx's reference, where the inputs have values and the result is small."""
+        values = [self.value(i) if i >= 0 else None for i in inputs]
+        shape = None
+        if known and known.shape is not None and not known.is_open:
+            shape = tuple(int(e) for e in known.shape if isinstance(e, int))
+        absent = any(value is None for value, i in zip(values, inputs, strict=True) if i >= 0)
+        if absent or not fold.is_small(node, values, shape) or self.model.evaluations >= fold.MOST_EVALUATIONS:
+            return None
+        self.model.evaluations += 1
+        return fold.evaluated(node, values, self.model.opsets)
+
+    # -- nodes -----------------------------------------------------------------------------------------------
+
+    def _node(self, node: Any, place: str) -> None:
+        self.model.nodes += 1
+        if self.model.nodes > 4 * MOST_OPS:
+            raise ValueError(f"{place}: bodies inside bodies grow beyond {4 * MOST_OPS} nodes")
+        inputs = tuple(self.find(name, place) if name else -1 for name in node.input)
+        if bodies_of(node):
+            from modelplan.loaders.onnx_control import add_control
+
+            add_control(self, node, inputs, place)
+            return
+        follows = self.follows(inputs)
+        types = self.output_types(node, inputs, place)
+        if self._is_constant(node, inputs):
+            self._add_constants(node, inputs, types, place)
+            return
+        outputs = tuple(
+            self.add(name, known, place, follows=follows) if name else -1
+            for name, known in zip(node.output, types, strict=True)
+        )
+        if follows:
+            self.unsure.update(outputs)
+        self.op(node, inputs, outputs)
+
+    def follows(self, inputs: Sequence[int]) -> bool:
+        """Whether an extent that stays open already explains whatever is unknown behind `inputs`."""
+        return any(self.types[i].is_open or i in self.unsure for i in inputs if i >= 0)
+
+    def _add_constants(self, node: Any, inputs: tuple[int, ...], types: list[Type | None], place: str) -> None:
+        """The outputs of a node that gives the same every time; an open extent is closed by the value."""
+        self.model.folded += node.op_type != "Constant"
+        values: Sequence[Array | None] = ()
+        if any(known is None or known.is_open for known, name in zip(types, node.output, strict=True) if name):
+            values = self._referenced(node, inputs, types[0]) or ()
+        outputs = []
+        for position, (name, known) in enumerate(zip(node.output, types, strict=True)):
+            value = values[position] if position < len(values) else None
+            if known is not None and known.is_open and value is not None:
+                known = with_shape(known, tuple(value.shape))
+            outputs.append(self.add(name, known, place, Kind.CONSTANT) if name else -1)
+        source = _Source(node, inputs, tuple(outputs))
+        self.sources.update({t: source for t in outputs if t >= 0})
+
+    def _is_constant(self, node: Any, inputs: tuple[int, ...]) -> bool:
+        """Whether the outputs are known before the model runs."""
+        if node.domain not in PURE or node.op_type in RANDOM:
+            return False
+        if node.op_type in ("Shape", "Size") and node.domain == "" and inputs and inputs[0] >= 0:
+            known = self.types[inputs[0]]
+            return not known.is_open and known.dtype not in UNPLANNED
+        return all(self._known_before(i) for i in inputs if i >= 0)
+
+    def _known_before(self, t: int) -> bool:
+        return self.tensors[t].kind is Kind.CONSTANT
+
+    def output_types(self, node: Any, inputs: tuple[int, ...], place: str) -> list[Type | None]:
+        """The types of the outputs: the file's, then onnx's for this node, then what the values show."""
+        hints = [self.hints.get(name) for name in node.output]
+        if all(known and not known.is_open for known, name in zip(hints, node.output, strict=True) if name):
+            return hints
+        inferred = self._inferred(node, inputs, place)
+        return [
+            self._at(f"{place[len(self.place) :]}: {name!r}", merged, inferred.get(name), known) if name else None
+            for name, known in zip(node.output, hints, strict=True)
+        ]
+
+    def _inferred(self, node: Any, inputs: tuple[int, ...], place: str) -> dict[str, Type]:
+        import onnx
+
+        version = self.model.opsets.get(node.domain)
+        if node.domain not in PURE or version is None:
+            return {}
+        if not onnx.defs.has(node.op_type, max_inclusive_version=version, domain=node.domain):
+            raise ValueError(f"{place}: opset {version} of {node.domain or 'ai.onnx'!r} has no such operator")
+        schema = onnx.defs.get_schema(node.op_type, version, node.domain)
+        types = {name: self.types[i].proto for name, i in zip(node.input, inputs, strict=True) if i >= 0}
+        imports = [onnx.helper.make_opsetid(domain, number) for domain, number in self.model.opsets.items()]
+        try:
+            found = onnx.shape_inference.infer_node_outputs(
+                schema, node, types, self._data(node, inputs), None, imports
+            )
+        except (onnx.shape_inference.InferenceError, RuntimeError, ValueError, KeyError) as problem:
+            raise ValueError(f"{place}: {' '.join(str(problem).split())[:300]}") from None
+        known = {
+            name: self._at(f"{place}: {name!r}", read_type, proto)
+            for name, proto in found.items()
+            if proto.WhichOneof("value")
+        }
+        return self._completed(node, inputs, known, version)
+
+    def _data(self, node: Any, inputs: tuple[int, ...]) -> dict[str, Any]:
+        """The values of small constant inputs, in onnx's form."""
+        from onnx import numpy_helper
+
+        values = {name: self.value(i) for name, i in zip(node.input, inputs, strict=True) if i >= 0}
+        return {name: numpy_helper.from_array(value, name) for name, value in values.items() if value is not None}
+
+    def _completed(self, node: Any, inputs: tuple[int, ...], found: dict[str, Type], version: int) -> dict[str, Type]:
+        """Adds what onnx's inference leaves out although the operator's text settles it: a Dropout's mask."""
+        mask = node.output[1] if node.op_type == "Dropout" and len(node.output) > 1 else ""
+        if mask and (mask not in found or found[mask].is_open):
+            data = self.types[inputs[0]]
+            found[mask] = data if version < 10 else tensor_type(_BOOL, data.shape)
+        return found
+
+    def op(self, node: Any, inputs: tuple[int, ...], outputs: tuple[int, ...], bodies: tuple[Graph, ...] = ()) -> None:
+        """Appends the node as an operator with the attributes and operand values that its facts need."""
+        kind = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+        version = self.model.opsets.get(node.domain, 1)
+        attributes = (*_attributes(node), *self._operands(kind, inputs))
+        self.ops.append(Op(node.name, kind, inputs, outputs, attributes, version, bodies))
+
+    def _operands(self, kind: str, inputs: tuple[int, ...]) -> tuple[tuple[str, Value], ...]:
+        """The values of the constant operands that decide what the operator does to memory."""
+        found = []
+        for operand in facts("onnx", kind).operands:
+            if operand < len(inputs) and inputs[operand] >= 0:
+                value = self.value(inputs[operand])
+                if value is not None and value.size <= 64 and value.dtype.kind in "iufb":
+                    found.append((f"operand {operand}", tuple(value.reshape(-1).tolist())))
+        return tuple(found)
+
+    # -- the end ---------------------------------------------------------------------------------------------
+
+    def _refuse_open(self) -> None:
+        if not self.model.open:
+            return
+        rest = f"; {self.model.followers} more follow from these" if self.model.followers else ""
+        raise ValueError(f"unknown extents, bind them with --dim SYMBOL=N: {', '.join(self.model.open)}{rest}")
+
+    def _remarks(self) -> tuple[str, ...]:
+        remarks = [*self.model.remarks, *self.model.dims.remarks()]
+        if self.model.folded:
+            remarks.append(f"{self.model.folded} operators give the same result every time and count as constants")
+        if names := self.model.unplanned:
+            more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+            remarks.append(f"memory from the heap, not planned: {', '.join(names[:_MOST_NAMED])}{more}")
+        return tuple(remarks)
+
+
+def _attributes(node: Any) -> tuple[tuple[str, Value], ...]:
+    """The small attributes of a node in the file's order: numbers, short texts, short lists of numbers."""
+    found: list[tuple[str, Value]] = []
+    for a in node.attribute:
+        if a.HasField("i"):
+            found.append((a.name, a.i))
+        elif a.HasField("f") and isfinite(a.f):
+            found.append((a.name, a.f))
+        elif a.HasField("s") and len(a.s) <= 64:
+            found.append((a.name, a.s.decode("utf-8", "replace")))
+        elif 0 < len(a.ints) <= 64:
+            found.append((a.name, tuple(a.ints)))
+    return tuple(found)

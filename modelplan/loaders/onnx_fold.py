@@ -1,0 +1,78 @@
+"""Values of small constants, computed only when a shape depends on them."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+#: A value with more elements than this decides no shape.
+MOST_ELEMENTS = 1024
+#: Evaluations in one model: what keeps a hostile file from keeping us busy.
+MOST_EVALUATIONS = 8192
+
+#: Operators whose output shape depends on values; the bound on their elements from those of their inputs.
+_NO_LARGER = {"NonZero", "Unique", "Compress"}
+
+
+def stored(tensor: Any) -> np.ndarray[Any, Any] | None:
+    """The value of a TensorProto, None where it is too large, external, or text."""
+    from onnx import TensorProto, numpy_helper
+
+    if tensor.data_location == TensorProto.EXTERNAL or tensor.data_type in (TensorProto.STRING, TensorProto.UNDEFINED):
+        return None
+    if any(extent < 0 for extent in tensor.dims) or int(np.prod(tensor.dims, dtype=np.float64)) > MOST_ELEMENTS:
+        return None
+    return np.asarray(numpy_helper.to_array(tensor))
+
+
+def attribute_value(node: Any) -> np.ndarray[Any, Any] | None:
+    """The value of a Constant node."""
+    for attribute in node.attribute:
+        if attribute.name == "value":
+            return stored(attribute.t)
+        if attribute.name in ("value_int", "value_ints"):
+            return np.array(attribute.i if attribute.name == "value_int" else list(attribute.ints), np.int64)
+        if attribute.name in ("value_float", "value_floats"):
+            return np.array(attribute.f if attribute.name == "value_float" else list(attribute.floats), np.float32)
+    return None
+
+
+def shape_value(node: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """What Shape or Size gives for an input of `shape`."""
+    if node.op_type == "Size":
+        return np.array(int(np.prod(shape, dtype=object)) if shape else 1, np.int64)
+    given = {a.name: a.i for a in node.attribute}
+    return np.array(shape[slice(given.get("start"), given.get("end"))], np.int64)
+
+
+def is_small(node: Any, inputs: list[np.ndarray[Any, Any] | None], shape: tuple[int, ...] | None) -> bool:
+    """Whether the result is bounded before it is computed. `shape` is that of the output where known."""
+    if shape is not None:
+        return all(0 <= extent <= MOST_ELEMENTS for extent in shape) and int(np.prod(shape)) <= MOST_ELEMENTS
+    if node.op_type in _NO_LARGER:
+        return True
+    if node.op_type != "Range" or len(inputs) != 3 or any(v is None or v.size != 1 for v in inputs):
+        return False
+    start, limit, delta = (float(v.reshape(())) for v in inputs if v is not None)
+    return delta != 0 and np.isfinite((limit - start) / delta) and ceil((limit - start) / delta) <= MOST_ELEMENTS
+
+
+def evaluated(
+    node: Any, inputs: list[np.ndarray[Any, Any] | None], opsets: dict[str, int]
+) -> list[np.ndarray[Any, Any] | None] | None:
+    """The outputs of one node by onnx's reference implementation, None where it has none or declines."""
+    from onnx.reference import ReferenceEvaluator
+
+    feeds = {name: value for name, value in zip(node.input, inputs, strict=True) if name}
+    try:
+        with np.errstate(all="ignore"):
+            results = ReferenceEvaluator(node, opsets=opsets).run(None, feeds)
+    except Exception:  # noqa: BLE001  # whatever it raises, the value stays unknown, and an open shape is reported
+        return None
+    return [_array(value) for value in results]
+
+
+def _array(value: Any) -> np.ndarray[Any, Any] | None:
+    return np.asarray(value) if isinstance(value, np.ndarray | np.generic | int | float) else None
