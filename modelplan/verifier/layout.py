@@ -1,0 +1,29 @@
+"""Where a plan puts each tensor: the question that the verifier answers about a program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """Bytes [start, end) that the kernel of step `step` uses as it likes."""
+
+    step: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The address of each planned tensor, and the bytes that its plan reserves there where the plan says so.
+
+    `arena` is the memory there is, None when the plan does not say.
+    """
+
+    address: Mapping[int, int]
+    alignment: int = 1
+    arena: int | None = None
+    reserved: Mapping[int, int] = field(default_factory=dict)
+    scratch: tuple[Scratch, ...] = ()

@@ -1,0 +1,167 @@
+"""What runs, step by step, as the verifier sees it: straight from the file, with control flow unrolled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from modelplan.tflm.file import FileModel, FileOp
+from modelplan.types import Graph, Kind
+
+Attribute = Callable[[str], object]
+
+
+def _nothing(name: str) -> object:  # noqa: ARG001
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A tensor: bytes it needs, and whether it is planned (`activation`), given (`constant`) or kept (`state`)."""
+
+    name: str
+    nbytes: int
+    shape: tuple[int, ...]
+    role: str
+
+    @property
+    def elements(self) -> int:
+        """Number of elements; a scalar has one."""
+        return prod(self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operator at work: operands by tensor number, -1 absent. `op` is its number in the file.
+
+    `moves` marks a step that copies input i to output i byte for byte (control flow handing values over).
+    """
+
+    op: int
+    kind: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    attribute: Attribute = field(default=_nothing, compare=False)
+    moves: bool = False
+
+    @property
+    def label(self) -> str:
+        """How messages call it."""
+        return f"op {self.op} {self.kind}" if self.op >= 0 else self.kind
+
+    @property
+    def reads(self) -> tuple[int, ...]:
+        """Distinct tensors read."""
+        return tuple(dict.fromkeys(t for t in self.inputs if t >= 0))
+
+    @property
+    def writes(self) -> tuple[int, ...]:
+        """Distinct tensors written."""
+        return tuple(dict.fromkeys(t for t in self.outputs if t >= 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A whole run: tensors, steps in order, what the caller writes before and reads after."""
+
+    format: str
+    values: tuple[Value, ...]
+    steps: tuple[Step, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+    def tensor(self, number: int) -> str:
+        """How messages call a tensor."""
+        return f"tensor {number} {self.values[number].name!r}"
+
+
+def graph_program(graph: Graph, order: Sequence[int]) -> Program:
+    """The run of `graph` in `order`."""
+    roles = {Kind.ACTIVATION: "activation", Kind.CONSTANT: "constant", Kind.STATE: "state"}
+    values = tuple(Value(t.name, t.nbytes, t.shape, roles[t.kind]) for t in graph.tensors)
+    steps = tuple(
+        Step(i, graph.ops[i].kind, graph.ops[i].inputs, graph.ops[i].outputs, graph.ops[i].attribute) for i in order
+    )
+    return Program(graph.format, values, steps, graph.inputs, graph.outputs)
+
+
+def file_program(model: FileModel) -> Program:
+    """The run of a .tflite file as TFLM performs it, tensors numbered over all subgraphs.
+
+    Branches run one after the other and loops twice, so that what one part does to the memory of another shows.
+    """
+    values = tuple(
+        Value(t.name, t.nbytes, t.shape, "constant" if t.constant else "state" if t.variable else "activation")
+        for t in model.tensors
+    )
+    main = model.subgraphs[0]
+    steps = tuple(_unrolled(model, 0, ()))
+    return Program("tflite", values, steps, main.inputs, main.outputs)
+
+
+def _unrolled(model: FileModel, index: int, callers: tuple[int, ...]) -> Iterator[Step]:
+    if index in callers:
+        return
+    base = model.firsts[index]
+    for number, op in enumerate(model.subgraphs[index].ops):
+        if op.calls and op.kind != "CALL_ONCE":
+            yield from _called(model, base, number, op, (*callers, index))
+        else:
+            for called in op.calls:
+                yield from _unrolled(model, called, (*callers, index))
+            yield _step(number, op, base)
+
+
+def _step(number: int, op: FileOp, base: int) -> Step:
+    return Step(number, op.kind, _numbered(op.inputs, base), _numbered(op.outputs, base), _attribute(op))
+
+
+def _numbered(tensors: Sequence[int], base: int) -> tuple[int, ...]:
+    return tuple(base + t if t >= 0 else -1 for t in tensors)
+
+
+def _attribute(op: FileOp) -> Attribute:
+    """Options by the schema's field name in lower case with underscores."""
+
+    def read(name: str) -> object:
+        if isinstance(op.options, dict):
+            return op.options.get(name)
+        accessor = getattr(op.options, "".join(part.capitalize() for part in name.split("_")), None)
+        return accessor() if accessor else None
+
+    return read
+
+
+def _called(model: FileModel, base: int, number: int, op: FileOp, callers: tuple[int, ...]) -> Iterator[Step]:
+    """IF hands its operands to each branch in turn; WHILE runs condition and body, twice."""
+    operands, results = _numbered(op.inputs, base), _numbered(op.outputs, base)
+    if op.kind == "IF":
+        for branch in op.calls:
+            yield from _body(model, branch, number, operands[1:], results, callers)
+        return
+    # The results start as the operands, which stay readable to the end, as in TFLM's lifetimes.
+    yield Step(number, op.kind, operands, results, moves=True)
+    condition, body = op.calls
+    for _ in range(2):
+        yield from _body(model, condition, number, results, (), callers)
+        yield from _body(model, body, number, results, results, callers)
+    yield from _body(model, condition, number, results, (), callers)
+    yield Step(number, op.kind, operands, ())
+
+
+def _body(
+    model: FileModel,
+    index: int,
+    number: int,
+    operands: tuple[int, ...],
+    results: tuple[int, ...],
+    callers: tuple[int, ...],
+) -> Iterator[Step]:
+    """One run of a called subgraph: values handed in, its operators, values handed out."""
+    subgraph, base = model.subgraphs[index], model.firsts[index]
+    entered, left = _numbered(subgraph.inputs, base), _numbered(subgraph.outputs, base)
+    yield Step(number, f"entering subgraph {index}", operands[: len(entered)], entered[: len(operands)], moves=True)
+    yield from _unrolled(model, index, callers)
+    given = left[: len(results)] if results else left
+    yield Step(number, f"leaving subgraph {index}", given, results[: len(given)], moves=bool(results))

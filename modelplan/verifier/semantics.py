@@ -1,0 +1,149 @@
+"""What operators do to bytes, as the verifier knows it: its own tables, apart from those that planning uses.
+
+A *move* puts bytes of an input, unchanged, into an output. An *overwrite* reads element i of an operand before it
+writes element i of the output, and nothing of that operand afterwards.
+Source: tflite-micro and ONNX kernels; in-place tolerance measured on tflite-micro's reference kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from modelplan.verifier.program import Program, Step, Value
+
+_VIEWS = {
+    "tflite": {"RESHAPE", "SQUEEZE", "EXPAND_DIMS", "BITCAST"},
+    "onnx": {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "BitCast", "Optional", "OptionalGetElement"},
+}
+_JOINS = {"tflite": {"CONCATENATION", "PACK"}, "onnx": {"Concat"}}
+_SPLITS = {"tflite": {"SPLIT", "SPLIT_V", "UNPACK"}, "onnx": {"Split"}}
+
+_ELEMENTWISE = {
+    "tflite": {
+        "ABS", "CEIL", "COS", "ELU", "EXP", "FLOOR", "GELU", "HARD_SWISH", "LEAKY_RELU", "LOG", "LOGICAL_NOT",
+        "LOGISTIC", "NEG", "RELU", "RELU_0_TO_1", "RELU_N1_TO_1", "RELU6", "ROUND", "RSQRT", "SIGN", "SIN", "SQRT",
+        "SQUARE", "TANH", "ZEROS_LIKE", "FAKE_QUANT", "QUANTIZE", "CAST",
+        "SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION", "CUMSUM", "DYNAMIC_UPDATE_SLICE", "PRELU", "MATRIX_SET_DIAG",
+        "STABLEHLO_SCATTER",
+    },
+    "onnx": {
+        "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BitwiseNot", "Ceil", "Celu", "Clip", "Cos",
+        "Cosh", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Log", "Mish", "Neg",
+        "Not", "Reciprocal", "Relu", "Round", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Softplus",
+        "Softsign", "Sqrt", "Swish", "Tan", "Tanh", "ThresholdedRelu", "Cast", "CastLike", "BatchNormalization",
+        "Bernoulli", "IsNaN", "IsInf", "Dropout",
+        "Softmax", "LogSoftmax", "Hardmax", "LayerNormalization", "RMSNormalization", "GroupNormalization",
+        "InstanceNormalization", "MeanVarianceNormalization", "LpNormalization",
+        "ScatterElements", "Scatter", "ScatterND", "TensorScatter", "CumSum", "CumProd", "Trilu", "PRelu",
+    },
+}  # fmt: skip
+"""Operators that may write output 0 over operand 0 where both have the same elements."""
+
+_ANY_OPERAND = {
+    "tflite": {
+        "ADD", "SUB", "MUL", "DIV", "FLOOR_DIV", "FLOOR_MOD", "MAXIMUM", "MINIMUM", "POW", "SQUARED_DIFFERENCE",
+        "ATAN2", "BITWISE_XOR", "RIGHT_SHIFT", "LOGICAL_AND", "LOGICAL_OR", "ADD_N", "SELECT", "SELECT_V2", "EQUAL",
+        "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL", "STABLEHLO_ADD", "STABLEHLO_MULTIPLY",
+        "STABLEHLO_MAXIMUM", "STABLEHLO_MINIMUM",
+    },
+    "onnx": {
+        "Add", "Sub", "Mul", "Div", "Mod", "Pow", "And", "Or", "Xor", "BitwiseAnd", "BitwiseOr", "BitwiseXor",
+        "BitShift", "Sum", "Max", "Min", "Mean", "Where", "Equal", "Greater", "Less", "GreaterOrEqual",
+        "LessOrEqual",
+    },
+}  # fmt: skip
+"""Operators that may write output 0 over any operand with the same elements as the output."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """`length` bytes that output `output` takes, from byte `to`, out of input `input`, from byte `start`."""
+
+    input: int
+    start: int
+    output: int
+    to: int
+    length: int
+
+
+def moved(program: Program, step: Step) -> list[Move]:
+    """The moves of a step; together they fill each output that they touch.
+
+    Cost: O(operands).
+    """
+    if step.moves:
+        pairs = zip(step.inputs, step.outputs, strict=True)
+        return [Move(i, 0, i, 0, program.values[x].nbytes) for i, (x, _) in enumerate(pairs) if x >= 0]
+    if step.kind in _VIEWS[program.format]:
+        return _view(program, step)
+    if step.kind in _JOINS[program.format]:
+        return _joined(program, step)
+    if step.kind in _SPLITS[program.format]:
+        return _parted(program, step)
+    return []
+
+
+def may_overwrite(program: Program, step: Step, operand: int, output: int) -> bool:
+    """Whether the kernel may write output `output` over operand `operand`, element over element."""
+    if output != 0:
+        return False
+    kinds, any_operand = _ELEMENTWISE[program.format], _ANY_OPERAND[program.format]
+    if not (step.kind in any_operand or (step.kind in kinds and operand == 0)):
+        return False
+    x, y = program.values[step.inputs[operand]], program.values[step.outputs[output]]
+    return (x.elements, x.nbytes) == (y.elements, y.nbytes)
+
+
+def _view(program: Program, step: Step) -> list[Move]:
+    if not step.inputs or step.inputs[0] < 0 or not step.outputs or step.outputs[0] < 0:
+        return []
+    x, y = program.values[step.inputs[0]], program.values[step.outputs[0]]
+    return [Move(0, 0, 0, 0, y.nbytes)] if x.nbytes == y.nbytes else []
+
+
+def _joined(program: Program, step: Step) -> list[Move]:
+    """Inputs end to end, where all axes before the joined one have extent 1."""
+    if any(x < 0 for x in step.inputs) or not step.outputs or step.outputs[0] < 0:
+        return []
+    whole = program.values[step.outputs[0]]
+    parts = [program.values[x] for x in step.inputs]
+    if not _contiguous(whole, step) or sum(p.nbytes for p in parts) != whole.nbytes:
+        return []
+    moves, at = [], 0
+    for i, part in enumerate(parts):
+        moves.append(Move(i, 0, 0, at, part.nbytes))
+        at += part.nbytes
+    return moves
+
+
+def _parted(program: Program, step: Step) -> list[Move]:
+    """Outputs end to end, where all axes before the split one have extent 1."""
+    data = 1 if step.kind == "SPLIT" else 0
+    if len(step.inputs) <= data or step.inputs[data] < 0 or any(y < 0 for y in step.outputs):
+        return []
+    whole = program.values[step.inputs[data]]
+    parts = [program.values[y] for y in step.outputs]
+    if not _split_contiguous(whole, parts, step) or sum(p.nbytes for p in parts) != whole.nbytes:
+        return []
+    moves, at = [], 0
+    for i, part in enumerate(parts):
+        moves.append(Move(data, at, i, 0, part.nbytes))
+        at += part.nbytes
+    return moves
+
+
+def _contiguous(whole: Value, step: Step) -> bool:
+    axis = step.attribute("axis")
+    if not isinstance(axis, int) or isinstance(axis, bool):
+        return False
+    return prod(whole.shape[: axis % max(len(whole.shape), 1)]) == 1
+
+
+def _split_contiguous(whole: Value, parts: Sequence[Value], step: Step) -> bool:
+    """The axis of SPLIT is a tensor; the first axis in which the parts differ from the whole is it."""
+    if step.kind in ("UNPACK", "Split"):
+        return _contiguous(whole, step)
+    differing = [a for a, extent in enumerate(whole.shape) if any(p.shape[a : a + 1] != (extent,) for p in parts)]
+    return len(differing) == 1 and prod(whole.shape[: differing[0]]) == 1
