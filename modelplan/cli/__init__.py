@@ -16,6 +16,7 @@ COMMANDS = {
     "compare": "every allocator on a model or a problem: height, gap, time",
     "check": "does a model fit a budget? exit 0 or 1",
     "pack": "write a plan into a .tflite file for TFLM to obey; before and after",
+    "verify": "prove that a plan is safe, or name the operator that it breaks; exit 0 or 4",
     "solve": "place the buffers of a CSV problem; drop-in for minimalloc's command line",
     "allocators": "the table of allocators",
 }

@@ -19,11 +19,13 @@ class Scratch:
 class Layout:
     """The address of each planned tensor, and the bytes that its plan reserves there where the plan says so.
 
-    `arena` is the memory there is, None when the plan does not say.
+    `arena` is the memory there is, None when the plan does not say. `inside` is how far a tensor lies behind the
+    start of its buffer, which is what the alignment holds for.
     """
 
     address: Mapping[int, int]
     alignment: int = 1
     arena: int | None = None
     reserved: Mapping[int, int] = field(default_factory=dict)
+    inside: Mapping[int, int] = field(default_factory=dict)
     scratch: tuple[Scratch, ...] = ()

@@ -33,7 +33,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One operator at work: operands by tensor number, -1 absent. `op` is its number in the file.
+    """One operator at work: operands by tensor number, -1 absent. `op` is its number in its subgraph of the file.
 
     `moves` marks a step that copies input i to output i byte for byte (control flow handing values over).
     """
@@ -44,11 +44,12 @@ class Step:
     outputs: tuple[int, ...]
     attribute: Attribute = field(default=_nothing, compare=False)
     moves: bool = False
+    subgraph: int = 0
 
     @property
     def label(self) -> str:
         """How messages call it."""
-        return f"op {self.op} {self.kind}" if self.op >= 0 else self.kind
+        return f"op {self.op} {self.kind}" + (f" of subgraph {self.subgraph}" if self.subgraph else "")
 
     @property
     def reads(self) -> tuple[int, ...]:
@@ -80,10 +81,13 @@ def graph_program(graph: Graph, order: Sequence[int]) -> Program:
     """The run of `graph` in `order`."""
     roles = {Kind.ACTIVATION: "activation", Kind.CONSTANT: "constant", Kind.STATE: "state"}
     values = tuple(Value(t.name, t.nbytes, t.shape, roles[t.kind]) for t in graph.tensors)
-    steps = tuple(
-        Step(i, graph.ops[i].kind, graph.ops[i].inputs, graph.ops[i].outputs, graph.ops[i].attribute) for i in order
-    )
+    steps = tuple(_graph_step(graph, i) for i in order)
     return Program(graph.format, values, steps, graph.inputs, graph.outputs)
+
+
+def _graph_step(graph: Graph, index: int) -> Step:
+    op = graph.ops[index]
+    return Step(index, op.kind.removeprefix("CUSTOM:"), _data(op.kind, op.inputs), op.outputs, op.attribute)
 
 
 def file_program(model: FileModel) -> Program:
@@ -110,11 +114,20 @@ def _unrolled(model: FileModel, index: int, callers: tuple[int, ...]) -> Iterato
         else:
             for called in op.calls:
                 yield from _unrolled(model, called, (*callers, index))
-            yield _step(number, op, base)
+            yield _step(index, number, op, base)
 
 
-def _step(number: int, op: FileOp, base: int) -> Step:
-    return Step(number, op.kind, _numbered(op.inputs, base), _numbered(op.outputs, base), _attribute(op))
+def _step(subgraph: int, number: int, op: FileOp, base: int) -> Step:
+    inputs, outputs = _numbered(_data(op.kind, op.inputs), base), _numbered(op.outputs, base)
+    return Step(number, op.kind, inputs, outputs, _attribute(op), subgraph=subgraph)
+
+
+def _data(kind: str, inputs: tuple[int, ...]) -> tuple[int, ...]:
+    """The operands that carry values: those of an Ethos-U operator follow its program, weights and two work areas.
+
+    The work areas are the whole of the accelerator's memory: the command stream's other operands lie inside them.
+    """
+    return inputs[4:] if kind.removeprefix("CUSTOM:") == "ethos-u" else inputs
 
 
 def _numbered(tensors: Sequence[int], base: int) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Level *fingerprint replay*: every byte of the arena carries the value that was put there; each read must find its own.
+"""Level *fingerprint replay*: every byte of the arena carries the value put there, and each read must find its own.
 
 The shadow is a sorted map from address to (value, offset in it). A write gives its bytes a fresh value; moves pass
 values on; scratch leaves junk. Two runs in a row show what one run does to the next. No kernels are needed.
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from modelplan.errors import BrokenPlanError
 from modelplan.verifier.layout import Layout
 from modelplan.verifier.program import Program, Step
-from modelplan.verifier.semantics import Move, may_overwrite, moved
+from modelplan.verifier.semantics import Move, is_opaque, may_overwrite, moved
 
 _RUNS = 2
 
@@ -123,9 +123,6 @@ class _Machine:
 
     def perform(self, index: int, step: Step) -> None:
         """One step: its reads find their own bytes, its writes harm nothing that it still needs."""
-        if step.kind == "ethos-u":
-            self._command_stream(step)
-            return
         for t in step.reads:
             self._check(t, step.label)
         moves = moved(self.program, step)
@@ -136,14 +133,6 @@ class _Machine:
             self.shadow.write(start, Piece(self._value(f"{step.label}'s scratch", -1), 0, end - start))
         for y, pieces in results.items():
             self._store(y, pieces)
-
-    def _command_stream(self, step: Step) -> None:
-        """An Ethos-U operator: inputs from the fifth on are data, those before are its program and work area."""
-        for t in step.inputs[4:]:
-            if t >= 0:
-                self._check(t, step.label)
-        for t in step.writes:
-            self._write_fresh(t, step.label)
 
     def _range(self, t: int) -> tuple[int, int] | None:
         """The planned bytes of a tensor, None where it is not in the arena."""
@@ -200,7 +189,7 @@ class _Machine:
         raise BrokenPlanError(f"{what}, overwritten at {_short(writer)}{by}")
 
     def _check_outputs(self, step: Step, moves: list[Move]) -> None:
-        for output, y in enumerate(step.outputs):
+        for output, y in enumerate(() if is_opaque(step) else step.outputs):
             place = self._range(y) if y >= 0 else None
             if not place:
                 continue

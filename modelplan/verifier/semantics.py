@@ -96,6 +96,11 @@ def may_overwrite(program: Program, step: Step, operand: int, output: int) -> bo
     return (x.elements, x.nbytes) == (y.elements, y.nbytes)
 
 
+def is_opaque(step: Step) -> bool:
+    """Whether the operator orders its own reads and writes, so that its operands may overlap as its compiler chose."""
+    return step.kind == "ethos-u"
+
+
 def _view(program: Program, step: Step) -> list[Move]:
     if not step.inputs or step.inputs[0] < 0 or not step.outputs or step.outputs[0] < 0:
         return []

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from modelplan.errors import BrokenPlanError
 from modelplan.verifier.layout import Layout
 from modelplan.verifier.program import Program, Step
-from modelplan.verifier.semantics import may_overwrite, moved
+from modelplan.verifier.semantics import is_opaque, may_overwrite, moved
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def _check_state_order(program: Program) -> None:
 
 
 def _lives(program: Program, layout: Layout) -> Iterator[Life]:
-    for t, spans in _spans(program).items():
+    for t, spans in value_spans(program).items():
         value = program.values[t]
         if not value.nbytes or value.role == "constant":
             continue
@@ -76,7 +76,7 @@ def _lives(program: Program, layout: Layout) -> Iterator[Life]:
             yield Life(t, at, at + value.nbytes, first, last)
 
 
-def _spans(program: Program) -> dict[int, list[tuple[int, int]]]:
+def value_spans(program: Program) -> dict[int, list[tuple[int, int]]]:
     """For each tensor the steps, both included, over which each of its values must last.
 
     Inputs exist from step 0, outputs and state to the end. Writing a tensor again starts a new value.
@@ -102,8 +102,8 @@ def _check_place(program: Program, layout: Layout, life: Life) -> None:
     where = f"{program.tensor(life.tensor)} at bytes {life.start}-{life.end - 1}"
     if life.start < 0:
         raise BrokenPlanError(f"{where}: offset {life.start}, expected at least 0")
-    if life.start % layout.alignment:
-        raise BrokenPlanError(f"{where}: offset {life.start} is not a multiple of {layout.alignment}")
+    if (offset := life.start - layout.inside.get(life.tensor, 0)) % layout.alignment:
+        raise BrokenPlanError(f"{where}: offset {offset} is not a multiple of {layout.alignment}")
     if layout.arena is not None and life.end > layout.arena:
         raise BrokenPlanError(f"{where}: ends behind the arena of {layout.arena} bytes")
     reserved = layout.reserved.get(life.tensor)
@@ -148,6 +148,9 @@ class _Sharing:
             self._note_handovers(program, layout, index, step)
 
     def _note_handovers(self, program: Program, layout: Layout, index: int, step: Step) -> None:
+        if is_opaque(step):
+            self.handovers |= {(self._class(x), self._class(y), index) for x in step.reads for y in step.writes}
+            return
         if not step.outputs or step.outputs[0] < 0:
             return
         y = step.outputs[0]

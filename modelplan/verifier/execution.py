@@ -1,0 +1,41 @@
+"""Level *execution*: TFLM runs the model with the plan and without; outputs and head bytes must be as predicted."""
+
+from __future__ import annotations
+
+from modelplan.errors import BrokenPlanError
+from modelplan.tflm import planner
+from modelplan.tflm.runner import INSTALL, RefusalError, installed, run_tflm, tflm_version
+from modelplan.verifier.levels import Skipped
+from modelplan.verifier.subject import Subject
+
+_ROUNDS = 3
+
+
+def execute(subject: Subject, seed: int = 0) -> str:
+    """Runs both models on the same random inputs, twice as many times without a reset.
+
+    Raises:
+        BrokenPlanError: TFLM refuses the plan, reports another head, or computes something else.
+        Skipped: the plan is not for TFLM, the wheel is missing, or TFLM cannot run the model at all.
+    """
+    offline = subject.offline
+    if offline is None:
+        raise Skipped("the plan is not one that TFLM can read from a .tflite file")
+    if not installed():
+        raise Skipped(f"tflite-micro is not installed; {INSTALL}")
+    online = (planner.ONLINE,) * len(offline.offsets)
+    try:
+        own = run_tflm(planner.write_plan(offline.model, online), rounds=_ROUNDS, seed=seed)
+    except RefusalError as problem:
+        raise Skipped(f"the model does not run without the plan either: {problem}") from None
+    try:
+        planned = run_tflm(planner.write_plan(offline.model, offline.offsets), rounds=_ROUNDS, seed=seed)
+    except RefusalError as problem:
+        raise BrokenPlanError(f"with the plan {problem}") from None
+    if planned.head != offline.head:
+        raise BrokenPlanError(f"TFLM reports a head of {planned.head} bytes, predicted were {offline.head}")
+    for number, (ours, theirs) in enumerate(zip(planned.outputs, own.outputs, strict=True)):
+        if ours != theirs:
+            raise BrokenPlanError(f"run {number}: the outputs differ from those without the plan")
+    runs = len(planned.outputs)
+    return f"{runs} runs bit-equal, head {planned.head} bytes as predicted, tflite-micro {tflm_version()}"

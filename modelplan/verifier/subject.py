@@ -1,0 +1,200 @@
+"""What is verified: a program, a layout, and the file it can be run from, out of every form a plan comes in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from modelplan.errors import BrokenPlanError, ModelError
+from modelplan.tflm import planner
+from modelplan.tflm.file import FileModel
+from modelplan.types import Graph, Merge, Placement, Plan, Problem
+from modelplan.verifier.layout import Layout, Scratch
+from modelplan.verifier.program import Program, Step, file_program, graph_program
+from modelplan.verifier.semantics import may_overwrite, moved
+
+
+@dataclass(frozen=True, slots=True)
+class Offline:
+    """A plan that TFLM can obey: the file without it, an offset for each tensor, the head that TFLM should report."""
+
+    model: FileModel
+    offsets: tuple[int, ...]
+    head: int
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A plan to verify. `merges` are the aliases it declares, `lifetimes` the half-open steps it believes in."""
+
+    program: Program
+    layout: Layout
+    merges: tuple[Merge, ...] = ()
+    lifetimes: Mapping[int, tuple[int, int]] | None = None
+    offline: Offline | None = None
+
+
+def offline_subject(model: FileModel, kernels: str = "reference") -> Subject:
+    """The plan that a .tflite file carries, with what TFLM adds to it.
+
+    Raises:
+        BrokenPlanError: the plan is cut short or counts another number of tensors.
+        ModelError: the file carries no plan.
+    """
+    try:
+        offsets = planner.read_plan(model)
+    except ModelError as problem:
+        raise BrokenPlanError(str(problem)) from None
+    if offsets is None:
+        raise ModelError(f"{model.name}: carries no metadata {planner.METADATA}; `modelplan pack` writes one")
+    return online_subject(model, offsets, kernels)
+
+
+def online_subject(model: FileModel, offsets: Sequence[int], kernels: str = "reference") -> Subject:
+    """The plan `offsets` for a .tflite file, completed as TFLM completes it."""
+    rows = planner.requests(model, kernels)
+    places = planner.greedy_offsets(rows, offsets)
+    return _placed(model, rows, places, tuple(offsets))
+
+
+def shim_subject(model: FileModel, places: Sequence[int], kernels: str = "reference") -> Subject:
+    """A BufferPlan for a .tflite file: an offset for each request, in the order in which TFLM adds them.
+
+    Raises:
+        BrokenPlanError: the plan has another number of offsets than TFLM has requests.
+    """
+    rows = planner.requests(model, kernels)
+    if len(rows) != len(places):
+        raise BrokenPlanError(f"the BufferPlan has {len(places)} offsets, TFLM adds {len(rows)} buffers for this model")
+    return _placed(model, rows, places, None)
+
+
+def _placed(
+    model: FileModel,
+    rows: Sequence[planner.Request],
+    places: Sequence[int],
+    offsets: tuple[int, ...] | None,
+) -> Subject:
+    program = file_program(model)
+    pairs = list(zip(rows, places, strict=True))
+    address = {row.tensor: at for row, at in pairs if not row.scratch}
+    if offsets is not None:
+        address |= _planned_state(model, offsets)
+    steps: dict[tuple[int, int], list[int]] = {}
+    for index, step in enumerate(program.steps):
+        steps.setdefault((step.subgraph, step.op), []).append(index)
+    scratch = tuple(Scratch(i, at, at + row.size) for row, at in pairs if row.scratch for i in steps.get(row.op, ()))
+    head = planner.head_bytes(rows, places)
+    offline = None if offsets is None else Offline(model, offsets, head)
+    return Subject(program, Layout(address, planner.ALIGNMENT, scratch=scratch), offline=offline)
+
+
+def _planned_state(model: FileModel, offsets: Sequence[int]) -> dict[int, int]:
+    """Variables with an offset leave the tail and live in the head."""
+    kept = planner.ONLINE
+    return {t: at for t, (at, x) in enumerate(zip(offsets, model.tensors, strict=True)) if x.variable and at != kept}
+
+
+def plan_subject(plan: Plan, model: FileModel | None = None) -> Subject:
+    """A plan of modelplan's own, for the graph and in the order that it remembers; `model` where TFLM can run it."""
+    program = graph_program(plan.graph, plan.schedule.order)
+    layout, lifetimes = _buffers(plan.problem, plan.placement)
+    layout = Layout(layout.address, plan.runtime.alignment, plan.problem.capacity, layout.reserved, layout.inside)
+    offline = None
+    if model is not None and plan.runtime.name == "tflm" and plan.schedule.order == tuple(range(len(plan.graph.ops))):
+        offsets = tuple(layout.address.get(t, planner.ONLINE) for t in range(len(model.tensors)))
+        rows = planner.requests(model)
+        offline = Offline(model, offsets, planner.head_bytes(rows, planner.greedy_offsets(rows, offsets)))
+    return Subject(program, layout, plan.merges, lifetimes, offline)
+
+
+def _buffers(problem: Problem, placement: Placement) -> tuple[Layout, dict[int, tuple[int, int]]]:
+    """Addresses, reserved bytes and lifetimes of the tensors inside the buffers."""
+    address, reserved, inside, lifetimes = {}, {}, {}, {}
+    members = problem.members or [()] * len(problem)
+    rows = zip(members, placement.offsets.tolist(), problem.size.tolist(), problem.start.tolist(), problem.end.tolist(),
+               strict=True)  # fmt: skip
+    for tensors, at, size, start, end in rows:
+        for m in tensors:
+            address[m.tensor], inside[m.tensor] = at + m.delta, m.delta
+            reserved[m.tensor] = size - m.delta
+            lifetimes[m.tensor] = (start, end)
+    return Layout(address, reserved=reserved, inside=inside), lifetimes
+
+
+def table_subject(graph: Graph, problem: Problem, placement: Placement, alignment: int) -> Subject:
+    """A table of named buffers with offsets, for `graph` in file order.
+
+    A tensor without a row stands where the bytes it is made of stand.
+
+    Raises:
+        BrokenPlanError: a row names no tensor of the graph, or one of several with the same name.
+    """
+    numbers: dict[str, list[int]] = {}
+    for t, tensor in enumerate(graph.tensors):
+        numbers.setdefault(tensor.name, []).append(t)
+    address, reserved = {}, {}
+    for name, at, size in zip(problem.names, placement.offsets.tolist(), problem.size.tolist(), strict=True):
+        found = numbers.get(name, [])
+        if len(found) != 1:
+            raise BrokenPlanError(f"row {name!r} names {len(found)} tensors of {graph.name}, expected 1")
+        address[found[0]], reserved[found[0]] = at, size
+    program = graph_program(graph, range(len(graph.ops)))
+    _inherit(program, address)
+    return Subject(program, Layout(address, alignment, problem.capacity, reserved))
+
+
+def _inherit(program: Program, address: dict[int, int]) -> None:
+    """Gives views, joined parts and split parts without an address the one that their moves imply."""
+    for steps in (program.steps, program.steps[::-1]):
+        for step in steps:
+            for m in moved(program, step):
+                x, y = step.inputs[m.input], step.outputs[m.output]
+                if x in address and y not in address:
+                    address[y] = address[x] + m.start - m.to
+                elif y in address and x not in address and program.values[x].role == "activation":
+                    address[x] = address[y] + m.to - m.start
+
+
+def check_declared(subject: Subject) -> None:
+    """Every alias that the plan declares is one that its operator allows, and its lifetimes cover the real ones.
+
+    Raises:
+        BrokenPlanError: names the operator and the tensors.
+    """
+    steps = {step.op: step for step in subject.program.steps}
+    for merge in subject.merges:
+        step = steps.get(merge.op)
+        if step is None or not _justified(subject, step, {merge.tensor, merge.into}):
+            label = step.label if step else f"op {merge.op}"
+            raise BrokenPlanError(
+                f"{label} does not let {subject.program.tensor(merge.tensor)} share the bytes of"
+                f" {subject.program.tensor(merge.into)} ({merge.rule})"
+            )
+    _check_lifetimes(subject)
+
+
+def _justified(subject: Subject, step: Step, pair: set[int]) -> bool:
+    """Whether the step moves bytes between the two, or may overwrite one with the other."""
+    for m in moved(subject.program, step):
+        if {step.inputs[m.input], step.outputs[m.output]} <= pair:
+            return True
+    operands = [i for i, x in enumerate(step.inputs) if x in pair]
+    return (
+        step.outputs[:1] != ()
+        and step.outputs[0] in pair
+        and any(may_overwrite(subject.program, step, operand, 0) for operand in operands)
+    )
+
+
+def _check_lifetimes(subject: Subject) -> None:
+    if subject.lifetimes is None:
+        return
+    for index, step in enumerate(subject.program.steps):
+        for t in (*step.reads, *step.writes):
+            start, end = subject.lifetimes.get(t, (index, index + 1))
+            if not start <= index < end:
+                raise BrokenPlanError(
+                    f"{step.label} uses {subject.program.tensor(t)} at step {index},"
+                    f" the plan keeps it for steps [{start}, {end})"
+                )
