@@ -8,6 +8,8 @@ from typing import get_args
 from modelplan import __version__, aliasing, allocators, lifetimes, runtimes, schedulers
 from modelplan.errors import RequestError
 from modelplan.types import Budget, Graph, Padding, Plan, Runtime
+from modelplan.verifier import levels
+from modelplan.verifier.subject import plan_subject
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +26,10 @@ class Options:
 
 
 def plan(graph: Graph, options: Options | None = None, budget: Budget | None = None) -> Plan:
-    """A refereed memory plan of `graph`.
+    """A refereed memory plan of `graph`, replayed by the verifier.
 
     Raises:
+        BrokenPlanError: a stage went wrong; names the operator that would read what it should not.
         RequestError: a name that does not exist, or an option the stage cannot honour.
     """
     options = options or Options()
@@ -44,7 +47,9 @@ def _plan(graph: Graph, runtime: Runtime, options: Options, budget: Budget | Non
     problem = lifetimes.buffers(graph, schedule.order, aliases, runtime, options.capacity)
     placement = allocators.place(problem, options.allocator, budget)
     made_by = f"modelplan {__version__}"
-    return Plan(graph, schedule, aliases.merges, problem, placement, runtime, options.allocator, options.alias, made_by)
+    made = Plan(graph, schedule, aliases.merges, problem, placement, runtime, options.allocator, options.alias, made_by)
+    levels.prove(plan_subject(made))
+    return made
 
 
 def layout(graph: Graph, options: Options) -> Runtime:

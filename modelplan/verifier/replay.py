@@ -208,7 +208,8 @@ class _Machine:
         x, y = step.inputs[operand], step.outputs[output]
         source, target = self.layout.address[x], self.layout.address[y]
         for m in moves:
-            kept = (m.input, m.output) == (operand, output) and source + m.start == target + m.to
+            home = self.layout.address.get(step.inputs[m.input])
+            kept = m.output == output and home is not None and home + m.start == target + m.to
             if kept and target + m.to <= shared[0] and shared[1] <= target + m.to + m.length:
                 return
         if source == target and may_overwrite(self.program, step, operand, output):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from modelplan.errors import BrokenPlanError, ModelError
 from modelplan.tflm import planner
@@ -99,7 +99,8 @@ def plan_subject(plan: Plan, model: FileModel | None = None) -> Subject:
     """A plan of modelplan's own, for the graph and in the order that it remembers; `model` where TFLM can run it."""
     program = graph_program(plan.graph, plan.schedule.order)
     layout, lifetimes = _buffers(plan.problem, plan.placement)
-    layout = Layout(layout.address, plan.runtime.alignment, plan.problem.capacity, layout.reserved, layout.inside)
+    # A capacity is a question: a plan above it does not fit, but is sound.
+    layout = replace(layout, alignment=plan.runtime.alignment)
     offline = None
     if model is not None and plan.runtime.name == "tflm" and plan.schedule.order == tuple(range(len(plan.graph.ops))):
         offsets = tuple(layout.address.get(t, planner.ONLINE) for t in range(len(model.tensors)))
@@ -141,7 +142,7 @@ def table_subject(graph: Graph, problem: Problem, placement: Placement, alignmen
         address[found[0]], reserved[found[0]] = at, size
     program = graph_program(graph, range(len(graph.ops)))
     _inherit(program, address)
-    return Subject(program, Layout(address, alignment, problem.capacity, reserved))
+    return Subject(program, Layout(address, alignment, reserved=reserved))
 
 
 def _inherit(program: Program, address: dict[int, int]) -> None:
