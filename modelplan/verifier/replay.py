@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from modelplan.errors import BrokenPlanError
-from modelplan.verifier.layout import Layout
+from modelplan.verifier.addresses import Layout
 from modelplan.verifier.program import Program, Step
 from modelplan.verifier.semantics import Move, is_opaque, may_overwrite, moved
 

@@ -9,7 +9,7 @@ from modelplan.errors import BrokenPlanError, ModelError
 from modelplan.tflm import planner
 from modelplan.tflm.file import FileModel
 from modelplan.types import Graph, Merge, Placement, Plan, Problem
-from modelplan.verifier.layout import Layout, Scratch
+from modelplan.verifier.addresses import Layout, Scratch
 from modelplan.verifier.program import Program, Step, file_program, graph_program
 from modelplan.verifier.semantics import may_overwrite, moved
 

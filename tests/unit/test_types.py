@@ -17,9 +17,7 @@ def test_sub_byte_tensors_pack_over_the_whole_tensor() -> None:
     assert Tensor("e", (0, 7), "int8").nbytes == 0
 
 
-@pytest.mark.parametrize(
-    ("shape", "dtype", "word"), [((2, -1), "int8", "negative"), ((2,), "float7", "unknown")]
-)
+@pytest.mark.parametrize(("shape", "dtype", "word"), [((2, -1), "int8", "negative"), ((2,), "float7", "unknown")])
 def test_a_tensor_without_a_size_is_refused(shape: tuple[int, ...], dtype: str, word: str) -> None:
     with pytest.raises(ValueError, match=word):
         Tensor("t", shape, dtype)

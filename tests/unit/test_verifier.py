@@ -16,7 +16,7 @@ from modelplan.packing import offline_plan
 from modelplan.tflm import planner
 from modelplan.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor, read_tflite
 from modelplan.types import Member
-from modelplan.verifier.layout import Layout, Scratch
+from modelplan.verifier.addresses import Layout, Scratch
 from modelplan.verifier.levels import prove
 from modelplan.verifier.program import file_program, graph_program
 from modelplan.verifier.replay import replay
