@@ -8,7 +8,7 @@ from typing import get_args
 from modelplan import __version__, aliasing, allocators, lifetimes, runtimes, schedulers
 from modelplan.errors import RequestError
 from modelplan.types import Budget, Graph, Padding, Plan, Runtime
-from modelplan.verifier import levels
+from modelplan.verifier import proof
 from modelplan.verifier.subject import plan_subject
 
 
@@ -48,7 +48,7 @@ def _plan(graph: Graph, runtime: Runtime, options: Options, budget: Budget | Non
     placement = allocators.place(problem, options.allocator, budget)
     made_by = f"modelplan {__version__}"
     made = Plan(graph, schedule, aliases.merges, problem, placement, runtime, options.allocator, options.alias, made_by)
-    levels.prove(plan_subject(made))
+    proof.prove(plan_subject(made))
     return made
 
 

@@ -12,7 +12,7 @@ from modelplan.outputs.report import Section
 from modelplan.runtimes import runtime
 from modelplan.runtimes.scratch import KERNELS
 from modelplan.tflm.file import FileModel, read_tflite
-from modelplan.verifier import levels
+from modelplan.verifier import proof
 from modelplan.verifier.subject import Subject, offline_subject, plan_subject, shim_subject, table_subject
 
 
@@ -33,9 +33,9 @@ def configure(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Runs the command."""
     subject, model = subject_of(arguments)
-    verdicts = list(levels.quick_levels(subject))
+    verdicts = list(proof.quick_levels(subject))
     if not arguments.quick and all(v.outcome == "ok" for v in verdicts):
-        verdicts += levels.deep_levels(subject, model, arguments.seed)
+        verdicts += proof.deep_levels(subject, model, arguments.seed)
     lines = tuple(f"{v.level:18}  {v.outcome:7}  {v.details}" for v in verdicts)
     terminal.show([Section(f"{arguments.plan}: levels of proof", lines)])
     broken = [v for v in verdicts if v.outcome == "broken"]

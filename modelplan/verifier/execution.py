@@ -5,7 +5,7 @@ from __future__ import annotations
 from modelplan.errors import BrokenPlanError
 from modelplan.tflm import planner
 from modelplan.tflm.runner import INSTALL, RefusalError, installed, run_tflm, tflm_version
-from modelplan.verifier.levels import Skipped
+from modelplan.verifier.proof import Skipped
 from modelplan.verifier.subject import Subject
 
 _ROUNDS = 3

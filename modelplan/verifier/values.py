@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from modelplan.errors import BrokenPlanError
-from modelplan.verifier.levels import Skipped
 from modelplan.verifier.program import Program, Step
+from modelplan.verifier.proof import Skipped
 from modelplan.verifier.static import value_spans
 from modelplan.verifier.subject import Subject
 

@@ -10,7 +10,7 @@ import pytest
 
 from modelplan import BrokenPlanError, Graph, Kind, Op, Options, Placement, Plan, Tensor, check, plan
 from modelplan.allocators import ALLOCATORS
-from modelplan.verifier.levels import prove
+from modelplan.verifier.proof import prove
 from modelplan.verifier.replay import replay
 from modelplan.verifier.static import check_static
 from modelplan.verifier.subject import plan_subject

@@ -17,8 +17,8 @@ from modelplan.tflm import planner
 from modelplan.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor, read_tflite
 from modelplan.types import Member
 from modelplan.verifier.addresses import Layout, Scratch
-from modelplan.verifier.levels import prove
 from modelplan.verifier.program import file_program, graph_program
+from modelplan.verifier.proof import prove
 from modelplan.verifier.replay import replay
 from modelplan.verifier.static import check_static
 from modelplan.verifier.subject import offline_subject, plan_subject, table_subject
