@@ -144,7 +144,7 @@ def head(sheet: Sheet, drawing: Drawing, what: str, entries: Sequence[Entry]) ->
     left = _EDGE
     room = sheet.right + sheet.margins.right - 2 * _EDGE
     y = sheet.ceiling + sheet.margins.top - _EDGE - TITLE
-    suffix = f"   {what}, {len(drawing.problem):,} buffers, {drawing.steps:,} steps"
+    suffix = f"   {what}, {_count(len(drawing.problem), 'buffer')}, {_count(drawing.steps, 'step')}"
     used = lettering.width(suffix, BODY)
     title = lettering.folded(lettering.drawable(drawing.title), (room - used) / 1.15, TITLE) or "model"
     sheet.write(left, y, title, TITLE, weight="bold", va="baseline")
@@ -158,6 +158,10 @@ def head(sheet: Sheet, drawing: Drawing, what: str, entries: Sequence[Entry]) ->
         for x, entry in row:
             sheet.swatch(left + x, y - 1, **entry.style)
             sheet.write(left + x + 14, y, entry.text, SMALL, va="baseline")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def kind_entry(kind: str) -> Entry:

@@ -19,7 +19,7 @@ from modelplan.outputs import axes, canvas, lettering
 from modelplan.outputs.canvas import FREE, MUTED, SMALL, WARNING, Boxes, Margins, Sheet
 from modelplan.outputs.drawing import KINDS, Drawing, of_plan
 from modelplan.outputs.units import brief
-from modelplan.types import Plan
+from modelplan.types import IntArray, Plan
 
 Column = npt.NDArray[np.float64]
 
@@ -114,17 +114,27 @@ def _draw_free(sheet: Sheet, drawing: Drawing) -> None:
 
 
 def _draw_buffers(sheet: Sheet, drawing: Drawing) -> None:
-    """Outlined where the outline leaves something to see, else in a darker shade of their kind."""
+    """Outlined where the outline leaves something to see, else in two darker shades that take turns upwards."""
     boxes = rectangles(drawing)
-    shorter = np.minimum((boxes[:, 2] - boxes[:, 0]) * sheet.per_step, (boxes[:, 3] - boxes[:, 1]) * sheet.per_unit)
     dense = len(boxes) > canvas.DENSE
+    shorter = np.minimum((boxes[:, 2] - boxes[:, 0]) * sheet.per_step, (boxes[:, 3] - boxes[:, 1]) * sheet.per_unit)
+    turn = _ranks(boxes) % 2
     for kind in np.unique(drawing.kinds):
         colour = axes.COLOURS[KINDS[kind]]
         chosen = (drawing.kinds == kind) & (drawing.problem.size > 0)
-        slim, wide = boxes[chosen & (shorter < _SLIM)], boxes[chosen & (shorter >= _SLIM)]
+        slim = chosen & (shorter < _SLIM)
         shade = axes.darker(colour)
-        sheet.boxes(slim, facecolor=shade, edgecolor=axes.darker(shade), linewidth=0.1, rasterized=dense, zorder=2)
-        sheet.boxes(wide, facecolor=colour, edgecolor=MUTED, linewidth=0.5, zorder=2)
+        for parity, tint in enumerate((shade, axes.darker(shade))):
+            found = boxes[slim & (turn == parity)]
+            sheet.boxes(found, facecolor=tint, edgecolor=tint, linewidth=0.1, rasterized=dense, zorder=2)
+        sheet.boxes(boxes[chosen & ~slim], facecolor=colour, edgecolor=MUTED, linewidth=0.5, zorder=2)
+
+
+def _ranks(boxes: Boxes) -> IntArray:
+    """For each box its place in the order of addresses, then of starts."""
+    ranks = np.empty(len(boxes), dtype=np.int64)
+    ranks[np.lexsort((boxes[:, 0], boxes[:, 1]))] = np.arange(len(boxes))
+    return ranks
 
 
 def _draw_overflow(sheet: Sheet, drawing: Drawing) -> None:
@@ -172,15 +182,24 @@ def _clear(low: Column, high: Column, cut_low: float, cut_high: float) -> tuple[
 
 def _label(forms: Sequence[str], size: str, x0: float, y0: float, x1: float, y1: float) -> Label | None:
     """The most telling label that a box of points can hold, level before turned; None when not even a size fits."""
-    sides = (x1 - x0 - 2 * _PADDING, y1 - y0 - 2 * _PADDING)
+    width, height = x1 - x0, y1 - y0
     for way in (_whole, _wrapped, _shortened, _nameless):
-        for turned, (along, across) in ((False, sides), (True, sides[::-1])):
-            rows = int((across + 2 * _PADDING) / _LINE)
-            name = way(forms, along) if rows else None
-            has_size = lettering.width(size, SMALL) <= along and name is not None and len(name) < rows
-            if name is not None and (len(name) <= rows if name else has_size):
-                return Label((x0 + x1) / 2, (y0 + y1) / 2, name, size if has_size else "", turned)
+        for turned, (along, across) in ((False, (width, height)), (True, (height, width))):
+            room, rows = along - 2 * _PADDING, int(across / _LINE)
+            name = way(forms, room) if rows else None
+            if name is not None and (words := _with_size(name, size, room, rows)):
+                return Label((x0 + x1) / 2, (y0 + y1) / 2, *words, turned)
     return None
+
+
+def _with_size(name: tuple[str, ...], size: str, room: float, rows: int) -> tuple[tuple[str, ...], str] | None:
+    """The name with the size below it, else beside it, else alone; None when the name needs more rows."""
+    if len(name) < rows and lettering.width(size, SMALL) <= room:
+        return name, size
+    beside = f"{name[0]}   {size}" if name else size
+    if len(name) == rows == 1 and lettering.width(beside, SMALL) <= room:
+        return (beside,), ""
+    return (name, "") if 0 < len(name) <= rows else None
 
 
 def _whole(forms: Sequence[str], room: float) -> tuple[str, ...] | None:

@@ -167,6 +167,14 @@ def test_large_rectangles_carry_their_name_and_size() -> None:
     assert {(label.name, label.size) for label in labels} == {((f"b{i}",), "4 B") for i in range(5)}
 
 
+def test_a_long_flat_rectangle_has_its_size_beside_its_name() -> None:
+    rows = [(100, 0, 30), (3, 0, 30)]
+    drawing = of_problem("flat", graphs.problem(rows), Placement(np.array([3, 0]), 103))
+    with canvas.style():
+        labels = memory_map.labels(memory_map.draw(drawing), drawing)
+    assert [(label.name, label.size) for label in labels] == [(("b0",), "100 B"), (("b1   3 B",), "")]
+
+
 def test_the_name_of_a_file_tells_the_figure() -> None:
     assert figures.suffix_of("reports/net.curve.png") == ".curve.png"
     with pytest.raises(RequestError, match=r"net\.png: cannot tell .* \.map\.svg, "):
