@@ -63,4 +63,5 @@ NB_MODULE(_core, module) {
              "conflicts"_a, "(bytes, step) of the alignment-aware load bound.");
   module.def("find_clash", &find_clash_in, "size"_a, "start"_a, "end"_a, "offset"_a, "overlaps"_a,
              "The first pair of buffers alive together that share a byte, or (-1, -1).");
+  bind_search(module);
 }

@@ -74,4 +74,7 @@ class ProblemColumns {
   std::vector<std::int64_t> below_, above_, bytes_, left_, right_;
 };
 
+// Registers the functions of bindings_search.cpp.
+void bind_search(nb::module_& module);
+
 }  // namespace modelplan

@@ -114,6 +114,8 @@ class Placer {
   std::vector<Blocked> blocked_;
 };
 
+}  // namespace
+
 void require_permutation(Ints order, std::size_t n) {
   std::vector<bool> seen(n, false);
   for (const std::int64_t i : order) {
@@ -122,8 +124,6 @@ void require_permutation(Ints order, std::size_t n) {
   }
   if (order.size() != n) throw std::invalid_argument("order does not name every buffer");
 }
-
-}  // namespace
 
 std::vector<std::int64_t> place_in_order(const Columns& columns, const Facts& facts, Ints order, Fit fit) {
   require_permutation(order, columns.size.size());

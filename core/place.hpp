@@ -28,6 +28,9 @@ enum class Fit {
   kTightest,  // the smallest gap that is large enough, the lowest of equal ones; on top when there is none
 };
 
+// Throws std::invalid_argument unless `order` names each of the `n` buffers once.
+void require_permutation(Ints order, std::size_t n);
+
 // Places pinned buffers at their pins first (in order), then the others in `order`, each by `fit`.
 //
 //   address ^      +---------+

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from modelplan import bounds, referee
-from modelplan.allocators import greedy, solver
+from modelplan.allocators import greedy, idealloc, minimalloc, solver, somas, telamalloc, tokens, triton, usmp, xla
 from modelplan.allocators.table import Allocator, Demand
 from modelplan.errors import RequestError
 from modelplan.types import Budget, Placement, Problem
@@ -38,6 +38,14 @@ ALLOCATORS: dict[str, Allocator] = {
         (BEST,),
         solver.ROWS,
         greedy.ROWS,
+        usmp.ROWS,
+        tokens.ROWS,
+        somas.ROWS,
+        triton.ROWS,
+        xla.ROWS,
+        telamalloc.ROWS,
+        minimalloc.ROWS,
+        idealloc.ROWS,
     )
     for row in rows
     for variant in row.variants
@@ -89,4 +97,8 @@ def _demands(problem: Problem) -> Iterable[Demand]:
 def _refusal(row: Allocator, problem: Problem) -> str:
     """Why `row` cannot take `problem`, or nothing."""
     unmet = [demand for demand in _demands(problem) if demand not in row.honours]
-    return f"allocator {row.name!r} does not honour {' and '.join(unmet)}" if unmet else ""
+    if unmet:
+        return f"allocator {row.name!r} does not honour {' and '.join(unmet)}"
+    if row.one_alignment and len(set(problem.alignment[problem.size > 0].tolist())) > 1:
+        return f"allocator {row.name!r} needs one alignment for all buffers: {row.quirks}"
+    return ""

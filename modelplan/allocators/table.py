@@ -50,6 +50,7 @@ class Allocator:
         guarantees: what is proved about the height, in words; "none" where nothing is.
         cost: time, and memory where it is not linear.
         honours: the demands beyond size and lifetime that it respects; a problem with another demand is refused.
+        one_alignment: whether it only takes problems in which all buffers have the same alignment.
         fast: whether the portfolio `best` runs it.
         share: of a planner of shared objects, the objects behind `run`'s offsets.
         quirks: the faults of the original that `run` reproduces.
@@ -65,6 +66,7 @@ class Allocator:
     guarantees: str
     cost: str
     honours: frozenset[Demand] = EVERY_DEMAND
+    one_alignment: bool = False
     fast: bool = False
     share: Share | None = None
     quirks: str = ""
@@ -76,7 +78,9 @@ class Allocator:
         """The row itself, and the repaired one where there is one."""
         if self.fixed is None:
             return (self,)
-        repaired = replace(self, name=f"{self.name}-fixed", run=self.fixed, fixed=None, quirks="", fast=False)
+        repaired = replace(
+            self, name=f"{self.name}-fixed", run=self.fixed, fixed=None, quirks="", fast=False, one_alignment=False
+        )
         return (self, repaired)
 
 

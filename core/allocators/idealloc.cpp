@@ -1,0 +1,426 @@
+#include "allocators/idealloc.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <queue>
+#include <utility>
+
+namespace modelplan::idealloc {
+namespace {
+
+const double kMuLimit = (std::sqrt(5.0) - 1) / 2;
+constexpr double kDummyFactor = 2216.54;  // the least spread for which the two ends of the epsilon range are in order
+constexpr double kHuge = 4e18;
+
+std::int64_t whole(double value) {
+  return value >= kHuge ? static_cast<std::int64_t>(kHuge) : static_cast<std::int64_t>(value);
+}
+
+// h * ceil(x), capped.
+std::int64_t times(std::int64_t h, double x) { return whole(static_cast<double>(h) * std::ceil(x)); }
+
+double squared_log(double r) { return std::log2(r) * std::log2(r); }
+
+// The first exponent whose class (1 + epsilon)^i, rounded down, holds `size`.
+std::int64_t class_of(std::int64_t size, double epsilon) {
+  const double base = std::log1p(epsilon);
+  double i = std::max(0.0, std::floor(std::log(static_cast<double>(size)) / base) - 1);
+  while (std::floor(std::exp(i * base)) < static_cast<double>(size) && i * base < 43) ++i;
+  return std::max(size, whole(std::floor(std::exp(i * base))));
+}
+
+}  // namespace
+
+struct Boxing::Rest {
+  Ids jobs;
+  std::vector<std::int64_t> points;  // critical points, rising; the first and last bound the jobs
+};
+
+std::size_t Boxing::add_box(Ids inside, std::int64_t size) {
+  Item box{INT64_MAX, 0, size, std::move(inside)};
+  for (const std::size_t id : box.inside) {
+    box.birth = std::min(box.birth, pool_[id].birth);
+    box.death = std::max(box.death, pool_[id].death);
+  }
+  pool_.push_back(std::move(box));
+  return pool_.size() - 1;
+}
+
+std::int64_t Boxing::largest(const Ids& items) const {
+  std::int64_t most = 0;
+  for (const std::size_t id : items) most = std::max(most, pool_[id].size);
+  return most;
+}
+
+std::int64_t Boxing::smallest(const Ids& items) const {
+  std::int64_t least = INT64_MAX;
+  for (const std::size_t id : items) least = std::min(least, pool_[id].size);
+  return least;
+}
+
+double Boxing::spread(const Ids& items) const {
+  return static_cast<double>(largest(items)) / static_cast<double>(smallest(items));
+}
+
+std::int64_t Boxing::random_point(const Ids& jobs) {
+  const std::uint64_t drawn = random_() % (2 * jobs.size());
+  const Item& item = pool_[jobs[drawn / 2]];
+  return drawn % 2 == 0 ? item.birth + 1 : item.death - 1;
+}
+
+// Lowest free row, by birth: as few rows as jobs are alive at once.
+std::vector<Ids> Boxing::rows(Ids items) const {
+  std::sort(items.begin(), items.end(),
+            [&](std::size_t a, std::size_t b) { return std::pair{pool_[a].birth, a} < std::pair{pool_[b].birth, b}; });
+  using Busy = std::pair<std::int64_t, std::size_t>;  // death, row
+  std::priority_queue<Busy, std::vector<Busy>, std::greater<>> busy;
+  std::priority_queue<std::size_t, Ids, std::greater<>> free;
+  std::vector<Ids> rows;
+  for (const std::size_t id : items) {
+    for (; !busy.empty() && busy.top().first <= pool_[id].birth; busy.pop()) free.push(busy.top().second);
+    if (free.empty()) {
+      free.push(rows.size());
+      rows.emplace_back();
+    }
+    rows[free.top()].push_back(id);
+    busy.emplace(pool_[id].death, free.top());
+    free.pop();
+  }
+  return rows;
+}
+
+Ids Boxing::theorem2(Ids jobs, std::int64_t height, double epsilon, std::int64_t size) {
+  Ids boxes;
+  std::vector<Rest> stack;
+  if (!jobs.empty()) stack.push_back({std::move(jobs), {}});
+  while (!stack.empty()) {
+    Rest rest = std::move(stack.back());
+    stack.pop_back();
+    std::int64_t first = INT64_MAX, last = 0;
+    for (const std::size_t id : rest.jobs) {
+      first = std::min(first, pool_[id].birth);
+      last = std::max(last, pool_[id].death);
+    }
+    const auto live_at = [&](std::int64_t t, std::size_t id) { return pool_[id].birth < t && t < pool_[id].death; };
+    const auto cut = [&](std::size_t id) {
+      const auto it = std::upper_bound(rest.points.begin(), rest.points.end(), pool_[id].birth);
+      return it != rest.points.end() && live_at(*it, id);
+    };
+    // A point that nobody is alive at would not bring us forward.
+    if (std::none_of(rest.jobs.begin(), rest.jobs.end(), cut)) rest.points.push_back(random_point(rest.jobs));
+    rest.points.insert(rest.points.end(), {first, last});
+    std::sort(rest.points.begin(), rest.points.end());
+    rest.points.erase(std::unique(rest.points.begin(), rest.points.end()), rest.points.end());
+    rest.points.erase(rest.points.begin(), std::lower_bound(rest.points.begin(), rest.points.end(), first));
+    rest.points.erase(std::upper_bound(rest.points.begin(), rest.points.end(), last), rest.points.end());
+
+    std::vector<Ids> within(rest.points.size());  // X_i: inside [points[i], points[i + 1]]
+    Ids live;                                     // R
+    for (const std::size_t id : rest.jobs) {
+      const auto next = std::upper_bound(rest.points.begin(), rest.points.end(), pool_[id].birth);
+      if (pool_[id].death <= *next)
+        within[static_cast<std::size_t>(next - rest.points.begin()) - 1].push_back(id);
+      else
+        live.push_back(id);
+    }
+    std::vector<Ids> groups;
+    split_live(std::move(live), rest.points, groups);
+    Ids unresolved;
+    for (Ids& group : groups) lemma1(std::move(group), height, epsilon, size, boxes, unresolved);
+    const std::vector<std::int64_t> gaps = box_rows(unresolved, height, size, rest, boxes);
+    for (std::size_t i = 0; i + 1 < rest.points.size(); ++i) {
+      if (within[i].empty()) continue;
+      const auto from = std::upper_bound(gaps.begin(), gaps.end(), rest.points[i]);
+      const auto until = std::lower_bound(from, gaps.end(), rest.points[i + 1]);
+      stack.push_back({std::move(within[i]), {from, until}});
+    }
+  }
+  return boxes;
+}
+
+// Jobs alive at the middle point form one group; those gone before it and those born after it are split further.
+void Boxing::split_live(Ids live, const std::vector<std::int64_t>& points, std::vector<Ids>& groups) const {
+  struct Half {
+    Ids jobs;
+    std::size_t begin, end;  // inner points that may cut them
+  };
+  std::vector<Half> stack;
+  if (!live.empty()) stack.push_back({std::move(live), 1, points.size() - 1});
+  while (!stack.empty()) {
+    Half half = std::move(stack.back());
+    stack.pop_back();
+    const std::size_t middle = half.begin + (half.end - half.begin) / 2;
+    Ids here, before, after;
+    for (const std::size_t id : half.jobs) {
+      if (pool_[id].death <= points[middle])
+        before.push_back(id);
+      else if (pool_[id].birth >= points[middle])
+        after.push_back(id);
+      else
+        here.push_back(id);
+    }
+    if (!here.empty()) groups.push_back(std::move(here));
+    if (!after.empty()) stack.push_back({std::move(after), middle + 1, half.end});
+    if (!before.empty()) stack.push_back({std::move(before), half.begin, middle});
+  }
+}
+
+// Jobs that are all alive at one point: the outermost stay unresolved, the others are boxed strip by strip.
+void Boxing::lemma1(Ids live, std::int64_t height, double epsilon, std::int64_t size, Ids& boxes, Ids& unresolved) {
+  const auto outer = static_cast<std::size_t>(times(height, 1 / (epsilon * epsilon)));
+  const auto strip = static_cast<std::size_t>(times(height, 1 / epsilon));
+  if (live.size() / 2 <= outer && live.size() <= 2 * outer) {
+    unresolved.insert(unresolved.end(), live.begin(), live.end());
+    return;
+  }
+  const auto earlier_birth = [&](std::size_t a, std::size_t b) {
+    return std::pair{pool_[a].birth, a} < std::pair{pool_[b].birth, b};
+  };
+  const auto later_death = [&](std::size_t a, std::size_t b) {
+    return std::pair{-pool_[a].death, a} < std::pair{-pool_[b].death, b};
+  };
+  Ids by_birth = live, by_death = std::move(live), taken;
+  std::sort(by_birth.begin(), by_birth.end(), earlier_birth);
+  std::sort(by_death.begin(), by_death.end(), later_death);
+  std::vector<std::pair<std::size_t, bool>> gone;  // sorted ids with a mark
+  for (const std::size_t id : by_birth) gone.emplace_back(id, false);
+  std::sort(gone.begin(), gone.end());
+  std::size_t left = by_birth.size(), birth_at = 0, death_at = 0;
+  const auto take = [&](const Ids& from, std::size_t& cursor, std::size_t count) {
+    taken.clear();
+    for (; cursor < from.size() && taken.size() < count; ++cursor) {
+      auto& mark = std::lower_bound(gone.begin(), gone.end(), std::pair{from[cursor], false})->second;
+      if (!std::exchange(mark, true)) taken.push_back(from[cursor]);
+    }
+    left -= taken.size();
+  };
+  take(by_birth, birth_at, outer);
+  unresolved.insert(unresolved.end(), taken.begin(), taken.end());
+  take(by_death, death_at, outer);
+  unresolved.insert(unresolved.end(), taken.begin(), taken.end());
+  for (bool vertical = true; left > 0; vertical = !vertical) {
+    take(vertical ? by_birth : by_death, vertical ? birth_at : death_at, strip);
+    if (vertical)
+      std::sort(taken.begin(), taken.end(), later_death);
+    else
+      std::sort(taken.begin(), taken.end(), earlier_birth);
+    box_strip(taken, height, size, boxes);
+  }
+}
+
+void Boxing::box_strip(const Ids& strip, std::int64_t height, std::int64_t size, Ids& boxes) {
+  const auto count = static_cast<std::size_t>(height);
+  for (std::size_t i = 0; i < strip.size();) {
+    const std::size_t until = std::min(strip.size(), strip.size() - i > count ? i + count : strip.size());
+    boxes.push_back(add_box(
+        Ids(strip.begin() + static_cast<std::ptrdiff_t>(i), strip.begin() + static_cast<std::ptrdiff_t>(until)), size));
+    i = until;
+  }
+}
+
+// Colours the unresolved jobs, boxes every `height` rows, and returns the ends of the rows' idle stretches, rising.
+std::vector<std::int64_t> Boxing::box_rows(const Ids& jobs, std::int64_t height, std::int64_t size, const Rest& rest,
+                                           Ids& boxes) {
+  std::vector<std::int64_t> gaps;
+  const std::vector<Ids> coloured = rows(jobs);
+  Ids box;
+  for (std::size_t r = 0; r < coloured.size(); ++r) {
+    std::int64_t idle_from = rest.points.front();
+    for (const std::size_t id : coloured[r]) {
+      if (idle_from < pool_[id].birth) gaps.insert(gaps.end(), {idle_from, pool_[id].birth});
+      idle_from = pool_[id].death;
+    }
+    if (idle_from < rest.points.back()) gaps.insert(gaps.end(), {idle_from, rest.points.back()});
+    box.insert(box.end(), coloured[r].begin(), coloured[r].end());
+    if (static_cast<std::int64_t>(r + 1) % height == 0 || r + 1 == coloured.size())
+      boxes.push_back(add_box(std::exchange(box, {}), size));
+  }
+  std::sort(gaps.begin(), gaps.end());
+  gaps.erase(std::unique(gaps.begin(), gaps.end()), gaps.end());
+  return gaps;
+}
+
+Ids Boxing::corollary15(const Ids& jobs, std::int64_t size, double epsilon) {
+  Ids sorted = jobs, boxes;
+  std::sort(sorted.begin(), sorted.end(),
+            [&](std::size_t a, std::size_t b) { return std::pair{pool_[a].size, a} < std::pair{pool_[b].size, b}; });
+  for (std::size_t i = 0; i < sorted.size();) {
+    const std::int64_t class_height = class_of(pool_[sorted[i]].size, epsilon);
+    Ids members;
+    for (; i < sorted.size() && pool_[sorted[i]].size <= class_height; ++i) members.push_back(sorted[i]);
+    const std::int64_t height = std::max<std::int64_t>(1, size / class_height);
+    const Ids made = theorem2(std::move(members), height, epsilon, size);
+    boxes.insert(boxes.end(), made.begin(), made.end());
+  }
+  return boxes;
+}
+
+Ids Boxing::rogue(Ids jobs, double epsilon) {
+  for (;;) {
+    const double r = spread(jobs), lg2r = squared_log(r);
+    if (lg2r == 0) return jobs;
+    const double mu = epsilon / lg2r;
+    const std::int64_t size = whole(std::ceil(std::pow(mu, 5) * static_cast<double>(largest(jobs)) / lg2r));
+    const std::int64_t target = whole(std::floor(mu * static_cast<double>(size)));
+    if (mu >= kMuLimit || target < smallest(jobs)) return jobs;
+    Ids small, rest;
+    for (const std::size_t id : jobs) (pool_[id].size <= target ? small : rest).push_back(id);
+    const Ids boxes = corollary15(small, size, mu);
+    rest.insert(rest.end(), boxes.begin(), boxes.end());
+    jobs = std::move(rest);
+  }
+}
+
+double Boxing::best_epsilon(const Ids& jobs) {
+  const double r = spread(jobs), lg2r = squared_log(r);
+  const double small = std::pow(std::pow(lg2r, 7) / r, 1.0 / 6), big = kMuLimit * lg2r;
+  const std::size_t mark = pool_.size();
+  double best = small, least = INFINITY;
+  int failures = 0;
+  for (double epsilon = small; epsilon < big && failures < 3; epsilon += std::max((big - epsilon) * 0.01, big * 1e-6)) {
+    const double left = spread(rogue(jobs, epsilon));
+    pool_.resize(mark, Item{});
+    failures = left < least ? 0 : failures + 1;
+    if (left < least) std::tie(least, best) = std::pair{left, epsilon};
+  }
+  return best;
+}
+
+std::vector<std::int64_t> Boxing::loose_offsets(const Ids& jobs, double epsilon) {
+  const std::size_t mark = pool_.size();
+  Ids items = rogue(jobs, epsilon);
+  if (const double lg2r = squared_log(spread(items)); lg2r > 0) {
+    const double mu = std::min(epsilon / lg2r, 0.99 * kMuLimit);
+    items = corollary15(items, whole(std::ceil(static_cast<double>(largest(items)) / mu)), mu);
+  }
+  std::vector<std::int64_t> offsets(mark, 0);
+  unbox(items, 0, offsets);
+  pool_.resize(mark, Item{});
+  return offsets;
+}
+
+// Equal sizes lie in rows, sizes on top of one another, largest first; what is in a box starts where the box does.
+void Boxing::unbox(const Ids& items, std::int64_t start, std::vector<std::int64_t>& offsets) const {
+  std::map<std::int64_t, Ids, std::greater<>> by_size;
+  for (const std::size_t id : items) by_size[pool_[id].size].push_back(id);
+  const bool one_row = rows(items).size() <= 1;
+  for (auto& [size, members] : by_size) {
+    const std::vector<Ids> coloured = rows(std::move(members));
+    for (const Ids& row : coloured) {
+      for (const std::size_t id : row) {
+        if (pool_[id].inside.empty())
+          offsets[id] = start;
+        else
+          unbox(pool_[id].inside, start, offsets);
+      }
+      if (!one_row) start = start > whole(kHuge) - size ? start : start + size;
+    }
+  }
+}
+
+namespace {
+
+std::int64_t height_of(const Columns& columns, const std::vector<std::int64_t>& offsets) {
+  std::int64_t height = 0;
+  for (std::size_t b = 0; b < offsets.size(); ++b)
+    if (columns.size[b] > 0) height = std::max(height, offsets[b] + columns.size[b]);
+  return height;
+}
+
+std::vector<std::int64_t> sorted_ids(std::size_t n, auto&& before) {
+  std::vector<std::int64_t> ids(n);
+  std::iota(ids.begin(), ids.end(), std::int64_t{0});
+  std::stable_sort(ids.begin(), ids.end(), [&](std::int64_t a, std::int64_t b) {
+    return before(static_cast<std::size_t>(a), static_cast<std::size_t>(b));
+  });
+  return ids;
+}
+
+// Times are doubled, so that even a job of one step is alive somewhere strictly inside.
+std::vector<Item> jobs_of(const Columns& columns) {
+  std::vector<Item> jobs;
+  for (std::size_t b = 0; b < columns.size.size(); ++b)
+    jobs.push_back({2 * columns.start[b], 2 * columns.end[b], columns.size[b], {}});
+  return jobs;
+}
+
+class Driver {
+ public:
+  Driver(const Columns& columns, const Facts& facts) : columns_(columns), facts_(facts) {}
+
+  Result run(std::int64_t target, std::uint64_t seed, const Limits& limits) {
+    std::vector<Item> jobs = jobs_of(columns_);
+    Ids ids;
+    for (std::size_t b = 0; b < jobs.size(); ++b)
+      if (jobs[b].size > 0) ids.push_back(b);
+    bootstrap();
+    if (ids.empty() || equal_sizes(ids)) return std::move(result_);
+    add_dummy(jobs, ids);
+    Boxing boxing(std::move(jobs), seed);
+    Stop stop(limits);
+    while (result_.height > target && stop.go_on()) {
+      if (result_.tries++ == 0) result_.epsilon = boxing.best_epsilon(ids);
+      const std::vector<std::int64_t> loose = boxing.loose_offsets(ids, result_.epsilon);
+      keep(sorted_ids(columns_.size.size(), [&](auto a, auto b) { return loose[a] < loose[b]; }), Fit::kLowest);
+    }
+    result_.ended = stop.ended();
+    return std::move(result_);
+  }
+
+ private:
+  void keep(const std::vector<std::int64_t>& order, Fit fit) {
+    std::vector<std::int64_t> offsets = place_in_order(columns_, facts_, order, fit);
+    const std::int64_t height = height_of(columns_, offsets);
+    if (!result_.offsets.empty() && height >= result_.height) return;
+    result_.offsets = std::move(offsets);
+    result_.height = height;
+  }
+
+  void bootstrap() {
+    const auto& c = columns_;
+    keep(sorted_ids(c.size.size(),
+                    [&](auto a, auto b) {
+                      return c.size[a] != c.size[b] ? c.size[a] > c.size[b]
+                                                    : c.end[a] - c.start[a] > c.end[b] - c.start[b];
+                    }),
+         Fit::kLowest);
+  }
+
+  // Equal sizes need no boxing: colouring is optimal. Disjoint lives have been answered by the bootstrap.
+  bool equal_sizes(const Ids& ids) {
+    for (const std::size_t b : ids)
+      if (columns_.size[b] != columns_.size[ids.front()]) return false;
+    keep(sorted_ids(columns_.size.size(), [&](auto a, auto b) { return columns_.start[a] < columns_.start[b]; }),
+         Fit::kTightest);
+    return true;
+  }
+
+  // Where the sizes are too much alike for any epsilon, one large job that nobody places makes room for it.
+  void add_dummy(std::vector<Item>& jobs, Ids& ids) const {
+    std::int64_t least = INT64_MAX, most = 0, last = 0;
+    for (const std::size_t b : ids) {
+      least = std::min(least, jobs[b].size);
+      most = std::max(most, jobs[b].size);
+      last = std::max(last, jobs[b].death);
+    }
+    const double r = static_cast<double>(most) / static_cast<double>(least), lg2r = squared_log(r);
+    if (std::pow(std::pow(lg2r, 7) / r, 1.0 / 6) < kMuLimit * lg2r) return;
+    ids.push_back(jobs.size());
+    jobs.push_back({0, last, whole(std::ceil(kDummyFactor * static_cast<double>(least))), {}});
+  }
+
+  const Columns& columns_;
+  const Facts& facts_;
+  Result result_;
+};
+
+}  // namespace
+
+Result place(const Columns& columns, const Facts& facts, std::int64_t target, std::uint64_t seed,
+             const Limits& limits) {
+  return Driver(columns, facts).run(target, seed, limits);
+}
+
+}  // namespace modelplan::idealloc

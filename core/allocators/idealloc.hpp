@@ -1,0 +1,81 @@
+// idealloc's boxing: jobs are packed into ever larger boxes of few sizes until a plain interval colouring does the
+// rest; the order that falls out is then placed by first fit.
+//
+// Source: Lamprakos et al., Futureproof Static Memory Planning, 2025, arXiv 2504.04874, which follows Buchsbaum,
+// Karloff, Kenyon, Reingold and Thorup, OPT versus LOAD in dynamic storage allocation, STOC 2003.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "place.hpp"
+#include "stop.hpp"
+
+namespace modelplan::idealloc {
+
+// One job, alive strictly between birth and death, or a box of such.
+struct Item {
+  std::int64_t birth, death, size;
+  std::vector<std::size_t> inside;  // items of the pool; empty for a job
+};
+
+using Ids = std::vector<std::size_t>;
+
+// All items ever made; the first ones are the jobs.
+class Boxing {
+ public:
+  Boxing(std::vector<Item> jobs, std::uint64_t seed) : pool_(std::move(jobs)), random_(seed) {}
+
+  const Item& item(std::size_t id) const { return pool_[id]; }
+
+  // Theorem 2: boxes jobs of like size, `height` of them at most alive at once in each box of `size` bytes.
+  Ids theorem2(Ids jobs, std::int64_t height, double epsilon, std::int64_t size);
+
+  // Corollary 15: the same for jobs of any size up to `size`, by geometric classes.
+  Ids corollary15(const Ids& jobs, std::int64_t size, double epsilon);
+
+  // Theorem 16, first phase: boxes the small ones among `jobs` again and again while that is safe.
+  Ids rogue(Ids jobs, double epsilon);
+
+  // The whole of Theorem 16: `rogue`, then boxes of one size; the jobs' loose offsets by unboxing.
+  std::vector<std::int64_t> loose_offsets(const Ids& jobs, double epsilon);
+
+  // The epsilon whose `rogue` leaves the least spread of sizes.
+  double best_epsilon(const Ids& jobs);
+
+ private:
+  struct Rest;  // what Theorem 2 still has to do
+  struct Cut;   // strips of Lemma 1
+
+  void lemma1(Ids live, std::int64_t height, double epsilon, std::int64_t size, Ids& boxes, Ids& unresolved);
+  void split_live(Ids live, const std::vector<std::int64_t>& points, std::vector<Ids>& groups) const;
+  std::vector<std::int64_t> box_rows(const Ids& jobs, std::int64_t height, std::int64_t size, const Rest& rest,
+                                     Ids& boxes);
+  void box_strip(const Ids& strip, std::int64_t height, std::int64_t size, Ids& boxes);
+  std::size_t add_box(Ids inside, std::int64_t size);
+  std::int64_t random_point(const Ids& jobs);
+  void unbox(const Ids& items, std::int64_t start, std::vector<std::int64_t>& offsets) const;
+  std::vector<Ids> rows(Ids items) const;
+  double spread(const Ids& items) const;
+  std::int64_t largest(const Ids& items) const;
+  std::int64_t smallest(const Ids& items) const;
+
+  std::vector<Item> pool_;
+  std::mt19937_64 random_;
+};
+
+struct Result {
+  std::vector<std::int64_t> offsets;
+  std::int64_t height = 0;
+  std::int64_t tries = 0;  // boxings done; 0 when the prelude had the answer
+  double epsilon = 0;
+  Ended ended = Ended::kComplete;
+};
+
+// The bootstrap (size, then duration descending, first fit), then one boxing per step of `limits` while the height is
+// above `target`. The same seed gives the same answer. Time O(n log n) for each boxing and O(n log n + n k log k) for
+// each placement, memory O(n + facts): conflicts are never listed.
+Result place(const Columns& columns, const Facts& facts, std::int64_t target, std::uint64_t seed, const Limits& limits);
+
+}  // namespace modelplan::idealloc

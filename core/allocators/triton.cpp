@@ -1,0 +1,234 @@
+#include "allocators/triton.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "allocators/neighbours.hpp"
+
+namespace modelplan::triton {
+namespace {
+
+struct Life {
+  std::int64_t start, end;
+
+  bool meets(const Life& other) const { return start < other.end && other.start < end; }
+};
+
+// The waiting buffers by start; finds the first in order whose life lies inside a window and meets a range.
+class Waiting {
+ public:
+  Waiting(const Columns& columns, Ints order) : end_(columns.end) {
+    for (std::size_t r = 0; r < order.size(); ++r) {
+      const auto b = static_cast<std::size_t>(order[r]);
+      if (columns.size[b] > 0) leaves_.push_back({columns.start[b], b, r});
+    }
+    std::stable_sort(leaves_.begin(), leaves_.end(), [](const Leaf& a, const Leaf& b) { return a.start < b.start; });
+    while (width_ < std::max<std::size_t>(leaves_.size(), 1)) width_ *= 2;
+    nodes_.assign(2 * width_, Node{});
+    left_ = leaves_.size();
+    for (std::size_t i = 0; i < leaves_.size(); ++i) set(i, {end_[leaves_[i].buffer], leaves_[i].rank});
+  }
+
+  bool empty() const { return left_ == 0; }
+
+  // The leaf of the buffer of least rank with start in [window.start, range.end) and end in (range.start, window.end].
+  std::size_t first(const Life& window, const Life& range) const {
+    const std::size_t from = below(window.start), until = below(std::min(window.end, range.end));
+    std::size_t best = kNone;
+    walk(1, 0, width_, {from, until}, {range.start, window.end}, best);
+    return best;
+  }
+
+  std::size_t rank(std::size_t leaf) const { return leaf == kNone ? kNone : leaves_[leaf].rank; }
+  std::size_t buffer(std::size_t leaf) const { return leaves_[leaf].buffer; }
+
+  void remove(std::size_t leaf) {
+    set(leaf, Node{});
+    --left_;
+  }
+
+  static constexpr std::size_t kNone = SIZE_MAX;
+
+ private:
+  struct Leaf {
+    std::int64_t start;
+    std::size_t buffer, rank;
+  };
+  struct Node {
+    std::int64_t least_end = INT64_MAX;
+    std::size_t least_rank = kNone;
+  };
+  struct Span {
+    std::size_t begin, end;
+  };
+
+  std::size_t below(std::int64_t start) const {
+    const auto it = std::lower_bound(leaves_.begin(), leaves_.end(), start,
+                                     [](const Leaf& leaf, std::int64_t value) { return leaf.start < value; });
+    return static_cast<std::size_t>(it - leaves_.begin());
+  }
+
+  void set(std::size_t leaf, Node value) {
+    nodes_[width_ + leaf] = value;
+    for (std::size_t node = (width_ + leaf) / 2; node > 0; node /= 2) {
+      const Node &l = nodes_[2 * node], &r = nodes_[2 * node + 1];
+      nodes_[node] = {std::min(l.least_end, r.least_end), std::min(l.least_rank, r.least_rank)};
+    }
+  }
+
+  void walk(std::size_t node, std::size_t lo, std::size_t hi, Span span, Life ends, std::size_t& best) const {
+    if (hi <= span.begin || lo >= span.end || nodes_[node].least_end > ends.end ||
+        nodes_[node].least_rank >= rank(best))
+      return;
+    if (hi - lo == 1) {
+      if (nodes_[node].least_end > ends.start) best = lo;
+      return;
+    }
+    const std::size_t mid = (lo + hi) / 2;
+    walk(2 * node, lo, mid, span, ends, best);
+    walk(2 * node + 1, mid, hi, span, ends, best);
+  }
+
+  Ints end_;
+  std::vector<Leaf> leaves_;
+  std::vector<Node> nodes_;
+  std::size_t width_ = 1, left_ = 0;
+};
+
+class Slots {
+ public:
+  Slots(const Columns& columns, Ints order) : columns_(columns), waiting_(columns, order) {}
+
+  std::vector<std::int64_t> run() {
+    std::vector<std::int64_t> offsets(columns_.size.size(), 0);
+    std::int64_t top = 0;
+    open_.emplace(0, kAlways);
+    while (!waiting_.empty()) {
+      if (open_.empty()) open_.emplace(top, kAlways);  // the original never gets here on its own inputs
+      const auto [offset, range] = *open_.begin();
+      open_.erase(open_.begin());
+      const std::size_t leaf = find(range);
+      if (leaf == Waiting::kNone) continue;
+      const std::size_t b = waiting_.buffer(leaf);
+      waiting_.remove(leaf);
+      offsets[b] = aligned(offset, columns_.alignment[b]);
+      top = std::max(top, offsets[b] + columns_.size[b]);
+      split(offset, range, b, offsets[b] + columns_.size[b]);
+    }
+    return offsets;
+  }
+
+ private:
+  static constexpr Life kAlways{0, INT64_MAX};
+
+  // A buffer may meet this range but no other open slot: it has to lie in a window that no other slot covers.
+  std::size_t find(const Life& range) const {
+    std::vector<Life> others;
+    for (const auto& [offset, other] : open_) others.push_back(other);
+    std::sort(others.begin(), others.end(), [](const Life& a, const Life& b) { return a.start < b.start; });
+    std::size_t best = Waiting::kNone;
+    std::int64_t covered = 0;
+    const auto look = [&](std::int64_t until) {
+      const Life window{covered, until};
+      if (covered >= until || !window.meets(range)) return;
+      const std::size_t leaf = waiting_.first(window, range);
+      if (waiting_.rank(leaf) < waiting_.rank(best)) best = leaf;
+    };
+    for (const Life& other : others) {
+      look(other.start);
+      covered = std::max(covered, other.end);
+    }
+    look(INT64_MAX);
+    return best;
+  }
+
+  void split(std::int64_t offset, const Life& range, std::size_t b, std::int64_t top) {
+    const Life life{columns_.start[b], columns_.end[b]};
+    open_.emplace(top, Life{std::max(range.start, life.start), std::min(range.end, life.end)});
+    if (range.start < life.start) open_.emplace(offset, Life{range.start, life.end});
+    if (life.end < range.end) open_.emplace(offset, Life{life.start, range.end});
+  }
+
+  const Columns& columns_;
+  Waiting waiting_;
+  std::multimap<std::int64_t, Life> open_;  // equal offsets: oldest first
+};
+
+class Repair {
+ public:
+  Repair(const Columns& columns, const Facts& facts, Ints order, std::vector<std::int64_t>& offsets)
+      : columns_(columns), neighbours_(columns, facts), order_(order), offsets_(offsets) {
+    for (std::size_t b = 0; b < offsets.size(); ++b) neighbours_.insert(b);
+  }
+
+  std::int64_t run() {
+    std::int64_t passes = 0;
+    rebuild();
+    do {
+      colour();
+      bump();
+      rebuild();
+      ++passes;
+    } while (edges_ > 0);
+    return passes;
+  }
+
+ private:
+  std::int64_t end(std::size_t b) const { return offsets_[b] + columns_.size[b]; }
+
+  void rebuild() {
+    interferes_.assign(offsets_.size(), {});
+    edges_ = 0;
+    for (std::size_t b = 0; b < offsets_.size(); ++b)
+      neighbours_.for_each(b, [&](std::size_t c) {
+        if (offsets_[b] >= end(c) || offsets_[c] >= end(b)) return;
+        interferes_[b].push_back(c);
+        ++edges_;
+      });
+  }
+
+  void colour() {
+    colour_.assign(offsets_.size(), kUncoloured);
+    std::vector<std::size_t> used(offsets_.size() + 1, SIZE_MAX);  // who saw the colour last
+    for (const std::int64_t i : order_) {
+      const auto b = static_cast<std::size_t>(i);
+      for (const std::size_t c : interferes_[b])
+        if (colour_[c] != kUncoloured) used[colour_[c]] = b;
+      colour_[b] = 0;
+      while (used[colour_[b]] == b) ++colour_[b];
+    }
+  }
+
+  void bump() {
+    for (const std::int64_t i : order_) {
+      const auto b = static_cast<std::size_t>(i);
+      if (colour_[b] == 0) continue;
+      std::int64_t offset = 0;
+      for (const std::size_t c : interferes_[b]) offset = std::max(offset, end(c));
+      offsets_[b] = aligned(offset, columns_.alignment[b]);
+    }
+  }
+
+  static constexpr std::size_t kUncoloured = SIZE_MAX;
+
+  const Columns& columns_;
+  Neighbours neighbours_;
+  Ints order_;
+  std::vector<std::int64_t>& offsets_;
+  std::vector<std::vector<std::size_t>> interferes_;
+  std::vector<std::size_t> colour_;
+  std::size_t edges_ = 0;
+};
+
+}  // namespace
+
+Plan place(const Columns& columns, const Facts& facts, Ints order) {
+  require_permutation(order, columns.size.size());
+  Plan plan;
+  plan.offsets = Slots(columns, order).run();
+  plan.passes = Repair(columns, facts, order, plan.offsets).run();
+  return plan;
+}
+
+}  // namespace modelplan::triton

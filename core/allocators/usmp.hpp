@@ -1,0 +1,56 @@
+// Apache TVM's unified static memory planner: greedy stacking and hill climbing over conflict lists and pools.
+//
+// Source: apache/tvm at fb43fc85774b, src/tir/usmp/algo/{greedy,hill_climb}.cc (the planner was removed in 2025).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "place.hpp"
+
+namespace modelplan::usmp {
+
+// Pools in the order of preference; every buffer may go to every pool that `allowed` does not forbid.
+struct Pools {
+  std::vector<std::int64_t> limit;           // bytes, -1 without limit; at least one pool
+  std::vector<std::vector<std::size_t>> of;  // per buffer its pools, in order; empty: all of them
+};
+
+struct Assignment {
+  std::vector<std::int64_t> pool;  // -1 where no pool had room
+  std::vector<std::int64_t> offset;
+};
+
+// The planner's quirks. `own_alignment` repairs the start, which the original rounds to the neighbour's alignment;
+// `keep_removed` repairs the pool that comes back after it was ruled out; `keep_best` returns the best plan seen, not
+// the one accepted last.
+struct Repairs {
+  bool own_alignment = false;
+  bool keep_removed = false;
+  bool keep_best = false;
+};
+
+// For each buffer those it conflicts with, in the order in which they are looked at; the original takes such lists as
+// given and enforces no symmetry. Empty: derived from lifetimes and facts.
+using Lists = std::vector<std::vector<std::uint32_t>>;
+
+// Stacks each buffer of `order` above all conflicts placed before it, in the first pool where that fits: gaps are
+// never used. Time O(n k), memory O(n + facts).
+Assignment greedy(const Columns& columns, const Facts& facts, const Lists& lists, Ints order, const Pools& pools,
+                  const Repairs& repairs);
+
+struct Climb {
+  Assignment best;
+  std::int64_t attempts = 0;
+};
+
+// At most `attempts` placements (the original: 500), each first fit in the current order, which changes by one swap;
+// stops at `goal` bytes. `seed` is the start of glibc's rand_r (the original: 0).
+// Time O(attempts n k log k), memory O(n + conflicts).
+Climb hill_climb(const Columns& columns, const Facts& facts, const Lists& lists, Ints order, std::int64_t goal,
+                 const Pools& pools, const Repairs& repairs, std::int64_t attempts, std::uint32_t seed);
+
+// glibc's rand_r: the next number, and the state moved on.
+std::int32_t rand_r(std::uint32_t& state);
+
+}  // namespace modelplan::usmp

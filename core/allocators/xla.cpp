@@ -1,0 +1,219 @@
+#include "allocators/xla.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <stdexcept>
+
+#include "allocators/neighbours.hpp"
+
+namespace modelplan::xla {
+namespace {
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+std::int64_t common_alignment(std::int64_t a, std::int64_t b) {
+  const std::int64_t factor = a / std::gcd(a, b);
+  if (factor > (std::int64_t{1} << 40) / b)
+    throw std::invalid_argument("the alignments have no common multiple in range");
+  return factor * b;
+}
+
+// The members of each group, and what a group asks for.
+struct Colocations {
+  std::vector<std::vector<std::size_t>> members;
+  std::vector<std::int64_t> size, alignment;
+
+  Colocations(const Columns& columns, Groups group) {
+    const std::size_t n = columns.size.size();
+    if (group.size() != n) throw std::invalid_argument("not every buffer has a group");
+    for (std::size_t b = 0; b < n; ++b) {
+      if (group[b] < 0 || at(group[b]) >= n) throw std::invalid_argument("a group is out of range");
+      if (at(group[b]) >= members.size()) members.resize(at(group[b]) + 1);
+      members[at(group[b])].push_back(b);
+    }
+    for (const auto& list : members) {
+      if (list.empty()) throw std::invalid_argument("the groups are not numbered without holes");
+      size.push_back(0);
+      alignment.push_back(1);
+      for (const std::size_t b : list) {
+        size.back() = std::max(size.back(), columns.size[b]);
+        alignment.back() = common_alignment(alignment.back(), columns.alignment[b]);
+      }
+    }
+  }
+};
+
+class BestFit {
+ public:
+  BestFit(const Columns& columns, const Facts& facts, const Colocations& groups, Commit commit)
+      : groups_(groups),
+        committed_(columns.size.begin(), columns.size.end()),
+        placed_(columns, facts),
+        offset_(columns.size.size(), 0) {
+    for (std::size_t g = 0; commit == Commit::kLargest && g < groups.members.size(); ++g)
+      for (const std::size_t b : groups.members[g]) committed_[b] = groups.size[g];
+  }
+
+  std::int64_t find(std::size_t g) {
+    collect(g);
+    const std::int64_t size = groups_.size[g];
+    std::int64_t free_from = 0, best = -1, best_length = 0;
+    const auto consider = [&](std::int64_t until) {
+      const std::int64_t length = until - free_from;
+      if (length < size || (best >= 0 && length >= best_length)) return;
+      best = free_from;
+      best_length = length;
+    };
+    for (const auto& [lo, hi] : used_) {
+      consider(lo);
+      free_from = std::max(free_from, aligned(hi, groups_.alignment[g]));
+    }
+    consider(INT64_MAX);
+    return best;
+  }
+
+  void commit(std::size_t g, std::int64_t offset) {
+    for (const std::size_t b : groups_.members[g]) {
+      offset_[b] = offset;
+      placed_.insert(b);
+    }
+  }
+
+  const std::vector<std::int64_t>& offsets() const { return offset_; }
+
+ private:
+  void collect(std::size_t g) {
+    used_.clear();
+    for (const std::size_t b : groups_.members[g])
+      placed_.for_each(b, [&](std::size_t c) { used_.emplace_back(offset_[c], offset_[c] + committed_[c]); });
+    std::sort(used_.begin(), used_.end());
+  }
+
+  const Colocations& groups_;
+  std::vector<std::int64_t> committed_;  // bytes that each buffer keeps from others
+  Neighbours placed_;
+  std::vector<std::int64_t> offset_;
+  std::vector<std::pair<std::int64_t, std::int64_t>> used_;
+};
+
+// The free chunks of an open-ended heap: by offset, and by how much of them is usable after alignment.
+class FreeChunks {
+ public:
+  explicit FreeChunks(std::int64_t alignment) : alignment_(alignment) { add(0, INT64_MAX); }
+
+  std::int64_t take(std::int64_t size) {
+    const auto it = by_usable_.lower_bound({size, 0});
+    const std::int64_t from = it->second, until = by_offset_.at(from);
+    remove(from);
+    const std::int64_t offset = aligned(from, alignment_);
+    if (from < offset) add(from, offset);
+    if (offset + size < until) add(offset + size, until);
+    return offset;
+  }
+
+  void give_back(std::int64_t from, std::int64_t until) {
+    auto above = by_offset_.lower_bound(from);
+    if (above != by_offset_.end() && above->first == until) {
+      until = above->second;
+      remove(above->first);
+    }
+    above = by_offset_.lower_bound(from);
+    if (above != by_offset_.begin() && std::prev(above)->second == from) {
+      from = std::prev(above)->first;
+      remove(from);
+    }
+    add(from, until);
+  }
+
+ private:
+  std::int64_t usable(std::int64_t from, std::int64_t until) const {
+    return std::max<std::int64_t>(0, until - aligned(from, alignment_));
+  }
+
+  void add(std::int64_t from, std::int64_t until) {
+    by_offset_[from] = until;
+    by_usable_.emplace(usable(from, until), from);
+  }
+
+  void remove(std::int64_t from) {
+    by_usable_.erase({usable(from, by_offset_.at(from)), from});
+    by_offset_.erase(from);
+  }
+
+  std::int64_t alignment_;
+  std::map<std::int64_t, std::int64_t> by_offset_;
+  std::set<std::pair<std::int64_t, std::int64_t>> by_usable_;
+};
+
+struct Merged {
+  std::int64_t start = INT64_MAX, end = 0;
+  std::size_t group = 0;
+};
+
+// Groups as single blocks over their merged lives, by start, then size descending, then number.
+std::vector<Merged> merged_lives(const Columns& columns, const Colocations& groups) {
+  std::vector<Merged> blocks;
+  for (std::size_t g = 0; g < groups.members.size(); ++g) {
+    Merged block{INT64_MAX, 0, g};
+    for (const std::size_t b : groups.members[g]) {
+      block.start = std::min(block.start, columns.start[b]);
+      block.end = std::max(block.end, columns.end[b]);
+    }
+    if (groups.size[g] > 0) blocks.push_back(block);
+  }
+  std::stable_sort(blocks.begin(), blocks.end(), [&](const Merged& a, const Merged& b) {
+    return a.start != b.start ? a.start < b.start : groups.size[a.group] > groups.size[b.group];
+  });
+  return blocks;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> best_fit(const Columns& columns, const Facts& facts, Groups group, Ints order, Commit commit,
+                                   std::int64_t limit) {
+  const Colocations groups(columns, group);
+  require_permutation(order, groups.members.size());
+  std::vector<std::int64_t> offsets(columns.size.size(), 0), waiting(order.begin(), order.end());
+  std::int64_t unit = 1;
+  for (const std::int64_t a : groups.alignment) unit = limit < 0 ? 1 : common_alignment(unit, a);
+  for (std::int64_t base = 0; !waiting.empty();) {
+    BestFit heap(columns, facts, groups, commit);
+    std::vector<std::int64_t> next;
+    std::int64_t top = 0;
+    for (const std::int64_t g : waiting) {
+      const std::int64_t offset = heap.find(at(g)), end = offset + groups.size[at(g)];
+      if (limit >= 0 && end > limit && top > 0) {
+        next.push_back(g);
+        continue;
+      }
+      heap.commit(at(g), offset);
+      top = std::max(top, end);
+      for (const std::size_t b : groups.members[at(g)]) offsets[b] = base + offset;
+    }
+    waiting = std::move(next);
+    base = aligned(base + top, unit);
+  }
+  return offsets;
+}
+
+std::vector<std::int64_t> fast_merge(const Columns& columns, Groups group, std::int64_t alignment) {
+  if (alignment < 1) throw std::invalid_argument("an alignment is below 1");
+  const Colocations groups(columns, group);
+  std::vector<std::int64_t> offsets(columns.size.size(), 0);
+  FreeChunks free(alignment);
+  std::map<std::pair<std::int64_t, std::size_t>, std::int64_t> live;  // (end, group) -> offset
+  for (const Merged& block : merged_lives(columns, groups)) {
+    for (; !live.empty() && live.begin()->first.first <= block.start; live.erase(live.begin())) {
+      const std::int64_t from = live.begin()->second;
+      free.give_back(from, from + groups.size[live.begin()->first.second]);
+    }
+    const std::int64_t offset = free.take(groups.size[block.group]);
+    live.emplace(std::pair{block.end, block.group}, offset);
+    for (const std::size_t b : groups.members[block.group]) offsets[b] = offset;
+  }
+  return offsets;
+}
+
+}  // namespace modelplan::xla

@@ -1,0 +1,42 @@
+"""Triton's shared-memory allocation: first offsets by splitting slots, then colouring and bumping what interferes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from modelplan import _core
+from modelplan.allocators.table import Allocator
+from modelplan.bounds import columns
+from modelplan.types import Budget, Placement, Problem
+
+
+def slots_then_colours(problem: Problem) -> tuple[Placement, int]:
+    """The placement, and how many rounds of colouring and bumping it took.
+
+    Size descending, ties in the problem's order. Extra conflicts count as interference, so the rounds repair them.
+
+    Cost: O(n^2) time at worst and a few passes over all pairs; memory O(n + interfering pairs).
+
+    Source: triton-lang/triton, lib/Analysis/Allocation.cpp.
+    """
+    order = np.argsort(-problem.size, kind="stable")
+    offsets, passes = _core.triton_place(*columns(problem), order.astype(np.int64))
+    return Placement(offsets), passes
+
+
+def _run(problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
+    return slots_then_colours(problem)[0]
+
+
+ROWS = (
+    Allocator(
+        "triton",
+        _run,
+        "triton-lang/triton, lib/Analysis/Allocation.cpp",
+        "offsets",
+        "none",
+        "O(n^2) at worst, memory O(n + interfering pairs)",
+        honours=frozenset({"alignment", "overlaps", "conflicts"}),
+        invariants=frozenset({"scaling"}),
+    ),
+)

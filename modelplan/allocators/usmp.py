@@ -1,0 +1,207 @@
+"""Apache TVM's unified static memory planner: two greedy stackings and a hill climb that replays bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from modelplan import _core, referee
+from modelplan.allocators.table import Allocator
+from modelplan.bounds import columns
+from modelplan.types import Budget, IntArray, Placement, Problem
+
+#: Placements that the original tries.
+ATTEMPTS = 500
+
+#: Conflicts that all placements together look at, unless the caller sets a budget; beyond it there are fewer attempts.
+MOST_VISITS = 250_000_000
+
+NO_LIMIT = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Pools:
+    """Memories in order of preference: bytes of each (-1: no limit), and for each buffer those it may use.
+
+    `of` is empty when every buffer may use all of them.
+    """
+
+    limits: tuple[int, ...] = (NO_LIMIT,)
+    of: tuple[tuple[int, ...], ...] = ()
+
+
+ONE_POOL = Pools()
+
+
+@dataclass(frozen=True, eq=False)
+class Assignment:
+    """A pool (-1: none had room) and an offset inside it for each buffer."""
+
+    pool: IntArray
+    offset: IntArray
+
+
+Lists = Sequence[Sequence[int]]
+"""For each buffer those it conflicts with, as the original takes them: in this order, symmetric or not."""
+
+
+def by_size(problem: Problem, lists: Lists = ()) -> IntArray:
+    """Size, then number of conflicts, then name, all descending."""
+    return _order(problem, problem.size, _conflicts(problem, lists))
+
+
+def by_conflicts(problem: Problem, lists: Lists = ()) -> IntArray:
+    """Number of conflicts, then size, then name, all descending."""
+    return _order(problem, _conflicts(problem, lists), problem.size)
+
+
+def _conflicts(problem: Problem, lists: Lists = ()) -> IntArray:
+    if lists:
+        return np.array([len(others) for others in lists], dtype=np.int64)
+    return _core.conflict_counts(*columns(problem))
+
+
+def _order(problem: Problem, first: IntArray, second: IntArray) -> IntArray:
+    by_name = sorted(range(len(problem)), key=lambda i: problem.names[i].encode(), reverse=True)
+    rank = np.empty(len(problem), dtype=np.int64)
+    rank[by_name] = np.arange(len(problem))
+    return np.lexsort((rank, -second, -first)).astype(np.int64)
+
+
+def stack(
+    problem: Problem, order: IntArray, pools: Pools = ONE_POOL, *, lists: Lists = (), fixed: bool = False
+) -> Assignment:
+    """Puts each buffer of `order` above all conflicts placed before it, in the first pool with room.
+
+    Conflicts are those of the problem, unless `lists` gives them.
+
+    `fixed` rounds starts to the buffer's own alignment instead of its neighbours', and keeps a pool that was ruled out
+    from coming back with a later neighbour.
+
+    Raises:
+        BrokenPlanError: a pool that came back put two buffers in conflict on the same bytes.
+
+    Cost: O(n log n + n k) time for k conflicts placed before, O(n) memory.
+
+    Source: apache/tvm fb43fc85774b, src/tir/usmp/algo/greedy.cc.
+    """
+    pool, offset = _core.usmp_greedy(
+        *columns(problem), _listed(lists), order, list(pools.limits), _listed(pools.of), fixed
+    )
+    if len(pools.limits) > 1 or pools.limits != ONE_POOL.limits:
+        _check_pools(problem, pool, offset)
+    return Assignment(pool, offset)
+
+
+def _listed(rows: Lists) -> list[list[int]]:
+    return [list(row) for row in rows]
+
+
+def _check_pools(problem: Problem, pool: IntArray, offset: IntArray) -> None:
+    """Everything outside one pool is empty to the referee."""
+    for p in np.unique(pool[pool >= 0]):
+        inside = replace(problem, size=np.where(pool == p, problem.size, 0), capacity=None)
+        referee.check(inside, Placement(offset))
+
+
+def climb(
+    problem: Problem,
+    pools: Pools = ONE_POOL,
+    *,
+    lists: Lists = (),
+    fixed: bool = False,
+    attempts: int = ATTEMPTS,
+    seed: int = 0,
+) -> tuple[Assignment, int]:
+    """First fit in an order that changes by one swap at a time, and the number of placements tried.
+
+    Swaps and the acceptance of worse plans draw from glibc's `rand_r`, so the original replays. It returns the plan
+    accepted last, even after a better one; `fixed` returns the best.
+
+    Cost: O(attempts n k log k) time, memory O(n + conflicts).
+
+    Source: apache/tvm fb43fc85774b, src/tir/usmp/algo/hill_climb.cc.
+    """
+    pool, offset, used = _core.usmp_hill_climb(
+        *columns(problem),
+        _listed(lists),
+        by_size(problem, lists),
+        _pressure(problem),
+        list(pools.limits),
+        _listed(pools.of),
+        fixed,
+        attempts,
+        seed,
+    )
+    return Assignment(pool, offset), used
+
+
+def _pressure(problem: Problem) -> int:
+    """The most bytes alive at once, without padding: what the climb is content with."""
+    p, none = problem, np.zeros((0, 3), dtype=np.int64)
+    return _core.load_bound(p.size, p.start, p.end, np.ones(len(p), np.int64), p.pin, none, none[:, :2])[0]
+
+
+def _greedy_by_size(problem: Problem, budget: Budget, *, fixed: bool) -> Placement:  # noqa: ARG001
+    return Placement(stack(problem, by_size(problem), fixed=fixed).offset)
+
+
+def _greedy_by_conflicts(problem: Problem, budget: Budget, *, fixed: bool) -> Placement:  # noqa: ARG001
+    return Placement(stack(problem, by_conflicts(problem), fixed=fixed).offset)
+
+
+def _hill_climb(problem: Problem, budget: Budget, *, fixed: bool) -> Placement:
+    visits = max(int(_conflicts(problem).sum()), 1)
+    most = MOST_VISITS // visits if budget.steps is None else budget.steps
+    attempts = min(ATTEMPTS, max(most, 1))
+    plan, used = climb(problem, fixed=fixed, attempts=attempts, seed=budget.seed)
+    return Placement(plan.offset, steps=used)
+
+
+_SOURCE = "apache/tvm at fb43fc85774b, src/tir/usmp/algo/"
+_ALIGNMENT = "starts are rounded to the neighbours' alignment, so all buffers need the same one"
+
+ROWS = (
+    Allocator(
+        "tvm-greedy-by-size",
+        partial(_greedy_by_size, fixed=False),
+        _SOURCE + "greedy.cc",
+        "offsets",
+        "none",
+        "O(n log n + n k)",
+        honours=frozenset({"alignment", "overlaps", "conflicts"}),
+        one_alignment=True,
+        quirks=_ALIGNMENT,
+        fixed=partial(_greedy_by_size, fixed=True),
+        invariants=frozenset({"scaling"}),
+    ),
+    Allocator(
+        "tvm-greedy-by-conflicts",
+        partial(_greedy_by_conflicts, fixed=False),
+        _SOURCE + "greedy.cc",
+        "offsets",
+        "none",
+        "O(n log n + n k)",
+        honours=frozenset({"alignment", "overlaps", "conflicts"}),
+        one_alignment=True,
+        quirks=_ALIGNMENT,
+        fixed=partial(_greedy_by_conflicts, fixed=True),
+        invariants=frozenset({"scaling"}),
+    ),
+    Allocator(
+        "tvm-hill-climb",
+        partial(_hill_climb, fixed=False),
+        _SOURCE + "hill_climb.cc, with glibc's rand_r",
+        "search",
+        "none",
+        "O(attempts n k log k), memory O(n + conflicts); 500 attempts, fewer where conflicts are many",
+        honours=frozenset({"alignment", "overlaps", "conflicts"}),
+        one_alignment=True,
+        quirks=_ALIGNMENT + "; returns the plan accepted last, not the best one",
+        fixed=partial(_hill_climb, fixed=True),
+        invariants=frozenset({"scaling"}),
+    ),
+)
