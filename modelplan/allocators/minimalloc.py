@@ -65,7 +65,7 @@ def decide(
     """
     if int(_core.conflict_counts(*columns(problem)).sum()) // 2 > MOST_PAIRS:
         return Decision("budget", np.zeros(0, dtype=np.int64), 0)
-    steps, seconds = narrowing.limits(budget or Budget())
+    steps, seconds = narrowing.core_limits(budget or Budget())
     ended, offsets, used = _core.minimalloc_decide(
         *columns(problem), capacity, list(orders), list(astuple(rules)), steps, seconds
     )

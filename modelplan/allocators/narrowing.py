@@ -91,7 +91,7 @@ def _share(budget: Budget, used: int, elapsed: float) -> Budget | None:
     return replace(budget, steps=steps, seconds=seconds)
 
 
-def limits(budget: Budget) -> tuple[int, float]:
+def core_limits(budget: Budget) -> tuple[int, float]:
     """Steps and seconds as the core takes them."""
     steps = np.iinfo(np.int64).max if budget.steps is None else budget.steps
     return int(steps), float("inf") if budget.seconds is None else budget.seconds

@@ -51,7 +51,7 @@ def decide(problem: Problem, capacity: int, budget: Budget | None = None, option
     """
     if int(_core.conflict_counts(*columns(problem)).sum()) // 2 > MOST_PAIRS:
         return Decision("budget", np.zeros(0, dtype=np.int64), 0)
-    steps, seconds = narrowing.limits(budget or Budget())
+    steps, seconds = narrowing.core_limits(budget or Budget())
     flags = [options.phases, options.smart_backtracks, options.priorities]
     ended, offsets, used = _core.telamalloc_decide(
         *columns(problem), capacity, flags, options.stuck_after, steps, seconds
