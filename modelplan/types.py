@@ -97,8 +97,6 @@ class Op:
 class Graph:
     """A model as a DAG of operators over tensors. `ops` stand in file order, which carries no promise.
 
-    `after` holds pairs (first, then) of operators that must keep their order although no tensor says so.
-
     Raises:
         ValueError: an index out of range, a tensor with two producers, a constant that is written,
             or a cycle.
@@ -111,7 +109,6 @@ class Graph:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     remarks: tuple[str, ...] = ()
-    after: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
         self._check_indices()
@@ -129,9 +126,6 @@ class Graph:
                     raise ValueError(
                         f"op {index} {op.kind} {op.name!r} names tensor {t}, but there are {count} tensors"
                     )
-
-        if any(not 0 <= op < len(self.ops) for pair in self.after for op in pair):
-            raise ValueError(f"an order is demanded of an operator outside 0..{len(self.ops) - 1}")
 
     @cached_property
     def producers(self) -> tuple[int, ...]:
@@ -164,7 +158,7 @@ class Graph:
 
         dag: nx.DiGraph[int] = nx.DiGraph()
         dag.add_nodes_from((i, {"kind": op.kind, "name": op.name}) for i, op in enumerate(self.ops))
-        flows: dict[tuple[int, int], list[int]] = {pair: [] for pair in self.after}
+        flows: dict[tuple[int, int], list[int]] = {}
         for index, op in enumerate(self.ops):
             for t in op.reads:
                 if self.producers[t] >= 0:

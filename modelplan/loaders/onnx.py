@@ -16,7 +16,7 @@ from modelplan.loaders.dims import Dims
 from modelplan.loaders.limits import MOST_OPS, check_sizes
 from modelplan.loaders.onnx_builder import Builder, Model
 from modelplan.loaders.onnx_functions import bodies_of, inlined, nodes_of
-from modelplan.loaders.onnx_types import dtype_name
+from modelplan.loaders.onnx_types import dtype_name, refusals
 from modelplan.types import Graph
 
 #: Initialisers with more bytes than this are weights, whose values decide no shape.
@@ -169,13 +169,13 @@ def _inferred(proto: Any, model: Model) -> Any:
     infer = onnx.shape_inference.infer_shapes
     try:
         return infer(proto, data_prop=True, strict_mode=True)
-    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError) as problem:
+    except refusals() as problem:
         if not proto.graph.value_info:
             raise ValueError(f"shapes contradict each other: {_line(problem)}") from None
         del proto.graph.value_info[:]
     try:
         inferred = infer(proto, data_prop=True, strict_mode=True)
-    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError) as problem:
+    except refusals() as problem:
         raise ValueError(f"shapes contradict each other: {_line(problem)}") from None
     model.remarks.append("the file's shapes of intermediate values contradict its operators and were not used")
     return inferred

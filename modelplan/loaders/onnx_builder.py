@@ -20,6 +20,7 @@ from modelplan.loaders.onnx_types import (
     Type,
     merged,
     read_type,
+    refusals,
     replaced,
     tensor_type,
     with_shape,
@@ -335,7 +336,7 @@ class Builder:
             found = onnx.shape_inference.infer_node_outputs(
                 schema, node, types, self._data(node, inputs), None, imports
             )
-        except (onnx.shape_inference.InferenceError, RuntimeError, ValueError, KeyError) as problem:
+        except refusals() as problem:
             raise ValueError(f"{place}: {' '.join(str(problem).split())[:300]}") from None
         known = {
             name: self._at(f"{place}: {name!r}", read_type, proto)

@@ -29,6 +29,13 @@ class Type:
         return self.shape is None or not all(isinstance(extent, int) for extent in self.shape)
 
 
+def refusals() -> tuple[type[Exception], ...]:
+    """What onnx raises when it refuses a model or a node."""
+    import onnx
+
+    return onnx.shape_inference.InferenceError, onnx.checker.ValidationError, RuntimeError, ValueError
+
+
 @lru_cache(maxsize=1)
 def _names() -> dict[int, str]:
     import onnx

@@ -1,76 +1,102 @@
-"""TFLite flatbuffers as a Graph: tensor `i` of the graph is tensor `i` of subgraph 0.
+"""TFLite flatbuffers as a Graph: tensor `i` of the graph is tensor `i` of subgraph 0; bodies become subgraphs.
 
-Nothing in the file is believed: counts and offsets are measured against its length before they are used.
+Nothing in the file is believed: counts and offsets are measured against its length before they are used, and the
+work is bounded by that length however often the parts of the file overlap.
 """
 
 from __future__ import annotations
 
+import mmap
 import struct
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from modelplan.dtypes import UNPLANNED
 from modelplan.errors import ModelError
 from modelplan.loaders.dims import Dims
-from modelplan.types import Graph, Kind, Op, Tensor
+from modelplan.loaders.limits import check_sizes
+from modelplan.loaders.tflite_options import BODIES, attributes, body_indices, builtin_names
+from modelplan.ops import facts
+from modelplan.types import Graph, Kind, Op, Tensor, Value
 
 #: TensorType by number, which outlives the names of the installed schema.
 DTYPES = {
-    0: "float32", 1: "float16", 2: "int32", 3: "uint8", 4: "int64", 6: "bool", 7: "int16", 8: "complex64",
-    9: "int8", 10: "float64", 11: "complex128", 12: "uint64", 15: "uint32", 16: "uint16", 17: "int4",
-    18: "bfloat16", 19: "int2", 20: "uint4", 21: "float8e4m3fn", 22: "float8e5m2",
+    0: "float32", 1: "float16", 2: "int32", 3: "uint8", 4: "int64", 5: "string", 6: "bool", 7: "int16",
+    8: "complex64", 9: "int8", 10: "float64", 11: "complex128", 12: "uint64", 13: "resource", 14: "variant",
+    15: "uint32", 16: "uint16", 17: "int4", 18: "bfloat16", 19: "int2", 20: "uint4", 21: "float8e4m3fn",
+    22: "float8e5m2",
 }  # fmt: skip
 
-#: Operators that run other subgraphs.
-CONTROL = {"IF", "WHILE", "CALL", "CALL_ONCE", "STABLEHLO_CASE", "STABLEHLO_WHILE", "STABLEHLO_COMPOSITE"}
+#: Field 10 of the schema's Tensor, which not every schema package knows: weights in a file of their own.
+_EXTERNAL_BUFFER = 24
+_MOST_OPERAND_ELEMENTS = 64
+_DEEPEST = 32
+_INTEGERS = {2: "i", 4: "q"}
 
 
 def read(path: Path, dims: Dims) -> Graph:
-    """The first subgraph of the model.
+    """The model: its first subgraph, with the others where operators run them.
 
     Raises:
-        ModelError: damaged or not supported.
+        ModelError: damaged, open or not supported.
+        RequestError: a binding of `dims` that nothing asks for.
     """
-    dims.check_used(())
-    reader = _Reader(path.read_bytes())
+    with path.open("rb") as file:
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    reader = _Reader(data, dims)
     try:
-        return reader.graph(path)
-    except (struct.error, IndexError, TypeError, AttributeError, UnicodeDecodeError, ValueError, OverflowError) as e:
-        reason = str(e) if isinstance(e, ValueError) else f"an offset leads outside the file ({e})"
-        raise ModelError(f"{path}: {reader.place}: {reason}") from None
+        graph = reader.graph(path.stem)
+    except (struct.error, IndexError, TypeError, AttributeError) as problem:
+        raise ModelError(f"{path}: {reader.place}: an offset leads outside the file ({problem})") from None
+    except (ValueError, OverflowError) as problem:
+        raise ModelError(f"{path}: {reader.place}: {problem}") from None
+    dims.check_used(reader.symbols)
+    return graph
 
 
 class _Reader:
     """Walks the flatbuffer; `place` is where it stands, for messages; `budget` bounds the work by the file's size."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: Any, dims: Dims) -> None:
+        self.data = data
+        self.dims = dims
+        self.place = "header"
+        self.budget = 64 * len(data) + 4096
+        self.model: Any = None
+        self.kinds: list[str] = []
+        self.graphs: dict[int, Graph] = {}
+        self.path: list[int] = []
+        self.symbols: set[str] = set()
+        self.dynamic: list[str] = []
+        self.unplanned: list[str] = []
+        self.remarks: list[str] = []
+
+    def graph(self, name: str) -> Graph:
         from tflite.Model import Model
 
-        self.data = data
-        self.place = "header"
-        self.budget = 16 * len(data) + 1024
-        self.dynamic: list[str] = []
-        self.model: Any = Model.GetRootAs(data, 0)
-
-    def graph(self, path: Path) -> Graph:
+        self.model = Model.GetRootAs(self.data, 0)
         self.place = "subgraphs"
-        if self.count(self.model.SubgraphsLength()) != 1:
-            raise ValueError(f"found {self.model.SubgraphsLength()} subgraphs, expected 1")
-        subgraph = self.model.Subgraphs(0)
+        if self.count(self.model.SubgraphsLength()) == 0:
+            raise ValueError("found no subgraph, expected at least 1")
         self.kinds = [self.kind(i) for i in range(self.count(self.model.OperatorCodesLength()))]
-        tensors = [self.tensor(subgraph, i) for i in range(self.count(subgraph.TensorsLength()))]
-        self.place = "subgraph 0"
-        ops = [self.op(subgraph, i) for i in range(self.count(subgraph.OperatorsLength()))]
-        self.place = "subgraph 0"
-        inputs, outputs = self.indices(subgraph, "Inputs"), self.indices(subgraph, "Outputs")
-        tensors = _settled(tensors, ops, inputs)
-        return Graph(path.stem, "tflite", tuple(tensors), tuple(ops), inputs, outputs, self.remarks())
+        graph = self.subgraph(0)
+        self.place = "sizes"
+        check_sizes(list(graph.tensors))
+        return replace(graph, name=name, remarks=self.all_remarks())
 
-    def remarks(self) -> tuple[str, ...]:
-        if not self.dynamic:
-            return ()
-        return (
-            f"{len(self.dynamic)} tensors have a dynamic extent, first {self.dynamic[0]}; planned for the file's shape",
-        )
+    def all_remarks(self) -> tuple[str, ...]:
+        found = [*self.remarks, *self.dims.remarks()]
+        if self.dynamic:
+            first, count = self.dynamic[0], len(self.dynamic)
+            found.append(f"{count} tensors have a dynamic extent, first {first}; planned for the file's shape")
+        if self.unplanned:
+            more = f" and {len(self.unplanned) - 8} more" if len(self.unplanned) > 8 else ""
+            found.append(f"memory from the heap, not planned: {', '.join(self.unplanned[:8])}{more}")
+        return tuple(found)
+
+    # -- guards ----------------------------------------------------------------------------------------------
 
     def count(self, length: int) -> int:
         """`length` elements of at least four bytes are about to be read."""
@@ -78,92 +104,247 @@ class _Reader:
             raise ValueError(
                 f"found a vector of {length} elements, expected at most {len(self.data) // 4} in this file"
             )
-        self.spend(length)
+        self.spend(4 * length)
         return length
 
     def spend(self, work: int) -> None:
-        self.budget -= work
+        """Counts bytes read: a small file whose parts overlap could otherwise keep us busy for ever."""
+        self.budget -= work + 64
         if self.budget < 0:
-            raise ValueError("the parts of the file overlap so often that reading it would not end")
+            raise ValueError("the parts of the file overlap too often: it would take too long to read")
 
     def text(self, value: bytes | None) -> str:
         self.spend(len(value or b""))
         return (value or b"").decode("utf-8", "replace")
-
-    def kind(self, i: int) -> str:
-        import tflite
-
-        self.place = f"operator code {i}"
-        code = self.model.OperatorCodes(i)
-        number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
-        if number == tflite.BuiltinOperator.CUSTOM:
-            return f"CUSTOM:{self.text(code.CustomCode())}"
-        return _names().get(number, f"BUILTIN_{number}")
-
-    def tensor(self, subgraph: Any, i: int) -> Tensor:
-        self.place = f"tensor {i}"
-        tensor = subgraph.Tensors(i)
-        name = self.text(tensor.Name())
-        self.place = f"tensor {i} {name!r}"
-        if tensor.Type() not in DTYPES:
-            raise ValueError(f"found type {tensor.Type()}, expected one with a fixed size")
-        shape = self.vector(tensor, "Shape")
-        signature = self.vector(tensor, "ShapeSignature")
-        if min(shape, default=0) < 0:
-            raise ValueError(f"found shape {list(shape)}, expected known extents")
-        if min(signature, default=0) < 0:
-            self.dynamic.append(f"{name!r} {list(signature)}")
-        kind = (
-            Kind.CONSTANT if self.has_data(tensor.Buffer()) else Kind.STATE if tensor.IsVariable() else Kind.ACTIVATION
-        )
-        return Tensor(name, shape, DTYPES[tensor.Type()], kind)
-
-    def has_data(self, index: int) -> bool:
-        if index >= self.model.BuffersLength():
-            raise ValueError(f"found buffer {index}, expected one of {self.model.BuffersLength()}")
-        buffer = self.model.Buffers(index)
-        if buffer.DataLength() > len(self.data):
-            raise ValueError(f"found a buffer of {buffer.DataLength()} bytes, expected at most {len(self.data)}")
-        return bool(buffer.DataLength() or buffer.Offset() > 1)
-
-    def op(self, subgraph: Any, i: int) -> Op:
-        self.place = f"operator {i}"
-        operator = subgraph.Operators(i)
-        code = operator.OpcodeIndex()
-        if code >= len(self.kinds):
-            raise ValueError(f"found operator code {code}, expected one of {len(self.kinds)}")
-        kind = self.kinds[code]
-        self.place = f"operator {i} {kind}"
-        if kind in CONTROL:
-            raise ValueError("control flow is not supported")
-        return Op("", kind, self.indices(operator, "Inputs"), self.indices(operator, "Outputs"))
 
     def vector(self, table: Any, field: str) -> tuple[int, ...]:
         """A vector of int32, empty where it is absent."""
         length = self.count(getattr(table, f"{field}Length")())
         return tuple(getattr(table, f"{field}AsNumpy")().tolist()) if length else ()
 
-    def indices(self, table: Any, field: str) -> tuple[int, ...]:
-        return self.vector(table, field)
+    # -- subgraphs -------------------------------------------------------------------------------------------
+
+    def subgraph(self, number: int) -> Graph:
+        """Subgraph `number`, read once however many operators run it."""
+        if number in self.graphs:
+            return self.graphs[number]
+        if not 0 <= number < self.model.SubgraphsLength():
+            raise ValueError(f"found subgraph {number}, expected one of {self.model.SubgraphsLength()}")
+        if number in self.path or len(self.path) >= _DEEPEST:
+            raise ValueError(f"subgraph {number} runs itself or bodies lie more than {_DEEPEST} deep")
+        self.path.append(number)
+        self.graphs[number] = graph = self.read_subgraph(number)
+        self.path.pop()
+        return graph
+
+    def read_subgraph(self, number: int) -> Graph:
+        table, where = self.model.Subgraphs(number), f"subgraph {number}: " if number else ""
+        tensors = [self.tensor(table, i, where) for i in range(self.count(table.TensorsLength()))]
+        ops = [self.op(table, i, where, tensors) for i in range(self.count(table.OperatorsLength()))]
+        self.place = f"subgraph {number}"
+        inputs, outputs = self.vector(table, "Inputs"), self.vector(table, "Outputs")
+        self.check_indices([*inputs, *outputs, *(t for op in ops for t in (*op.inputs, *op.outputs))], len(tensors))
+        settled = _with_resources(_with_empty_constants(tensors, ops, inputs), ops)
+        if self.dims.used:
+            _check_followed(settled, ops, self.dynamic_tensors(table))
+        return Graph(self.text(table.Name()) or "body", "tflite", tuple(settled), tuple(ops), inputs, outputs)
+
+    def check_indices(self, indices: Sequence[int], count: int) -> None:
+        for t in indices:
+            if not -1 <= t < count:
+                raise ValueError(f"found tensor {t}, but there are {count} tensors")
+
+    # -- tensors ---------------------------------------------------------------------------------------------
+
+    def tensor(self, subgraph: Any, i: int, where: str) -> Tensor:
+        self.place = f"{where}tensor {i}"
+        table = subgraph.Tensors(i)
+        name = self.text(table.Name())
+        self.place = f"{where}tensor {i} {name[:200]!r}"
+        number = table.Type()
+        if number not in DTYPES:
+            raise ValueError(f"found type {number}, expected one of 0 to {max(DTYPES)}")
+        stored = self.stored(table)
+        kind = Kind.CONSTANT if stored is not None else Kind.STATE if table.IsVariable() else Kind.ACTIVATION
+        shape = self.shape(name, table, kind)
+        if DTYPES[number] in UNPLANNED and kind is not Kind.CONSTANT:
+            self.unplanned.append(f"{name!r} ({DTYPES[number]})")
+        tensor = Tensor(name, shape, DTYPES[number], kind)
+        return self.with_stored(tensor, table, stored)
+
+    def shape(self, name: str, table: Any, kind: Kind) -> tuple[int, ...]:
+        """The extents: the caller's where the signature leaves one open, else the file's, which runtimes start with."""
+        shape, signature = list(self.vector(table, "Shape")), self.vector(table, "ShapeSignature")
+        if signature and len(signature) != len(shape):
+            raise ValueError(f"found signature {list(signature)} for shape {shape}")
+        open_axes = [axis for axis, extent in enumerate(signature or shape) if extent < 0]
+        if kind is Kind.CONSTANT:
+            open_axes = [axis for axis in open_axes if shape[axis] < 0]
+        for axis in open_axes:
+            symbols = [f"{name}:{axis}"] + ["batch"] * (axis == 0)
+            self.symbols.update(symbols)
+            found = self.dims.extent(*symbols)
+            shape[axis] = shape[axis] if found is None else found
+            if found is None and (not self.dynamic or not self.dynamic[-1].startswith(repr(name))):
+                self.dynamic.append(f"{name!r} {list(signature)}")
+        if min(shape, default=0) < 0:
+            raise ValueError(f"found shape {shape}, expected known extents; bind {name}:{shape.index(min(shape))}")
+        return tuple(shape)
+
+    def dynamic_tensors(self, table: Any) -> set[int]:
+        count = range(table.TensorsLength())
+        return {i for i in count if min(self.vector(table.Tensors(i), "ShapeSignature"), default=0) < 0}
+
+    def stored(self, table: Any) -> int | None:
+        """Bytes of data that the file holds for the tensor, None where it is computed or fed at run time."""
+        index = table.Buffer()
+        if index >= self.model.BuffersLength():
+            raise ValueError(f"found buffer {index}, expected one of {self.model.BuffersLength()}")
+        if self.is_external(table):
+            return -1
+        buffer = self.model.Buffers(index)
+        length, offset, size = buffer.DataLength(), buffer.Offset(), buffer.Size()
+        if length > len(self.data):
+            raise ValueError(f"found a buffer of {length} bytes, expected at most {len(self.data)}")
+        if offset > 1 and offset + size > len(self.data):
+            raise ValueError(f"found a buffer at {offset} of {size} bytes, expected it inside the file")
+        self.spend(0)
+        return size if offset > 1 else length or None
+
+    def is_external(self, table: Any) -> bool:
+        """Whether the data lies in another file, which is not read."""
+        position = table._tab.Offset(_EXTERNAL_BUFFER)  # noqa: SLF001
+        return bool(position) and struct.unpack_from("<I", self.data, table._tab.Pos + position)[0] > 0  # noqa: SLF001
+
+    def with_stored(self, tensor: Tensor, table: Any, stored: int | None) -> Tensor:
+        """The tensor, its data's length checked; sparse weights and texts take what the file holds."""
+        if stored is None or stored < 0 or stored == tensor.nbytes:
+            return tensor
+        if tensor.dtype in UNPLANNED or table.Sparsity() is not None:
+            return replace(tensor, stored=stored)
+        raise ValueError(
+            f"found {stored} bytes of data, expected {tensor.nbytes} for {tensor.dtype} {list(tensor.shape)}"
+        )
+
+    # -- operators -------------------------------------------------------------------------------------------
+
+    def kind(self, i: int) -> str:
+        self.place = f"operator code {i}"
+        code = self.model.OperatorCodes(i)
+        number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
+        name = builtin_names().get(number, f"BUILTIN_{number}")
+        return f"CUSTOM:{self.text(code.CustomCode())}" if name == "CUSTOM" else name
+
+    def op(self, subgraph: Any, i: int, where: str, tensors: list[Tensor]) -> Op:
+        self.place = f"{where}operator {i}"
+        table = subgraph.Operators(i)
+        code = table.OpcodeIndex()
+        if code >= len(self.kinds):
+            raise ValueError(f"found operator code {code}, expected one of {len(self.kinds)}")
+        kind = self.kinds[code]
+        self.place = place = f"{where}operator {i} {kind[:200]}"
+        inputs, outputs = self.vector(table, "Inputs"), self.vector(table, "Outputs")
+        self.check_indices((*inputs, *outputs), len(tensors))
+        self.spend(1024)
+        values = (
+            *attributes(kind, table),
+            *self.operands(kind, subgraph, inputs),
+            *self.requantises(kind, subgraph, inputs, outputs),
+        )
+        bodies = tuple(self.subgraph(number) for number in self.bodies(kind, table))
+        self.place = place
+        return Op("", kind, inputs, outputs, values, max(self.model.OperatorCodes(code).Version(), 1), bodies)
+
+    def bodies(self, kind: str, table: Any) -> tuple[int, ...]:
+        """The subgraphs that the operator runs each time. What runs once before all else is planned apart."""
+        found = body_indices(kind, table) if kind in BODIES else ()
+        if kind == "CALL_ONCE":
+            self.remarks.append(f"{self.place}: subgraph {found[0]} runs once before the rest and is not planned")
+            return ()
+        return found
+
+    def operands(self, kind: str, subgraph: Any, inputs: tuple[int, ...]) -> tuple[tuple[str, Value], ...]:
+        """The values of the constant operands that decide what the operator does to memory."""
+        found = []
+        for operand in facts("tflite", kind).operands:
+            if operand < len(inputs) and inputs[operand] >= 0:
+                value = self.integers(subgraph.Tensors(inputs[operand]))
+                if value is not None:
+                    found.append((f"operand {operand}", value))
+        return tuple(found)
+
+    def integers(self, table: Any) -> tuple[int, ...] | None:
+        """The value of a small constant of int32 or int64."""
+        buffer = self.model.Buffers(table.Buffer())
+        letter = _INTEGERS.get(table.Type())
+        length = buffer.DataLength()
+        if letter is None or not 0 < length <= 8 * _MOST_OPERAND_ELEMENTS or length % struct.calcsize(f"<{letter}"):
+            return None
+        data = buffer.DataAsNumpy().tobytes()
+        return struct.unpack(f"<{length // struct.calcsize(f'<{letter}')}{letter}", data)
+
+    def requantises(self, kind: str, subgraph: Any, *sides: tuple[int, ...]) -> tuple[tuple[str, Value], ...]:
+        """Whether operands and outputs differ in scale or zero point, where sharing memory depends on it."""
+        if not facts("tflite", kind).same_quantisation:
+            return ()
+        found = {self.quantisation(subgraph.Tensors(t)) for side in sides for t in side if t >= 0}
+        return (("requantises", len(found - {None}) > 1),)
+
+    def quantisation(self, table: Any) -> tuple[bytes, bytes] | None:
+        parameters = table.Quantization()
+        if parameters is None or not parameters.ScaleLength():
+            return None
+        self.count(parameters.ScaleLength() + 2 * parameters.ZeroPointLength())
+        zero = parameters.ZeroPointAsNumpy().tobytes() if parameters.ZeroPointLength() else b""
+        return parameters.ScaleAsNumpy().tobytes(), zero
 
 
-def _names() -> dict[int, str]:
-    import tflite
-
-    return {number: name for name, number in vars(tflite.BuiltinOperator).items() if isinstance(number, int)}
-
-
-def _settled(tensors: list[Tensor], ops: list[Op], inputs: tuple[int, ...]) -> list[Tensor]:
+def _with_empty_constants(tensors: list[Tensor], ops: list[Op], inputs: tuple[int, ...]) -> list[Tensor]:
     """The tensors, those without a value checked: of zero extent they are constants, others are dangling.
 
     A custom operator may be handed memory to work in as an input that nothing writes (Ethos-U does).
     """
     given = {*inputs, *(t for op in ops for t in op.writes)}
     read = {t for op in ops if not op.kind.startswith("CUSTOM:") for t in op.reads}
+    settled = list(tensors)
     for t in sorted(read - given):
-        if t >= len(tensors) or tensors[t].kind is not Kind.ACTIVATION:
+        if tensors[t].kind is Kind.ACTIVATION and tensors[t].nbytes:
+            raise ValueError(
+                f"tensor {t} {tensors[t].name[:200]!r} is read, but nothing writes it and it holds no data"
+            )
+        if tensors[t].kind is Kind.ACTIVATION:
+            settled[t] = replace(tensors[t], kind=Kind.CONSTANT)
+    return settled
+
+
+def _with_resources(tensors: list[Tensor], ops: list[Op]) -> list[Tensor]:
+    """The tensors, the handle of each resource variable carrying the size and the life of its value."""
+    values: dict[int, int] = {}
+    for op in ops:
+        if op.kind == "ASSIGN_VARIABLE" and len(op.reads) > 1:
+            values.setdefault(op.inputs[0], op.inputs[1])
+        elif op.kind == "READ_VARIABLE" and op.reads and op.writes:
+            values.setdefault(op.inputs[0], op.outputs[0])
+    settled, seen = list(tensors), set()
+    for op in ops:
+        handle = op.outputs[0] if op.kind == "VAR_HANDLE" and op.writes else -1
+        variable = (op.attribute("container"), op.attribute("shared_name"))
+        if handle in values and variable not in seen:
+            seen.add(variable)
+            value = tensors[values[handle]]
+            settled[handle] = Tensor(tensors[handle].name, value.shape, value.dtype, Kind.STATE)
+    return settled
+
+
+def _check_followed(tensors: list[Tensor], ops: list[Op], dynamic: set[int]) -> None:
+    """With a bound extent every result of a dynamic tensor must be marked dynamic too: nothing else tells its size."""
+    reached = set(dynamic)
+    for op in ops:
+        if not reached & set(op.reads):
             continue
-        if tensors[t].nbytes:
-            raise ValueError(f"tensor {t} {tensors[t].name!r} is read, but nothing writes it and it holds no data")
-        tensors[t] = Tensor(tensors[t].name, tensors[t].shape, tensors[t].dtype, Kind.CONSTANT)
-    return tensors
+        for t in op.writes:
+            if t not in dynamic and tensors[t].nbytes and tensors[t].dtype not in UNPLANNED:
+                raise ValueError(
+                    f"tensor {t} {tensors[t].name[:200]!r} follows from a dynamic one but is marked static:"
+                    " its extents cannot be bound"
+                )

@@ -15,3 +15,4 @@ class OpFacts:
 
     view: int | None = None
     operands: tuple[int, ...] = ()
+    same_quantisation: bool = False

@@ -1,0 +1,124 @@
+"""What the options of a TFLite operator say about memory: windows, axes, and the subgraphs that it runs."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from modelplan.types import Value
+
+#: Attribute by accessor of the schema's option tables; each holds one number.
+_FIELDS = {
+    "StrideW": "stride_w", "StrideH": "stride_h", "DilationWFactor": "dilation_w_factor",
+    "DilationHFactor": "dilation_h_factor", "FilterWidth": "filter_width", "FilterHeight": "filter_height",
+    "DepthMultiplier": "depth_multiplier", "Rank": "rank", "TimeMajor": "time_major", "Axis": "axis",
+    "BatchDims": "batch_dims", "BlockSize": "block_size", "NumSplits": "num_splits", "Num": "num",
+    "KeepDims": "keep_dims", "BeginMask": "begin_mask", "EndMask": "end_mask", "EllipsisMask": "ellipsis_mask",
+    "NewAxisMask": "new_axis_mask", "ShrinkAxisMask": "shrink_axis_mask", "Exclusive": "exclusive",
+    "Reverse": "reverse", "FusedActivationFunction": "fused_activation_function",
+}  # fmt: skip
+
+_TEXTS = {"Container": "container", "SharedName": "shared_name"}
+
+#: Accessors of the subgraph numbers by kind, in the order in which the operator runs them.
+BODIES: dict[str, tuple[str, ...]] = {
+    "IF": ("ThenSubgraphIndex", "ElseSubgraphIndex"),
+    "WHILE": ("CondSubgraphIndex", "BodySubgraphIndex"),
+    "CALL": ("Subgraph",),
+    "CALL_ONCE": ("InitSubgraphIndex",),
+    "STABLEHLO_WHILE": ("CondSubgraphIndex", "BodySubgraphIndex"),
+    "STABLEHLO_CASE": ("BranchSubgraphIndices",),
+    "STABLEHLO_COMPOSITE": ("DecompositionSubgraphIndex",),
+    "STABLEHLO_REDUCE": ("BodySubgraphIndex",),
+    "STABLEHLO_REDUCE_WINDOW": ("BodySubgraphIndex",),
+    "STABLEHLO_SCATTER": ("UpdateComputationSubgraphIndex",),
+    "STABLEHLO_SORT": ("ComparatorSubgraphIndex",),
+}
+
+_DETECTION = "CUSTOM:TFLite_Detection_PostProcess"
+_MOST_CUSTOM_BYTES = 4096
+_MOST_BRANCHES = 1024
+
+
+@lru_cache(maxsize=1)
+def builtin_names() -> dict[int, str]:
+    """The name of every builtin operator of the installed schema by its number."""
+    import tflite
+
+    return {number: name for name, number in vars(tflite.BuiltinOperator).items() if isinstance(number, int)}
+
+
+@lru_cache(maxsize=2)
+def _option_names(field: str) -> dict[int, str]:
+    import tflite
+
+    return {number: name for name, number in vars(getattr(tflite, field)).items() if isinstance(number, int)}
+
+
+def attributes(kind: str, operator: Any) -> tuple[tuple[str, Value], ...]:
+    """The attributes of an operator that decide about memory."""
+    if kind == _DETECTION:
+        return _custom_numbers(operator)
+    options = _options(operator)
+    if options is None:
+        return ()
+    found: list[tuple[str, Value]] = [
+        (name, int(getattr(options, field)())) for field, name in _FIELDS.items() if hasattr(options, field)
+    ]
+    if hasattr(options, "Padding"):
+        found.append(("padding", "SAME" if options.Padding() == 0 else "VALID"))
+    for field, name in _TEXTS.items():
+        if hasattr(options, field):
+            found.append((name, (getattr(options, field)() or b"")[:200].decode("utf-8", "replace")))
+    return tuple(found)
+
+
+def body_indices(kind: str, operator: Any) -> tuple[int, ...]:
+    """The numbers of the subgraphs that an operator runs.
+
+    Raises:
+        ValueError: the options that should name them are missing.
+    """
+    options = _options(operator)
+    found: list[int] = []
+    for field in BODIES[kind]:
+        if options is None or not hasattr(options, field):
+            raise ValueError(f"found no options with {field}")
+        if hasattr(options, f"{field}Length"):
+            length = getattr(options, f"{field}Length")()
+            if length > _MOST_BRANCHES:
+                raise ValueError(f"found {length} branches, expected at most {_MOST_BRANCHES}")
+            found += [getattr(options, field)(i) for i in range(length)]
+        else:
+            found.append(getattr(options, field)())
+    return tuple(found)
+
+
+def _options(operator: Any) -> Any:
+    """The option table of an operator as the class of its type, None where it has none that the schema knows."""
+    import tflite
+
+    for field, table in (
+        ("BuiltinOptions", operator.BuiltinOptions()),
+        ("BuiltinOptions2", operator.BuiltinOptions2()),
+    ):
+        name = _option_names(field).get(getattr(operator, f"{field}Type")())
+        if table is not None and name and name != "NONE":
+            options = getattr(tflite, name)()
+            options.Init(table.Bytes, table.Pos)
+            return options
+    return None
+
+
+def _custom_numbers(operator: Any) -> tuple[tuple[str, Value], ...]:
+    """The whole numbers among the options of a custom operator, which are a flexbuffer."""
+    from flatbuffers import flexbuffers
+
+    if not 0 < operator.CustomOptionsLength() <= _MOST_CUSTOM_BYTES:
+        return ()
+    try:
+        loaded = flexbuffers.Loads(operator.CustomOptionsAsNumpy().tobytes())
+    except RecursionError:
+        raise ValueError("the custom options lie too deep") from None
+    pairs = loaded.items() if isinstance(loaded, dict) else ()
+    return tuple((str(name), value) for name, value in pairs if type(value) is int)
