@@ -82,11 +82,16 @@ def in_order(drawing: Drawing) -> IntArray:
 
 
 def groups(drawing: Drawing, order: IntArray) -> list[Group]:
-    """At most 64 runs of rows, as even as may be, each with its label."""
-    count = min(len(order), _MOST_ROWS)
-    cuts = [len(order) * i // count for i in range(count + 1)] if count else []
+    """At most 64 runs of rows, all as long but the last, each with its label."""
+    each = _rows_each(len(order))
+    cuts = [*range(0, len(order), each), len(order)]
     forms = lettering.forms(drawing.problem.names)
     return [_group(drawing.problem, forms, order[first:last], first) for first, last in pairwise(cuts)]
+
+
+def _rows_each(rows: int) -> int:
+    """How many rows share a label."""
+    return max(-(-rows // _MOST_ROWS), 1)
 
 
 def _group(problem: Problem, forms: Sequence[Sequence[str]], rows: IntArray, first: int) -> Group:
@@ -99,7 +104,8 @@ def _group(problem: Problem, forms: Sequence[Sequence[str]], rows: IntArray, fir
 
 def _sheet(drawing: Drawing, found: list[Group], entries: list[axes.Entry]) -> Sheet:
     width = min(max(drawing.steps * _POINTS_PER_STEP, _NARROWEST), _WIDEST)
-    height = max(len(found), 3) * _ROW
+    rows = len(drawing.problem)
+    height = max(rows / _rows_each(rows), 3) * _ROW
     left = 12 + _names_width(found) + 10 + _sizes_width(found) + 8
     above = axes.head_height(drawing, entries, width + left)
     margins = Margins(left, 24, above, axes.foot_height(drawing, width / drawing.steps))
@@ -135,7 +141,10 @@ def _draw_bars(sheet: Sheet, drawing: Drawing, order: IntArray) -> None:
 
 
 def _write_groups(sheet: Sheet, found: list[Group], rows: int) -> None:
-    for group in found:
-        y = sheet.y(rows - (group.first + group.last) / 2)
+    """Beside the middle of the rows; a last group that is shorter pushes its neighbours a little."""
+    upwards = found[::-1]
+    middles = [sheet.y(rows - (group.first + group.last) / 2) for group in upwards]
+    heights = [lettering.line_height(SMALL)] * len(upwards)
+    for group, y in zip(upwards, axes.spread(middles, heights), strict=True):
         sheet.write(12, y, group.name, SMALL)
         sheet.write(sheet.margins.left - 6, y, group.size, SMALL, ha="right", color=MUTED)

@@ -55,6 +55,7 @@ DRAWINGS: dict[str, Callable[[], Drawing]] = {
     "roomy": lambda: with_ops(3, 2),
     "ten": lambda: with_ops(10, 6),
     "hundred": lambda: with_ops(100, 60, capacity=9000),
+    "rest of one": lambda: with_ops(127, 60),
     "thousand": lambda: with_ops(1000, 700),
     "overflow": lambda: with_ops(60, 30, capacity=15000),
     "spacious": lambda: with_ops(20, 12, capacity=1 << 30),
