@@ -1,7 +1,8 @@
 """Working memory that TFLM's kernels ask for while one operator runs, by kernel library: a table of small formulas.
 
 The sizes come in the order in which the kernel requests them, unpadded. `reference` is what tflite-micro's own
-kernels ask for; the two CMSIS-NN rows are upper bounds where the library's answer depends on the compiler.
+kernels ask for. Where CMSIS-NN's answer has changed over time the larger one stands (3x3 depthwise on DSP cores
+needs none in recent releases); 1x1 convolutions need none except when Arm's own compiler built the library.
 Source: tflite-micro, micro/kernels/*.cc; CMSIS-NN, *_get_buffer_sizes_*.c.
 """
 
@@ -165,11 +166,7 @@ class _Window:
 
     channels: int
     taps: int
-    height: int
-    width: int
-    strides: tuple[int, int]
     dilated: bool
-    same: bool
 
     @property
     def pointwise(self) -> bool:
@@ -182,11 +179,7 @@ class _Window:
         return cls(
             channels,
             height * width,
-            height,
-            width,
-            (call.number("stride_h", 1), call.number("stride_w", 1)),
             max(call.number("dilation_h_factor", 1), call.number("dilation_w_factor", 1)) > 1,
-            call.options.get("padding") == "SAME",
         )
 
 
@@ -204,13 +197,12 @@ def _cmsis_columns(patch: int, dtype: str, *, mve: bool) -> int:
 
 def _cmsis_conv(*, mve: bool) -> Formula:
     def formula(call: Call) -> list[int]:
-        dtype, weights = call.input(0).dtype, call.input(1).dtype
+        dtype = call.input(0).dtype
         if dtype not in ("int8", "int16"):
             return _unpacked_filter(call)
         window = _Window.of(call)
         if window.pointwise and dtype == "int8":
-            strided = window.strides != (1, 1)
-            return _positive(0 if mve or strided or weights == "int4" else 4 * window.channels)
+            return []
         return [_cmsis_columns(window.taps * window.channels, dtype, mve=mve)]
 
     return formula
@@ -237,10 +229,7 @@ def _cmsis_depthwise_bytes(window: _Window, dtype: str, *, mve: bool) -> int:
         if window.taps >= 512:
             return 0
         return (8 if mve else 2) * window.channels * window.taps + (8 if mve else 0)
-    if mve:
-        return 4 * 124 * window.taps
-    small = (window.height, window.width) == (3, 3)  # padding of such a filter is at most 1
-    return 0 if small else 2 * window.channels * window.taps
+    return 4 * 124 * window.taps if mve else 2 * window.channels * window.taps
 
 
 def _cmsis_transpose_conv(*, mve: bool) -> Formula:

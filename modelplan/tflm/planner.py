@@ -43,7 +43,7 @@ class Request:
         return self.tensor < 0
 
 
-def requests(model: FileModel, kernels: str = "reference") -> tuple[Request, ...]:
+def requests(model: FileModel, kernels: str = "reference", pointer: int = 8) -> tuple[Request, ...]:
     """What TFLM adds to its planner, in its order: all tensors that need memory, then scratch.
 
     Raises:
@@ -55,7 +55,7 @@ def requests(model: FileModel, kernels: str = "reference") -> tuple[Request, ...
     for number, tensor in enumerate(model.tensors):
         if not tensor.constant and not tensor.variable and tensor.nbytes:
             rows.append(Request(padded(tensor.nbytes), *clock.lives[number], tensor=number))
-    for subgraph, op, size in scratch_requests(model, kernels):
+    for subgraph, op, size in scratch_requests(model, kernels, pointer):
         first, last = clock.spans.get((subgraph, op), (-1, -1))
         rows.append(Request(padded(size), first, last, op=(subgraph, op)))
     return tuple(rows)

@@ -1,0 +1,253 @@
+"""TFLM's whole arena by part, under TFLM's own row names: the head that is planned, the tail that is not.
+
+The tail is a bump allocator that grows down; this module performs its allocations one by one with the sizes of
+TFLM's structures, so that alignment losses come out as they do there. How far each row can be trusted stands
+beside it: *exact* (follows from the file and the target's pointer size), *modelled* (sizes of structures of the
+version named) or *estimated* (an operator whose structures are not in the table).
+
+Source: tflite-micro, micro_allocator.cc, micro_interpreter.cc, recording_micro_allocator.cc and kernels/*.h.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from modelplan.errors import RequestError
+from modelplan.tflm import planner
+from modelplan.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor
+
+#: The release whose structures the tables follow.
+VERSION = "0.dev20261023182759"
+
+EVAL_TENSORS = "TfLiteEvalTensor data"
+TENSORS = "Persistent TfLiteTensor data"
+QUANTIZATION = "Persistent TfLiteTensor quantization data"
+BUFFERS = "Persistent buffer data"
+VARIABLES = "TfLiteTensor variable buffer data"
+NODES = "NodeAndRegistration struct"
+OPTIONS = "Builtin operator data"
+HANDLES = "Scratch buffer handles"
+OWN = "Interpreter's own"
+
+
+@dataclass(frozen=True, slots=True)
+class Abi:
+    """Sizes of TFLM's structures on targets with addresses of `pointer` bytes."""
+
+    pointer: int
+    eval_tensor: int
+    tensor: int
+    quantization: int
+    node: int
+
+
+ABIS = {64: Abi(8, 24, 64, 24, 64), 32: Abi(4, 12, 32, 12, 32)}
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """Allocator, planner and interpreter objects in bytes, persistent buffers of the application, and the source."""
+
+    objects: int
+    buffers: tuple[int, ...]
+    source: str
+
+
+_OWN = {
+    (64, "reference"): Own(488, (), f"tflite-micro wheel {VERSION}, x86-64"),
+    (32, "reference"): Own(144, (), "fitted to public arena totals of an ESP32"),
+    (32, "cmsis-dsp"): Own(360, (), "fitted to public arena totals of an nRF52840"),
+    (32, "cmsis-mve"): Own(160, (2048, 16), "fitted to the public allocation report of a Corstone-300"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OpBytes:
+    """One operator's structures in bytes: its parsed options and its kernel's data, on 64 and on 32 bits.
+
+    `addresses` says that the options hold addresses, which aligns them as those.
+    """
+
+    options: tuple[int, int]
+    data: tuple[int, int]
+    addresses: bool = False
+
+
+_CONV = OpBytes((28, 28), (80, 56))
+_POOL = OpBytes((40, 40), (32, 32))
+_LOGISTIC = OpBytes((0, 0), (16, 16))
+
+_OPS: dict[str, OpBytes] = {
+    "CONV_2D": _CONV,
+    "DEPTHWISE_CONV_2D": _CONV,
+    "TRANSPOSE_CONV": OpBytes((20, 20), (88, 72)),
+    "FULLY_CONNECTED": OpBytes((32, 16), (72, 48), addresses=True),
+    "AVERAGE_POOL_2D": _POOL,
+    "MAX_POOL_2D": _POOL,
+    "ADD": OpBytes((8, 8), (60, 60)),
+    "MUL": OpBytes((4, 4), (36, 36)),
+    "RESHAPE": OpBytes((36, 36), (0, 0)),
+    "SOFTMAX": OpBytes((4, 4), (80, 56)),
+    "QUANTIZE": OpBytes((0, 0), (32, 32)),
+    "SVDF": OpBytes((12, 12), (36, 36)),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": OpBytes((16, 16), (688, 672)),
+    "LOGISTIC": _LOGISTIC,
+    "LEAKY_RELU": OpBytes((4, 4), (24, 24)),
+    "STRIDED_SLICE": OpBytes((24, 24), (84, 84)),
+}
+#: What an operator outside the table is taken to need.
+_UNKNOWN = OpBytes((8, 8), (64, 64))
+
+
+@dataclass(frozen=True, slots=True)
+class ArenaRow:
+    """One part of the arena: TFLM's name for it, bytes used with alignment, allocations, and how far to trust it."""
+
+    name: str
+    used: int
+    count: int
+    trust: str
+
+
+@dataclass(frozen=True, slots=True)
+class Arena:
+    """Head and tail of the arena; `rows` add up to the tail."""
+
+    head: int
+    scratch: int
+    rows: tuple[ArenaRow, ...]
+    abi: int
+    kernels: str
+
+    @property
+    def tail(self) -> int:
+        """Bytes that stay for the life of the interpreter."""
+        return sum(row.used for row in self.rows)
+
+    @property
+    def total(self) -> int:
+        """What TFLM will report as its arena use."""
+        return self.head + self.tail
+
+    def size(self, margin: int = 0) -> int:
+        """The number for `tensor_arena`: the total, the margin, and the loss when the array is not aligned."""
+        return planner.padded(self.total + margin) + planner.ALIGNMENT
+
+
+class _Tail:
+    """The persistent end of the arena, growing down from an aligned top."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.used: dict[str, int] = {}
+        self.counts: dict[str, int] = {}
+
+    def take(self, row: str, size: int, alignment: int) -> None:
+        """One allocation: its start is rounded down to the alignment."""
+        deeper = -(-(self.depth + size) // alignment) * alignment
+        self.used[row] = self.used.get(row, 0) + deeper - self.depth
+        self.counts[row] = self.counts.get(row, 0) + 1
+        self.depth = deeper
+
+
+def arena(model: FileModel, abi: int = 64, kernels: str = "reference") -> Arena:
+    """What the model's arena will hold on a target with `abi`-bit addresses, with the offline plan it carries.
+
+    Raises:
+        RequestError: no sizes are known for this pair of ABI and kernels.
+        ModelError: the offline plan in the file does not fit the model.
+    """
+    if (abi, kernels) not in _OWN:
+        known = ", ".join(f"{a} bits with {k}" for a, k in _OWN)
+        raise RequestError(f"no arena sizes for {abi} bits with {kernels} kernels; there are: {known}")
+    rows = planner.requests(model, kernels, ABIS[abi].pointer)
+    head = planner.head_bytes(rows, planner.greedy_offsets(rows, planner.read_plan(model)))
+    scratch = [row for row in rows if row.scratch]
+    tail = _tail(model, abi, kernels, len(scratch))
+    return Arena(
+        head,
+        planner.head_bytes(scratch, planner.greedy_offsets(scratch)),
+        tuple(_rows(model, tail, abi, kernels)),
+        abi,
+        kernels,
+    )
+
+
+def _tail(model: FileModel, abi: int, kernels: str, handles: int) -> _Tail:
+    """TFLM's allocations in TFLM's order."""
+    sizes, own, tail = ABIS[abi], _OWN[abi, kernels], _Tail()
+    tail.take(OWN, own.objects + 2 * sizes.pointer * (len(model.subgraphs) - 1), 4)
+    for _ in model.tensors:
+        tail.take(EVAL_TENSORS, sizes.eval_tensor, sizes.pointer)
+    ops = [(subgraph, op) for subgraph in model.subgraphs for op in subgraph.ops]
+    for _ in ops:
+        tail.take(NODES, sizes.node, sizes.pointer)
+    for _, op in ops:
+        if size := _sizes(op).options[abi == 32] * (not op.custom):
+            tail.take(OPTIONS, size, sizes.pointer if _sizes(op).addresses else 4)
+    for size in (*_kernels(ops, abi), *own.buffers):
+        tail.take(BUFFERS, size, planner.ALIGNMENT)
+    if handles:
+        tail.take(HANDLES, handles * sizes.pointer, sizes.pointer)
+    for number in _variables(model):
+        tail.take(VARIABLES, model.tensors[number].nbytes, planner.ALIGNMENT)
+    _take_interface(model.subgraphs[0], sizes, tail)
+    return tail
+
+
+def _kernels(ops: Sequence[tuple[FileSubgraph, FileOp]], abi: int) -> Iterator[int]:
+    """First every kernel's data, then what each asks for when it prepares."""
+    for _, op in ops:
+        if size := _sizes(op).data[abi == 32]:
+            yield size
+    for subgraph, op in ops:
+        yield from _prepared(subgraph, op)
+
+
+def _sizes(op: FileOp) -> OpBytes:
+    return _OPS.get(op.kind, _UNKNOWN)
+
+
+def _prepared(subgraph: FileSubgraph, op: FileOp) -> Iterator[int]:
+    """A multiplier and a shift for each output channel of a convolution, or of weights scaled by channel."""
+    if len(op.inputs) < 2 or op.inputs[1] < 0:
+        return
+    weights = subgraph.tensors[op.inputs[1]]
+    channels = {"CONV_2D": 0, "TRANSPOSE_CONV": 0, "DEPTHWISE_CONV_2D": 3}.get(op.kind)
+    if op.kind == "FULLY_CONNECTED" and weights.scales > 1:
+        channels = 0
+    if channels is not None and len(weights.shape) > channels:
+        yield from [4 * weights.shape[channels]] * 2
+
+
+def _variables(model: FileModel) -> list[int]:
+    """State that TFLM keeps in the tail: without an offset of its own."""
+    offsets = planner.read_plan(model) or (planner.ONLINE,) * len(model.tensors)
+    kept = zip(model.tensors, offsets, strict=True)
+    return [i for i, (t, at) in enumerate(kept) if t.variable and at == planner.ONLINE]
+
+
+def _take_interface(subgraph: FileSubgraph, sizes: Abi, tail: _Tail) -> None:
+    """The interpreter's tensors for inputs and outputs, with their quantisation."""
+    for interface in (subgraph.inputs, subgraph.outputs):
+        tail.take(BUFFERS, sizes.pointer * len(interface), planner.ALIGNMENT)
+        for t in interface:
+            tail.take(TENSORS, sizes.tensor, sizes.pointer)
+            _take_quantization(subgraph.tensors[t], sizes, tail)
+
+
+def _take_quantization(tensor: FileTensor, sizes: Abi, tail: _Tail) -> None:
+    if tensor.scales:
+        tail.take(QUANTIZATION, sizes.quantization, sizes.pointer)
+        tail.take(QUANTIZATION, 4 * (1 + tensor.scales), 4)
+
+
+def _rows(model: FileModel, tail: _Tail, abi: int, kernels: str) -> Iterator[ArenaRow]:
+    unknown = sorted({op.kind for subgraph in model.subgraphs for op in subgraph.ops if op.kind not in _OPS})
+    modelled = f"modelled for tflite-micro {VERSION}"
+    guessed = f"estimated: no sizes for {', '.join(unknown)}" if unknown else modelled
+    trust = {OPTIONS: guessed, BUFFERS: guessed, OWN: f"modelled: {_OWN[abi, kernels].source}", VARIABLES: "exact"}
+    for name in (EVAL_TENSORS, TENSORS, QUANTIZATION, BUFFERS, VARIABLES, NODES, OPTIONS, HANDLES, OWN):
+        if name in tail.used:
+            yield ArenaRow(name, tail.used[name], tail.counts[name], trust.get(name, modelled))
