@@ -17,14 +17,13 @@ namespace modelplan {
 namespace {
 
 Column place_columns(const Column& size, const Column& start, const Column& end, const Column& alignment,
-                     const Column& pin, const Table& overlaps, const Table& conflicts, const Column& order,
-                     bool tightest) {
+                     const Column& pin, const Table& overlaps, const Table& conflicts, const Column& order, int fit) {
+  if (fit < 0 || fit > static_cast<int>(Fit::kMixed)) throw std::invalid_argument("there is no such fit");
   const ProblemColumns problem(size, start, end, alignment, pin, overlaps, conflicts);
   std::vector<std::int64_t> offsets;
   {
     nb::gil_scoped_release unlocked;
-    offsets = modelplan::place_in_order(problem.columns(), problem.facts(), span_of(order),
-                                        tightest ? Fit::kTightest : Fit::kLowest);
+    offsets = modelplan::place_in_order(problem.columns(), problem.facts(), span_of(order), static_cast<Fit>(fit));
   }
   return column_of(std::move(offsets));
 }
@@ -57,11 +56,12 @@ NB_MODULE(_core, module) {
   bind_solver(module);
   module.doc() = "The compiled core of modelplan: columns of int64 in, offsets and bounds out.";
   module.def("place_in_order", &place_columns, "size"_a, "start"_a, "end"_a, "alignment"_a, "pin"_a, "overlaps"_a,
-             "conflicts"_a, "order"_a, "tightest"_a,
-             "Offsets after placing pinned buffers, then the others in `order`, each in its lowest or tightest gap.");
+             "conflicts"_a, "order"_a, "fit"_a,
+             "Offsets after placing pinned buffers, then the others in `order`, each by `fit` (see Fit).");
   module.def("load_bound", &load_bound_of, "size"_a, "start"_a, "end"_a, "alignment"_a, "pin"_a, "overlaps"_a,
              "conflicts"_a, "(bytes, step) of the alignment-aware load bound.");
   module.def("find_clash", &find_clash_in, "size"_a, "start"_a, "end"_a, "offset"_a, "overlaps"_a,
              "The first pair of buffers alive together that share a byte, or (-1, -1).");
   bind_search(module);
+  bind_planners(module);
 }

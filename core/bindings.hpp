@@ -74,7 +74,8 @@ class ProblemColumns {
   std::vector<std::int64_t> below_, above_, bytes_, left_, right_;
 };
 
-// Registers the functions of bindings_search.cpp.
+// Each binding file adds its functions to the module.
 void bind_search(nb::module_& module);
+void bind_planners(nb::module_& module);
 
 }  // namespace modelplan

@@ -31,6 +31,12 @@ class IntervalIndex {
       latest_[node] = std::max(latest_[node], end_[buffer]);
   }
 
+  void erase(std::size_t buffer) {
+    std::size_t node = leaves_ + rank_[buffer];
+    latest_[node] = kNobody;
+    for (node /= 2; node > 0; node /= 2) latest_[node] = std::max(latest_[2 * node], latest_[2 * node + 1]);
+  }
+
   // Calls visit(buffer) for every inserted buffer with start < `until` and end > `from`.
   template <class Visit>
   void for_each_alive(std::int64_t from, std::int64_t until, Visit&& visit) const {

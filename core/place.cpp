@@ -13,6 +13,7 @@ constexpr std::int64_t kUnplaced = -1;
 std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 std::int64_t round_up(std::int64_t value, std::int64_t alignment) {
+  if (alignment == 1) return value;  // spares most problems a division for every pair
   return (value + alignment - 1) / alignment * alignment;
 }
 
@@ -71,17 +72,22 @@ class Placer {
   std::int64_t find(std::size_t buffer) {
     collect_blocked(buffer);
     const std::int64_t size = columns_.size[buffer], alignment = columns_.alignment[buffer];
-    std::int64_t candidate = 0, best = kUnplaced, best_gap = INT64_MAX;
+    std::int64_t top = 0, best = kUnplaced, mark = fit_ == Fit::kWidest ? -1 : INT64_MAX;
     for (const Blocked& blocked : blocked_) {
-      const std::int64_t gap = blocked.lo - candidate;
-      if (gap >= size && gap < best_gap) {
-        best = candidate;
-        best_gap = gap;
+      const std::int64_t from = round_up(top, alignment), gap = blocked.lo - from, raw = blocked.lo - top;
+      if (gap >= size && better(gap, raw, mark)) {
+        best = from;
+        mark = fit_ == Fit::kRaw || fit_ == Fit::kMixed ? raw : gap;
         if (fit_ == Fit::kLowest) break;
       }
-      candidate = std::max(candidate, round_up(std::max<std::int64_t>(blocked.hi, 0), alignment));
+      top = std::max(top, blocked.hi);
     }
-    return best == kUnplaced ? candidate : best;
+    return best == kUnplaced ? round_up(top, alignment) : best;
+  }
+
+  bool better(std::int64_t gap, std::int64_t raw, std::int64_t mark) const {
+    if (fit_ == Fit::kWidest) return gap > mark;
+    return (fit_ == Fit::kRaw ? raw : gap) < mark;
   }
 
   void collect_blocked(std::size_t buffer) {

@@ -23,9 +23,13 @@ struct Facts {
   Ints left, right;          // conflicts of buffers whose lifetimes are apart
 };
 
+// How a gap [lo, hi) is chosen; `from` is where a buffer would start in it, lo rounded up to its alignment.
 enum class Fit {
   kLowest,    // the lowest gap that is large enough
-  kTightest,  // the smallest gap that is large enough, the lowest of equal ones; on top when there is none
+  kTightest,  // the least hi - from, the lowest of equal ones; on top when there is no gap
+  kWidest,    // the greatest hi - from, the lowest of equal ones; on top when there is no gap
+  kRaw,       // the least hi - lo although the padding cannot be used (Vela's greedy)
+  kMixed,     // like kTightest, but what later gaps must beat is hi - lo (TFLite's arena, IREE)
 };
 
 // Throws std::invalid_argument unless `order` names each of the `n` buffers once.

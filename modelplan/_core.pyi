@@ -11,7 +11,7 @@ def place_in_order(
     overlaps: IntArray,
     conflicts: IntArray,
     order: IntArray,
-    tightest: bool,
+    fit: int,
 ) -> IntArray: ...
 def load_bound(
     size: IntArray,
@@ -25,6 +25,27 @@ def load_bound(
 def find_clash(
     size: IntArray, start: IntArray, end: IntArray, offset: IntArray, overlaps: IntArray
 ) -> tuple[int, int]: ...
+def positional_maxima(size: IntArray, start: IntArray, end: IntArray) -> IntArray: ...
+def breadth_ranks(size: IntArray, start: IntArray, end: IntArray) -> IntArray: ...
+def share_by_breadth(size: IntArray, start: IntArray, end: IntArray) -> IntArray: ...
+def share_by_distance(size: IntArray, start: IntArray, end: IntArray) -> IntArray: ...
+def share_min_cost(size: IntArray, start: IntArray, end: IntArray, most_steps: int) -> tuple[IntArray, int, bool]: ...
+def stack_in_objects(
+    size: IntArray, start: IntArray, end: IntArray, order: IntArray, overlapping: bool
+) -> tuple[IntArray, IntArray, IntArray]: ...
+def most_live_first(size: IntArray, start: IntArray, end: IntArray, by_duration: bool) -> IntArray: ...
+def climb(
+    size: IntArray,
+    start: IntArray,
+    end: IntArray,
+    alignment: IntArray,
+    order: IntArray,
+    load: int,
+    limit: int,
+    most_steps: int,
+    most_work: int,
+    restore: bool,
+) -> tuple[IntArray, int, bool]: ...
 def solve(
     size: IntArray,
     start: IntArray,

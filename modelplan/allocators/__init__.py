@@ -6,17 +6,44 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from modelplan import bounds, referee
-from modelplan.allocators import greedy, idealloc, minimalloc, solver, somas, telamalloc, tokens, triton, usmp, xla
+from modelplan.allocators import (
+    bfc,
+    classic,
+    executorch,
+    glow,
+    gpu_delegate,
+    idealloc,
+    iree,
+    micro,
+    minimalloc,
+    onnx2c,
+    onnxruntime,
+    openvino,
+    solver,
+    somas,
+    telamalloc,
+    tokens,
+    triton,
+    usmp,
+    vela,
+    xla,
+)
 from modelplan.allocators.table import Allocator, Demand
 from modelplan.errors import RequestError
 from modelplan.types import Budget, Placement, Problem
 
 
 def _best(problem: Problem, budget: Budget) -> Placement:
-    """The lowest answer of the fast allocators that can take the problem, then of the solver, with its bound."""
-    answers = [a.run(problem, budget) for a in ALLOCATORS.values() if a.fast and not _refusal(a, problem)]
-    if min(bounds.height(problem, answer) for answer in answers) > bounds.load_bound(problem):
-        answers.append(solver.run(problem, budget))
+    """The lowest answer of the fast allocators that can take the problem, then of the solver, with its bound.
+
+    Each runs only while no answer has reached the load bound; of equal answers the first counts.
+    """
+    bound, answers = bounds.load_bound(problem), []
+    for row in (*(a for a in ALLOCATORS.values() if a.fast), *solver.ROWS):
+        if not _refusal(row, problem):
+            answers.append(row.run(problem, budget))
+            if bounds.height(problem, answers[-1]) <= bound:
+                break
     lowest = min(answers, key=lambda answer: bounds.height(problem, answer))
     last = answers[-1]
     return replace(lowest, lower_bound=last.lower_bound, ended=last.ended, steps=last.steps)
@@ -37,7 +64,9 @@ ALLOCATORS: dict[str, Allocator] = {
     for rows in (
         (BEST,),
         solver.ROWS,
-        greedy.ROWS,
+        gpu_delegate.ROWS,
+        micro.ROWS,
+        bfc.ROWS,
         usmp.ROWS,
         tokens.ROWS,
         somas.ROWS,
@@ -46,6 +75,14 @@ ALLOCATORS: dict[str, Allocator] = {
         telamalloc.ROWS,
         minimalloc.ROWS,
         idealloc.ROWS,
+        onnxruntime.ROWS,
+        executorch.ROWS,
+        vela.ROWS,
+        iree.ROWS,
+        openvino.ROWS,
+        glow.ROWS,
+        onnx2c.ROWS,
+        classic.ROWS,
     )
     for row in rows
     for variant in row.variants

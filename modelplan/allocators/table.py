@@ -35,6 +35,35 @@ class Objects:
         return sum(self.sizes)
 
 
+@dataclass(frozen=True, slots=True)
+class Records:
+    """The buffers of at least one byte by rising start, ties by number, as planners of usage records want them."""
+
+    buffers: IntArray
+    size: IntArray
+    start: IntArray
+    end: IntArray
+
+    @classmethod
+    def of(cls, problem: Problem) -> Records:
+        """The records of `problem`. Cost: O(n log n)."""
+        order = np.argsort(problem.start, kind="stable")
+        buffers = order[problem.size[order] > 0]
+        return cls(buffers, problem.size[buffers], problem.start[buffers], problem.end[buffers])
+
+    def spread(self, values: IntArray, count: int, missing: int) -> IntArray:
+        """One value per buffer of the problem, `missing` for those without a record."""
+        column = np.full(count, missing, dtype=np.int64)
+        column[self.buffers] = values
+        return column
+
+    def objects(self, problem: Problem, holder: IntArray) -> Objects:
+        """The objects of one number per record; each is as large as its largest buffer."""
+        sizes = np.zeros(int(holder.max(initial=-1)) + 1, dtype=np.int64)
+        np.maximum.at(sizes, holder, self.size)
+        return Objects(self.spread(holder, len(problem), -1), tuple(sizes.tolist()))
+
+
 Share = Callable[[Problem, Budget], Objects]
 
 
@@ -52,6 +81,7 @@ class Allocator:
         honours: the demands beyond size and lifetime that it respects; a problem with another demand is refused.
         one_alignment: whether it only takes problems in which all buffers have the same alignment.
         fast: whether the portfolio `best` runs it.
+        alignment: what the original aligns offsets to of its own accord; `run` keeps to the problem's alignments.
         share: of a planner of shared objects, the objects behind `run`'s offsets.
         quirks: the faults of the original that `run` reproduces.
         fixed: the same method without these faults; becomes a row of its own, `NAME-fixed`.
@@ -68,6 +98,7 @@ class Allocator:
     honours: frozenset[Demand] = EVERY_DEMAND
     one_alignment: bool = False
     fast: bool = False
+    alignment: int = 1
     share: Share | None = None
     quirks: str = ""
     fixed: Run | None = None

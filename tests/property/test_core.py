@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modelplan import BrokenPlanError, Placement, Problem, check, load_bound
-from modelplan.allocators.greedy import in_order
+from modelplan.allocators.greedy import Fit, in_order
 from modelplan.bounds import peak_step
 
 
@@ -19,15 +19,17 @@ from modelplan.bounds import peak_step
 def test_placing_in_order_equals_the_twin(problem: Problem, tightest: bool, random: object) -> None:
     order = list(range(len(problem)))
     random.shuffle(order)  # type: ignore[attr-defined]
-    placement = in_order(problem, np.array(order, dtype=np.int64), tightest=tightest)
-    assert placement.offsets.tolist() == oracles.place_in_order(problem, order, tightest=tightest)
+    placement = in_order(problem, np.array(order, dtype=np.int64), Fit.TIGHTEST if tightest else Fit.LOWEST)
+    assert placement.offsets.tolist() == oracles.place_in_order(
+        problem, order, Fit.TIGHTEST if tightest else Fit.LOWEST
+    )
 
 
 @settings(deadline=None)
 @given(strategies.overlapping(), st.booleans())
 def test_placing_honours_overlaps_and_conflicts(problem: Problem, tightest: bool) -> None:
     order = np.arange(len(problem), dtype=np.int64)
-    placement = in_order(problem, order, tightest=tightest)
+    placement = in_order(problem, order, Fit.TIGHTEST if tightest else Fit.LOWEST)
     assert oracles.valid(problem, placement.offsets.tolist())
     check(problem, placement)
 

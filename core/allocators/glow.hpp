@@ -1,0 +1,16 @@
+// The order in which Glow's planner takes buffers: always from the step with the most bytes still to be placed.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "allocators/objects.hpp"
+
+namespace modelplan {
+
+enum class Preference { kSize, kDuration };  // ties by the other one, then by number
+
+// Time O(n log n + n k) for k buffers alive together.
+std::vector<std::int64_t> most_live_first(const Records& records, Preference preference);
+
+}  // namespace modelplan

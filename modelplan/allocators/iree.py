@@ -1,0 +1,46 @@
+"""IREE's layout of transient slices: in the order of their lifetimes, by the arena's gap rule.
+
+Source: iree, compiler/src/iree/compiler/Dialect/Stream/Transforms/LayoutSlices.cpp. Only slices of known size:
+those of dynamic size go to bins of their own there, and a problem has none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from modelplan.allocators.greedy import Fit, in_order, sizes_rounded
+from modelplan.allocators.table import Allocator
+from modelplan.types import Budget, Placement, Problem
+
+
+def place_slices(problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
+    """By start, then end; sizes rounded up; the tightest gap by the arena's lopsided comparison."""
+    return _place(problem, Fit.MIXED)
+
+
+def place_slices_fixed(problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
+    """Like `place_slices`, the tightest gap by usable bytes."""
+    return _place(problem, Fit.TIGHTEST)
+
+
+def _place(problem: Problem, fit: Fit) -> Placement:
+    order = np.lexsort((problem.end, problem.start))
+    return in_order(replace(problem, size=sizes_rounded(problem)), order, fit)
+
+
+ROWS: tuple[Allocator, ...] = (
+    Allocator(
+        "iree",
+        place_slices,
+        "IREE, Dialect/Stream/Transforms/LayoutSlices.cpp",
+        "offsets",
+        "load for equal sizes",
+        "O(n log n + n k log k)",
+        alignment=64,
+        quirks="gaps are compared lopsidedly when alignment leaves padding",
+        fixed=place_slices_fixed,
+        invariants=frozenset({"scaling", "load"}),
+    ),
+)

@@ -1,0 +1,30 @@
+"""OpenVINO's memory solver: the largest box first, at the lowest place.
+
+Source: openvino, src/inference/dev_api/openvino/runtime/memory_solver.hpp.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from modelplan.allocators.greedy import in_order
+from modelplan.allocators.table import Allocator
+from modelplan.types import Budget, Placement, Problem
+
+
+def place_boxes(problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
+    """Largest first, lowest feasible place. The original leaves ties open; here by start, end and number."""
+    return in_order(problem, np.lexsort((problem.end, problem.start, -problem.size)))
+
+
+ROWS: tuple[Allocator, ...] = (
+    Allocator(
+        "openvino",
+        place_boxes,
+        "OpenVINO, inference/dev_api/openvino/runtime/memory_solver.hpp",
+        "offsets",
+        "none",
+        "O(n log n + n k log k)",
+        invariants=frozenset({"scaling", "load"}),
+    ),
+)
