@@ -52,16 +52,16 @@ def load(problem: Problem) -> int:
     return max((int(problem.size[(problem.start <= s) & (s < problem.end)].sum()) for s in steps), default=0)
 
 
-def place_in_order(problem: Problem, order: Sequence[int], *, tightest: bool) -> list[int]:
-    """Pins first, then gap by gap: the lowest or the tightest one, on top when there is none."""
+def place_in_order(problem: Problem, order: Sequence[int], fit: str = "LOWEST") -> list[int]:
+    """Pins first, then gap by gap by `fit`, on top when there is none."""
     offsets: dict[int, int] = {i: int(problem.pin[i]) for i in order if problem.pin[i] >= 0}
     for i in order:
         if i not in offsets:
-            offsets[i] = _gap(problem, offsets, i, tightest=tightest)
+            offsets[i] = _gap(problem, offsets, i, fit)
     return [offsets[i] for i in range(len(problem))]
 
 
-def _gap(problem: Problem, offsets: dict[int, int], i: int, *, tightest: bool) -> int:
+def _gap(problem: Problem, offsets: dict[int, int], i: int, fit: str) -> int:
     if problem.size[i] == 0:
         return 0
     blocked = []
@@ -69,14 +69,26 @@ def _gap(problem: Problem, offsets: dict[int, int], i: int, *, tightest: bool) -
         extra = any({i, j} == {int(x), int(y)} for x, y in problem.conflicts)
         if problem.size[j] and (alive_together(problem, i, j) or extra):
             blocked.append((offset + reach(problem, i, j), offset + int(problem.size[j]) - reach(problem, j, i)))
-    gaps, candidate = [], 0
+    gaps, top = [], 0
     for low, high in sorted(blocked):
+        candidate = round_up(top, int(problem.alignment[i]))
         if low - candidate >= problem.size[i]:
-            gaps.append((low - candidate, candidate))
-        candidate = max(candidate, round_up(max(high, 0), int(problem.alignment[i])))
+            gaps.append((candidate, low - candidate, low - top))
+        top = max(top, high)
     if not gaps:
-        return candidate
-    return min(gaps)[1] if tightest else gaps[0][1]
+        return round_up(top, int(problem.alignment[i]))
+    return _chosen(gaps, fit)
+
+
+def _chosen(gaps: list[tuple[int, int, int]], fit: str) -> int:
+    """Of (offset, usable bytes, bytes with padding), by rising offset, the one that `fit` takes."""
+    if fit == "MIXED":
+        best = gaps[0]
+        for gap in gaps[1:]:
+            best = gap if gap[1] < best[2] else best
+        return best[0]
+    key = {"LOWEST": lambda g: g[0], "TIGHTEST": lambda g: g[1], "WIDEST": lambda g: -g[1], "RAW": lambda g: g[2]}[fit]
+    return min(gaps, key=key)[0]
 
 
 def optimum(problem: Problem) -> int:

@@ -15,21 +15,23 @@ from modelplan.bounds import peak_step
 
 
 @settings(deadline=None)
-@given(strategies.problems(alignments=(1, 4, 6, 16), pins=True), st.booleans(), st.randoms(use_true_random=False))
-def test_placing_in_order_equals_the_twin(problem: Problem, tightest: bool, random: object) -> None:
+@given(
+    strategies.problems(alignments=(1, 4, 6, 16), pins=True),
+    st.sampled_from(list(Fit)),
+    st.randoms(use_true_random=False),
+)
+def test_placing_in_order_equals_the_twin(problem: Problem, fit: Fit, random: object) -> None:
     order = list(range(len(problem)))
     random.shuffle(order)  # type: ignore[attr-defined]
-    placement = in_order(problem, np.array(order, dtype=np.int64), Fit.TIGHTEST if tightest else Fit.LOWEST)
-    assert placement.offsets.tolist() == oracles.place_in_order(
-        problem, order, Fit.TIGHTEST if tightest else Fit.LOWEST
-    )
+    placement = in_order(problem, np.array(order, dtype=np.int64), fit)
+    assert placement.offsets.tolist() == oracles.place_in_order(problem, order, fit.name)
 
 
 @settings(deadline=None)
-@given(strategies.overlapping(), st.booleans())
-def test_placing_honours_overlaps_and_conflicts(problem: Problem, tightest: bool) -> None:
+@given(strategies.overlapping(), st.sampled_from(list(Fit)))
+def test_placing_honours_overlaps_and_conflicts(problem: Problem, fit: Fit) -> None:
     order = np.arange(len(problem), dtype=np.int64)
-    placement = in_order(problem, order, Fit.TIGHTEST if tightest else Fit.LOWEST)
+    placement = in_order(problem, order, fit)
     assert oracles.valid(problem, placement.offsets.tolist())
     check(problem, placement)
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import oracles
-import pytest
 import strategies
 from hypothesis import given, settings
 
-from modelplan import Graph, Options, Problem, height, load_bound, place, plan, read, render
-from modelplan.allocators import ALLOCATORS
+from modelplan import Graph, Options, plan, read, render
 from modelplan.schedulers import SCHEDULERS
 
 
@@ -34,13 +31,3 @@ def test_every_order_is_topological_and_none_beats_best(graph: Graph) -> None:
         assert all(step[a] < step[b] for a, b in graph.dag.edges)
         peaks.append(found.peak)
     assert plan(graph).schedule.peak == min(peaks)
-
-
-@pytest.mark.parametrize("name", ALLOCATORS)
-@settings(deadline=None, max_examples=40)
-@given(problem=strategies.problems())
-def test_every_allocator_is_refereed_bounded_and_repeatable(name: str, problem: Problem) -> None:
-    placement = place(problem, name)
-    assert oracles.valid(problem, placement.offsets.tolist())
-    assert load_bound(problem) <= placement.lower_bound <= height(problem, placement)
-    assert place(problem, name) == placement
