@@ -203,6 +203,12 @@ void bind_schedule(nb::module_& module) {
   nb::class_<Outcome>(module, "ScheduleOutcome", "An order, its peak, and what is proved about every order.")
       .def_prop_ro(
           "order", [](const Outcome& o) { return column_of_ops(o.order); }, nb::rv_policy::automatic)
+      .def_prop_ro("alternatives",
+                   [](const Outcome& o) {
+                     nb::list out;
+                     for (const auto& order : o.alternatives) out.append(column_of_ops(order));
+                     return out;
+                   })
       .def_ro("peak", &Outcome::peak)
       .def_ro("flow_bound", &Outcome::flow_bound)
       .def_ro("lower_bound", &Outcome::lower_bound)

@@ -67,6 +67,7 @@ class ScheduleInstance: ...
 
 class ScheduleOutcome:
     order: IntArray
+    alternatives: list[IntArray]
     peak: int
     flow_bound: int
     lower_bound: int

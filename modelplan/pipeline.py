@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
-from modelplan import __version__, aliasing, allocators, lifetimes, runtimes, schedulers
+from modelplan import __version__, aliasing, allocators, bounds, lifetimes, runtimes, schedulers
 from modelplan.errors import RequestError
-from modelplan.types import Budget, Graph, Padding, Plan, Runtime
+from modelplan.types import Aliases, Budget, Graph, Padding, Placement, Plan, Problem, Runtime, Schedule
 from modelplan.verifier import proof
 from modelplan.verifier.subject import plan_subject
 
@@ -43,13 +44,30 @@ def today(graph: Graph, runtime: Runtime) -> Plan:
 
 def _plan(graph: Graph, runtime: Runtime, options: Options, budget: Budget | None = None) -> Plan:
     aliases = aliasing.storages(graph, options.alias)
-    schedule = schedulers.order(graph, aliases, runtime, options.schedule)
-    problem = lifetimes.buffers(graph, schedule.order, aliases, runtime, options.capacity)
-    placement = allocators.place(problem, options.allocator, budget)
+    schedules = schedulers.orders(graph, aliases, runtime, options.schedule)
+    schedule, problem, placement = _tightest(graph, aliases, runtime, schedules, options, budget)
     made_by = f"modelplan {__version__}"
     made = Plan(graph, schedule, aliases.merges, problem, placement, runtime, options.allocator, options.alias, made_by)
     proof.prove(plan_subject(made))
     return made
+
+
+def _tightest(
+    graph: Graph,
+    aliases: Aliases,
+    runtime: Runtime,
+    schedules: Sequence[Schedule],
+    options: Options,
+    budget: Budget | None,
+) -> tuple[Schedule, Problem, Placement]:
+    """The first of the orders whose arena is its peak, else the one with the least height."""
+    found = []
+    for schedule in schedules:
+        problem = lifetimes.buffers(graph, schedule.order, aliases, runtime, options.capacity)
+        found.append((schedule, problem, allocators.place(problem, options.allocator, budget)))
+        if bounds.height(problem, found[-1][2]) <= schedule.peak:
+            return found[-1]
+    return min(found, key=lambda made: bounds.height(made[1], made[2]))
 
 
 def layout(graph: Graph, options: Options) -> Runtime:

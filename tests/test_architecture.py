@@ -16,11 +16,11 @@ PACKAGE = ROOT / "modelplan"
 LAYERS = [
     ["errors", "dtypes"],
     ["types", "_core"],
-    ["bounds", "flatbuffer", "ops", "runtimes"],
+    ["bounds", "flatbuffer", "ops", "protobuf", "runtimes"],
     ["referee", "loaders", "aliasing", "tflm"],
     ["lifetimes", "verifier"],
     ["schedulers", "allocators"],
-    ["pipeline", "packing"],
+    ["pipeline", "packing", "reordering"],
     ["outputs"],
     ["cli"],
 ]

@@ -5,6 +5,7 @@
 namespace modelplan::schedule {
 namespace {
 
+constexpr std::int64_t kVisitsPerStep = 2;
 constexpr int kOutside = -1;  // the graph's own input or output
 constexpr int kNone = -2;
 constexpr int kSeveral = -3;
@@ -63,7 +64,7 @@ Bytes CutFinder::least(const std::vector<Side>& sides, std::span<const int> free
     for (int c = 0; c < g_->classes; ++c) add_once(c);
   const std::int64_t before = net_.visits();
   const Bytes found = constant_ + net_.maximise();
-  meter_->spend(net_.visits() - before + static_cast<std::int64_t>(free_ops.size()));
+  meter_->spend((net_.visits() - before) / kVisitsPerStep + static_cast<std::int64_t>(free_ops.size()));
   return found;
 }
 

@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::int64_t kFirstRound = 200'000;
 constexpr std::int64_t kBeamSteps = 8'000'000;
+constexpr std::size_t kMostAlternatives = 16;
+constexpr int kMostTied = 2000;  // operators of a segment for which tied orders are made
 constexpr int kWidths[] = {16, 64, 256, 1024, 4096};
 
 struct Segment {
@@ -26,7 +28,8 @@ struct Segment {
   Bytes upper = std::numeric_limits<Bytes>::max();
   Bytes flow_bound = 0;
   Bytes lower = 0;
-  std::vector<Bytes> most;  // the least transient of each operator in the orders seen
+  std::vector<std::pair<Bytes, std::vector<int>>> offered;  // peaks and orders, the file's first
+  std::vector<Bytes> most;                                  // the least transient of each operator in the orders seen
   int critical = -1;
   int round = 0;
   bool out_of_memory = false;
@@ -39,7 +42,10 @@ class Driver {
   Outcome run() {
     split();
     for (Segment& s : segments_) offer_orders(s);
-    if (request_.bound) raise_flow_bounds();
+    if (request_.bound) {
+      const Meter::Slice slice(*meter_, std::max(meter_->left() / 3, kFirstRound));
+      raise_flow_bounds();
+    }
     if (request_.method == Method::best && request_.search) close_gap();
     return outcome();
   }
@@ -48,6 +54,9 @@ class Driver {
   void split();
   void offer_orders(Segment& s);
   void offer(Segment& s, std::vector<int> order, const char* by);
+  void accept(Segment& s, const std::vector<int>& order, Bytes peak, const char* by);
+  std::vector<int> compose(std::size_t which, Bytes peak) const;
+  void add_ties(Bytes peak);
   std::vector<int> order_by(const Instance& g, Method method);
   void raise_flow_bounds();
   void close_gap();
@@ -88,9 +97,13 @@ void Driver::offer(Segment& s, std::vector<int> order, const char* by) {
     Bytes& most = s.most[static_cast<std::size_t>(order[i])];
     most = std::min(most, profile[i]);
   }
-  if (peak >= s.upper) return;
+  if (peak < s.upper) accept(s, order, peak, by);
+  s.offered.emplace_back(peak, std::move(order));
+}
+
+void Driver::accept(Segment& s, const std::vector<int>& order, Bytes peak, const char* by) {
   s.upper = peak;
-  s.order = std::move(order);
+  s.order = order;
   s.found_by = by;
 }
 
@@ -243,14 +256,34 @@ void Driver::work(Segment& s) {
   gave_up_ = !told && s.out_of_memory && static_cast<std::size_t>(s.round) >= std::size(kWidths);
 }
 
+// More orders of each segment under the peak of the whole: beams that look at the weight only, and random ties.
+void Driver::add_ties(Bytes peak) {
+  Meter free_of_charge;
+  for (Segment& s : segments_) {
+    const Instance& g = s.part.instance;
+    if (g.ops <= 1 || g.ops > kMostTied) continue;
+    offer(s, beam_order(g, 4, peak, peak + 1, free_of_charge), "beam");
+    for (unsigned seed = 1; seed <= 4; ++seed) offer(s, tied_order(g, peak, seed), "random ties");
+  }
+}
+
+// The whole order that takes each segment's offer number `which` where that stays under the peak.
+std::vector<int> Driver::compose(std::size_t which, Bytes peak) const {
+  std::vector<int> out;
+  for (const Segment& s : segments_) {
+    const bool usable = which < s.offered.size() && s.offered[which].first <= peak;
+    const auto order = s.part.whole(usable ? s.offered[which].second : s.order);
+    out.insert(out.end(), order.begin(), order.end());
+  }
+  return out;
+}
+
 Outcome Driver::outcome() {
   Outcome out;
   out.segments = static_cast<int>(segments_.size());
   out.peak = Live(*g_).bytes();
   const Segment* critical = nullptr;
   for (const Segment& s : segments_) {
-    const auto order = s.part.whole(s.order);
-    out.order.insert(out.order.end(), order.begin(), order.end());
     if (s.upper > out.peak) {
       out.peak = s.upper;
       out.found_by = s.found_by;
@@ -258,6 +291,16 @@ Outcome Driver::outcome() {
     if (s.flow_bound > out.flow_bound) {
       out.flow_bound = s.flow_bound;
       critical = &s;
+    }
+  }
+  // Where the file's order does no harm it stays.
+  out.order = compose(0, out.peak);
+  if (request_.method == Method::best) {
+    add_ties(out.peak);
+    for (std::size_t which = 1; which < kMostAlternatives; ++which) {
+      auto order = compose(which, out.peak);
+      const auto same = std::find(out.alternatives.begin(), out.alternatives.end(), order);
+      if (order != out.order && same == out.alternatives.end()) out.alternatives.push_back(std::move(order));
     }
   }
   out.lower_bound = std::max(std::min(lower(), out.peak), out.flow_bound);

@@ -26,6 +26,7 @@ struct Request {
 
 struct Outcome {
   std::vector<int> order;
+  std::vector<std::vector<int>> alternatives;  // other orders with the same peak, for Method::best
   Bytes peak = 0;
   Bytes flow_bound = 0;   // proven by `witness`
   Bytes lower_bound = 0;  // no order has a peak below this; never below flow_bound

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <random>
 #include <set>
 #include <tuple>
 
@@ -118,6 +119,27 @@ std::vector<int> depth_first_order(const Instance& g) {
 
 std::vector<int> post_order(const Instance& g) {
   return leave_order(g.ops, ends(g, g.succs), [&](int v) { return copy(g.preds[v]); });
+}
+
+std::vector<int> tied_order(const Instance& g, Bytes label, unsigned seed) {
+  Live live(g);
+  std::mt19937 random(seed);
+  std::vector<int> order, best;
+  while (!live.ready().empty()) {
+    best.clear();
+    Bytes least = std::numeric_limits<Bytes>::max();
+    for (const int v : live.ready()) {
+      if (live.transient(v) > label || live.after(v) > least) continue;
+      if (live.after(v) < least) best.clear();
+      least = live.after(v);
+      best.push_back(v);
+    }
+    if (best.empty()) return {};
+    std::sort(best.begin(), best.end());
+    order.push_back(best[random() % best.size()]);
+    live.add(order.back());
+  }
+  return order;
 }
 
 }  // namespace modelplan::schedule

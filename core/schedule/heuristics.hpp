@@ -25,4 +25,8 @@ std::vector<int> depth_first_order(const Instance& instance);
 // Post-order from the results, operands as given. Source: XLA, hlo_memory_scheduler.cc (post-order rule).
 std::vector<int> post_order(const Instance& instance);
 
+// Always a ready operator that stays under `label` and leaves the fewest bytes alive, ties at random; nothing when
+// stuck.
+std::vector<int> tied_order(const Instance& instance, Bytes label, unsigned seed);
+
 }  // namespace modelplan::schedule

@@ -14,6 +14,7 @@ from modelplan import __version__
 COMMANDS = {
     "analyze": "the memory plan of a model: the arena number, its parts, the peak, the proof",
     "compare": "every allocator on a model or a problem: height, gap, time",
+    "reorder": "a model file with its operators in the order that needs the least memory",
     "check": "does a model fit a budget? exit 0 or 1",
     "pack": "write a plan into a .tflite file for TFLM to obey; before and after",
     "verify": "prove that a plan is safe, or name the operator that it breaks; exit 0 or 4",

@@ -39,6 +39,10 @@ OUTPUTS: dict[str, Output] = {
         Output(".lifetimes.png", "modelplan.outputs.lifetime_chart", "png", "the same as pixels"),
         Output(".curve.svg", "modelplan.outputs.memory_curve", "svg", "live bytes by step, the arena, the bound"),
         Output(".curve.png", "modelplan.outputs.memory_curve", "png", "the same as pixels"),
+        Output(
+            ".order.svg", "modelplan.outputs.order_chart", "svg", "live bytes in file order and in this, what moved"
+        ),
+        Output(".order.png", "modelplan.outputs.order_chart", "png", "the same as pixels"),
     )
 }
 

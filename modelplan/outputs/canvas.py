@@ -17,13 +17,12 @@ import io
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from modelplan.outputs import lettering
-from modelplan.outputs.drawing import Drawing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,6 +30,21 @@ if TYPE_CHECKING:
     from matplotlib.path import Path
 
 Boxes = npt.NDArray[np.float64]
+
+
+class Titled(Protocol):
+    """What a file says of itself, whatever it shows."""
+
+    @property
+    def title(self) -> str:
+        """The name of what is drawn."""
+
+    @property
+    def made_by(self) -> str:
+        """The program and its version."""
+
+
+Drawn = TypeVar("Drawn", bound=Titled)
 
 #: Points for an inch of matplotlib's, and pixels for an inch of a PNG.
 _POINTS = 72
@@ -164,18 +178,18 @@ def style() -> Iterator[None]:
         yield
 
 
-def svg(draw: Callable[[Drawing], Sheet], drawing: Drawing) -> bytes:
+def svg(draw: Callable[[Drawn], Sheet], drawing: Drawn) -> bytes:
     """The sheet that `draw` makes of `drawing` as SVG: same drawing, same bytes."""
     title = lettering.drawable(drawing.title)
     return _saved(draw, drawing, "svg", {"Date": None, "Creator": drawing.made_by, "Title": title})
 
 
-def png(draw: Callable[[Drawing], Sheet], drawing: Drawing) -> bytes:
+def png(draw: Callable[[Drawn], Sheet], drawing: Drawn) -> bytes:
     """The sheet that `draw` makes of `drawing` as PNG: same drawing, same bytes."""
     return _saved(draw, drawing, "png", {"Software": drawing.made_by})
 
 
-def _saved(draw: Callable[[Drawing], Sheet], drawing: Drawing, kind: str, metadata: dict[str, str | None]) -> bytes:
+def _saved(draw: Callable[[Drawn], Sheet], drawing: Drawn, kind: str, metadata: dict[str, str | None]) -> bytes:
     content = io.BytesIO()
     with style():
         draw(drawing).figure.savefig(content, format=kind, metadata=metadata)

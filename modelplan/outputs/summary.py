@@ -33,12 +33,16 @@ class Today:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a user asks first. `arena` = `activations` + `alignment_loss` + `fragmentation`."""
+    """What a user asks first. `arena` = `activations` + `alignment_loss` + `fragmentation`.
+
+    `optimal`: no placement of this order is lower; `jointly_optimal`: nor is one of any other order.
+    """
 
     arena: int
     height: int
     lower_bound: int
     optimal: bool
+    jointly_optimal: bool
     activations: int
     alignment_loss: int
     fragmentation: int
@@ -75,6 +79,7 @@ def summary(plan: Plan) -> Summary:
         height=height,
         lower_bound=plan.placement.lower_bound,
         optimal=height == plan.placement.lower_bound,
+        jointly_optimal=height == plan.schedule.lower_bound,
         activations=raw,
         alignment_loss=held - raw,
         fragmentation=arena - held,

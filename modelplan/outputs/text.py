@@ -5,7 +5,7 @@ from __future__ import annotations
 from modelplan.outputs.report import Report, Section, Table, folded, plain, printable
 from modelplan.outputs.summary import Summary, summary
 from modelplan.outputs.units import human
-from modelplan.types import Plan
+from modelplan.types import Plan, Schedule
 
 _MOST_ROWS = 12
 
@@ -29,6 +29,8 @@ def sections_of(plan: Plan) -> Report:
 def verdict(figures: Summary) -> str:
     """One line: the number and whether it can be beaten."""
     proof = "proven optimal for this order" if figures.optimal else f"at most {figures.gap:.2%} above the least"
+    if figures.jointly_optimal:
+        proof = "order and layout jointly optimal"
     return f"arena {human(figures.arena)}, {proof}"
 
 
@@ -77,13 +79,17 @@ def _peak(figures: Summary) -> Section:
     return Section(title, (), Table(("alive", ">bytes", ">share", "steps"), tuple(rows)))
 
 
-def _schedule(plan: Plan) -> Section:
-    schedule = plan.schedule
+def order_line(schedule: Schedule) -> str:
+    """The peak of an order, who found it, and how good it is."""
     word = f"optimal ({schedule.proof})"
     if not schedule.optimal:
         least = human(schedule.lower_bound)
         word = f"within {schedule.gap:.2%} of the least: no order is below {least} ({schedule.proof})"
-    return Section("Order", (f"{schedule.method}: peak {human(schedule.peak)}, {word}",))
+    return f"{human(schedule.peak)} by {schedule.method}, {word}"
+
+
+def _schedule(plan: Plan) -> Section:
+    return Section("Order", (f"peak {order_line(plan.schedule)}",))
 
 
 def _merges(plan: Plan) -> Section:

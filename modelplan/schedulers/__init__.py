@@ -49,14 +49,33 @@ def order(graph: Graph, aliases: Aliases, runtime: Runtime, name: str = BEST, bu
         RequestError: unknown name; the message lists the names.
         BrokenPlanError: the witness does not prove its bound.
     """
+    return orders(graph, aliases, runtime, name, budget)[0]
+
+
+def orders(
+    graph: Graph, aliases: Aliases, runtime: Runtime, name: str = BEST, budget: Budget | None = None
+) -> tuple[Schedule, ...]:
+    """What `order` gives, then other orders of the same peak: they need not pack equally well.
+
+    Raises:
+        RequestError, BrokenPlanError: as `order`.
+    """
     if name not in SCHEDULERS:
         raise RequestError(f"no schedule {name!r}; there are: {', '.join(SCHEDULERS)}")
     problem = pose(graph, aliases, runtime)
     answer = solve(problem, _limited(SCHEDULERS[name].effort, budget))
     referee.check_flow(problem, answer.witness)
-    reached = peak(graph, answer.order, aliases, runtime)
-    bound = min(answer.lower_bound, reached)
-    return Schedule(answer.order, reached, bound, _method(name, answer), _proof(answer), answer.witness)
+    peaks = [peak(graph, sequence, aliases, runtime) for sequence in (answer.order, *answer.alternatives)]
+    first = Schedule(
+        answer.order,
+        peaks[0],
+        min(answer.lower_bound, peaks[0]),
+        _method(name, answer),
+        _proof(answer),
+        answer.witness,
+    )
+    others = zip(answer.alternatives, peaks[1:], strict=True)
+    return first, *(replace(first, order=sequence) for sequence, reached in others if reached == first.peak)
 
 
 def peak(graph: Graph, sequence: Sequence[int], aliases: Aliases, runtime: Runtime) -> int:

@@ -25,9 +25,10 @@ class Effort:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An order, its peak, what holds for every order, and how much work it took."""
+    """An order, others with the same peak, what holds for every order, and how much work it took."""
 
     order: tuple[int, ...]
+    alternatives: tuple[tuple[int, ...], ...]
     peak: int
     flow_bound: int
     lower_bound: int
@@ -55,6 +56,7 @@ def solve(problem: OrderProblem, effort: Effort) -> Answer:
     )
     return Answer(
         tuple(found.order.tolist()),
+        tuple(tuple(other.tolist()) for other in found.alternatives),
         found.peak,
         found.flow_bound,
         found.lower_bound,

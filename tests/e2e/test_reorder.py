@@ -1,0 +1,114 @@
+"""`modelplan reorder`: the same numbers from real runtimes, the memory that was promised."""
+
+from __future__ import annotations
+
+import random
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+from commands import run
+
+from modelplan import Graph, load, reordering
+from modelplan.schedulers.side_effects import precedences
+from modelplan.tflm.file import read_tflite
+from modelplan.tflm.planner import predicted_head
+from modelplan.tflm.runner import INSTALL, installed, run_tflm
+
+tflm = pytest.mark.skipif(not installed(), reason=f"tflite-micro is not installed: {INSTALL}")
+litert = pytest.mark.skipif(find_spec("ai_edge_litert") is None, reason="LiteRT is not installed: extra `verify`")
+ort = pytest.mark.skipif(find_spec("onnxruntime") is None, reason="ONNX Runtime is not installed: extra `verify`")
+
+
+def scrambled(path: Path, into: Path, seed: int) -> Path:
+    """The model in a random order that respects data and side effects."""
+    graph = load(path)
+    assert isinstance(graph, Graph)
+    rng = random.Random(seed)
+    before: list[set[int]] = [set() for _ in graph.ops]
+    for a, b in [*graph.dag.edges, *precedences(graph)]:
+        before[b].add(a)
+    order: list[int] = []
+    while len(order) < len(graph.ops):
+        order.append(rng.choice([op for op in range(len(graph.ops)) if op not in order and before[op] <= set(order)]))
+    target = into / f"scrambled{path.suffix}"
+    target.write_bytes(reordering.reordered(path.read_bytes(), graph, order))
+    return target
+
+
+@tflm
+@pytest.mark.parametrize("name", ["models/inception_like", "models/resnet8", "tflite/pretrainedResnet_quant"])
+def test_tflm_computes_the_same_in_the_head_that_was_predicted(
+    corpus: Path, models: Path, tmp_path: Path, name: str
+) -> None:
+    folder = models.parent if name.startswith("models") else corpus
+    source = folder / f"{name}.tflite"
+    worse = scrambled(source, tmp_path, seed=1)
+    done = run("reorder", worse, "-o", tmp_path / "better.tflite", "--alias", "none")
+    assert done.returncode == 0, done.stderr
+    asked = run_tflm(source.read_bytes(), rounds=1)
+    for path in (worse, tmp_path / "better.tflite"):
+        data = path.read_bytes()
+        found = run_tflm(data, rounds=1)
+        assert found.outputs == asked.outputs
+        assert found.head == predicted_head(read_tflite(data, path.name))
+    assert found.head <= asked.head
+
+
+@litert
+def test_litert_computes_the_same(models: Path, tmp_path: Path) -> None:
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+    def outputs(path: Path) -> list[bytes]:
+        interpreter = Interpreter(str(path), experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
+        interpreter.allocate_tensors()
+        rng = np.random.default_rng(0)
+        for info in interpreter.get_input_details():
+            interpreter.set_tensor(info["index"], rng.integers(-128, 128, info["shape"]).astype(info["dtype"]))
+        interpreter.invoke()
+        return [interpreter.get_tensor(info["index"]).tobytes() for info in interpreter.get_output_details()]
+
+    source = models / "inception_like.tflite"
+    worse = scrambled(source, tmp_path, seed=2)
+    assert run("reorder", worse, "-o", tmp_path / "better.tflite").returncode == 0
+    assert outputs(source) == outputs(worse) == outputs(tmp_path / "better.tflite")
+
+
+@ort
+@pytest.mark.parametrize("name", ["transformer_encoder", "inception_like"])
+def test_onnx_runtime_computes_the_same(models: Path, tmp_path: Path, name: str) -> None:
+    import onnxruntime
+
+    def outputs(path: Path) -> list[bytes]:
+        session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+        rng = np.random.default_rng(0)
+        feeds = {i.name: rng.standard_normal(i.shape).astype(np.float32) for i in session.get_inputs()}
+        return [value.tobytes() for value in session.run(None, feeds)]
+
+    source = models / f"{name}.onnx"
+    worse = scrambled(source, tmp_path, seed=3)
+    assert run("reorder", worse, "-o", tmp_path / "better.onnx").returncode == 0
+    assert outputs(source) == outputs(worse) == outputs(tmp_path / "better.onnx")
+
+
+def test_says_what_it_saved_and_draws_it(light: Path, tmp_path: Path) -> None:
+    out, figure = tmp_path / "s.onnx", tmp_path / "s.svg"
+    done = run("reorder", light / "light_shufflenet.onnx", "-o", out, "--figure", figure)
+    assert done.returncode == 0, done.stderr
+    assert "peak before   2.97 MiB (3,110,912 B)" in done.stdout
+    assert "peak after    2.75 MiB (2,885,120 B)" in done.stdout
+    assert "optimal (flow certificate)" in done.stdout
+    assert figure.read_text().startswith("<?xml")
+    again = run("analyze", out, "--schedule", "file")
+    assert "peak 2.75 MiB (2,885,120 B) by file, optimal (flow certificate)" in again.stdout
+
+
+def test_refuses_in_one_line(models: Path, tmp_path: Path) -> None:
+    for words, code, said in [
+        (("reorder", models / "resnet8.onnx"), 2, "-o"),
+        (("reorder", tmp_path / "no.onnx", "-o", "x"), 3, "no.onnx"),
+        (("reorder", models / "resnet8.onnx", "-o", tmp_path / "x", "--figure", "x.pdf"), 2, "no output '.order.pdf'"),
+    ]:
+        done = run(*words, cwd=tmp_path)
+        assert (done.returncode, said in done.stderr) == (code, True), done.stderr
