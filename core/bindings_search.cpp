@@ -142,6 +142,30 @@ std::tuple<std::int64_t, Column, std::int64_t, double> idealloc_place(const Colu
   return {static_cast<std::int64_t>(result.ended), column_of(std::move(result.offsets)), result.tries, result.epsilon};
 }
 
+// For the tests: the number of the box that Theorem 2 puts each job in.
+Numbers idealloc_theorem2(const Column& start, const Column& end, std::int64_t height, double epsilon,
+                          std::uint64_t seed) {
+  require_same_length({start.size(), end.size()});
+  if (height < 1 || !(epsilon > 0)) throw std::invalid_argument("height and epsilon have to be positive");
+  std::vector<idealloc::Item> jobs;
+  idealloc::Ids ids;
+  for (std::size_t b = 0; b < start.size(); ++b) {
+    jobs.push_back({2 * start.data()[b], 2 * end.data()[b], 1, {}});
+    ids.push_back(b);
+  }
+  idealloc::Boxing boxing(std::move(jobs), seed);
+  Numbers found(ids.size(), -1);
+  std::int64_t number = 0;
+  for (const std::size_t box : boxing.theorem2(ids, height, epsilon, height)) {
+    for (const std::size_t job : boxing.item(box).inside) {
+      if (found[job] >= 0) throw std::logic_error("a job is in two boxes");
+      found[job] = number;
+    }
+    ++number;
+  }
+  return found;
+}
+
 Found telamalloc_decide(const Column& size, const Column& start, const Column& end, const Column& alignment,
                         const Column& pin, const Table& overlaps, const Table& conflicts, std::int64_t capacity,
                         const std::vector<bool>& options, std::int64_t stuck_after, std::int64_t steps,
@@ -203,6 +227,8 @@ void bind_search(nb::module_& module) {
              "single"_a, "same_gap"_a, "Offsets of one run of the solver.");
   module.def("idealloc_place", &idealloc_place, MODELPLAN_PROBLEM, "target"_a, "seed"_a, "steps"_a, "seconds"_a,
              "(ended, offsets, tries, epsilon).");
+  module.def("idealloc_theorem2", &idealloc_theorem2, "start"_a, "end"_a, "height"_a, "epsilon"_a, "seed"_a,
+             "For each unit job the number of its box.");
   module.def("telamalloc_decide", &telamalloc_decide, MODELPLAN_PROBLEM, "capacity"_a, "options"_a, "stuck_after"_a,
              "steps"_a, "seconds"_a, "(ended, offsets, steps); no offsets unless feasible.");
   module.def("telamalloc_phases", &telamalloc_phases, MODELPLAN_PROBLEM, "The phase of each buffer.");

@@ -219,6 +219,7 @@ def idealloc_place(
     steps: int,
     seconds: float,
 ) -> tuple[int, IntArray, int, float]: ...
+def idealloc_theorem2(start: IntArray, end: IntArray, height: int, epsilon: float, seed: int) -> list[int]: ...
 def telamalloc_decide(
     size: IntArray,
     start: IntArray,

@@ -96,18 +96,94 @@ class Waiting {
   std::size_t width_ = 1, left_ = 0;
 };
 
+// How many open slots cover each stretch between two neighbouring times; finds where nobody does.
+class Cover {
+ public:
+  explicit Cover(const Columns& columns) : times_{0, INT64_MAX} {
+    times_.insert(times_.end(), columns.start.begin(), columns.start.end());
+    times_.insert(times_.end(), columns.end.begin(), columns.end.end());
+    std::sort(times_.begin(), times_.end());
+    times_.erase(std::unique(times_.begin(), times_.end()), times_.end());
+    while (width_ < times_.size()) width_ *= 2;
+    nodes_.resize(2 * width_);
+  }
+
+  void add(const Life& range, std::int64_t count) { add(1, 0, width_, at(range.start), at(range.end), count); }
+
+  // Calls visit(window) for each maximal uncovered window that meets `range`, in order of time.
+  template <class Visit>
+  void for_each_window(const Life& range, Visit&& visit) const {
+    const std::size_t last = times_.size() - 1, until = at(range.end);
+    for (std::size_t t = next(at(range.start), false); t < until;) {
+      const std::size_t begin = before(t), end = std::min(next(t, true), last);
+      visit(Life{times_[begin], times_[end]});
+      t = next(end, false);
+    }
+  }
+
+ private:
+  struct Node {
+    std::int64_t least = 0, most = 0, all = 0;  // `all` is added to every stretch below
+  };
+
+  std::size_t at(std::int64_t t) const {
+    return static_cast<std::size_t>(std::lower_bound(times_.begin(), times_.end(), t) - times_.begin());
+  }
+
+  void add(std::size_t node, std::size_t lo, std::size_t hi, std::size_t from, std::size_t until, std::int64_t count) {
+    if (from >= hi || until <= lo) return;
+    Node& me = nodes_[node];
+    if (from <= lo && hi <= until) {
+      me = {me.least + count, me.most + count, me.all + count};
+      return;
+    }
+    add(2 * node, lo, (lo + hi) / 2, from, until, count);
+    add(2 * node + 1, (lo + hi) / 2, hi, from, until, count);
+    me.least = me.all + std::min(nodes_[2 * node].least, nodes_[2 * node + 1].least);
+    me.most = me.all + std::max(nodes_[2 * node].most, nodes_[2 * node + 1].most);
+  }
+
+  // The first stretch from `t` on that is covered, or is not; the width when there is none.
+  std::size_t next(std::size_t t, bool covered) const { return next(1, 0, width_, t, covered, 0); }
+
+  std::size_t next(std::size_t node, std::size_t lo, std::size_t hi, std::size_t t, bool covered,
+                   std::int64_t above) const {
+    const Node& me = nodes_[node];
+    if (hi <= t || (covered ? me.most + above == 0 : me.least + above > 0)) return width_;
+    if (hi - lo == 1) return lo;
+    const std::size_t mid = (lo + hi) / 2, left = next(2 * node, lo, mid, t, covered, above + me.all);
+    return left < width_ ? left : next(2 * node + 1, mid, hi, t, covered, above + me.all);
+  }
+
+  // The first stretch of the uncovered run that holds `t`.
+  std::size_t before(std::size_t t) const { return before(1, 0, width_, t, 0); }
+
+  std::size_t before(std::size_t node, std::size_t lo, std::size_t hi, std::size_t t, std::int64_t above) const {
+    const Node& me = nodes_[node];
+    if (lo >= t || me.most + above == 0) return 0;
+    if (hi - lo == 1) return hi;
+    const std::size_t mid = (lo + hi) / 2, right = before(2 * node + 1, mid, hi, t, above + me.all);
+    return right > 0 ? right : before(2 * node, lo, mid, t, above + me.all);
+  }
+
+  std::vector<std::int64_t> times_;
+  std::vector<Node> nodes_;
+  std::size_t width_ = 1;
+};
+
 class Slots {
  public:
-  Slots(const Columns& columns, Ints order) : columns_(columns), waiting_(columns, order) {}
+  Slots(const Columns& columns, Ints order) : columns_(columns), waiting_(columns, order), cover_(columns) {}
 
   std::vector<std::int64_t> run() {
     std::vector<std::int64_t> offsets(columns_.size.size(), 0);
     std::int64_t top = 0;
-    open_.emplace(0, kAlways);
+    open(0, kAlways);
     while (!waiting_.empty()) {
-      if (open_.empty()) open_.emplace(top, kAlways);  // the original never gets here on its own inputs
+      if (open_.empty()) open(top, kAlways);  // the original never gets here on its own inputs
       const auto [offset, range] = *open_.begin();
       open_.erase(open_.begin());
+      cover_.add(range, -1);
       const std::size_t leaf = find(range);
       if (leaf == Waiting::kNone) continue;
       const std::size_t b = waiting_.buffer(leaf);
@@ -122,36 +198,31 @@ class Slots {
  private:
   static constexpr Life kAlways{0, INT64_MAX};
 
-  // A buffer may meet this range but no other open slot: it has to lie in a window that no other slot covers.
+  void open(std::int64_t offset, const Life& range) {
+    open_.emplace(offset, range);
+    cover_.add(range, 1);
+  }
+
+  // A buffer has to meet this range and no other open slot: it lies in a window that no other slot covers.
   std::size_t find(const Life& range) const {
-    std::vector<Life> others;
-    for (const auto& [offset, other] : open_) others.push_back(other);
-    std::sort(others.begin(), others.end(), [](const Life& a, const Life& b) { return a.start < b.start; });
     std::size_t best = Waiting::kNone;
-    std::int64_t covered = 0;
-    const auto look = [&](std::int64_t until) {
-      const Life window{covered, until};
-      if (covered >= until || !window.meets(range)) return;
+    cover_.for_each_window(range, [&](const Life& window) {
       const std::size_t leaf = waiting_.first(window, range);
       if (waiting_.rank(leaf) < waiting_.rank(best)) best = leaf;
-    };
-    for (const Life& other : others) {
-      look(other.start);
-      covered = std::max(covered, other.end);
-    }
-    look(INT64_MAX);
+    });
     return best;
   }
 
   void split(std::int64_t offset, const Life& range, std::size_t b, std::int64_t top) {
     const Life life{columns_.start[b], columns_.end[b]};
-    open_.emplace(top, Life{std::max(range.start, life.start), std::min(range.end, life.end)});
-    if (range.start < life.start) open_.emplace(offset, Life{range.start, life.end});
-    if (life.end < range.end) open_.emplace(offset, Life{life.start, range.end});
+    open(top, Life{std::max(range.start, life.start), std::min(range.end, life.end)});
+    if (range.start < life.start) open(offset, Life{range.start, life.end});
+    if (life.end < range.end) open(offset, Life{life.start, range.end});
   }
 
   const Columns& columns_;
   Waiting waiting_;
+  Cover cover_;
   std::multimap<std::int64_t, Life> open_;  // equal offsets: oldest first
 };
 
@@ -164,28 +235,41 @@ class Repair {
 
   std::int64_t run() {
     std::int64_t passes = 0;
-    rebuild();
+    interferes_.resize(offsets_.size());
+    moved_.assign(offsets_.size(), true);
+    refresh(order_);
     do {
       colour();
-      bump();
-      rebuild();
+      refresh(bump());
       ++passes;
-    } while (edges_ > 0);
+    } while (ends_ > 0);
     return passes;
   }
 
  private:
   std::int64_t end(std::size_t b) const { return offsets_[b] + columns_.size[b]; }
 
-  void rebuild() {
-    interferes_.assign(offsets_.size(), {});
-    edges_ = 0;
-    for (std::size_t b = 0; b < offsets_.size(); ++b)
+  // Forgets the edges of what moved and finds them anew; everyone else's stand.
+  void refresh(Ints moved) {
+    for (const std::int64_t i : moved)
+      for (const std::size_t c : interferes_[static_cast<std::size_t>(i)])
+        if (!moved_[c]) ends_ -= std::erase(interferes_[c], static_cast<std::size_t>(i));
+    for (const std::int64_t i : moved) {
+      ends_ -= interferes_[static_cast<std::size_t>(i)].size();
+      interferes_[static_cast<std::size_t>(i)].clear();
+    }
+    for (const std::int64_t i : moved) {
+      const auto b = static_cast<std::size_t>(i);
       neighbours_.for_each(b, [&](std::size_t c) {
         if (offsets_[b] >= end(c) || offsets_[c] >= end(b)) return;
         interferes_[b].push_back(c);
-        ++edges_;
+        ++ends_;
+        if (moved_[c]) return;
+        interferes_[c].push_back(b);
+        ++ends_;
       });
+    }
+    for (const std::int64_t i : moved) moved_[static_cast<std::size_t>(i)] = false;
   }
 
   void colour() {
@@ -200,14 +284,18 @@ class Repair {
     }
   }
 
-  void bump() {
+  std::vector<std::int64_t> bump() {
+    std::vector<std::int64_t> moved;
     for (const std::int64_t i : order_) {
       const auto b = static_cast<std::size_t>(i);
       if (colour_[b] == 0) continue;
       std::int64_t offset = 0;
       for (const std::size_t c : interferes_[b]) offset = std::max(offset, end(c));
       offsets_[b] = aligned(offset, columns_.alignment[b]);
+      moved_[b] = true;
+      moved.push_back(i);
     }
+    return moved;
   }
 
   static constexpr std::size_t kUncoloured = SIZE_MAX;
@@ -218,7 +306,8 @@ class Repair {
   std::vector<std::int64_t>& offsets_;
   std::vector<std::vector<std::size_t>> interferes_;
   std::vector<std::size_t> colour_;
-  std::size_t edges_ = 0;
+  std::vector<bool> moved_;
+  std::size_t ends_ = 0;  // of edges: the lists' lengths together
 };
 
 }  // namespace

@@ -21,8 +21,8 @@ struct Plan {
 //           |  side [buffer] side        method repairs what lands there
 //           +------------------> steps
 //
-// `order` is the order in which buffers are tried (the original: size descending, stable). Time O(n^2) at worst and a
-// few passes over all pairs; memory O(n + interfering pairs).
+// `order` is the order in which buffers are tried (the original: size descending, stable). Time O(n log n) for
+// each slot looked at and a few passes over all pairs; memory O(n + interfering pairs).
 Plan place(const Columns& columns, const Facts& facts, Ints order);
 
 }  // namespace modelplan::triton

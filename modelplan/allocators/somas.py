@@ -169,14 +169,12 @@ def _blocks(problem: Problem, demands: Demands) -> _Blocks:
 def _numbered(count: int, groups: Iterable[tuple[int, ...]], what: str) -> IntArray:
     """For each of `count` items the number of its group, in order of the first member; the others stand alone."""
     first = list(range(count))
+    seen: set[int] = set()
     for group in groups:
         for item in group:
-            if (
-                not 0 <= item < count
-                or first[item] != item
-                or (item != group[0] and item in group[: group.index(item)])
-            ):
+            if not 0 <= item < count or item in seen:
                 raise RequestError(f"a {what} names buffer {item} twice, or it does not exist")
+            seen.add(item)
             first[item] = min(group)
     return np.unique(np.array(first, dtype=np.int64), return_inverse=True)[1].astype(np.int64)
 

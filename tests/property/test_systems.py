@@ -1,0 +1,247 @@
+"""The systems' planners against their slow twins, the searches against brute force; run under the sanitizers too."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from dataclasses import fields, replace
+
+import numpy as np
+import oracles
+import pytest
+import strategies
+import twins
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from modelplan import Budget, Placement, Problem, RequestError, _core, check, height, load_bound, place
+from modelplan.allocators import idealloc, minimalloc, somas, telamalloc, tokens, triton, usmp, xla
+from modelplan.bounds import columns
+
+ROWS = [
+    variant
+    for module in (usmp, tokens, somas, triton, xla, telamalloc, minimalloc, idealloc)
+    for row in module.ROWS
+    for variant in row.variants
+]
+
+
+@st.composite
+def related(draw: st.DrawFn, most: int = 10, alignments: tuple[int, ...] = (1,)) -> Problem:
+    """Problems with extra conflicts, as streams bring them."""
+    base = draw(strategies.problems(most, alignments))
+    ids = st.integers(0, max(len(base) - 1, 0))
+    pairs = draw(st.lists(st.tuples(ids, ids), max_size=6)) if len(base) > 1 else []
+    return replace(base, conflicts=np.array([p for p in pairs if p[0] != p[1]], dtype=np.int64))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+@settings(deadline=None, max_examples=60)
+@given(problem=st.one_of(related(alignments=(1, 4, 6)), strategies.overlapping(), strategies.problems(pins=True)))
+def test_answers_pass_the_referee_or_are_refused(row: object, problem: Problem) -> None:
+    try:
+        answer = place(problem, row.name, Budget(steps=200))  # type: ignore[attr-defined]
+    except RequestError:
+        return
+    assert answer == place(problem, row.name, Budget(steps=200))  # type: ignore[attr-defined]
+    assert oracles.valid(problem, answer.offsets.tolist())
+    assert answer.lower_bound <= height(problem, answer)
+
+
+@settings(deadline=None)
+@given(related(alignments=(1, 4, 6)))
+def test_triton_equals_its_twin(problem: Problem) -> None:
+    assert triton.slots_then_colours(problem)[0].offsets.tolist() == twins.triton(problem)
+
+
+@settings(deadline=None)
+@given(related(alignments=(1, 4, 6)))
+def test_xla_best_fit_equals_its_twin(problem: Problem) -> None:
+    for order in (xla.spatial(problem, xla.apart(problem)), xla.temporal(problem, xla.apart(problem))):
+        assert xla.best_fit(problem, order).offsets.tolist() == twins.xla_best_fit(problem, order.tolist())
+
+
+@settings(deadline=None)
+@given(related(), st.booleans(), st.booleans(), st.booleans())
+def test_somas_equals_its_twin(problem: Problem, smallest: bool, single: bool, same_gap: bool) -> None:
+    alone = np.arange(len(problem), dtype=np.int64)
+    order = np.argsort(-problem.size, kind="stable").astype(np.int64)
+    found = _core.somas_place(*columns(problem), alone, alone, alone, order, smallest, single, same_gap)
+    wanted = twins.somas(problem, order.tolist(), smallest=smallest, single=single, same_gap=same_gap)
+    assert found.tolist() == wanted
+
+
+@settings(deadline=None, max_examples=60)
+@given(related(), st.sampled_from([1, 8]))
+def test_hill_climb_replays_its_twin(problem: Problem, alignment: int) -> None:
+    problem = replace(problem, alignment=np.full(len(problem), alignment))
+    plan, used = usmp.climb(problem, attempts=40)
+    order = usmp.by_size(problem).tolist()
+    assert (plan.offset.tolist(), used) == twins.hill_climb(problem, order, oracles.load(problem), 40)
+
+
+def tiny(seed: int) -> Problem:
+    """At most five buffers, some aligned, some pinned at a multiple of their alignment."""
+    rng = random.Random(seed)
+    n = rng.randint(1, 5)
+    start = [rng.randint(0, 4) for _ in range(n)]
+    alignment = [rng.choice([1, 1, 2, 3]) for _ in range(n)]
+    problem = Problem(
+        tuple("abcde"[:n]),
+        np.array([rng.randint(0, 6) for _ in range(n)]),
+        np.array(start),
+        np.array([s + rng.randint(1, 3) for s in start]),
+        np.array(alignment),
+    )
+    pin = np.full(n, -1)
+    if rng.random() < 0.3:
+        pin[0] = 2 * alignment[0]
+    return replace(problem, pin=pin)
+
+
+EVERY_SET_OF_RULES = [minimalloc.Rules(*on) for on in itertools.product([True, False], repeat=9)]
+
+
+def test_minimalloc_equals_brute_force_under_every_set_of_rules() -> None:
+    assert len(fields(minimalloc.Rules)) == 9
+    for seed in range(30):
+        problem = tiny(seed)
+        best = oracles.optimum(problem)
+        for rules in EVERY_SET_OF_RULES:
+            fits = minimalloc.decide(problem, best, rules=rules)
+            assert fits.ended == "complete", (seed, rules)
+            assert oracles.height(problem, fits.offsets) == best
+            check(problem, Placement(fits.offsets))
+            if best > 0:
+                assert minimalloc.decide(problem, best - 1, rules=rules).ended == "infeasible", (seed, rules)
+
+
+@pytest.mark.parametrize("orders", [("WAT",), ("ZLU", "O"), ("CATWZLOU",), minimalloc.ORDERS])
+def test_minimalloc_answers_alike_for_all_orders(orders: tuple[str, ...]) -> None:
+    for seed in range(30, 130):
+        problem = tiny(seed)
+        best = oracles.optimum(problem)
+        assert minimalloc.decide(problem, best, orders=orders).ended == "complete"
+        assert best == 0 or minimalloc.decide(problem, best - 1, orders=orders).ended == "infeasible"
+
+
+@settings(deadline=None, max_examples=60)
+@given(strategies.problems(most=5, alignments=(1, 4, 6)))
+def test_minimalloc_minimises(problem: Problem) -> None:
+    answer = place(problem, "minimalloc")
+    assert answer.ended == "optimal"
+    assert answer.lower_bound == height(problem, answer) == oracles.optimum(problem)
+
+
+def test_minimalloc_tells_three_answers_apart() -> None:
+    problem = Problem(tuple("abc"), np.array([4, 3, 3]), np.zeros(3), np.array([2, 1, 1]))
+    assert place(replace(problem, capacity=10), "minimalloc").ended == "complete"
+    impossible = place(replace(problem, capacity=9), "minimalloc")
+    assert (impossible.ended, impossible.lower_bound) == ("infeasible", 10)
+    assert place(replace(problem, capacity=9), "minimalloc", Budget(steps=0)).ended in ("budget", "infeasible")
+    assert minimalloc.decide(problem, 10, Budget(steps=1)).ended == "budget"
+    assert minimalloc.decide(problem, 10, Budget(seconds=0)).ended == "complete"  # too short to look at the clock
+
+
+@settings(deadline=None, max_examples=60)
+@given(related(most=5, alignments=(1, 4)), st.booleans(), st.booleans(), st.booleans())
+def test_telamalloc_proves_only_what_is_true(problem: Problem, phases: bool, smart: bool, first: bool) -> None:
+    best = oracles.optimum(problem)
+    options = telamalloc.Options(phases, smart, first, stuck_after=2)
+    for capacity in (best - 1, best, best + 7):
+        if capacity < 0:
+            continue
+        answer = telamalloc.decide(problem, capacity, Budget(steps=500), options)
+        if answer.ended == "complete":
+            assert oracles.valid(problem, answer.offsets.tolist())
+            assert best <= oracles.height(problem, answer.offsets) <= capacity
+        else:
+            assert answer.ended == "budget" or capacity < best
+
+
+@settings(deadline=None)
+@given(strategies.overlapping(most=6))
+def test_telamalloc_with_facts_stays_within_the_capacity(problem: Problem) -> None:
+    answer = telamalloc.decide(problem, int(problem.size.sum()), Budget(steps=500))
+    assert answer.ended == "complete"
+    assert oracles.valid(problem, answer.offsets.tolist())
+
+
+def test_the_phases_follow_contention() -> None:
+    problem = Problem(tuple("abcd"), np.array([5, 40, 30, 10]), np.array([0, 4, 5, 9]), np.array([3, 6, 7, 12]))
+    assert _core.telamalloc_phases(*columns(problem)) == [2, 0, 0, 1]
+
+
+@settings(deadline=None, max_examples=60)
+@given(strategies.problems(most=30), st.integers(0, 3))
+def test_idealloc_is_never_above_its_bootstrap_and_repeats(problem: Problem, seed: int) -> None:
+    once = idealloc.box(problem, Budget(steps=3, seed=seed))
+    again = idealloc.box(problem, Budget(steps=3, seed=seed))
+    assert (once.placement, once.tries, once.epsilon) == (again.placement, again.tries, again.epsilon)
+    order = np.lexsort((problem.start - problem.end, -problem.size))
+    assert height(problem, once.placement) <= oracles.height(
+        problem, oracles.place_in_order(problem, order.tolist(), tightest=False)
+    )
+
+
+@settings(deadline=None)
+@given(strategies.problems(most=30), st.integers(1, 64))
+def test_idealloc_is_optimal_for_equal_sizes(problem: Problem, size: int) -> None:
+    problem = replace(problem, size=np.full(len(problem), size))
+    answer = idealloc.box(problem)
+    assert answer.tries == 0
+    assert height(problem, answer.placement) == load_bound(problem)
+
+
+@settings(deadline=None, max_examples=60)
+@given(strategies.problems(most=40), st.integers(1, 5), st.sampled_from([0.3, 0.7, 1.5]), st.integers(0, 3))
+def test_boxes_hold_every_job_once_and_never_too_many_at_a_time(
+    problem: Problem, at_once: int, epsilon: float, seed: int
+) -> None:
+    """Theorem 2: a partition of the jobs, no box with more than its height alive at one step."""
+    box = _core.idealloc_theorem2(problem.start, problem.end, at_once, epsilon, seed)
+    assert len(box) == len(problem)
+    for b in set(box):
+        inside = replace(problem, size=np.where(np.array(box) == b, 1, 0))
+        assert oracles.load(inside) <= at_once
+
+
+@settings(deadline=None)
+@given(strategies.problems(most=20))
+def test_tokens_stay_within_the_window_when_taken(problem: Problem) -> None:
+    objects = tokens.share_tokens(problem, Budget())
+    assert all((h >= 0) == (s > 0) for h, s in zip(objects.holder, problem.size, strict=True))
+    for token, size in enumerate(objects.sizes):
+        held = problem.size[objects.holder == token]
+        assert size == held.max()
+
+
+def test_token_reuse_takes_the_smallest_that_holds_then_the_largest_that_grows() -> None:
+    sizes = [100, 10, 1700, 60, 5, 40]
+    problem = Problem(tuple("abcdef"), np.array(sizes), np.array([0, 0, 0, 1, 2, 2]), np.array([1, 1, 1, 2, 3, 3]))
+    objects = tokens.share_tokens(problem, Budget())
+    assert objects.holder.tolist() == [0, 1, 2, 0, 1, 0]
+    assert objects.sizes == (100, 10, 1700)
+    growing = Problem(("a", "b", "c"), np.array([2, 32, 33]), np.array([0, 1, 0]), np.array([1, 2, 1]))
+    assert tokens.share_tokens(growing, Budget()).sizes == (2, 33)
+
+
+def test_somas_contiguous_lists_unions_outputs_and_life_long_buffers() -> None:
+    problem = Problem(tuple("abcdef"), np.array([512, 1024, 512, 700, 100, 512]), np.zeros(6), np.full(6, 2))
+    demands = somas.Demands(contiguous=((2, 0, 3),), outputs=frozenset({1}), life_long=frozenset({5}))
+    placement = somas.solve(problem, demands)
+    check(problem, placement)
+    c, a, d = (int(placement.offsets[i]) for i in (2, 0, 3))
+    assert (a - c, d - a) == (512, 512)
+    assert placement.offsets[5] == placement.offsets[[0, 1, 2, 3, 4]].max() + 512
+    apart = Problem(("x", "y", "z"), np.array([512, 2048, 512]), np.array([0, 4, 2]), np.array([2, 6, 4]))
+    united = somas.solve(apart, somas.Demands(unions=((0, 1),)))
+    assert united.offsets[0] == united.offsets[1]
+    with pytest.raises(RequestError, match="names buffer 0 twice"):
+        somas.solve(apart, somas.Demands(unions=((0, 1), (0, 2))))
+
+
+def test_somas_makes_eight_runs_and_distrusts_one_open_object() -> None:
+    problem = Problem(tuple("ab"), np.array([512, 512]), np.zeros(2), np.ones(2))
+    assert len(somas.runs(problem)) == 8
+    assert len({(r.order, r.smallest, r.single) for r in somas.runs(problem)}) == 8
