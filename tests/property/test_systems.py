@@ -179,9 +179,7 @@ def test_idealloc_is_never_above_its_bootstrap_and_repeats(problem: Problem, see
     again = idealloc.box(problem, Budget(steps=3, seed=seed))
     assert (once.placement, once.tries, once.epsilon) == (again.placement, again.tries, again.epsilon)
     order = np.lexsort((problem.start - problem.end, -problem.size))
-    assert height(problem, once.placement) <= oracles.height(
-        problem, oracles.place_in_order(problem, order.tolist(), tightest=False)
-    )
+    assert height(problem, once.placement) <= oracles.height(problem, oracles.place_in_order(problem, order.tolist()))
 
 
 @settings(deadline=None)
