@@ -23,13 +23,15 @@ class Packing:
     """An offline plan: an offset for each tensor over all subgraphs, -1 where TFLM decides or nothing is planned.
 
     `own` is the head of the file without any offline plan, `before` that of the file as it came, `head` the
-    predicted one with this plan. No plan with the same aliases can go below `lower_bound`. `scratch` are the
-    offsets TFLM gives to the kernels' requests, in `planner.requests` order.
+    predicted one with this plan. No plan with the same aliases can go below `lower_bound`. `places` is where each
+    of `rows` ends up. `pinned` places them all, scratch too, for a runtime that is told every address; its head is
+    `pinned_head`.
     """
 
     offsets: tuple[int, ...]
     rows: tuple[Request, ...]
     places: tuple[int, ...]
+    pinned: tuple[int, ...]
     own: int
     before: int
     head: int
@@ -37,12 +39,9 @@ class Packing:
     shared: tuple[tuple[Member, ...], ...]
 
     @property
-    def scratch(self) -> int:
-        """Bytes of the largest sum of scratch at one moment."""
-        return planner.head_bytes(
-            tuple(row for row in self.rows if row.scratch),
-            planner.greedy_offsets([row for row in self.rows if row.scratch]),
-        )
+    def pinned_head(self) -> int:
+        """The head with every address given."""
+        return planner.head_bytes(self.rows, self.pinned)
 
 
 def offline_plan(
@@ -70,16 +69,19 @@ def offline_plan(
     rows = planner.requests(model, kernels)
     groups = [tuple(group) for group in shared if len(group) > 1]
     problem = _problem(model, rows, groups)
-    count = len(model.tensors)
+    together = allocators.place(problem, allocator, budget)
     candidates = [
         (planner.head_bytes(rows, planner.greedy_offsets(rows, offsets)), offsets)
-        for offsets in _candidates(rows, problem, count, allocator, budget)
+        for offsets in _candidates(rows, problem, together, len(model.tensors), allocator, budget)
     ]
     head, offsets = min(candidates, key=lambda candidate: candidate[0])
+    places = tuple(planner.greedy_offsets(rows, offsets))
+    pinned = _row_places(rows, problem, together)
     return Packing(
         offsets,
         rows,
-        tuple(planner.greedy_offsets(rows, offsets)),
+        places,
+        min(pinned, places, key=lambda offsets: planner.head_bytes(rows, offsets)),
         planner.head_bytes(rows, planner.greedy_offsets(rows)),
         planner.predicted_head(model, kernels),
         head,
@@ -135,11 +137,15 @@ def _buffer(name: str, members: tuple[Member, ...], rows: Sequence[Request]) -> 
 
 
 def _candidates(
-    rows: Sequence[Request], problem: Problem, count: int, allocator: str, budget: Budget | None
+    rows: Sequence[Request],
+    problem: Problem,
+    together: Placement,
+    count: int,
+    allocator: str,
+    budget: Budget | None,
 ) -> Iterator[tuple[int, ...]]:
     """Plans worth predicting, the preferred of equal ones first; the last is TFLM's own."""
     is_scratch = np.array([members == (Member(-1),) for members in problem.members], dtype=bool)
-    together = allocators.place(problem, allocator, budget)
     yield _spread(problem, together, count)
     if is_scratch.any():
         bottom = planner.greedy_offsets([row for row in rows if row.scratch])
@@ -167,6 +173,19 @@ def _pinned(
     except RequestError:
         return
     yield _spread(problem, placement, count)
+
+
+def _row_places(rows: Sequence[Request], problem: Problem, placement: Placement) -> tuple[int, ...]:
+    """The offset of each request, scratch too, from the offsets of the buffers."""
+    of_tensor: dict[int, int] = {}
+    of_scratch = []
+    for members, start in zip(problem.members, placement.offsets.tolist(), strict=True):
+        if members == (Member(-1),):
+            of_scratch.append(start)
+        else:
+            of_tensor |= {m.tensor: start + m.delta for m in members}
+    scratch = iter(of_scratch)
+    return tuple(next(scratch) if row.scratch else of_tensor[row.tensor] for row in rows)
 
 
 def _spread(problem: Problem, placement: Placement, count: int) -> tuple[int, ...]:

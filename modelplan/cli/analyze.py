@@ -7,7 +7,13 @@ from pathlib import Path
 
 from modelplan import pipeline
 from modelplan.cli import files, model_options, terminal
+from modelplan.errors import ModelError
 from modelplan.outputs import OUTPUTS, figures, render, text
+from modelplan.outputs.arena_report import arena_section
+from modelplan.outputs.report import Section
+from modelplan.runtimes.scratch import KERNELS
+from modelplan.tflm.arena import ABIS, arena
+from modelplan.tflm.file import read_tflite
 from modelplan.types import Plan
 
 
@@ -16,6 +22,9 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a .tflite or .onnx file")
     model_options.add_planning(parser)
     model_options.add_allocator(parser)
+    tflm = parser.add_argument_group("the whole arena of TFLM")
+    tflm.add_argument("--abi", type=int, choices=sorted(ABIS), help="bits of an address (default: 64, 32 for CMSIS-NN)")
+    tflm.add_argument("--kernels", choices=KERNELS, default="reference", help="whose scratch (default: reference)")
     parser.add_argument("--capacity", metavar="BYTES", help="the memory there is, such as 64KiB or 1MiB")
     model_options.add_draw(parser)
     outputs = parser.add_argument_group("outputs")
@@ -36,13 +45,25 @@ def run(arguments: Namespace) -> int:
     graph = model_options.load_model(arguments.model, arguments.dim)
     plan = pipeline.plan(graph, model_options.options_of(arguments))
     if "-" not in (arguments.json, arguments.csv):
-        terminal.show(text.sections_of(plan))
+        terminal.show([*text.sections_of(plan), *whole_arena(arguments, plan)])
     for path, suffix in ((arguments.json, ".json"), (arguments.csv, ".csv"), *drawn):
         if path:
             files.write(path, render(plan, suffix))
     if arguments.out:
         write_all(plan, Path(arguments.out) / Path(arguments.model).stem)
     return 0
+
+
+def whole_arena(arguments: Namespace, plan: Plan) -> list[Section]:
+    """Head and tail of TFLM's arena, where the plan is for TFLM and the file is one that it could load."""
+    if plan.runtime.name != "tflm" or plan.graph.format != "tflite":
+        return []
+    try:
+        model = read_tflite(Path(arguments.model).read_bytes(), arguments.model)
+    except ModelError as problem:
+        return [Section("TFLM's arena", (f"TFLM cannot hold this model: {problem}",))]
+    bits = arguments.abi or (64 if arguments.kernels == "reference" else 32)
+    return [arena_section(arguments.model, arena(model, bits, arguments.kernels))]
 
 
 def write_all(plan: Plan, folder: Path) -> None:

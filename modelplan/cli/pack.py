@@ -8,14 +8,18 @@ from pathlib import Path
 from modelplan import packing, pipeline
 from modelplan.cli import files, model_options, terminal
 from modelplan.errors import ModelError
+from modelplan.outputs import tflm_headers
 from modelplan.outputs.report import Section
 from modelplan.outputs.units import human
 from modelplan.packing import Packing
 from modelplan.pipeline import Options
 from modelplan.runtimes.scratch import KERNELS
 from modelplan.tflm import planner
+from modelplan.tflm.arena import ABIS, arena
 from modelplan.tflm.file import FileModel, read_tflite
 from modelplan.types import Member
+from modelplan.verifier import proof
+from modelplan.verifier.subject import offline_subject, shim_subject
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -26,6 +30,9 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--kernels", choices=KERNELS, default="reference", help="whose scratch to count (default: reference)"
     )
+    parser.add_argument("--abi", type=int, choices=sorted(ABIS), default=32, help="bits of an address (default: 32)")
+    parser.add_argument("--shim", metavar="plan.h", help="also a header that pins every buffer, scratch too")
+    parser.add_argument("--header", metavar="arena.h", help="also a header with the arena's size and operators")
     model_options.add_allocator(parser)
 
 
@@ -34,10 +41,23 @@ def run(arguments: Namespace) -> int:
     model = read_model(arguments.model)
     shared = shared_tensors(model, arguments.alias)
     plan = packing.offline_plan(model, shared, arguments.allocator, kernels=arguments.kernels)
-    packed = planner.write_plan(model, plan.offsets)
-    files.write(arguments.output, packed)
+    packed = read_tflite(planner.write_plan(model, plan.offsets), arguments.output)
+    proof.prove(offline_subject(packed, arguments.kernels))
+    files.write(arguments.output, packed.data)
+    write_headers(arguments, packed, plan)
     terminal.show([verdict(arguments.model, model, plan)])
     return 0
+
+
+def write_headers(arguments: Namespace, packed: FileModel, plan: Packing) -> None:
+    """The headers that were asked for."""
+    if arguments.header:
+        parts = arena(packed, arguments.abi, arguments.kernels)
+        files.write(arguments.header, tflm_headers.arena_header(packed, parts))
+    if arguments.shim:
+        proof.prove(shim_subject(packed, plan.pinned, arguments.kernels))
+        text = tflm_headers.shim_header(packed, plan.rows, plan.pinned, plan.pinned_head)
+        files.write(arguments.shim, text)
 
 
 def read_model(path: str) -> FileModel:
@@ -68,7 +88,7 @@ def verdict(path: str, model: FileModel, plan: Packing) -> Section:
         f"head after     {human(plan.head)}",
         f"TFLM's own     {human(plan.own)}",
         f"lower bound    {human(plan.lower_bound)}" + (" (proven optimal)" * (plan.head == plan.lower_bound)),
-        f"scratch        {human(plan.scratch)} of it, placed by TFLM around the plan",
+        f"all pinned     {human(plan.pinned_head)} with the header of --shim",
     ]
     for group in plan.shared:
         names = ", ".join(f"{m.tensor} {model.tensors[m.tensor].name!r}" for m in group)

@@ -40,9 +40,15 @@ class Abi:
     tensor: int
     quantization: int
     node: int
+    scratch_request: int
+    allocation_info: int
 
 
-ABIS = {64: Abi(8, 24, 64, 24, 64), 32: Abi(4, 12, 32, 12, 32)}
+ABIS = {64: Abi(8, 24, 64, 24, 64, 16, 32), 32: Abi(4, 12, 32, 12, 32, 12, 24)}
+
+#: Bytes that the greedy planner works with for each buffer, and requests for which room is always kept.
+_PLANNED_BUFFER = 40
+_SPARE_REQUESTS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +118,15 @@ class ArenaRow:
 
 @dataclass(frozen=True, slots=True)
 class Arena:
-    """Head and tail of the arena; `rows` add up to the tail."""
+    """Head and tail of the arena; `rows` add up to the tail.
+
+    `planning` is what TFLM needs while it plans: most of the tail, its tables, and the planner's working memory.
+    Small models need more then than when they run.
+    """
 
     head: int
     scratch: int
+    planning: int
     rows: tuple[ArenaRow, ...]
     abi: int
     kernels: str
@@ -131,15 +142,15 @@ class Arena:
         return self.head + self.tail
 
     def size(self, margin: int = 0) -> int:
-        """The number for `tensor_arena`: the total, the margin, and the loss when the array is not aligned."""
-        return planner.padded(self.total + margin) + planner.ALIGNMENT
+        """The number for `tensor_arena`: what running or planning needs, the margin, the loss of alignment."""
+        return planner.padded(max(self.total, self.planning) + margin) + planner.ALIGNMENT
 
 
 class _Tail:
     """The persistent end of the arena, growing down from an aligned top."""
 
     def __init__(self) -> None:
-        self.depth = 0
+        self.depth = self.planned_at = 0
         self.used: dict[str, int] = {}
         self.counts: dict[str, int] = {}
 
@@ -168,6 +179,8 @@ def arena(model: FileModel, abi: int = 64, kernels: str = "reference") -> Arena:
     return Arena(
         head,
         planner.head_bytes(scratch, planner.greedy_offsets(scratch)),
+        # Each table is aligned when it is taken.
+        tail.planned_at + _planning(model, ABIS[abi], len(rows), len(scratch)) + 2 * planner.ALIGNMENT,
         tuple(_rows(model, tail, abi, kernels)),
         abi,
         kernels,
@@ -192,8 +205,15 @@ def _tail(model: FileModel, abi: int, kernels: str, handles: int) -> _Tail:
         tail.take(HANDLES, handles * sizes.pointer, sizes.pointer)
     for number in _variables(model):
         tail.take(VARIABLES, model.tensors[number].nbytes, planner.ALIGNMENT)
+    tail.planned_at = tail.depth
     _take_interface(model.subgraphs[0], sizes, tail)
     return tail
+
+
+def _planning(model: FileModel, sizes: Abi, buffers: int, scratch: int) -> int:
+    """What TFLM's memory planning takes on top of the tail of that moment."""
+    tables = sizes.scratch_request * (scratch + _SPARE_REQUESTS) + sizes.pointer * len(model.subgraphs)
+    return tables + sizes.allocation_info * (len(model.tensors) + scratch) + _PLANNED_BUFFER * buffers
 
 
 def _kernels(ops: Sequence[tuple[FileSubgraph, FileOp]], abi: int) -> Iterator[int]:

@@ -63,6 +63,11 @@ def test_the_array_holds_the_total_and_the_loss_of_alignment(corpus: Path) -> No
     assert whole.size(margin=100) == 24272 + 112 + 16
 
 
+def test_small_models_need_more_while_tflm_plans(corpus: Path) -> None:
+    whole = arena(model(corpus, "hello_world_int8"))
+    assert (whole.total, whole.planning, whole.size()) == (1504, 1960, 1984)
+
+
 def test_refuses_a_pair_without_figures(corpus: Path) -> None:
     with pytest.raises(RequestError, match="no arena sizes for 64 bits with cmsis-mve kernels; there are: 64 bits"):
         arena(model(corpus, "kws_ref_model"), 64, "cmsis-mve")

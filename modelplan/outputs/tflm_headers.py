@@ -1,0 +1,130 @@
+"""C++ headers for firmware: the arena's size and operators, and a BufferPlan that pins every buffer, scratch too."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+
+from modelplan.outputs.report import printable
+from modelplan.tflm.arena import Arena
+from modelplan.tflm.file import FileModel
+from modelplan.tflm.planner import ALIGNMENT, Request
+
+#: Methods of MicroMutableOpResolver whose names do not follow from the operator's.
+_METHODS = {
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": "AddUnidirectionalSequenceLSTM",
+    "CUMSUM": "AddCumSum",
+    "ethos-u": "AddEthosU",
+    "TFLite_Detection_PostProcess": "AddDetectionPostprocess",
+}
+
+
+def arena_header(model: FileModel, parts: Arena) -> str:
+    """Size and alignment of the arena, the model's hash, and the operators its resolver needs."""
+    size, digest = parts.size(), hashlib.sha256(model.data).hexdigest()
+    resolver, custom = _resolver(model)
+    return f"""\
+// Made by modelplan for a model of {len(model.data)} bytes; {parts.abi}-bit addresses, {parts.kernels} kernels.
+#ifndef MODELPLAN_ARENA_H_
+#define MODELPLAN_ARENA_H_
+
+#include <cstddef>
+
+#include "tensorflow/lite/micro/micro_mutable_op_resolver.h"
+
+namespace modelplan {{
+
+// Head {parts.head} bytes, tail {parts.tail} bytes, the rest for alignment.
+inline constexpr std::size_t kTensorArenaBytes = {size};
+inline constexpr std::size_t kTensorArenaAlignment = {ALIGNMENT};
+inline constexpr char kModelSha256[] = "{digest}";
+
+static_assert(kTensorArenaBytes % kTensorArenaAlignment == 0, "the arena ends on its alignment");
+static_assert(sizeof(void*) * 8 == {parts.abi}, "planned for {parts.abi}-bit addresses");
+
+// Operators of the model{custom}.
+using OpResolver = tflite::MicroMutableOpResolver<{max(len(resolver), 1)}>;
+
+inline TfLiteStatus AddOps(OpResolver& resolver) {{
+{_calls(resolver)}  return kTfLiteOk;
+}}
+
+}}  // namespace modelplan
+
+#endif  // MODELPLAN_ARENA_H_
+"""
+
+
+def _calls(methods: Sequence[str]) -> str:
+    lines = (f"  if (resolver.{method}() != kTfLiteOk) return kTfLiteError;\n" for method in methods)
+    return "".join(lines) or "  (void)resolver;\n"
+
+
+def _resolver(model: FileModel) -> tuple[list[str], str]:
+    """Methods to call, and a remark on custom operators that the application registers itself."""
+    ops = {op.kind: op.custom for subgraph in model.subgraphs for op in subgraph.ops}
+    known = [_method(kind) for kind, custom in ops.items() if not custom or kind in _METHODS]
+    own = sorted(kind for kind, custom in ops.items() if custom and kind not in _METHODS)
+    remark = ", ".join(_comment(kind) for kind in own)
+    return sorted(known), f"; add these custom ones yourself: {remark}" if own else ""
+
+
+def _comment(text: str) -> str:
+    """A name out of a file as part of a comment: it must neither end the line nor continue it."""
+    return printable(text).replace("\\", "/")
+
+
+def _method(kind: str) -> str:
+    if kind in _METHODS:
+        return _METHODS[kind]
+    words = "".join(word.capitalize() for word in kind.split("_"))
+    return "Add" + re.sub(r"(\d)d(?![a-z])", r"\1D", words)
+
+
+def shim_header(model: FileModel, rows: Sequence[Request], places: Sequence[int], head: int) -> str:
+    """A BufferPlan for NonPersistentMemoryPlannerShim: one offset for each buffer in TFLM's order, scratch last."""
+    lines = "".join(
+        f"        {at},  // {_label(model, row)}\n" for row, at in zip(rows, places, strict=True)
+    )  # fmt: skip
+    return f"""\
+// Made by modelplan: every buffer of the non-persistent arena at a fixed place, {head} bytes in all.
+// Give tflite::NonPersistentMemoryPlannerShim(modelplan::buffer_plan()) to tflite::MicroAllocator::Create, for the
+// model that was planned, without other offline plan, and with the same kernels.
+#ifndef MODELPLAN_BUFFER_PLAN_H_
+#define MODELPLAN_BUFFER_PLAN_H_
+
+#include <cstdint>
+
+#include "tensorflow/lite/micro/memory_planner/memory_plan_struct.h"
+
+namespace modelplan {{
+
+// The layout of tflite::BufferPlan: a count, then that many offsets.
+struct FixedBufferPlan {{
+  std::int32_t buffer_count;
+  std::int32_t offsets[{max(len(rows), 1)}];
+}};
+
+inline constexpr FixedBufferPlan modelplan_buffer_plan = {{
+    {len(rows)},
+    {{
+{lines}    }}}};
+
+static_assert(sizeof(tflite::BufferDescriptor) == sizeof(std::int32_t), "one offset for each buffer");
+static_assert(alignof(tflite::BufferPlan) == alignof(FixedBufferPlan), "BufferPlan is a count and offsets");
+
+inline const tflite::BufferPlan* buffer_plan() {{
+  return reinterpret_cast<const tflite::BufferPlan*>(&modelplan_buffer_plan);
+}}
+
+}}  // namespace modelplan
+
+#endif  // MODELPLAN_BUFFER_PLAN_H_
+"""
+
+
+def _label(model: FileModel, row: Request) -> str:
+    if row.scratch:
+        return f"scratch of op {row.op[1]} in subgraph {row.op[0]}"
+    return f"tensor {row.tensor} {_comment(model.tensors[row.tensor].name)}"

@@ -1,0 +1,95 @@
+"""The C++ headers compile, say what they should, and cannot be broken by names out of the file."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from modelplan.outputs.tflm_headers import arena_header, shim_header
+from modelplan.packing import offline_plan
+from modelplan.tflm.arena import arena
+from modelplan.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor, read_tflite
+
+#: As much of TFLM's headers as ours use.
+RESOLVER = """
+#pragma once
+enum TfLiteStatus { kTfLiteOk = 0, kTfLiteError = 1 };
+namespace tflite {
+template <unsigned count> struct MicroMutableOpResolver {
+  TfLiteStatus AddConv2D() { return kTfLiteOk; }
+  TfLiteStatus AddDepthwiseConv2D() { return kTfLiteOk; }
+  TfLiteStatus AddAveragePool2D() { return kTfLiteOk; }
+  TfLiteStatus AddReshape() { return kTfLiteOk; }
+  TfLiteStatus AddSoftmax() { return kTfLiteOk; }
+};
+}
+"""
+PLAN = """
+#pragma once
+#include <stdint.h>
+namespace tflite {
+struct BufferDescriptor { int32_t offset; };
+struct BufferPlan { int32_t buffer_count; BufferDescriptor buffer_plan_entries[1]; };
+}
+"""
+
+
+def compiles(folder: Path, header: str) -> None:
+    micro = folder / "tensorflow" / "lite" / "micro"
+    (micro / "memory_planner").mkdir(parents=True)
+    (micro / "micro_mutable_op_resolver.h").write_text(RESOLVER)
+    (micro / "memory_planner" / "memory_plan_struct.h").write_text(PLAN)
+    (folder / "planned.h").write_text(header)
+    (folder / "main.cc").write_text('#include "planned.h"\nint main() { return 0; }\n')
+    compiler = shutil.which("g++")
+    if compiler is None:
+        pytest.skip("no g++")
+    words = [compiler, "-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I", str(folder)]
+    done = subprocess.run([*words, str(folder / "main.cc")], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def person(corpus: Path) -> FileModel:
+    return read_tflite((corpus / "tflite" / "person_detect.tflite").read_bytes(), "person_detect")
+
+
+def test_the_arena_header_compiles(corpus: Path, tmp_path: Path) -> None:
+    text = arena_header(person(corpus), arena(person(corpus)))
+    assert "kTensorArenaBytes = 85280;" in text
+    assert "MicroMutableOpResolver<5>" in text
+    assert "resolver.AddDepthwiseConv2D()" in text
+    compiles(tmp_path, text)
+
+
+def test_the_shim_header_compiles(corpus: Path, tmp_path: Path) -> None:
+    plan = offline_plan(person(corpus))
+    text = shim_header(person(corpus), plan.rows, plan.pinned, plan.pinned_head)
+    assert f"    {len(plan.rows)},\n" in text
+    compiles(tmp_path, text)
+
+
+def test_names_cannot_leave_their_comments(tmp_path: Path) -> None:
+    hostile = "x\n#error out\\"
+    tensor = FileTensor(hostile, 9, (4,), 4, constant=False, variable=False, scales=0)
+    op = FileOp(hostile, (0,), (1,), custom=True)
+    model = FileModel("m", b"model", (FileSubgraph((tensor, tensor), (op,), (0,), (1,)),))
+    plan_rows = offline_plan_rows(model)
+    compiles(tmp_path / "shim", shim_header(model, *plan_rows, 16))
+    assert "add these custom ones yourself: x/n#error out/" in arena_header_of(model)
+    compiles(tmp_path / "arena", arena_header_of(model))
+
+
+def offline_plan_rows(model: FileModel) -> tuple[object, object]:
+    from modelplan.tflm.planner import greedy_offsets, requests
+
+    rows = requests(model)
+    return rows, greedy_offsets(rows)
+
+
+def arena_header_of(model: FileModel) -> str:
+    from modelplan.tflm.arena import Arena
+
+    return arena_header(model, Arena(16, 0, 0, (), 64, "reference"))
