@@ -9,6 +9,7 @@ from modelplan import bounds, referee
 from modelplan.allocators import (
     bfc,
     classic,
+    cpsat,
     executorch,
     glow,
     gpu_delegate,
@@ -75,6 +76,7 @@ ALLOCATORS: dict[str, Allocator] = {
         telamalloc.ROWS,
         minimalloc.ROWS,
         idealloc.ROWS,
+        cpsat.ROWS,
         onnxruntime.ROWS,
         executorch.ROWS,
         vela.ROWS,

@@ -12,6 +12,9 @@ from modelplan import bounds
 from modelplan.allocators import greedy
 from modelplan.types import Budget, IntArray, Placement, Problem, Progress
 
+#: Buffers up to which a default budget holds in full; a step on more buffers costs more, so there are fewer.
+FULL_BUDGET = 500
+
 #: What the core's searches say when they end, by their number.
 ENDED = ("complete", "infeasible", "budget", "deadline", "cancelled")
 
@@ -44,10 +47,10 @@ def decided(problem: Problem, budget: Budget, decide: Decide, steps: int) -> Pla
         problem: pins and other demands are the method's own affair.
         budget: in steps of the method; without one, `steps`.
         decide: the method.
-        steps: the budget when the caller gave none.
+        steps: the budget when the caller gave none, less for more than `FULL_BUDGET` buffers.
     """
     if budget.steps is None and budget.seconds is None:
-        budget = replace(budget, steps=steps)
+        budget = replace(budget, steps=steps * FULL_BUDGET // max(len(problem), FULL_BUDGET))
     if problem.capacity is None:
         return _narrow(problem, budget, decide)
     answer = decide(problem, problem.capacity, budget)
