@@ -1,0 +1,169 @@
+"""What every row of the table of allocators has to show, over seeded random problems and the corpus."""
+
+from __future__ import annotations
+
+import functools
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import networks
+import numpy as np
+import oracles
+import pytest
+from graphs import problem
+
+from modelplan import Problem, RequestError, height, load_bound, place
+from modelplan.allocators import ALLOCATORS
+from modelplan.loaders import load
+from modelplan.types import Budget, Placement
+
+#: Searches stop here: these tests ask for soundness, not for quality.
+SHORT = Budget(steps=300)
+SMALL = 500
+
+
+def answer(given: Problem, name: str) -> Placement | None:
+    """The refereed placement, or None where the allocator refuses and says why."""
+    try:
+        found = place(given, name, SHORT)
+    except RequestError:
+        return None
+    assert load_bound(given) <= found.lower_bound <= height(given, found)
+    return found
+
+
+@functools.cache
+def random_problems() -> tuple[Problem, ...]:
+    """500 problems of up to 24 buffers: few steps or many, equal sizes or not, aligned or not."""
+    draw = random.Random(4)
+    return tuple(_random_problem(draw, i) for i in range(500))
+
+
+def _random_problem(draw: random.Random, i: int) -> Problem:
+    n, horizon = draw.randint(1, 24), draw.choice([3, 8, 30, 1000])
+    largest, step = draw.choice([(1, 1), (9, 1), (64, 8), (5000, 64), (10**9, 1)]), draw.choice([1, 1, 4, 16])
+    rows = []
+    for _ in range(n):
+        start = draw.randrange(horizon)
+        size = 7 if i % 10 == 0 else draw.randint(0, largest[0] // largest[1]) * largest[1]
+        rows.append((size, start, start + draw.randint(1, max(1, horizon // draw.choice([1, 3, 10])))))
+    return problem(rows, alignment=[step] * n)
+
+
+def seeds(kind: str) -> list[Problem]:
+    return [p for i, p in enumerate(random_problems()) if kind == "all" or i % 10 == 3]
+
+
+@pytest.mark.parametrize("name", ALLOCATORS)
+def test_random_problems_are_placed_soundly_or_refused(name: str) -> None:
+    placed = 0
+    for i, given in enumerate(seeds("all")):
+        found = answer(given, name)
+        placed += found is not None
+        assert found is None or i % 10 != 3 or oracles.valid(given, found.offsets.tolist())
+    assert placed >= 50
+
+
+@pytest.mark.parametrize("name", ALLOCATORS)
+def test_the_same_problem_gets_the_same_placement(name: str) -> None:
+    for given in seeds("some"):
+        assert answer(given, name) == answer(given, name)
+
+
+@pytest.mark.parametrize("name", [n for n, row in ALLOCATORS.items() if "scaling" in row.invariants])
+def test_scaled_sizes_scale_the_offsets(name: str) -> None:
+    for given in seeds("some"):
+        scaled = replace(given, size=given.size * 3, alignment=given.alignment * 3)
+        found, other = answer(given, name), answer(scaled, name)
+        if found is not None and other is not None:
+            assert (found.offsets * 3).tolist() == other.offsets.tolist()
+
+
+@pytest.mark.parametrize("name", [n for n, row in ALLOCATORS.items() if "reversal" in row.invariants])
+def test_reversed_time_keeps_the_height(name: str) -> None:
+    for given in seeds("all"):
+        last = int(given.end.max())
+        turned = replace(given, start=last - given.end, end=last - given.start)
+        found, other = answer(given, name), answer(turned, name)
+        if found is not None and other is not None:
+            assert height(given, found) == height(turned, other)
+
+
+@pytest.mark.parametrize("name", [n for n, row in ALLOCATORS.items() if "load" in row.invariants])
+def test_equal_sizes_reach_the_load(name: str) -> None:
+    for given in seeds("all"):
+        equal = replace(given, size=np.full(len(given), 5), alignment=np.ones(len(given), dtype=np.int64))
+        found = answer(equal, name)
+        assert found is not None
+        assert height(equal, found) == load_bound(equal)
+
+
+EDGES = {
+    "empty": problem([]),
+    "one": problem([(8, 0, 1)]),
+    "one, late": problem([(8, 5, 9)]),
+    "nothing to hold": problem([(0, 0, 3), (0, 1, 2)]),
+    "one holds nothing": problem([(0, 0, 3), (8, 1, 2), (8, 0, 4)]),
+    "equal": problem([(8, 2, 5)] * 6),
+    "touching": problem([(8, 0, 2), (8, 2, 4), (8, 4, 6)]),
+    "one byte": problem([(1, 0, 1), (1, 0, 2), (1, 1, 2)]),
+}
+
+
+@pytest.mark.parametrize("name", ALLOCATORS)
+@pytest.mark.parametrize("edge", EDGES)
+def test_edges(name: str, edge: str) -> None:
+    found = answer(EDGES[edge], name)
+    if found is None:
+        assert ALLOCATORS[name].kind == "colouring"
+        return
+    assert oracles.valid(EDGES[edge], found.offsets.tolist())
+    if edge in ("empty", "one", "one, late", "nothing to hold"):
+        assert height(EDGES[edge], found) == EDGES[edge].size.sum()
+
+
+@pytest.mark.parametrize("name", ALLOCATORS)
+@pytest.mark.parametrize("demand", ["alignment", "pins", "overlaps", "conflicts"])
+def test_a_demand_is_honoured_or_refused(name: str, demand: str) -> None:
+    rows = [(8, 0, 2), (8, 1, 4), (8, 3, 6), (8, 5, 7)]
+    asked = {
+        "alignment": problem(rows, alignment=[16, 4, 1, 16]),
+        "pins": problem(rows, pin=[None, 40, None, 8]),
+        "overlaps": problem(rows, overlaps=[(0, 1, 8)]),
+        "conflicts": problem(rows, conflicts=[(0, 3), (0, 2)]),
+    }[demand]
+    found = answer(asked, name)
+    if found is not None:
+        assert demand in ALLOCATORS[name].honours
+        assert oracles.valid(asked, found.offsets.tolist())
+    elif demand in ALLOCATORS[name].honours:
+        assert demand == "alignment"
+        assert answer(problem(rows, alignment=[16] * 4), name) is not None
+
+
+@pytest.mark.parametrize("name", ALLOCATORS)
+def test_a_capacity_is_a_question(name: str) -> None:
+    roomy = problem([(8, 0, 2), (8, 1, 3), (8, 2, 4)], capacity=16)
+    found = answer(roomy, name)
+    assert found is not None
+    assert answer(replace(roomy, capacity=10), name) is not None
+
+
+@pytest.mark.parametrize("name", ALLOCATORS)
+def test_the_networks_are_placed_or_refused(name: str, corpus: Path) -> None:
+    for network in networks.read(corpus / "problems" / "glow" / "traces.txt")[::8]:
+        answer(network.problem, name)
+
+
+@pytest.mark.parametrize("name", ALLOCATORS)
+def test_the_problems_of_the_corpus_are_placed_or_refused(name: str, corpus: Path) -> None:
+    for given in _corpus_problems(corpus):
+        answer(given, name)
+
+
+@functools.cache
+def _corpus_problems(corpus: Path) -> tuple[Problem, ...]:
+    """Those of up to SMALL buffers; the larger ones are in the comparison that `benchmarks/field.py` makes."""
+    loaded = [load(str(path)) for path in sorted((corpus / "problems").rglob("*.csv"))]
+    return tuple(p for p in loaded if isinstance(p, Problem) and len(p) <= SMALL)
