@@ -54,6 +54,7 @@ FITS = {"first": Fit.LOWEST, "best": Fit.TIGHTEST, "worst": Fit.WIDEST}
 
 
 def _place(order: str, fit: Fit, problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
+    """In the order that the name ends with, start rising, the rest falling; by the fit that it begins with."""
     return in_order(problem, ORDERS[order](problem), fit)
 
 

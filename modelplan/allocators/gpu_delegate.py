@@ -26,7 +26,7 @@ MOST_FLOW_STEPS = 2_000_000_000
 
 
 def share_naive(problem: Problem, budget: Budget) -> Objects:  # noqa: ARG001
-    """Each buffer has an object of its own."""
+    """Each buffer has an object of its own: what no reuse costs."""
     records = Records.of(problem)
     return records.objects(problem, np.arange(len(records.buffers), dtype=np.int64))
 

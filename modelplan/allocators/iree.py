@@ -21,7 +21,7 @@ def place_slices(problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
 
 
 def place_slices_fixed(problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
-    """Like `place_slices`, the tightest gap by usable bytes."""
+    """Like the original, the tightest gap by usable bytes."""
     return _place(problem, Fit.TIGHTEST)
 
 

@@ -22,7 +22,7 @@ def place_arena(problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
 
 
 def place_arena_fixed(problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
-    """Like `place_arena`, the tightest gap by usable bytes."""
+    """Like the original, the tightest gap by usable bytes."""
     return in_order(problem, arena_order(problem), Fit.TIGHTEST)
 
 

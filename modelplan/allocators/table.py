@@ -105,6 +105,14 @@ class Allocator:
     invariants: frozenset[Invariant] = frozenset()
 
     @property
+    def summary(self) -> str:
+        """What it does, in a sentence: the promise of the function behind it."""
+        behind = self.share or self.run
+        while isinstance(behind, partial):
+            behind = behind.func
+        return (behind.__doc__ or "").partition("\n")[0]
+
+    @property
     def variants(self) -> tuple[Allocator, ...]:
         """The row itself, and the repaired one where there is one."""
         if self.fixed is None:

@@ -41,7 +41,7 @@ def climb(problem: Problem, budget: Budget) -> Placement:
 
 
 def climb_fixed(problem: Problem, budget: Budget) -> Placement:
-    """Like `climb`, but goes on from the best placement after a rejected one, not from where that broke off."""
+    """Like the original, but after a rejected step it goes on from the best placement."""
     return _climb(problem, budget, restore=True)
 
 

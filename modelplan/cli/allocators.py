@@ -3,18 +3,73 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from itertools import groupby
 
 from modelplan.allocators import ALLOCATORS
-from modelplan.cli import terminal
+from modelplan.allocators.table import EVERY_DEMAND, Allocator
+from modelplan.cli import files, terminal
 from modelplan.outputs.report import Section, Table
+
+#: What each kind in the table means, in the order of the guide.
+KINDS = {
+    "portfolio": "Several allocators; the lowest answer counts.",
+    "exact": "A search that can prove that nothing is lower, or that a capacity cannot be met.",
+    "search": "Starts from a greedy placement and tries others, up to a budget of steps.",
+    "offsets": "Greedy: each buffer once, in some order, into some gap.",
+    "objects": "Shared objects: a block holds one buffer at a time; the blocks lie end to end.",
+    "online": "Goes by step and sees no buffer before it starts, as an allocator at run time.",
+    "colouring": "For buffers of equal size only.",
+    "baseline": "No reuse.",
+}
+
+HEAD = """# Allocators
+
+Written by `modelplan allocators --markdown docs/allocators.md` from the table in `modelplan/allocators`; do not edit.
+
+Every answer of every row is checked by the referee. n is the number of buffers, k the number of those that conflict
+with one. An allocator refuses a problem with a demand that it does not honour: alignment, pins, overlaps (pairs that
+may share some bytes), conflicts (pairs that must not share bytes although their lifetimes are apart). A row `X-fixed`
+is `X` without the faults listed for it. Alignment is what the original rounds to of its own accord; `run` keeps to the
+alignments of the problem. Unsound behaviour of an original is never reproduced; the module says where there was any.
+"""
 
 
 def configure(parser: ArgumentParser) -> None:
-    """There are no arguments."""
+    """Declares the arguments."""
+    parser.add_argument(
+        "--markdown", metavar="FILE", help="the whole table as a page of the docs; - for standard output"
+    )
 
 
-def run(arguments: Namespace) -> int:  # noqa: ARG001
+def run(arguments: Namespace) -> int:
     """Runs the command."""
+    if arguments.markdown:
+        files.write(arguments.markdown, guide())
+        return 0
     rows = tuple((a.name, a.kind, a.guarantees, a.cost, a.source) for a in ALLOCATORS.values())
     terminal.show([Section("", (), Table(("allocator", "kind", "guarantees", "cost", "source"), rows))])
     return 0
+
+
+def guide() -> str:
+    """The page docs/allocators.md: the table of allocators by kind."""
+    ranked = sorted(ALLOCATORS.values(), key=lambda row: list(KINDS).index(row.kind))
+    parts = [HEAD]
+    for kind, rows in groupby(ranked, key=lambda row: row.kind):
+        parts.append(f"\n## {kind.capitalize()}\n\n{KINDS[kind]}\n")
+        parts.extend(map(_entry, rows))
+    return "".join(parts)
+
+
+def _entry(row: Allocator) -> str:
+    facts = {
+        "guarantees": row.guarantees,
+        "cost": row.cost,
+        "refuses": ", ".join(sorted(EVERY_DEMAND - row.honours)),
+        "alignment": f"{row.alignment:,}" if row.alignment > 1 else "",
+        "faults reproduced": row.quirks,
+        "source": row.source,
+    }
+    lines = [f"* {name}: {value}" for name, value in facts.items() if value]
+    summary = f"{row.summary}\n\n" if row.summary else ""
+    return f"\n### {row.name}\n\n{summary}" + "\n".join(lines) + "\n"
