@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
-from modelplan import __version__, aliasing, allocators, bounds, lifetimes, runtimes, schedulers
+from modelplan import __version__, aliasing, allocators, bounds, lifetimes, runtimes, schedulers, streams
 from modelplan.errors import RequestError
 from modelplan.types import Aliases, Budget, Graph, Padding, Placement, Plan, Problem, Runtime, Schedule
 from modelplan.verifier import proof
@@ -15,7 +15,11 @@ from modelplan.verifier.subject import plan_subject
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a caller may choose; None means the runtime's own fact."""
+    """What a caller may choose; None means the runtime's own fact.
+
+    `streams` is the number of streams that ops are spread over, or the stream of each op; buffers whose ops may then
+    run at the same time share no bytes. None: one op after the other.
+    """
 
     runtime: str | None = None
     schedule: str = schedulers.BEST
@@ -24,6 +28,7 @@ class Options:
     alignment: int | None = None
     pad: Padding | None = None
     capacity: int | None = None
+    streams: int | tuple[int, ...] | None = None
 
 
 def plan(graph: Graph, options: Options | None = None, budget: Budget | None = None) -> Plan:
@@ -63,11 +68,27 @@ def _tightest(
     """The first of the orders whose arena is its peak, else the one with the least height."""
     found = []
     for schedule in schedules:
-        problem = lifetimes.buffers(graph, schedule.order, aliases, runtime, options.capacity)
+        problem = pose(graph, schedule.order, aliases, runtime, options)
         found.append((schedule, problem, allocators.place(problem, options.allocator, budget)))
         if bounds.height(problem, found[-1][2]) <= schedule.peak:
             return found[-1]
     return min(found, key=lambda made: bounds.height(made[1], made[2]))
+
+
+def pose(graph: Graph, order: Sequence[int], aliases: Aliases, runtime: Runtime, options: Options) -> Problem:
+    """The buffers of an order, with the extra conflicts of ops that streams let run at the same time.
+
+    Raises:
+        RequestError: streams that do not match the graph, or an alias mode under which they would not be safe.
+    """
+    problem = lifetimes.buffers(graph, order, aliases, runtime, options.capacity)
+    if options.streams is None:
+        return problem
+    if options.alias not in ("none", "views"):
+        raise RequestError(f"streams with alias mode {options.alias!r}: an op could overwrite what another still reads")
+    given = options.streams
+    stream = streams.spread_ops(graph, order, given) if isinstance(given, int) else given
+    return replace(problem, conflicts=streams.stream_conflicts(graph, order, stream, problem))
 
 
 def layout(graph: Graph, options: Options) -> Runtime:

@@ -18,7 +18,7 @@ LAYERS = [
     ["types", "_core"],
     ["bounds", "flatbuffer", "ops", "protobuf", "runtimes"],
     ["referee", "loaders", "aliasing", "tflm"],
-    ["lifetimes", "verifier"],
+    ["lifetimes", "streams", "verifier"],
     ["schedulers", "allocators"],
     ["pipeline", "packing", "reordering"],
     ["outputs"],

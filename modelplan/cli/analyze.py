@@ -43,7 +43,7 @@ def run(arguments: Namespace) -> int:
     """Runs the command."""
     drawn = [(path, figures.suffix_of(path)) for path in arguments.draw]
     graph = model_options.load_model(arguments.model, arguments.dim)
-    plan = pipeline.plan(graph, model_options.options_of(arguments))
+    plan = pipeline.plan(graph, model_options.options_of(arguments, graph))
     if "-" not in (arguments.json, arguments.csv):
         terminal.show([*text.sections_of(plan), *whole_arena(arguments, plan)])
     for path, suffix in ((arguments.json, ".json"), (arguments.csv, ".csv"), *drawn):

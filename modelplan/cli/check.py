@@ -23,8 +23,9 @@ def configure(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Runs the command."""
     budget = parse_bytes(arguments.budget)
-    options = replace(model_options.options_of(arguments), capacity=budget)
-    figures = summary(pipeline.plan(model_options.load_model(arguments.model, arguments.dim), options))
+    graph = model_options.load_model(arguments.model, arguments.dim)
+    options = replace(model_options.options_of(arguments, graph), capacity=budget)
+    figures = summary(pipeline.plan(graph, options))
     terminal.show([verdict(arguments.model, figures, budget)])
     return 0 if figures.arena <= budget else 1
 

@@ -8,7 +8,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
-from modelplan import aliasing, bounds, lifetimes, pipeline, schedulers
+from modelplan import aliasing, bounds, pipeline, schedulers
 from modelplan.allocators import ALLOCATORS, place
 from modelplan.cli import files, model_options, terminal
 from modelplan.errors import RequestError
@@ -54,14 +54,14 @@ def problem_of(arguments: Namespace) -> Problem:
     loaded = load(arguments.source, arguments.dim)
     if isinstance(loaded, Problem):
         return loaded
-    return _posed_by(loaded, model_options.options_of(arguments))
+    return _posed_by(loaded, model_options.options_of(arguments, loaded))
 
 
 def _posed_by(graph: Graph, options: pipeline.Options) -> Problem:
     runtime = pipeline.layout(graph, options)
     aliases = aliasing.storages(graph, options.alias)
     schedule = schedulers.order(graph, aliases, runtime, options.schedule)
-    return lifetimes.buffers(graph, schedule.order, aliases, runtime)
+    return pipeline.pose(graph, schedule.order, aliases, runtime, options)
 
 
 def race(problem: Problem) -> Iterator[Row]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
+from pathlib import Path
 
 from modelplan.errors import RequestError
 from modelplan.outputs.units import parse_bytes
 from modelplan.pipeline import Options
+from modelplan.streams import parse_streams
 from modelplan.types import Graph, Problem
 
 
@@ -33,6 +35,11 @@ def add_planning(parser: ArgumentParser) -> None:
         "--alignment", type=int, metavar="N", help="bytes (default: the runtime's; 16 for generic and tflm)"
     )
     group.add_argument("--pad", choices=("tensor", "arena"), help="what is rounded up to the alignment")
+    group.add_argument(
+        "--streams",
+        metavar="N|FILE",
+        help="run ops on N streams, or as FILE assigns them in lines `op,stream`; what may run at once shares no bytes",
+    )
     aliases = group.add_mutually_exclusive_group()
     aliases.add_argument("--alias", metavar="MODE", default="views", help="none or views (default: views)")
     aliases.add_argument("--no-alias", dest="alias", action="store_const", const="none", help="same as --alias none")
@@ -56,8 +63,8 @@ def add_draw(parser: ArgumentParser) -> None:
     )
 
 
-def options_of(arguments: Namespace) -> Options:
-    """The pipeline's options from the parsed arguments."""
+def options_of(arguments: Namespace, graph: Graph | None = None) -> Options:
+    """The pipeline's options from the parsed arguments; `graph` is needed to read a file of streams."""
     capacity = getattr(arguments, "capacity", None)
     return Options(
         runtime=arguments.runtime,
@@ -67,7 +74,21 @@ def options_of(arguments: Namespace) -> Options:
         alignment=arguments.alignment,
         pad=arguments.pad,
         capacity=None if capacity is None else parse_bytes(capacity),
+        streams=_streams_of(getattr(arguments, "streams", None), graph),
     )
+
+
+def _streams_of(value: str | None, graph: Graph | None) -> int | tuple[int, ...] | None:
+    """A number of streams, or the streams that a file assigns."""
+    if value is None or value.isdecimal():
+        return None if value is None else int(value)
+    if graph is None:
+        raise RequestError("a file of streams needs one model")
+    try:
+        text = Path(value).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RequestError(f"--streams: cannot read {value}: {error}") from None
+    return parse_streams(text, graph, value)
 
 
 def load_model(path: str, dims: Sequence[str] = ()) -> Graph:

@@ -35,7 +35,7 @@ def run(arguments: Namespace) -> int:
     """Runs the command."""
     source = Path(arguments.model)
     graph = model_options.load_model(arguments.model)
-    options = model_options.options_of(arguments)
+    options = model_options.options_of(arguments, graph)
     before = pipeline.plan(graph, replace(options, schedule="file"))
     after = pipeline.plan(graph, options)
     content = reordering.reordered(source.read_bytes(), graph, after.schedule.order)
