@@ -13,6 +13,7 @@ from pathlib import Path
 
 from modelplan import bounds, pipeline, reordering
 from modelplan.cli import files, model_options, terminal
+from modelplan.errors import RequestError
 from modelplan.outputs import render
 from modelplan.outputs.report import Section, Table
 from modelplan.outputs.text import order_line
@@ -34,6 +35,8 @@ def configure(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Runs the command."""
     source = Path(arguments.model)
+    if Path(arguments.output).suffix.lower() != source.suffix.lower():
+        raise RequestError(f"{arguments.output}: expected a name that ends in {source.suffix}, like {source.name}")
     graph = model_options.load_model(arguments.model)
     options = model_options.options_of(arguments, graph)
     before = pipeline.plan(graph, replace(options, schedule="file"))

@@ -112,7 +112,10 @@ def read_tflite(data: bytes, name: str) -> FileModel:
     """
     import tflite
 
-    flatbuffer.get_metadata(data, _COMPRESSION)  # walks the root and refuses what is no flatbuffer
+    try:
+        compression = flatbuffer.get_metadata(data, _COMPRESSION)  # walks the root and refuses what is no flatbuffer
+    except ModelError as error:
+        raise ModelError(f"{name}: {error}") from None
     try:
         model = tflite.Model.GetRootAs(data, 0)
         kinds = [_kind(model.OperatorCodes(i)) for i in range(model.OperatorCodesLength())]
@@ -123,8 +126,7 @@ def read_tflite(data: bytes, name: str) -> FileModel:
     except (struct.error, IndexError, AttributeError, TypeError, ValueError, UnicodeDecodeError) as error:
         raise ModelError(f"{name}: not a TFLite model that can be read: {error}") from None
     decodes = any(op.kind == _DECODE for subgraph in subgraphs for op in subgraph.ops)
-    compressed = decodes or flatbuffer.get_metadata(data, _COMPRESSION) is not None
-    return FileModel(name, data, subgraphs, compressed)
+    return FileModel(name, data, subgraphs, decodes or compression is not None)
 
 
 def _each(count: int, data: bytes) -> range:

@@ -127,6 +127,16 @@ def test_model_and_problem_commands_refer_to_each_other(problem: Path, models: P
     assert "modelplan analyze" in run("solve", models / "resnet8.onnx").stderr
 
 
+def test_a_command_names_the_file_that_it_refuses(models: Path, tmp_path: Path) -> None:
+    packed = run("pack", models / "resnet8.onnx", "-o", tmp_path / "p.tflite")
+    assert packed.returncode == 3
+    assert "resnet8.onnx: not a TFLite flatbuffer" in packed.stderr
+    reordered = run("reorder", models / "resnet8.onnx", "-o", tmp_path / "p.tflite")
+    assert reordered.returncode == 2
+    assert "p.tflite: expected a name that ends in .onnx" in reordered.stderr
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_table_of_allocators_is_printed() -> None:
     assert "tflm-greedy" in run("allocators").stdout
 
@@ -178,7 +188,7 @@ def test_a_reader_that_leaves_is_no_error(models: Path) -> None:
 
 
 def test_ctrl_c_leaves_no_half_written_file(tmp_path: Path) -> None:
-    rows = "\n".join(f"{i},{i % 97},{i % 97 + 5},{i % 31 + 1}" for i in range(60_000))
+    rows = "\n".join(f"{i},{i % 97},{i % 97 + 5},{i % 31 + 1}" for i in range(12_000))
     (tmp_path / "large.csv").write_text(f"id,lower,upper,size\n{rows}\n")
     job = subprocess.Popen(
         [COMMAND, "compare", tmp_path / "large.csv"], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
