@@ -62,7 +62,7 @@ class Own:
 
 _OWN = {
     (64, "reference"): Own(488, (), f"tflite-micro wheel {VERSION}, x86-64"),
-    (32, "reference"): Own(144, (), "fitted to public arena totals of an ESP32"),
+    (32, "reference"): Own(136, (), "fitted to public arena totals of an ESP32"),
     (32, "cmsis-dsp"): Own(360, (), "fitted to public arena totals of an nRF52840"),
     (32, "cmsis-mve"): Own(160, (2048, 16), "fitted to the public allocation report of a Corstone-300"),
 }

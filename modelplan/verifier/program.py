@@ -18,7 +18,7 @@ def _nothing(name: str) -> object:  # noqa: ARG001
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A tensor: bytes it needs, and whether it is planned (`activation`), given (`constant`) or kept (`state`)."""
+    """A tensor: planned (`activation`), kept between runs (`state`), or given from outside (`constant`)."""
 
     name: str
     nbytes: int
@@ -79,8 +79,8 @@ class Program:
 
 def graph_program(graph: Graph, order: Sequence[int]) -> Program:
     """The run of `graph` in `order`."""
-    roles = {Kind.ACTIVATION: "activation", Kind.CONSTANT: "constant", Kind.STATE: "state"}
-    values = tuple(Value(t.name, t.nbytes, t.shape, roles[t.kind]) for t in graph.tensors)
+    roles = {Kind.ACTIVATION: "activation", Kind.STATE: "state"}
+    values = tuple(Value(t.name, t.nbytes, t.shape, roles.get(t.kind, "constant")) for t in graph.tensors)
     steps = tuple(_graph_step(graph, i) for i in order)
     return Program(graph.format, values, steps, graph.inputs, graph.outputs)
 

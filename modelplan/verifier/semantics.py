@@ -14,8 +14,18 @@ from math import prod
 from modelplan.verifier.program import Program, Step, Value
 
 _VIEWS = {
-    "tflite": {"RESHAPE", "SQUEEZE", "EXPAND_DIMS", "BITCAST"},
-    "onnx": {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "BitCast", "Optional", "OptionalGetElement"},
+    "tflite": {"RESHAPE", "SQUEEZE", "EXPAND_DIMS", "BITCAST", "STABLEHLO_RESHAPE"},
+    "onnx": {
+        "Reshape",
+        "Flatten",
+        "Squeeze",
+        "Unsqueeze",
+        "Identity",
+        "BitCast",
+        "Optional",
+        "OptionalGetElement",
+        "Dropout",
+    },
 }
 _JOINS = {"tflite": {"CONCATENATION", "PACK"}, "onnx": {"Concat"}}
 _SPLITS = {"tflite": {"SPLIT", "SPLIT_V", "UNPACK"}, "onnx": {"Split"}}
@@ -26,17 +36,20 @@ _ELEMENTWISE = {
         "LOGISTIC", "NEG", "RELU", "RELU_0_TO_1", "RELU_N1_TO_1", "RELU6", "ROUND", "RSQRT", "SIGN", "SIN", "SQRT",
         "SQUARE", "TANH", "ZEROS_LIKE", "FAKE_QUANT", "QUANTIZE", "CAST",
         "SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION", "CUMSUM", "DYNAMIC_UPDATE_SLICE", "PRELU", "MATRIX_SET_DIAG",
-        "STABLEHLO_SCATTER",
+        "STABLEHLO_SCATTER", "STABLEHLO_DYNAMIC_UPDATE_SLICE", "STABLEHLO_CONVERT", "STABLEHLO_LOGISTIC",
+        "STABLEHLO_ABS", "STABLEHLO_COSINE", "STABLEHLO_EXPONENTIAL", "STABLEHLO_FLOOR", "STABLEHLO_LOG",
+        "STABLEHLO_NEGATE", "STABLEHLO_RSQRT", "STABLEHLO_TANH", "STABLEHLO_CBRT",
     },
     "onnx": {
         "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BitwiseNot", "Ceil", "Celu", "Clip", "Cos",
         "Cosh", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Log", "Mish", "Neg",
         "Not", "Reciprocal", "Relu", "Round", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Softplus",
         "Softsign", "Sqrt", "Swish", "Tan", "Tanh", "ThresholdedRelu", "Cast", "CastLike", "BatchNormalization",
-        "Bernoulli", "IsNaN", "IsInf", "Dropout",
+        "Bernoulli", "IsNaN", "IsInf", "RotaryEmbedding",
         "Softmax", "LogSoftmax", "Hardmax", "LayerNormalization", "RMSNormalization", "GroupNormalization",
         "InstanceNormalization", "MeanVarianceNormalization", "LpNormalization",
         "ScatterElements", "Scatter", "ScatterND", "TensorScatter", "CumSum", "CumProd", "Trilu", "PRelu",
+        "com.microsoft.BiasGelu", "com.microsoft.FastGelu", "com.microsoft.QuickGelu",
     },
 }  # fmt: skip
 """Operators that may write output 0 over operand 0 where both have the same elements."""
@@ -46,15 +59,25 @@ _ANY_OPERAND = {
         "ADD", "SUB", "MUL", "DIV", "FLOOR_DIV", "FLOOR_MOD", "MAXIMUM", "MINIMUM", "POW", "SQUARED_DIFFERENCE",
         "ATAN2", "BITWISE_XOR", "RIGHT_SHIFT", "LOGICAL_AND", "LOGICAL_OR", "ADD_N", "SELECT", "SELECT_V2", "EQUAL",
         "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL", "STABLEHLO_ADD", "STABLEHLO_MULTIPLY",
-        "STABLEHLO_MAXIMUM", "STABLEHLO_MINIMUM",
+        "STABLEHLO_MAXIMUM", "STABLEHLO_MINIMUM", "STABLEHLO_DIVIDE", "STABLEHLO_AND", "STABLEHLO_OR",
+        "STABLEHLO_POWER", "STABLEHLO_REMAINDER", "STABLEHLO_SUBTRACT", "STABLEHLO_SHIFT_LEFT", "STABLEHLO_SELECT",
     },
     "onnx": {
         "Add", "Sub", "Mul", "Div", "Mod", "Pow", "And", "Or", "Xor", "BitwiseAnd", "BitwiseOr", "BitwiseXor",
         "BitShift", "Sum", "Max", "Min", "Mean", "Where", "Equal", "Greater", "Less", "GreaterOrEqual",
-        "LessOrEqual",
+        "LessOrEqual", "com.microsoft.SkipLayerNormalization",
     },
 }  # fmt: skip
 """Operators that may write output 0 over any operand with the same elements as the output."""
+
+
+_ONE_OPERAND = {
+    "STABLEHLO_CLAMP": 1,
+    "com.microsoft.FusedConv": 3,
+    "com.microsoft.NhwcFusedConv": 3,
+    "com.microsoft.NchwcConv": 3,
+}
+"""Operators that may write output 0 over one operand other than the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +113,8 @@ def may_overwrite(program: Program, step: Step, operand: int, output: int) -> bo
     if output != 0:
         return False
     kinds, any_operand = _ELEMENTWISE[program.format], _ANY_OPERAND[program.format]
-    if not (step.kind in any_operand or (step.kind in kinds and operand == 0)):
+    first = step.kind in kinds and operand == 0
+    if not (first or step.kind in any_operand or _ONE_OPERAND.get(step.kind) == operand):
         return False
     x, y = program.values[step.inputs[operand]], program.values[step.outputs[output]]
     return (x.elements, x.nbytes) == (y.elements, y.nbytes)
@@ -105,7 +129,15 @@ def _view(program: Program, step: Step) -> list[Move]:
     if not step.inputs or step.inputs[0] < 0 or not step.outputs or step.outputs[0] < 0:
         return []
     x, y = program.values[step.inputs[0]], program.values[step.outputs[0]]
-    return [Move(0, 0, 0, 0, y.nbytes)] if x.nbytes == y.nbytes else []
+    if x.nbytes != y.nbytes or (step.kind == "Dropout" and _trains(step)):
+        return []
+    return [Move(0, 0, 0, 0, y.nbytes)]
+
+
+def _trains(step: Step) -> bool:
+    """Whether a Dropout may drop: its mode is an operand that is not a constant zero."""
+    mode = step.attribute("operand 2")
+    return len(step.inputs) > 2 and step.inputs[2] >= 0 and (mode is None or mode not in (False, 0, (0,), (False,)))
 
 
 def _joined(program: Program, step: Step) -> list[Move]:

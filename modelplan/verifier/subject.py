@@ -100,13 +100,23 @@ def plan_subject(plan: Plan, model: FileModel | None = None) -> Subject:
     program = graph_program(plan.graph, plan.schedule.order)
     layout, lifetimes = _buffers(plan.problem, plan.placement)
     # A capacity is a question: a plan above it does not fit, but is sound.
-    layout = replace(layout, alignment=plan.runtime.alignment)
+    layout = replace(layout, alignment=plan.runtime.alignment, scratch=_scratch(plan.problem, plan.placement))
     offline = None
     if model is not None and plan.runtime.name == "tflm" and plan.schedule.order == tuple(range(len(plan.graph.ops))):
         offsets = tuple(layout.address.get(t, planner.ONLINE) for t in range(len(model.tensors)))
         rows = planner.requests(model)
         offline = Offline(model, offsets, planner.head_bytes(rows, planner.greedy_offsets(rows, offsets)))
     return Subject(program, layout, plan.merges, lifetimes, offline)
+
+
+def _scratch(problem: Problem, placement: Placement) -> tuple[Scratch, ...]:
+    """Buffers that hold no tensor are working memory of the operators in whose steps they live."""
+    return tuple(
+        Scratch(step, at, at + int(problem.size[i]))
+        for i, at in enumerate(placement.offsets.tolist())
+        if problem.members and not problem.members[i]
+        for step in range(int(problem.start[i]), int(problem.end[i]))
+    )
 
 
 def _buffers(problem: Problem, placement: Placement) -> tuple[Layout, dict[int, tuple[int, int]]]:

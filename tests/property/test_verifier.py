@@ -40,7 +40,7 @@ def random_graph(rng: random.Random) -> Graph:
 
 def random_plan(seed: int) -> Plan:
     rng = random.Random(seed)
-    allocator = rng.choice(["naive", "tflm-greedy", "tflite-greedy-by-size", "first-fit"])
+    allocator = rng.choice(["naive", "tflm-greedy", "tflite-greedy-by-size"])
     assert allocator in ALLOCATORS
     runtime = rng.choice(["generic", "tflm"])
     options = Options(runtime=runtime, schedule="file", alias=rng.choice(["none", "views"]), allocator=allocator)

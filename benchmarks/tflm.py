@@ -1,0 +1,197 @@
+"""Compares predictions with TFLM itself: python benchmarks/tflm.py CORPUS > reports/tflm.md
+
+Runs every .tflite of the corpus on the tflite-micro wheel (extra `tflm`) as it is and packed: heads, tails by row,
+outputs, the number for `tensor_arena`; then public totals of 32-bit boards by row.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from modelplan import Options, load, pipeline
+from modelplan.aliasing import MODES
+from modelplan.errors import ModelPlanError
+from modelplan.packing import Packing, offline_plan
+from modelplan.tflm import planner
+from modelplan.tflm.arena import Arena, arena
+from modelplan.tflm.file import FileModel, read_tflite
+from modelplan.tflm.runner import RefusalError, Run, run_tflm, tflm_version
+from modelplan.types import Member
+
+#: Public arena totals of boards: model, kernels, board, bytes. Sources: mcufit-bench; TFLM's benchmark README.
+BOARDS = [
+    ("person_detect", "reference", "ESP32", 82300), ("kws_ref_model", "reference", "ESP32", 22780),
+    ("pretrainedResnet_quant", "reference", "ESP32", 54364), ("ad01_int8", "reference", "ESP32", 2380),
+    ("person_detect", "cmsis-dsp", "nRF52840", 82740), ("kws_ref_model", "cmsis-dsp", "nRF52840", 24164),
+    ("pretrainedResnet_quant", "cmsis-dsp", "nRF52840", 55188), ("ad01_int8", "cmsis-dsp", "nRF52840", 2596),
+    ("person_detect", "cmsis-mve", "Corstone-300", 84436),
+]  # fmt: skip
+
+#: The rows of the public report for person_detect on the Corstone-300; the last is what its rows leave of the tail.
+CORSTONE = {
+    "head": 55296, "TfLiteEvalTensor data": 1068, "Persistent TfLiteTensor data": 64,
+    "Persistent TfLiteTensor quantization data": 40, "Persistent buffer data": 25872,
+    "NodeAndRegistration struct": 992, "all other": 1104,
+}  # fmt: skip
+
+
+_HEADS = """Bytes; `packed` is what TFLM reports for the file that `modelplan pack` writes. Outputs are compared over
+four runs on random inputs without a reset, after a run that fills the arena with other data.
+
+"""
+_SAVED = "The best of the alias modes above; the smallest that needs fewest aliases.\n\n"
+_TAILS = "`loads`: TFLM accepts an arena of exactly the bytes in the column before.\n\n"
+_BOARDS = """Totals that others measured, against the model of 32-bit targets. The interpreter's own bytes of each board
+are fitted to these totals; all other rows follow from TFLM's structures.
+
+"""
+
+
+@dataclass
+class Measured:
+    """One model, as it is and packed."""
+
+    path: Path
+    model: FileModel
+    plans: dict[str, Packing]
+    own: Run
+    packed: dict[str, Run]
+    parts: Arena
+    loads: bool
+
+
+def measure(path: Path) -> Measured:
+    model = read_tflite(path.read_bytes(), path.name)
+    own = run_tflm(model.data)
+    plans, packed = {}, {}
+    for alias in (mode for mode in MODES if mode in ("none", "views", "safe")):
+        plans[alias] = offline_plan(model, shared(path, alias))
+        packed[alias] = run_tflm(planner.write_plan(model, plans[alias].offsets))
+    parts = arena(model)
+    return Measured(path, model, plans, own, packed, parts, loads(model, parts.size()))
+
+
+def shared(path: Path, alias: str) -> list[tuple[Member, ...]]:
+    options = Options(runtime="tflm", schedule="file", alias=alias, allocator="tflm-greedy")
+    return [members for members in pipeline.plan(load(path), options).problem.members if len(members) > 1]
+
+
+def loads(model: FileModel, size: int) -> bool:
+    try:
+        run_tflm(model.data, rounds=1, arena=size)
+    except RefusalError:
+        return False
+    return True
+
+
+def heads(rows: list[Measured]) -> Iterator[str]:
+    modes = list(rows[0].plans)
+    yield (
+        "| model | TFLM's own head | predicted | "
+        + " | ".join(f"packed, aliases {m} | predicted | bound" for m in modes)
+        + " | outputs |"
+    )
+    yield "|---|---:|---:|" + "---:|---:|---:|" * len(modes) + "---|"
+    for r in rows:
+        cells = [f"{r.own.head:,}", f"{planner.predicted_head(r.model):,}"]
+        for m in modes:
+            cells += [f"{r.packed[m].head:,}", f"{r.plans[m].head:,}", f"{r.plans[m].lower_bound:,}"]
+        equal = all(run.outputs == r.own.outputs for run in r.packed.values())
+        yield f"| {r.path.stem} | " + " | ".join(cells) + f" | {'bit-equal' if equal else 'DIFFER'} |"
+
+
+def smaller(rows: list[Measured]) -> Iterator[str]:
+    """Which models the plan helps, and why it cannot help the others."""
+    yield "| model | TFLM's own | packed | saved | why not less |\n|---|---:|---:|---:|---|"
+    for r in rows:
+        mode, best = min(r.plans.items(), key=lambda item: item[1].head)
+        saved = r.own.head - best.head
+        row = [f"{r.own.head:,}", f"{best.head:,} ({mode})", f"{saved:,} ({100 * saved / r.own.head:.0f} %)"]
+        yield f"| {r.path.stem} | " + " | ".join(row) + f" | {reason(r.model, best)} |"
+
+
+def reason(model: FileModel, best: Packing) -> str:
+    if best.head > best.lower_bound:
+        return f"not proven; at least {best.lower_bound:,}"
+    peak = max(
+        ((sum(row.size for row in best.rows if row.first <= t <= row.last), t) for t in {r.last for r in best.rows}),
+    )[1]
+    alive = [row for row in best.rows if row.first <= peak <= row.last]
+    op = model.subgraphs[0].ops[peak - 1] if len(model.subgraphs) == 1 and peak > 0 else None
+    where = f"op {peak - 1} {op.kind}" if op else f"scope {peak}"
+    return f"the bound: {len(alive)} buffers are alive at {where}"
+
+
+def tails(rows: list[Measured]) -> Iterator[str]:
+    yield "| model | tail reported | modelled | rows that differ | `tensor_arena` | loads |"
+    yield "|---|---:|---:|---|---:|---|"
+    for r in rows:
+        modelled = {row.name: row for row in r.parts.rows}
+        odd = [
+            f"{row.name}: {row.used:,} reported, {modelled[row.name].used:,} modelled"
+            for row in r.own.rows
+            if modelled[row.name].used != row.used
+        ]
+        yield (
+            f"| {r.path.stem} | {r.own.tail:,} | {r.parts.tail:,} | {'; '.join(odd) or 'none'} | {r.parts.size():,}"
+            f" | {'yes' if r.loads else 'no: ' + estimate(r.parts)} |"
+        )
+
+
+def estimate(parts: Arena) -> str:
+    return next((row.trust for row in parts.rows if row.trust.startswith("estimated")), "unexplained")
+
+
+def boards(corpus: Path) -> Iterator[str]:
+    yield "| model | board | kernels | public total | head | tail | modelled total | difference |"
+    yield "|---|---|---|---:|---:|---:|---:|---:|"
+    for name, kernels, board, total in BOARDS:
+        parts = arena(read_tflite((corpus / "tflite" / f"{name}.tflite").read_bytes(), name), 32, kernels)
+        off = 100 * (parts.total - total) / total
+        yield (
+            f"| {name} | {board} | {kernels} | {total:,} | {parts.head:,} | {parts.tail:,} | {parts.total:,}"
+            f" | {parts.total - total:+,} ({off:+.2f} %) |"
+        )
+
+
+def corstone(corpus: Path) -> Iterator[str]:
+    parts = arena(
+        read_tflite((corpus / "tflite" / "person_detect.tflite").read_bytes(), "person_detect"), 32, "cmsis-mve"
+    )
+    used = {"head": parts.head} | {row.name: row.used for row in parts.rows}
+    used["all other"] = sum(size for name, size in used.items() if name not in CORSTONE)
+    yield "| row | public report | modelled | difference |\n|---|---:|---:|---:|"
+    for name, size in CORSTONE.items():
+        yield f"| {name} | {size:,} | {used[name]:,} | {used[name] - size:+,} |"
+
+
+def main() -> None:
+    corpus = Path(sys.argv[1])
+    rows, skipped = [], []
+    for path in sorted((corpus / "tflite").rglob("*.tflite")):
+        try:
+            rows.append(measure(path))
+        except ModelPlanError as problem:
+            skipped.append(f"* {path.name}: {problem}")
+    sections = (
+        ("TFLM: predicted and reported", _HEADS, heads(rows)),
+        ("What a plan saves", _SAVED, smaller(rows)),
+        ("Not run", "", skipped),
+        ("Tails", _TAILS, tails(rows)),
+        ("Boards", _BOARDS, boards(corpus)),
+        ("Corstone-300, person_detect, by row", "", corstone(corpus)),
+    )
+    version = tflm_version()
+    sys.stdout.write(
+        f"Made by `python benchmarks/tflm.py CORPUS > reports/tflm.md` with tflite-micro {version}, x86-64.\n"
+    )
+    for title, text, lines in sections:
+        body = "\n".join(lines)
+        sys.stdout.write(f"\n## {title}\n\n{text}{body}\n")
+
+
+if __name__ == "__main__":
+    main()
