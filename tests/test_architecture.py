@@ -80,6 +80,12 @@ def test_the_referee_shares_no_code_with_what_it_checks() -> None:
     assert imported(ast.parse((PACKAGE / "referee.py").read_text())) <= {"_core", "errors", "types"}
 
 
+def test_the_verifier_shares_no_code_with_planning() -> None:
+    planning = {"lifetimes", "aliasing", "ops", "schedulers", "allocators", "packing", "pipeline", "bounds"}
+    for path in (PACKAGE / "verifier").glob("*.py"):
+        assert not imported(ast.parse(path.read_text())) & planning, path.name
+
+
 def test_help_imports_nothing_heavy() -> None:
     code = (
         "import sys; from modelplan.cli import main; main(['--version'])"
