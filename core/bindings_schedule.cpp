@@ -62,12 +62,16 @@ Instance instance_of(std::int64_t ops, const Column& sizes, const Column& writer
 // Turns a budget into a meter that also listens to Ctrl-C and to a progress callback.
 class PythonMeter {
  public:
-  PythonMeter(std::optional<std::int64_t> steps, std::optional<double> seconds, const nb::object& progress) {
+  PythonMeter(std::optional<std::int64_t> steps, std::optional<double> seconds, nb::object progress)
+      : progress_(std::move(progress)) {
     if (steps) meter.budget = *steps;
     if (seconds && std::isfinite(*seconds) && *seconds < 1e9)
       meter.deadline = Meter::Clock::now() + std::chrono::microseconds(static_cast<std::int64_t>(*seconds * 1e6));
-    meter.progress = [this, &progress](std::int64_t so_far) { return listen(progress, so_far); };
+    meter.progress = [this](std::int64_t so_far) { return listen(so_far); };
   }
+
+  PythonMeter(const PythonMeter&) = delete;
+  PythonMeter& operator=(const PythonMeter&) = delete;
 
   // Raises what came up in Python during the call.
   void finish() const {
@@ -77,12 +81,12 @@ class PythonMeter {
   Meter meter;
 
  private:
-  bool listen(const nb::object& progress, std::int64_t so_far) {
+  bool listen(std::int64_t so_far) {
     nb::gil_scoped_acquire locked;
     failed_ = failed_ || PyErr_CheckSignals() != 0;
-    if (failed_ || progress.is_none()) return !failed_;
+    if (failed_ || progress_.is_none()) return !failed_;
     try {
-      progress(so_far);
+      progress_(so_far);
     } catch (nb::python_error& error) {
       error.restore();
       failed_ = true;
@@ -90,12 +94,13 @@ class PythonMeter {
     return !failed_;
   }
 
+  nb::object progress_;
   bool failed_ = false;
 };
 
 schedule::Rules rules_of(const std::string& letters) {
   const auto has = [&](char c) { return letters.find(c) != std::string::npos; };
-  return {has('F'), has('M'), has('C'), has('S')};
+  return {has('F'), has('M'), has('C'), has('S'), has('L')};
 }
 
 schedule::Method method_of(const std::string& name) {
@@ -147,12 +152,13 @@ Outcome solve_in(const Instance& instance, const std::string& method, const std:
 }
 
 nb::tuple search_in(const Instance& instance, const std::string& rules, std::int64_t floor, std::int64_t ceiling,
-                    std::optional<std::int64_t> steps, std::size_t states) {
+                    std::optional<std::int64_t> steps, std::size_t states, std::int64_t look_ahead_after) {
   PythonMeter meter(steps, std::nullopt, nb::none());
   schedule::SearchLimits limits;
   limits.floor = floor;
   limits.ceiling = ceiling;
   limits.states = states;
+  limits.look_ahead_after = look_ahead_after;
   schedule::SearchResult found;
   {
     nb::gil_scoped_release unlocked;
@@ -219,12 +225,13 @@ void bind_schedule(nb::module_& module) {
       .def_prop_ro("critical_op", [](const Outcome& o) { return o.witness.op; })
       .def_prop_ro("cases", &cases_of)
       .def_prop_ro("stopped_by", [](const Outcome& o) { return name_of(o.why); });
-  module.def("schedule_solve", &solve_in, "instance"_a, "method"_a = "best", "rules"_a = "FMCS", "bound"_a = true,
+  module.def("schedule_solve", &solve_in, "instance"_a, "method"_a = "best", "rules"_a = "FMCSL", "bound"_a = true,
              "search"_a = true, "width"_a = 16, "steps"_a = nb::none(), "seconds"_a = nb::none(),
              "states"_a = 5'000'000, "memory"_a = std::size_t{1} << 30, "progress"_a = nb::none(),
              "An order by one method, or the best of all, with the bound that holds for every order.");
   module.def("schedule_search", &search_in, "instance"_a, "rules"_a, "floor"_a, "ceiling"_a, "steps"_a = nb::none(),
-             "states"_a = 5'000'000, "(end, order, peak, proven, states) of one exact search.");
+             "states"_a = 5'000'000, "look_ahead_after"_a = 2'000,
+             "(end, order, peak, proven, states) of one exact search.");
   module.def("schedule_bound_at", &bound_at, "instance"_a, "op"_a,
              "The least bytes that any order has in use while `op` runs, by maximum flow.");
   module.def("schedule_profile", &profile_in, "instance"_a, "order"_a,

@@ -95,7 +95,7 @@ def schedule_instance(
 def schedule_solve(
     instance: ScheduleInstance,
     method: str = "best",
-    rules: str = "FMCS",
+    rules: str = "FMCSL",
     bound: bool = True,
     search: bool = True,
     width: int = 16,
@@ -112,6 +112,7 @@ def schedule_search(
     ceiling: int,
     steps: int | None = None,
     states: int = 5_000_000,
+    look_ahead_after: int = 2_000,
 ) -> tuple[str, IntArray, int, int, int]: ...
 def schedule_bound_at(instance: ScheduleInstance, op: int) -> int: ...
 def schedule_profile(instance: ScheduleInstance, order: IntArray) -> IntArray: ...

@@ -210,6 +210,16 @@ def _share_some(case: OrderCase, rng: random.Random) -> None:
         case.sizes[out] *= 2
 
 
+def wide_case(n: int) -> OrderCase:
+    """Unstructured wiring that takes more than a moment."""
+    rng = random.Random(n)
+    case = OrderCase(3 * n)
+    for op in range(3 * n):
+        later = range(op + 1, 3 * n)
+        case.add_class(rng.randint(1, 60), [op], rng.sample(later, min(len(later), rng.choice([1, 2, 2, 3]))))
+    return case
+
+
 def random_tree(seed: int) -> OrderCase:
     """An in-tree: each op's one result is read by exactly one later op."""
     rng = random.Random(seed)

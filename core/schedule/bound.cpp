@@ -51,8 +51,11 @@ std::vector<std::vector<int>> credit_sets(const Instance& g, int op, bool& exact
 Bounder::Bounder(const Instance& g, Meter& meter)
     : g_(&g), cut_(g, meter), sides_(static_cast<std::size_t>(g.ops), Side::free) {}
 
-void Bounder::mark_sides(int op) {
+void Bounder::mark_sides(int op, const Live* done) {
   std::fill(sides_.begin(), sides_.end(), Side::free);
+  if (done != nullptr)
+    for (int v = 0; v < g_->ops; ++v)
+      if (done->done(v)) sides_[static_cast<std::size_t>(v)] = Side::executed;
   const auto spread = [&](const Rows& next, Side side) {
     stack_.assign(1, op);
     while (!stack_.empty()) {
@@ -91,13 +94,13 @@ bool Bounder::force_readers(int op, std::span<const int> classes) {
   return true;
 }
 
-Bytes Bounder::cut_case(int op, const std::vector<int>& credits, Witness* witness) {
+Bytes Bounder::cut_case(int op, const std::vector<int>& credits, Witness* witness, const Live* done) {
   FlowCase found;
   for (const int k : credits) {
     found.dying.push_back(g_->credits[static_cast<std::size_t>(k)].from);
     found.saved += g_->credits[static_cast<std::size_t>(k)].bytes;
   }
-  mark_sides(op);
+  mark_sides(op, done);
   if (!force_readers(op, found.dying)) return std::numeric_limits<Bytes>::max();
   free_.clear();
   for (int v = 0; v < g_->ops; ++v)
@@ -113,10 +116,10 @@ Bytes Bounder::cut_case(int op, const std::vector<int>& credits, Witness* witnes
   return bytes;
 }
 
-Bytes Bounder::at(int op, Witness* witness) {
+Bytes Bounder::at(int op, Witness* witness, const Live* done) {
   bool exact = true;
   Bytes least = std::numeric_limits<Bytes>::max();
-  for (const auto& set : credit_sets(*g_, op, exact)) least = std::min(least, cut_case(op, set, witness));
+  for (const auto& set : credit_sets(*g_, op, exact)) least = std::min(least, cut_case(op, set, witness, done));
   if (!exact) least -= most_saved(*g_, op);
   if (!exact && witness != nullptr) witness->cases.front().saved = most_saved(*g_, op);
   if (witness != nullptr) {

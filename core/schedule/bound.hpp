@@ -6,6 +6,7 @@
 
 #include "schedule/cut.hpp"
 #include "schedule/instance.hpp"
+#include "schedule/live.hpp"
 #include "schedule/meter.hpp"
 
 namespace modelplan::schedule {
@@ -28,14 +29,15 @@ class Bounder {
  public:
   Bounder(const Instance& instance, Meter& meter);
 
-  // A lower bound on the transient of `op` in every order: exact over the sets closed under predecessors that may
-  // precede it. With `witness` the flows are kept.
-  Bytes at(int op, Witness* witness = nullptr);
+  // A lower bound on the transient of `op` in every order: the least over the sets closed under predecessors that may
+  // precede it. With `witness` the flows are kept. With `done` only the sets count that hold all it has run, which `op`
+  // is not among.
+  Bytes at(int op, Witness* witness = nullptr, const Live* done = nullptr);
 
  private:
-  void mark_sides(int op);
+  void mark_sides(int op, const Live* done);
   bool force_readers(int op, std::span<const int> classes);
-  Bytes cut_case(int op, const std::vector<int>& credits, Witness* witness);
+  Bytes cut_case(int op, const std::vector<int>& credits, Witness* witness, const Live* done);
 
   const Instance* g_;
   CutFinder cut_;

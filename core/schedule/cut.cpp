@@ -5,7 +5,7 @@
 namespace modelplan::schedule {
 namespace {
 
-constexpr std::int64_t kVisitsPerStep = 2;
+constexpr std::int64_t kVisitsPerStep = 4;
 constexpr int kOutside = -1;  // the graph's own input or output
 constexpr int kNone = -2;
 constexpr int kSeveral = -3;

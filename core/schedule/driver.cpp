@@ -232,13 +232,13 @@ void Driver::widen(Segment& s) {
     const Meter::Slice slice(*meter_, kBeamSteps);
     offer(s, beam_order(s.part.instance, kWidths[at], lower(), s.upper, *meter_), "beam");
   }
-  const Meter::Slice slice(*meter_, kFirstRound << std::min(s.round, 20));
+  const Meter::Slice slice(*meter_, kFirstRound << std::min(s.round, 40));
   offer(s, improve_order(s.part.instance, s.order, lower(), request_.rules, *meter_), "local search");
 }
 
-// One round on a segment: each tool gets a share of steps that doubles from round to round.
+// One round on a segment: each tool gets a share of steps that grows fourfold from round to round.
 void Driver::work(Segment& s) {
-  const std::int64_t steps = kFirstRound << std::min(s.round, 30);
+  const std::int64_t steps = kFirstRound << std::min(2 * s.round, 40);
   s.out_of_memory = false;
   bool told = false;
   for (bool again = true; again && s.upper > lower() && !meter_->stopped();) {
@@ -248,7 +248,7 @@ void Driver::work(Segment& s) {
   }
   if (s.upper > lower()) told = probe(s, s.upper - 1, s.upper - 1, steps) || told;
   if (s.upper > lower()) widen(s);
-  if (s.upper > lower()) {
+  if (s.upper > lower() && s.round > 1) {
     const Bytes middle = lower() + (s.upper - lower()) / 2;
     told = probe(s, middle, middle, steps) || told;
   }

@@ -1,5 +1,5 @@
 // Counts the work of a solve in steps, so that equal budgets give equal answers; seconds and the cancel flag stop it
-// too. A step is one elementary act: an operator run, undone or tried, or two arcs of a flow network visited.
+// too. A step is one elementary act: an operator run, undone or tried, or four arcs of a flow network visited.
 #pragma once
 
 #include <atomic>

@@ -4,6 +4,7 @@
 #include <queue>
 #include <tuple>
 
+#include "schedule/bound.hpp"
 #include "schedule/cut.hpp"
 #include "schedule/live.hpp"
 #include "schedule/states.hpp"
@@ -45,6 +46,7 @@ class Search {
         meter_(&meter),
         walker_(g, meter),
         cut_(g, meter),
+        bounder_(g, meter),
         table_(g.ops),
         valley_(g.ops),
         sides_(static_cast<std::size_t>(g.ops), Side::waiting) {}
@@ -60,11 +62,17 @@ class Search {
   std::vector<int> within(std::span<const int> path, std::span<const int> chosen) const;
   bool fits(std::span<const int> path, Bytes label);
   std::vector<int> lightest_between(std::span<const int> path);
+  bool look_ahead(int s);
+  Bytes bound_beyond();
+  bool worth_looking() const;
+  void rank_critical();
   bool commit(int s);
   bool macro(int s);
   std::vector<int> find_valley(int s);
   bool valley_reach(int parent, int v, Bytes start, Queue<Heavier>& queue);
-  bool worth_a_macro() const { return macro_cost_ <= 2 * (meter_->steps() - start_steps_ - macro_cost_) + 20'000; }
+  bool worth_a_macro() const {
+    return macro_cost_ <= 2 * (meter_->steps() - start_steps_ - macro_cost_ - look_cost_) + 20'000;
+  }
   bool full() const { return table_.size() >= limits_.states || table_.memory() >= limits_.memory; }
 
   const Instance* g_;
@@ -73,6 +81,7 @@ class Search {
   Meter* meter_;
   Walker walker_;
   CutFinder cut_;
+  Bounder bounder_;
   StateTable table_, valley_;
   Queue<Later> queue_;
   std::vector<Side> sides_;
@@ -83,6 +92,10 @@ class Search {
   Bytes blocked_ = std::numeric_limits<Bytes>::max();
   std::int64_t popped_ = 0;
   std::int64_t macro_cost_ = 0;
+  std::vector<int> critical_;  // operators, those that last raised a label first
+  std::int64_t look_cost_ = 0;
+  std::int64_t looks_ = 0;
+  std::int64_t raised_ = 0;
   std::int64_t start_steps_ = 0;
 };
 
@@ -124,7 +137,7 @@ void Search::start_here() {
   table_.clear();
   queue_ = {};
   root_bytes_ = walker_.live().bytes();
-  const int s = table_.add({walker_.key(), walker_.live().bytes(), level_, -1, walker_.depth()}, walker_.bits());
+  const int s = table_.add({walker_.key(), walker_.live().bytes(), level_, 0, -1, walker_.depth()}, walker_.bits());
   queue_.push({level_, walker_.depth(), walker_.live().bytes(), s});
 }
 
@@ -133,6 +146,7 @@ bool Search::step(int s) {
   if (table_[s].depth == g_->ops) return true;
   walker_.go(table_.bits(s));
   if (rules_.commit && s != 0 && table_[s].bytes <= root_bytes_ && commit(s)) return false;
+  if (rules_.look_ahead && table_[s].bound == 0 && worth_looking() && look_ahead(s)) return false;
   if (rules_.macro && worth_a_macro()) {
     const std::int64_t before = meter_->steps();
     const bool found = macro(s);
@@ -141,6 +155,61 @@ bool Search::step(int s) {
   }
   expand(s);
   return false;
+}
+
+// Few looks that raise nothing are a reason to look more rarely.
+bool Search::worth_looking() const {
+  return popped_ >= limits_.look_ahead_after && (looks_ < 500 || raised_ * 25 >= looks_ || popped_ % 64 == 0);
+}
+
+// Raises the label of a state to what some operator beyond it will need; true when that puts the state off.
+bool Search::look_ahead(int s) {
+  ++looks_;
+  const std::int64_t before = meter_->steps();
+  const Bytes bound = bound_beyond();
+  look_cost_ += meter_->steps() - before;
+  table_[s].bound = std::max<Bytes>(bound, 1);
+  if (bound <= table_[s].label) return false;
+  ++raised_;
+  if (bound > limits_.ceiling) {
+    blocked_ = std::min(blocked_, bound);
+    return true;
+  }
+  table_[s].label = bound;
+  queue_.push({bound, table_[s].depth, table_[s].bytes, s});
+  return true;
+}
+
+// The flow bound beyond the walker's set at the operators that raised labels of late, and at one more in turn.
+Bytes Search::bound_beyond() {
+  constexpr int kTried = 3;
+  if (critical_.empty()) rank_critical();
+  Bytes most = 0;
+  int tried = 0;
+  const std::size_t turn = static_cast<std::size_t>(looks_) % critical_.size();
+  for (std::size_t i = 0; i < critical_.size() && tried <= kTried; ++i) {
+    const std::size_t at = tried < kTried ? i : (i + turn) % critical_.size();
+    const int v = critical_[at];
+    if (walker_.live().done(v)) continue;
+    ++tried;
+    most = std::max(most, bounder_.at(v, nullptr, &walker_.live()));
+    if (most <= level_) continue;
+    std::rotate(critical_.begin(), critical_.begin() + static_cast<std::ptrdiff_t>(at),
+                critical_.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+    break;
+  }
+  return most;
+}
+
+// The operators with the highest flow bounds of their own first.
+void Search::rank_critical() {
+  std::vector<Bytes> own;
+  for (int v = 0; v < g_->ops; ++v) {
+    critical_.push_back(v);
+    own.push_back(bounder_.at(v));
+  }
+  std::stable_sort(critical_.begin(), critical_.end(),
+                   [&](int a, int b) { return own[static_cast<std::size_t>(a)] > own[static_cast<std::size_t>(b)]; });
 }
 
 void Search::expand(int s) {
@@ -166,8 +235,9 @@ void Search::reach(int parent, std::span<const int> path, Bytes label) {
   for (const int v : path) walker_.add(v);
   if (rules_.free_move) walker_.close(label, path_);
   int s = table_.find(walker_.key(), walker_.bits());
+  if (s >= 0) label = std::max(label, table_[s].bound);
   const bool better = s < 0 || table_[s].label > label;
-  if (s < 0) s = table_.add({walker_.key(), walker_.live().bytes(), label, parent, walker_.depth()}, walker_.bits());
+  if (s < 0) s = table_.add({walker_.key(), walker_.live().bytes(), label, 0, parent, walker_.depth()}, walker_.bits());
   if (better) {
     table_[s].label = label;
     table_[s].parent = parent;
@@ -246,7 +316,7 @@ std::vector<int> Search::find_valley(int s) {
   valley_.clear();
   Queue<Heavier> queue;
   const Bytes start = table_[s].bytes;
-  valley_.add({walker_.key(), start, level_, -1, walker_.depth()}, walker_.bits());
+  valley_.add({walker_.key(), start, level_, 0, -1, walker_.depth()}, walker_.bits());
   queue.push({level_, walker_.depth(), start, 0});
   for (int looks = 0; looks < kLooks && !queue.empty(); ++looks) {
     const int from = queue.top().state;
@@ -278,7 +348,8 @@ bool Search::valley_reach(int parent, int v, Bytes start, Queue<Heavier>& queue)
   walker_.close(level_, path_);
   const bool light = walker_.live().bytes() <= start;
   if (valley_.find(walker_.key(), walker_.bits()) < 0) {
-    const int t = valley_.add({walker_.key(), walker_.live().bytes(), level_, parent, walker_.depth()}, walker_.bits());
+    const int t =
+        valley_.add({walker_.key(), walker_.live().bytes(), level_, 0, parent, walker_.depth()}, walker_.bits());
     valley_.set_path(t, path_);
     queue.push({level_, walker_.depth(), walker_.live().bytes(), t});
   }

@@ -1,9 +1,10 @@
 // The exact search: best-first over the sets of executed operators, on the highest transient so far.
 //
-// Four rules cut it down without changing the answer; each can be switched off.
+// Five rules cut it down without changing the answer; each can be switched off.
 //  F  free move: a ready operator that fits under the label and does not raise the live bytes runs at once.
 //  M  macro free move: a short path under the label to a set no heavier than this one, and no heavier than any between.
 //  C  commit: the same from the last committed set; all other states are dropped.
+//  L  look ahead: once a search grows, the flow bound of a few critical operators beyond each set raises its label.
 //  S  segment: an operator comparable to all others splits the order (applied by the caller: parts.hpp).
 #pragma once
 
@@ -22,6 +23,7 @@ struct Rules {
   bool macro = true;
   bool commit = true;
   bool segment = true;
+  bool look_ahead = true;
 };
 
 struct SearchLimits {
@@ -29,6 +31,7 @@ struct SearchLimits {
   Bytes ceiling = std::numeric_limits<Bytes>::max() / 4;  // no state above is kept
   std::size_t states = 5'000'000;
   std::size_t memory = std::size_t{1} << 30;
+  std::int64_t look_ahead_after = 2'000;  // states that the search handles before rule L sets in
 };
 
 enum class End { solved, exhausted, stopped };

@@ -24,6 +24,7 @@ struct State {
   std::uint64_t key = 0;
   Bytes bytes = 0;
   Bytes label = 0;
+  Bytes bound = 0;  // what every completion is known to need
   int parent = -1;
   int depth = 0;
   std::uint32_t path_at = 0;  // the operators that lead here from the parent

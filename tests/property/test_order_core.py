@@ -11,6 +11,7 @@ from order_oracles import OrderCase, flat, random_case, random_tree
 from modelplan import _core
 
 RULES = ["".join(rules) for k in range(5) for rules in itertools.combinations("FMCS", k)]
+WITHIN = ["".join(rules) for k in range(5) for rules in itertools.combinations("FMCL", k)]
 METHODS = ["file", "rpo", "list", "dfs", "post", "merge", "beam"]
 FAR = 1 << 60
 
@@ -27,16 +28,16 @@ def test_every_combination_of_rules_equals_plain_dynamic_programming(block: int)
             assert order_oracles.peak_of(case, found.order.tolist()) == best, (seed, rules)
 
 
-@pytest.mark.parametrize("rules", [r for r in RULES if "S" not in r])
+@pytest.mark.parametrize("rules", WITHIN)
 def test_the_bare_search_is_exact_under_every_combination_of_rules(rules: str) -> None:
     for seed in range(1000, 1100):
         case = random_case(seed)
         instance = case.core()
         best = order_oracles.least_peak(case)
-        end, order, peak, proven, _ = _core.schedule_search(instance, rules, 0, FAR)
+        end, order, peak, proven, _ = _core.schedule_search(instance, rules, 0, FAR, look_ahead_after=0)
         assert (end, peak, proven) == ("solved", best, best), seed
         assert order_oracles.peak_of(case, order.tolist()) == best, seed
-        end, _, _, proven, _ = _core.schedule_search(instance, rules, best - 1, best - 1)
+        end, _, _, proven, _ = _core.schedule_search(instance, rules, best - 1, best - 1, look_ahead_after=0)
         assert (end, proven) == ("exhausted", best), seed
 
 
@@ -66,6 +67,23 @@ def test_the_merge_is_optimal_on_in_trees() -> None:
     for seed in range(200):
         case = random_tree(seed)
         assert _core.schedule_solve(case.core(), method="merge").peak == order_oracles.least_peak(case), seed
+
+
+def test_a_callback_may_stop_the_work() -> None:
+    def enough(_: int) -> None:
+        raise KeyError("enough")
+
+    case = order_oracles.wide_case(26)
+    with pytest.raises(KeyError, match="enough"):
+        _core.schedule_solve(case.core(), progress=enough)
+
+
+def test_a_step_budget_ends_the_search_with_a_proven_gap() -> None:
+    case = order_oracles.wide_case(26)
+    found = _core.schedule_solve(case.core(), steps=20_000)
+    assert found.stopped_by == "steps"
+    assert found.lower_bound <= found.peak
+    assert order_oracles.peak_of(case, found.order.tolist()) == found.peak
 
 
 def test_equal_budgets_give_equal_answers() -> None:
