@@ -12,18 +12,25 @@ from modelplan import aliasing, bounds, pipeline, schedulers
 from modelplan.allocators import ALLOCATORS, place
 from modelplan.cli import files, model_options, terminal
 from modelplan.errors import RequestError
+from modelplan.outputs import canvas, field_chart
+from modelplan.outputs.field_chart import Field, Mark
 from modelplan.outputs.report import Section, Table, printable
 from modelplan.outputs.units import human
-from modelplan.types import Graph, Problem
+from modelplan.types import Budget, Graph, Problem
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One allocator's answer; `height` is None where it refused, `why` says so."""
+    """One allocator's answer; `height` is None where it refused, `why` says so.
+
+    `objects` is what a planner of shared objects reports itself: their bytes, without padding between them.
+    """
 
     allocator: str
+    kind: str
     height: int | None
     microseconds: int
+    objects: int | None = None
     why: str = ""
 
 
@@ -31,17 +38,22 @@ def configure(parser: ArgumentParser) -> None:
     """Declares the arguments."""
     parser.add_argument("source", metavar="MODEL|CSV", help="a .tflite or .onnx model, or a problem as .csv")
     model_options.add_planning(parser)
+    parser.add_argument("--chart", metavar="FILE", help="height over bound against time as .svg or .png")
     parser.add_argument("--json", metavar="FILE", help="the table as JSON; - for standard output")
 
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
+    if arguments.chart and not arguments.chart.endswith((".svg", ".png")):
+        raise RequestError(f"{arguments.chart}: a chart's name must end in .svg or .png")
     problem = problem_of(arguments)
     bound = bounds.load_bound(problem)
     rows = list(race(problem))
     if arguments.json:
         document = {"source": arguments.source, "lower_bound": bound, "rows": [asdict(row) for row in rows]}
         files.write(arguments.json, json.dumps(document, indent=1) + "\n")
+    if arguments.chart:
+        files.write(arguments.chart, chart(arguments.chart, field(arguments.source, problem, bound, rows)))
     if arguments.json != "-":
         terminal.show([section(arguments.source, problem, bound, rows)])
     return 0
@@ -66,32 +78,50 @@ def _posed_by(graph: Graph, options: pipeline.Options) -> Problem:
 
 def race(problem: Problem) -> Iterator[Row]:
     """Every allocator of the table in turn, timed by the wall clock."""
-    for name in ALLOCATORS:
+    for row in ALLOCATORS.values():
         begin = time.perf_counter()
         try:
-            height, why = bounds.height(problem, place(problem, name)), ""
+            height, why = bounds.height(problem, place(problem, row.name)), ""
         except RequestError as refusal:
             height, why = None, str(refusal)
-        yield Row(name, height, round((time.perf_counter() - begin) * 1e6), why)
+        taken = round((time.perf_counter() - begin) * 1e6)
+        objects = row.share(problem, Budget()).total if row.share and height is not None else None
+        yield Row(row.name, row.kind, height, taken, objects, why)
+
+
+def field(source: str, problem: Problem, bound: int, rows: list[Row]) -> Field:
+    """What the chart shows: the answers lowest first, and who refused."""
+    from modelplan import __version__
+
+    marks = (Mark(r.allocator, r.kind, r.height, r.microseconds) for r in rows if r.height is not None)
+    ranked = tuple(sorted(marks, key=lambda mark: (mark.height, mark.microseconds)))
+    refused = tuple(row.allocator for row in rows if row.height is None)
+    return Field(source, len(problem), bound, ranked, refused, f"modelplan {__version__}")
+
+
+def chart(path: str, shown: Field) -> bytes:
+    """The chart as the name of its file asks."""
+    return (canvas.svg if path.endswith(".svg") else canvas.png)(field_chart.draw, shown)
 
 
 def section(source: str, problem: Problem, bound: int, rows: list[Row]) -> Section:
     """The table, lowest first; refusals last with their reason."""
     ranked = sorted(rows, key=lambda row: (row.height is None, row.height or 0, row.microseconds))
     cells = tuple(_cells(row, bound) for row in ranked)
-    headings = ("allocator", ">height", ">height/bound", ">gap", ">time us", "optimal")
+    headings = ("allocator", ">height", ">objects", ">height/bound", ">gap", ">time us", "optimal")
     lines = (f"{len(problem)} buffers, lower bound {human(bound)}",)
     return Section(printable(source), lines, Table(headings, cells))
 
 
 def _cells(row: Row, bound: int) -> tuple[str, ...]:
     if row.height is None:
-        return (row.allocator, "-", "-", "-", f"{row.microseconds:,}", row.why)
+        return (row.allocator, "-", "-", "-", "-", f"{row.microseconds:,}", row.why)
     ratio = row.height / bound if bound else 1.0
     optimal = "yes" if row.height == bound else ""
     return (
         row.allocator,
         f"{row.height:,}",
+        "" if row.objects is None else f"{row.objects:,}",
         f"{ratio:.4f}",
         f"{row.height - bound:,}",
         f"{row.microseconds:,}",
