@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from commands import run
+from tflite_models import branching, looping
 
 from modelplan.tflm.file import read_tflite
 from modelplan.tflm.planner import predicted_head
@@ -59,3 +60,17 @@ def test_refuses_what_it_cannot_pack(corpus: Path, tmp_path: Path, models: Path)
         done = run(*words, cwd=tmp_path)
         assert done.returncode == code, done.stderr
         assert said in done.stderr
+
+
+@runtime
+@pytest.mark.parametrize("data", [branching(), looping()], ids=["if", "while"])
+def test_several_subgraphs(data: bytes, tmp_path: Path) -> None:
+    source, packed = tmp_path / "model.tflite", tmp_path / "packed.tflite"
+    source.write_bytes(data)
+    done = run("pack", source, "-o", packed)
+    assert done.returncode == 0, done.stderr
+    own, ours = run_tflm(data), run_tflm(packed.read_bytes())
+    assert own.head == predicted_head(read_tflite(data, "own"))
+    assert ours.head == predicted_head(read_tflite(packed.read_bytes(), "packed")) <= own.head
+    assert ours.outputs == own.outputs
+    assert run("verify", packed).returncode == 0

@@ -8,8 +8,13 @@ from pathlib import Path
 import pytest
 from commands import run
 
+from modelplan import BrokenPlanError
+from modelplan.packing import offline_plan
 from modelplan.tflm import planner
 from modelplan.tflm.file import read_tflite
+from modelplan.tflm.runner import INSTALL, installed
+from modelplan.verifier.execution import execute
+from modelplan.verifier.subject import online_subject
 
 LEVELS = ["static", "fingerprint replay", "value replay", "execution"]
 
@@ -101,3 +106,19 @@ def test_wrong_requests(corpus: Path, tmp_path: Path) -> None:
         done = run("verify", *words, cwd=tmp_path)
         assert done.returncode == code, (words, done.stderr)
         assert said in done.stderr
+
+
+@pytest.mark.skipif(not installed(), reason=f"tflite-micro is not installed: {INSTALL}")
+def test_tflm_itself_computes_nonsense_with_the_aliasing_of_litert(corpus: Path) -> None:
+    """What the replay rejects without a kernel, execution rejects by the outputs."""
+    model = read_tflite((corpus / "tflite" / "litert_alias_bug.tflite").read_bytes(), "litert_alias_bug")
+    offsets = list(offline_plan(model).offsets)
+    ops = model.subgraphs[0].ops
+    source = next(op for op in ops if op.kind == "RESHAPE").inputs[0]
+    views = [op.outputs[0] for op in ops if op.kind == "RESHAPE"]
+    writer = next(op.outputs[0] for op in ops if op.kind == "ADD" and views[-1] in op.inputs)
+    execute(online_subject(model, offsets))
+    for tensor in (*views, writer):
+        offsets[tensor] = offsets[source]
+    with pytest.raises(BrokenPlanError, match="the outputs differ from those without the plan"):
+        execute(online_subject(model, offsets))

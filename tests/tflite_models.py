@@ -1,0 +1,150 @@
+"""Small .tflite files with control flow, built field by field."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import flatbuffers
+import tflite
+
+BUILTIN = tflite.BuiltinOperator
+FLOAT32, BOOL = tflite.TensorType.FLOAT32, tflite.TensorType.BOOL
+
+
+@dataclass
+class Sub:
+    """A subgraph: tensors as (name, type, shape, constant values or None), operators as (kind, ins, outs, calls)."""
+
+    tensors: list[tuple[str, int, tuple[int, ...], Sequence[float] | None]]
+    ops: list[tuple[str, tuple[int, ...], tuple[int, ...], tuple[int, ...]]]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+@dataclass
+class _Writer:
+    b: flatbuffers.Builder = field(default_factory=lambda: flatbuffers.Builder(1024))
+    buffers: list[bytes] = field(default_factory=lambda: [b""])
+    codes: list[str] = field(default_factory=list)
+
+    def vector(self, start, items):
+        start(self.b, len(items))
+        for item in reversed(items):
+            self.b.PrependUOffsetTRelative(item)
+        return self.b.EndVector()
+
+    def integers(self, start, items):
+        start(self.b, len(items))
+        for item in reversed(items):
+            self.b.PrependInt32(item)
+        return self.b.EndVector()
+
+    def tensor(self, name, kind, shape, values):
+        index = 0
+        if values is not None:
+            index = len(self.buffers)
+            self.buffers.append(struct.pack(f"<{len(values)}f", *values))
+        text = self.b.CreateString(name)
+        extents = self.integers(tflite.TensorStartShapeVector, shape)
+        tflite.TensorStart(self.b)
+        tflite.TensorAddName(self.b, text)
+        tflite.TensorAddShape(self.b, extents)
+        tflite.TensorAddType(self.b, kind)
+        tflite.TensorAddBuffer(self.b, index)
+        return tflite.TensorEnd(self.b)
+
+    def options(self, kind, calls):
+        if kind == "IF":
+            tflite.IfOptionsStart(self.b)
+            tflite.IfOptionsAddThenSubgraphIndex(self.b, calls[0])
+            tflite.IfOptionsAddElseSubgraphIndex(self.b, calls[1])
+            return tflite.BuiltinOptions.IfOptions, tflite.IfOptionsEnd(self.b)
+        if kind == "WHILE":
+            tflite.WhileOptionsStart(self.b)
+            tflite.WhileOptionsAddCondSubgraphIndex(self.b, calls[0])
+            tflite.WhileOptionsAddBodySubgraphIndex(self.b, calls[1])
+            return tflite.BuiltinOptions.WhileOptions, tflite.WhileOptionsEnd(self.b)
+        name = {"ADD": "Add", "MUL": "Mul", "LESS": "Less"}[kind]
+        getattr(tflite, f"{name}OptionsStart")(self.b)
+        return getattr(tflite.BuiltinOptions, f"{name}Options"), getattr(tflite, f"{name}OptionsEnd")(self.b)
+
+    def op(self, kind, inputs, outputs, calls):
+        if kind not in self.codes:
+            self.codes.append(kind)
+        which, options = self.options(kind, calls)
+        reads = self.integers(tflite.OperatorStartInputsVector, inputs)
+        writes = self.integers(tflite.OperatorStartOutputsVector, outputs)
+        tflite.OperatorStart(self.b)
+        tflite.OperatorAddOpcodeIndex(self.b, self.codes.index(kind))
+        tflite.OperatorAddInputs(self.b, reads)
+        tflite.OperatorAddOutputs(self.b, writes)
+        tflite.OperatorAddBuiltinOptionsType(self.b, which)
+        tflite.OperatorAddBuiltinOptions(self.b, options)
+        return tflite.OperatorEnd(self.b)
+
+    def subgraph(self, sub):
+        tensors = self.vector(tflite.SubGraphStartTensorsVector, [self.tensor(*row) for row in sub.tensors])
+        ops = self.vector(tflite.SubGraphStartOperatorsVector, [self.op(*row) for row in sub.ops])
+        inputs = self.integers(tflite.SubGraphStartInputsVector, sub.inputs)
+        outputs = self.integers(tflite.SubGraphStartOutputsVector, sub.outputs)
+        tflite.SubGraphStart(self.b)
+        tflite.SubGraphAddTensors(self.b, tensors)
+        tflite.SubGraphAddOperators(self.b, ops)
+        tflite.SubGraphAddInputs(self.b, inputs)
+        tflite.SubGraphAddOutputs(self.b, outputs)
+        return tflite.SubGraphEnd(self.b)
+
+    def buffer(self, data):
+        vector = self.b.CreateByteVector(data) if data else None
+        tflite.BufferStart(self.b)
+        if vector is not None:
+            tflite.BufferAddData(self.b, vector)
+        return tflite.BufferEnd(self.b)
+
+    def code(self, kind):
+        number = getattr(BUILTIN, kind)
+        tflite.OperatorCodeStart(self.b)
+        tflite.OperatorCodeAddDeprecatedBuiltinCode(self.b, min(number, 127))
+        tflite.OperatorCodeAddBuiltinCode(self.b, number)
+        tflite.OperatorCodeAddVersion(self.b, 1)
+        return tflite.OperatorCodeEnd(self.b)
+
+
+def model(*subgraphs: Sub) -> bytes:
+    """The file."""
+    w = _Writer()
+    subs = w.vector(tflite.ModelStartSubgraphsVector, [w.subgraph(sub) for sub in subgraphs])
+    buffers = w.vector(tflite.ModelStartBuffersVector, [w.buffer(data) for data in w.buffers])
+    codes = w.vector(tflite.ModelStartOperatorCodesVector, [w.code(kind) for kind in w.codes])
+    tflite.ModelStart(w.b)
+    tflite.ModelAddVersion(w.b, 3)
+    tflite.ModelAddSubgraphs(w.b, subs)
+    tflite.ModelAddBuffers(w.b, buffers)
+    tflite.ModelAddOperatorCodes(w.b, codes)
+    w.b.Finish(tflite.ModelEnd(w.b), b"TFL3")
+    return bytes(w.b.Output())
+
+
+def branching(extent: int = 12) -> bytes:
+    """y = x + x; z = y * y or y + y + y by a flag; out = z + y."""
+    t = lambda name: (name, FLOAT32, (extent,), None)  # noqa: E731
+    main = Sub(
+        [("flag", BOOL, (1,), None), t("x"), t("y"), t("z"), t("out")],
+        [("ADD", (1, 1), (2,), ()), ("IF", (0, 2), (3,), (1, 2)), ("ADD", (3, 2), (4,), ())],
+        (0, 1),
+        (4,),
+    )
+    then = Sub([t("i"), t("o")], [("MUL", (0, 0), (1,), ())], (0,), (1,))
+    other = Sub([t("i"), t("s"), t("o")], [("ADD", (0, 0), (1,), ()), ("ADD", (1, 0), (2,), ())], (0,), (2,))
+    return model(main, then, other)
+
+
+def looping() -> bytes:
+    """Adds 1 to x until it is 5, then adds the x of the start."""
+    t = lambda name, values=None: (name, FLOAT32, (1,), values)  # noqa: E731
+    main = Sub([t("x"), t("y"), t("out")], [("WHILE", (0,), (1,), (1, 2)), ("ADD", (0, 1), (2,), ())], (0,), (2,))
+    condition = Sub([t("i"), t("five", [5.0]), ("go", BOOL, (1,), None)], [("LESS", (0, 1), (2,), ())], (0,), (2,))
+    body = Sub([t("i"), t("one", [1.0]), t("o")], [("ADD", (0, 1), (2,), ())], (0,), (2,))
+    return model(main, condition, body)
