@@ -30,7 +30,7 @@ COLOURS = {
     "baseline": "#8e8e8e",
 }
 _WIDTH, _LEAST_HEIGHT, _EDGE, _ROW, _GAP = 520.0, 300.0, 12.0, 14.0, 22.0
-_LEFT, _BOTTOM = 64.0, 44.0
+_BOTTOM = 44.0
 _LINE = lettering.line_height(SMALL)
 _DOT = 5.0
 #: Below this excess, in percent, the axis does not go.
@@ -124,7 +124,10 @@ def _scales(field: Field) -> Scales:
 
 def _sheet(field: Field, scales: Scales) -> Sheet:
     height = max(_LEAST_HEIGHT, _LINE * (len(field.marks) + len(field.refused) + 2))
-    margins = Margins(_LEFT, _GAP + sum(_columns(field)) + 4 * _EDGE, 2 * _EDGE + TITLE + 2 * _ROW, _BOTTOM)
+    widest = max(lettering.width(_percent(decade), SMALL) for decade in (scales.least, scales.most))
+    margins = Margins(
+        _EDGE + _ROW + 8 + widest, _GAP + sum(_columns(field)) + 4 * _EDGE, 2 * _EDGE + TITLE + 2 * _ROW, _BOTTOM
+    )
     decades = scales.most - scales.least + 1
     return canvas.sheet(margins, _WIDTH, height, scales.slowest - scales.fastest, decades)
 
@@ -136,13 +139,17 @@ def _axes(sheet: Sheet, scales: Scales) -> None:
     for decade in range(scales.least, scales.most + 1):
         y = sheet.y(1 + decade - scales.least)
         sheet.axes.axhline(1 + decade - scales.least, color=FAINT, linewidth=0.5, zorder=0)
-        sheet.write(left - 5, y, f"{10.0**decade:,g} %" if decade < 4 else f"{10**decade:,} %", SMALL, ha="right")
+        sheet.write(left - 5, y, _percent(decade), SMALL, ha="right")
     for decade in range(scales.slowest - scales.fastest + 1):
         sheet.axes.axvline(decade, color=FAINT, linewidth=0.5, zorder=0)
         sheet.write(sheet.x(decade), bottom - 11, _time(10 ** (scales.fastest + decade)), SMALL, ha="center")
     sheet.write(left + _WIDTH / 2, _EDGE, "time", BODY, ha="center", va="baseline", color=MUTED)
     middle = bottom + sheet.plot_height / 2
     sheet.write(_EDGE, middle, "height above the lower bound", BODY, rotation=90, ha="center", va="center", color=MUTED)
+
+
+def _percent(decade: int) -> str:
+    return f"{10**decade:,} %" if decade >= 0 else f"{10.0**decade:g} %"
 
 
 def _head(sheet: Sheet, field: Field) -> None:
