@@ -235,6 +235,8 @@ class Search {
 
   // Every partition has to be feasible; `stop` counts the nodes.
   Ended run(Turn& stop) {
+    const auto too_heavy = [&](std::int64_t total) { return total > capacity_; };
+    if (rules_.section_inference && std::any_of(total_.begin(), total_.end(), too_heavy)) return Ended::kInfeasible;
     std::vector<Index> all = sweep_.ids;
     pending_ = split(std::move(all), {0, sweep_.sections}, 1);
     std::reverse(pending_.begin(), pending_.end());  // in order of time

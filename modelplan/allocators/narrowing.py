@@ -12,7 +12,7 @@ from modelplan import bounds
 from modelplan.allocators import greedy
 from modelplan.types import Budget, IntArray, Placement, Problem, Progress
 
-#: Buffers up to which a default budget holds in full; a step on more buffers costs more, so there are fewer.
+#: Buffers up to which a default budget holds in full; beyond, steps shrink with the square.
 FULL_BUDGET = 500
 
 #: What the core's searches say when they end, by their number.
@@ -50,7 +50,7 @@ def decided(problem: Problem, budget: Budget, decide: Decide, steps: int) -> Pla
         steps: the budget when the caller gave none, less for more than `FULL_BUDGET` buffers.
     """
     if budget.steps is None and budget.seconds is None:
-        budget = replace(budget, steps=steps * FULL_BUDGET // max(len(problem), FULL_BUDGET))
+        budget = replace(budget, steps=steps * FULL_BUDGET**2 // max(len(problem), FULL_BUDGET) ** 2)
     if problem.capacity is None:
         return _narrow(problem, budget, decide)
     answer = decide(problem, problem.capacity, budget)

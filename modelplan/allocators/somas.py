@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -79,12 +80,14 @@ def runs(problem: Problem, demands: Demands | None = None, *, fixed: bool = Fals
         "outputs-then-size": np.lexsort((np.arange(len(blocks.sizes)), -blocks.sizes, -blocks.outputs)),
         "reuse-then-size": np.argsort(-blocks.sizes, kind="stable"),
     }
-    return tuple(
-        _run_once(rounded, blocks, (name, order.astype(np.int64)), smallest=smallest, single=single, fixed=fixed)
-        for single in (False, True)
-        for name, order in wanted.items()
-        for smallest in (False, True)
-    )
+    made: dict[tuple[bytes, bool, bool], Placement] = {}  # equal orders run once
+    found = []
+    for single, (name, order), smallest in itertools.product((False, True), wanted.items(), (False, True)):
+        key = (order.tobytes(), smallest, single)
+        if key not in made:
+            made[key] = _run_once(rounded, blocks, order, smallest=smallest, single=single, fixed=fixed)
+        found.append(Run(name, smallest, single, made[key], _top(rounded, blocks, made[key])))
+    return tuple(found)
 
 
 def solve(problem: Problem, demands: Demands | None = None, *, fixed: bool = False) -> Placement:
@@ -180,16 +183,20 @@ def _numbered(count: int, groups: Iterable[tuple[int, ...]], what: str) -> IntAr
 
 
 def _run_once(
-    problem: Problem, blocks: _Blocks, order: tuple[str, IntArray], *, smallest: bool, single: bool, fixed: bool
-) -> Run:
-    offsets = _core.somas_place(
-        *columns(problem), blocks.node, blocks.block, blocks.chain, order[1], smallest, single, fixed
+    problem: Problem, blocks: _Blocks, order: IntArray, *, smallest: bool, single: bool, fixed: bool
+) -> Placement:
+    return Placement(
+        _core.somas_place(
+            *columns(problem), blocks.node, blocks.block, blocks.chain, order.astype(np.int64), smallest, single, fixed
+        )
     )
-    placement = Placement(offsets)
+
+
+def _top(problem: Problem, blocks: _Blocks, placement: Placement) -> int:
+    """The end of the highest node: a union reaches as far as its largest member."""
     sizes = np.zeros(int(blocks.node.max(initial=-1)) + 1, dtype=np.int64)
     np.maximum.at(sizes, blocks.node, problem.size)
-    top = int((offsets + sizes[blocks.node])[problem.size > 0].max(initial=0))
-    return Run(order[0], smallest, single, placement, top)
+    return int((placement.offsets + sizes[blocks.node])[problem.size > 0].max(initial=0))
 
 
 def _life_long(problem: Problem) -> frozenset[int]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from modelplan import BrokenPlanError, Problem, RequestError, height, place
+from modelplan import BrokenPlanError, Budget, Problem, RequestError, height, load, place
 from modelplan.allocators import triton, usmp, xla
 from modelplan.bounds import load_bound
 
@@ -198,3 +199,36 @@ def test_the_79_networks(corpus: Path, name: str, at_load: int, mean: float, wor
     assert sum(ratio == 1 for ratio in ratios.values()) == at_load
     assert round(sum(ratios.values()) / 79, 4) == mean
     assert round(ratios[worst[1]], 3) == worst[0] == round(max(ratios.values()), 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes"),
+    [
+        ("A", 116412), ("B", 102692), ("C", 30642), ("D", 11582), ("E", 154618), ("F", 52452), ("G", 12001),
+        ("H", 9504), ("I", 14507), ("J", 2047), ("K", 10079),
+    ],
+)  # fmt: skip
+def test_minimalloc_solves_its_own_set(corpus: Path, name: str, nodes: int) -> None:
+    problem = load(corpus / "problems" / "minimalloc" / f"{name}.1048576.csv")
+    assert isinstance(problem, Problem)
+    problem = replace(problem, capacity=1048576)
+    answer = place(problem, "minimalloc", Budget(steps=nodes))
+    assert (answer.ended, answer.steps) == ("complete", nodes)
+    assert height(problem, answer) <= 1048576
+    short = place(replace(problem, capacity=load_bound(problem) - 1), "minimalloc")
+    assert (short.ended, short.lower_bound) == ("infeasible", load_bound(problem))
+
+
+@pytest.mark.parametrize(
+    ("name", "total"),
+    [
+        ("xla-spatial", 1529657004), ("xla-fast-merge", 1520092676), ("idealloc", 1525214892), ("somas", 1525428352),
+        ("tvm-greedy-by-size", 1800878212), ("triton", 1558171308),
+    ],
+)  # fmt: skip
+def test_a_training_step_of_resnet50(corpus: Path, name: str, total: int) -> None:
+    """Heights as first computed here, after the planners had passed their twins: nothing may move them unnoticed."""
+    problem = load(corpus / "problems" / "somas" / "resnet50.csv")
+    assert isinstance(problem, Problem)
+    assert (len(problem), load_bound(problem)) == (1042, 1515472556)
+    assert height(problem, place(problem, name)) == total
