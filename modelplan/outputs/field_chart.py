@@ -168,8 +168,18 @@ def _head(sheet: Sheet, field: Field) -> None:
 
 def _columns(field: Field) -> tuple[float, float, float]:
     """Points for names, ratios and times of the list."""
-    names = [lettering.width(m.name, SMALL) for m in field.marks] + [lettering.width(n, SMALL) for n in field.refused]
-    return max(names, default=0) + _ROW, lettering.width("height/bound", SMALL) + 6, lettering.width("999.9 ms", SMALL)
+    names = [m.name for m in field.marks] + list(field.refused)
+    ratios = ["height/bound", *(_ratio(field, m) for m in field.marks)]
+    times = ["refused", *(_time(m.microseconds) for m in field.marks)]
+    return _widest(names) + _ROW, _widest(ratios) + 6, _widest(times) + 6
+
+
+def _widest(texts: Sequence[str]) -> float:
+    return max((lettering.width(text, SMALL) for text in texts), default=0.0)
+
+
+def _ratio(field: Field, mark: Mark) -> str:
+    return f"{1 + field.excess(mark) / 100:.4f}"
 
 
 def _list(sheet: Sheet, field: Field) -> None:
@@ -182,7 +192,7 @@ def _list(sheet: Sheet, field: Field) -> None:
         y -= _LINE
         _dot(sheet, left + 3, y, mark.kind)
         sheet.write(left + 9, y, mark.name, SMALL)
-        sheet.write(ratios, y, f"{1 + field.excess(mark) / 100:.4f}", SMALL, ha="right")
+        sheet.write(ratios, y, _ratio(field, mark), SMALL, ha="right")
         sheet.write(times, y, _time(mark.microseconds), SMALL, ha="right")
     for name in field.refused:
         y -= _LINE
