@@ -22,6 +22,9 @@ _CALLED = {
     "CALL_ONCE": ("InitSubgraphIndex",),
 }
 
+#: TFLM counts bytes and offsets in 32 bits with a sign.
+_LARGEST = 2**31 - 1
+
 #: Metadata and custom operators of models whose weights TFLM unpacks at run time.
 _COMPRESSION = "COMPRESSION_METADATA"
 _DECODE = "TFLM_DECODE"
@@ -180,6 +183,8 @@ def _tensor(data: bytes, model: Any, tensor: Any, where: str) -> FileTensor:
         raise ModelError(f"{where} {name!r} has type {tensor.Type()}, which TFLM cannot hold")
     if any(extent < 0 for extent in shape):
         raise ModelError(f"{where} {name!r} has shape {list(shape)}, expected extents of at least 0")
+    if prod(shape) * _ELEMENT[tensor.Type()] > _LARGEST:
+        raise ModelError(f"{where} {name!r} has shape {list(shape)}, expected at most {_LARGEST} bytes")
     if tensor.Buffer() >= model.BuffersLength():
         raise ModelError(f"{where} {name!r} uses buffer {tensor.Buffer()} of {model.BuffersLength()}")
     buffer = model.Buffers(tensor.Buffer())
@@ -232,8 +237,8 @@ def _custom_options(op: Any) -> dict[str, Any] | None:
         return None
     try:
         options = flexbuffers.Loads(op.CustomOptionsAsNumpy().tobytes())
-    except (ValueError, IndexError, struct.error, NotImplementedError):
-        return None  # custom operators may carry bytes of their own kind (Ethos-U does)
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError, struct.error):
+        return None  # custom operators may carry bytes of their own kind (Ethos-U does), which the parser trips over
     return options if isinstance(options, dict) else None
 
 

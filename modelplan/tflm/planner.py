@@ -177,9 +177,11 @@ def write_plan(model: FileModel, offsets: Sequence[int]) -> bytes:
     """The file with `offsets` (one for each tensor over all subgraphs) as its offline plan, all else unchanged.
 
     Raises:
-        ModelError: the file's layout does not allow the edit.
+        ModelError: the file's layout does not allow the edit, or an offset does not fit in 31 bits.
     """
     words = (0, len(model.subgraphs), len(model.tensors), *offsets)
+    if max(words) >= 2**31:
+        raise ModelError(f"{model.name}: an offset of {max(words)} bytes, the metadata holds less than 2^31")
     return flatbuffer.set_metadata(model.data, METADATA, struct.pack(f"<{len(words)}i", *words))
 
 

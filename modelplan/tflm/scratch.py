@@ -42,7 +42,7 @@ def _sizes(
     call = Call(op.kind, _operands(subgraph, op.inputs), _operands(subgraph, op.outputs), _options(op), pointer)
     try:
         return scratch(call, kernels)
-    except (ValueError, IndexError, KeyError) as error:
+    except (ValueError, TypeError, LookupError) as error:
         raise ModelError(f"{model.name}: {label}: {error}") from None
 
 
