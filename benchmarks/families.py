@@ -326,6 +326,22 @@ def watts_strogatz(nodes: int, degree: int, chance: float, seed: int) -> list[li
     return [sorted(ps) for ps in before]
 
 
+def swiftnet_like(branches: int = 8, height: int = 48, channels: int = 32) -> Graph:
+    """Many narrow branches of different length over one input, joined late, as in the drawings of SwiftNet cells."""
+    net = Net("SwiftNet-like cell")
+    x = net.input(height, channels)
+    ends = []
+    for i in range(branches):
+        wide = net.conv(x, 4 * channels)
+        middle = net.op("DEPTHWISE_CONV_2D", [wide])
+        for _ in range(i % 3):
+            middle = net.op("DEPTHWISE_CONV_2D", [middle])
+        ends.append(net.conv(middle, channels // 4))
+        if i % 4 == 3:
+            ends = [net.concat(ends)]
+    return net.graph([net.conv(net.concat([*ends, x]), channels)])
+
+
 def bert(layers: int, heads: int, tokens: int = 128, width: int = 768) -> Graph:
     """Devlin et al., BERT, NAACL 2019; attention heads written as separate operators."""
     net = Net(f"BERT {layers} x {heads} heads")
@@ -393,4 +409,33 @@ HARD: tuple[Callable[[], Graph], ...] = (
     lambda: randwire(64, 6, 0.75, 0),
     lambda: random_dag(60, 0),
     *(lambda seed=seed: random_dag(120, seed) for seed in range(4)),
+)
+
+#: Single cells, for the published figures on cells.
+CELLS: tuple[Callable[[], Graph], ...] = (
+    darts_cell,
+    lambda: darts_cell(fine=False),
+    lambda: randwire(32, 4, 0.75, 0, height=32, channels=16),
+    lambda: randwire(32, 4, 0.75, 1, height=32, channels=16),
+    swiftnet_like,
+)
+
+#: Said under the table of cells.
+NOT_REBUILT = """
+Serenity (Ahn et al., MLSys 2020) gives peaks for nine cells: DARTS ImageNet 1656 to 903 KB (1.83 times less), three
+SwiftNet HPD cells (552 to 251, 194 to 82, 70 to 33) and five RandWire cells (645 to 459, 330 to 260, 605 to 359,
+350 to 280, 160 to 115). Liberis and Lane (arXiv 1910.05110) give 351 to 301 KB for a SwiftNet cell. What is public of
+these: the DARTS genotype and the extent of its cell, and the random graph model of RandWire. What is not: which cell of
+the network with which of the two inputs kept, the precision and batch that their kilobytes count, the seeds of the
+RandWire wirings, and the SwiftNet cells themselves (only drawn in figures). So the rows above rebuild the DARTS cell
+and wirings of the same model, and a cell in the manner of SwiftNet (many narrow branches that join late); their ratios
+file order / peak can be compared with the published ratios, their bytes cannot. The rewriting of convolutions after a
+concatenation (Serenity's second column) changes the arithmetic and is not part of this scheduler.
+"""
+
+#: Ten thousand operators: cells, unstructured wiring near and far.
+LARGE: tuple[Callable[[], Graph], ...] = (
+    lambda: darts(250),
+    lambda: random_dag(10_000, 0),
+    lambda: randwire(2_400, 4, 0.75, 0),
 )

@@ -18,7 +18,8 @@ class Options:
     """What a caller may choose; None means the runtime's own fact.
 
     `streams` is the number of streams that ops are spread over, or the stream of each op; buffers whose ops may then
-    run at the same time share no bytes. None: one op after the other.
+    run at the same time share no bytes. None: one op after the other. `precedences` are pairs (before, after) of ops
+    that every order must keep besides what the graph demands.
     """
 
     runtime: str | None = None
@@ -29,6 +30,7 @@ class Options:
     pad: Padding | None = None
     capacity: int | None = None
     streams: int | tuple[int, ...] | None = None
+    precedences: tuple[tuple[int, int], ...] = ()
 
 
 def plan(graph: Graph, options: Options | None = None, budget: Budget | None = None) -> Plan:
@@ -49,7 +51,7 @@ def today(graph: Graph, runtime: Runtime) -> Plan:
 
 def _plan(graph: Graph, runtime: Runtime, options: Options, budget: Budget | None = None) -> Plan:
     aliases = aliasing.storages(graph, options.alias)
-    schedules = schedulers.orders(graph, aliases, runtime, options.schedule)
+    schedules = schedulers.orders(graph, aliases, runtime, options.schedule, precedences=options.precedences)
     schedule, problem, placement = _tightest(graph, aliases, runtime, schedules, options, budget)
     made_by = f"modelplan {__version__}"
     made = Plan(graph, schedule, aliases.merges, problem, placement, runtime, options.allocator, options.alias, made_by)

@@ -13,7 +13,9 @@ from typing import NamedTuple
 from modelplan.errors import ModelError
 
 #: Field numbers of onnx.proto.
-_MODEL_GRAPH, _GRAPH_NODE, _NODE_OUTPUT = 7, 1, 2
+_MODEL_GRAPH, _GRAPH_NODE = 7, 1
+_NODE_INPUT, _NODE_OUTPUT, _NODE_ATTRIBUTE = 1, 2, 5
+_ATTRIBUTE_GRAPHS = (6, 11)
 _LENGTH_DELIMITED = 2
 #: Bytes of the payload of the wire types of fixed size.
 _FIXED = {1: 8, 5: 4}
@@ -29,20 +31,23 @@ class _Record(NamedTuple):
     end: int
 
 
-def node_outputs(model: bytes) -> list[tuple[str, ...]]:
-    """For each node of the main graph, in file order, the names of its outputs.
+class Node(NamedTuple):
+    """A node by the names it reads, those that its bodies read among them, and writes."""
+
+    reads: frozenset[str]
+    writes: tuple[str, ...]
+
+
+def nodes(model: bytes) -> list[Node]:
+    """The nodes of the main graph, in file order.
 
     Raises:
         ModelError: `model` is not an ONNX protobuf.
     """
-    nodes = [r for r in _graph(model) if r.number == _GRAPH_NODE]
     return [
-        tuple(
-            model[r.payload : r.end].decode("utf-8", "replace")
-            for r in _records(model, node.payload, node.end)
-            if r.number == _NODE_OUTPUT
-        )
-        for node in nodes
+        Node(frozenset(_reads(model, node)), tuple(_texts(model, node, _NODE_OUTPUT)))
+        for node in _graph(model)
+        if node.number == _GRAPH_NODE
     ]
 
 
@@ -61,6 +66,29 @@ def reorder_nodes(model: bytes, order: Sequence[int]) -> bytes:
         pieces += [model[at : slot.start], model[slots[node].start : slots[node].end]]
         at = slot.end
     return b"".join([*pieces, model[at:]])
+
+
+def _texts(model: bytes, node: _Record, number: int) -> Iterator[str]:
+    for record in _records(model, node.payload, node.end):
+        if record.number == number:
+            yield model[record.payload : record.end].decode("utf-8", "replace")
+
+
+def _reads(model: bytes, node: _Record) -> Iterator[str]:
+    """The inputs of a node and of all nodes in its bodies, however deep."""
+    stack = [node]
+    while stack:
+        node = stack.pop()
+        yield from _texts(model, node, _NODE_INPUT)
+        for attribute in _records(model, node.payload, node.end):
+            if attribute.number == _NODE_ATTRIBUTE:
+                stack += _body_nodes(model, attribute)
+
+
+def _body_nodes(model: bytes, attribute: _Record) -> Iterator[_Record]:
+    for body in _records(model, attribute.payload, attribute.end):
+        if body.number in _ATTRIBUTE_GRAPHS and body.wire == _LENGTH_DELIMITED:
+            yield from (r for r in _records(model, body.payload, body.end) if r.number == _GRAPH_NODE)
 
 
 def _graph(model: bytes) -> list[_Record]:

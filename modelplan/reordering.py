@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from bisect import bisect_left
 from collections.abc import Sequence
 
@@ -16,18 +17,18 @@ def reordered(model: bytes, graph: Graph, order: Sequence[int]) -> bytes:
     """The file `model`, from which `graph` was loaded, with its operators in `order`.
 
     A .tflite keeps all its bytes but the offsets of the operator vector, which trade places; in an .onnx the
-    nodes do. Nodes that the graph folded into constants come first.
+    nodes do. Nodes that the graph folded into constants come as early as they can.
 
     Raises:
         RequestError: the model carries an offline memory plan, which holds for its present order only.
-        ValueError: `order` is not a permutation of the graph's ops.
+        ValueError: `order` is not a permutation of the graph's ops, or breaks `file_precedences`.
     """
     if sorted(order) != list(range(len(graph.ops))):
         raise ValueError(f"an order of {len(order)} ops, expected a permutation of {len(graph.ops)}")
     if list(order) == sorted(order):
         return model
     if graph.format == "onnx":
-        return protobuf.reorder_nodes(model, _node_order(protobuf.node_outputs(model), graph, order))
+        return protobuf.reorder_nodes(model, _node_order(protobuf.nodes(model), graph, order))
     if flatbuffer.get_metadata(model, _OFFLINE_PLAN) is not None:
         raise RequestError(
             f"{graph.name} carries a memory plan ({_OFFLINE_PLAN}) made for its present order;"
@@ -81,16 +82,66 @@ def _described(graph: Graph, op: Op) -> tuple[object, ...]:
     return (op.name, op.kind, op.version, op.attributes, _named(graph, op.inputs), _named(graph, op.outputs))
 
 
-def _node_order(outputs: Sequence[tuple[str, ...]], graph: Graph, order: Sequence[int]) -> list[int]:
-    """The order of an ONNX file's nodes in which the graph's ops follow `order`."""
-    producer = {name: node for node, names in enumerate(outputs) for name in names if name}
-    step_of: dict[int, int] = {}
-    for step, index in enumerate(order):
-        names = [graph.tensors[t].name for t in graph.ops[index].writes]
-        nodes = {producer[name] for name in names if name in producer}
-        if len(nodes) != 1 or not step_of.keys().isdisjoint(nodes):
+def file_precedences(model: bytes, graph: Graph) -> tuple[tuple[int, int], ...]:
+    """Pairs (before, after) of ops that the file orders although the graph does not.
+
+    An ONNX node that was folded into a constant may still name another node's result, whose shape it asks for: the
+    readers of what it makes must then stand behind that other node.
+    """
+    if graph.format != "onnx":
+        return ()
+    found = protobuf.nodes(model)
+    op_of, producer = _ops_of_nodes(found, graph), _producers(found)
+    behind: dict[int, set[int]] = {}  # the ops that a folded node leads back to
+    pairs = set()
+    for number, node in enumerate(found):
+        sources = {producer[name] for name in node.reads if name in producer}
+        through = set().union(*(behind[s] for s in sources if s in behind))
+        if number in op_of:
+            pairs |= {(before, op_of[number]) for before in through}
+        else:
+            behind[number] = through | {op_of[s] for s in sources if s in op_of}
+    return tuple(sorted(pairs))
+
+
+def _producers(found: Sequence[protobuf.Node]) -> dict[str, int]:
+    return {name: number for number, node in enumerate(found) for name in node.writes if name}
+
+
+def _ops_of_nodes(found: Sequence[protobuf.Node], graph: Graph) -> dict[int, int]:
+    """The op behind each node that was not folded away."""
+    producer, op_of = _producers(found), dict[int, int]()
+    for index, op in enumerate(graph.ops):
+        names = {graph.tensors[t].name for t in op.writes}
+        numbers = {producer[name] for name in names if name in producer}
+        if len(numbers) != 1 or not op_of.keys().isdisjoint(numbers):
             raise RequestError(f"{graph.label(index)} is not one node of the file, so it cannot be moved alone")
-        step_of[nodes.pop()] = step
-    # What the loader folded depends on constants alone, so it may run before everything else.
-    folded = [node for node in range(len(outputs)) if node not in step_of]
-    return folded + sorted(step_of, key=step_of.__getitem__)
+        op_of[numbers.pop()] = index
+    return op_of
+
+
+def _node_order(found: Sequence[protobuf.Node], graph: Graph, order: Sequence[int]) -> list[int]:
+    """The order of an ONNX file's nodes in which the graph's ops follow `order`, folded nodes as early as they can."""
+    op_of, producer = _ops_of_nodes(found, graph), _producers(found)
+    step_of = {op: step for step, op in enumerate(order)}
+    rank = [step_of[op_of[number]] if number in op_of else -1 for number in range(len(found))]
+    waiting: list[int] = []
+    readers: list[list[int]] = [[] for _ in found]
+    for number, node in enumerate(found):
+        sources = {producer[name] for name in node.reads if name in producer}
+        waiting.append(len(sources))
+        for source in sources:
+            readers[source].append(number)
+    ready = [(rank[number], number) for number, count in enumerate(waiting) if not count]
+    heapq.heapify(ready)
+    made = []
+    while ready:
+        _, number = heapq.heappop(ready)
+        made.append(number)
+        for reader in readers[number]:
+            waiting[reader] -= 1
+            if not waiting[reader]:
+                heapq.heappush(ready, (rank[reader], reader))
+    if [op_of[number] for number in made if number in op_of] != list(order):
+        raise ValueError("the order breaks precedences of the file")
+    return made

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,12 +38,13 @@ def run(arguments: Namespace) -> int:
     source = Path(arguments.model)
     if Path(arguments.output).suffix.lower() != source.suffix.lower():
         raise RequestError(f"{arguments.output}: expected a name that ends in {source.suffix}, like {source.name}")
-    graph = model_options.load_model(arguments.model)
-    options = model_options.options_of(arguments, graph)
+    graph = model_options.load_model(arguments.model, arguments.dim)
+    model = source.read_bytes()
+    options = replace(model_options.options_of(arguments, graph), precedences=reordering.file_precedences(model, graph))
     before = pipeline.plan(graph, replace(options, schedule="file"))
     after = pipeline.plan(graph, options)
-    content = reordering.reordered(source.read_bytes(), graph, after.schedule.order)
-    _verify(content, source, graph, after)
+    content = reordering.reordered(model, graph, after.schedule.order)
+    _verify(content, source, graph, after, arguments.dim)
     files.write(arguments.output, content)
     if arguments.figure:
         files.write(arguments.figure, render(after, f".order{Path(arguments.figure).suffix}"))
@@ -72,9 +74,9 @@ def _arena(plan: Plan) -> int:
     return bounds.height(plan.problem, plan.placement)
 
 
-def _verify(content: bytes, source: Path, graph: Graph, plan: Plan) -> None:
+def _verify(content: bytes, source: Path, graph: Graph, plan: Plan, dims: Sequence[str]) -> None:
     """Reads the new file back before it takes its place."""
     with tempfile.TemporaryDirectory() as folder:
         draft = Path(folder) / source.name
         draft.write_bytes(content)
-        reordering.check_same(graph, model_options.load_model(str(draft)), plan.schedule.order)
+        reordering.check_same(graph, model_options.load_model(str(draft), dims), plan.schedule.order)

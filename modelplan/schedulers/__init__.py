@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from modelplan import bounds, lifetimes, referee
@@ -53,16 +53,23 @@ def order(graph: Graph, aliases: Aliases, runtime: Runtime, name: str = BEST, bu
 
 
 def orders(
-    graph: Graph, aliases: Aliases, runtime: Runtime, name: str = BEST, budget: Budget | None = None
+    graph: Graph,
+    aliases: Aliases,
+    runtime: Runtime,
+    name: str = BEST,
+    budget: Budget | None = None,
+    precedences: Iterable[tuple[int, int]] = (),
 ) -> tuple[Schedule, ...]:
     """What `order` gives, then other orders of the same peak: they need not pack equally well.
+
+    All keep the pairs (before, after) of `precedences`; the bound holds for the orders that do.
 
     Raises:
         RequestError, BrokenPlanError: as `order`.
     """
     if name not in SCHEDULERS:
         raise RequestError(f"no schedule {name!r}; there are: {', '.join(SCHEDULERS)}")
-    problem = pose(graph, aliases, runtime)
+    problem = pose(graph, aliases, runtime, precedences)
     answer = solve(problem, _limited(SCHEDULERS[name].effort, budget))
     referee.check_flow(problem, answer.witness)
     peaks = [peak(graph, sequence, aliases, runtime) for sequence in (answer.order, *answer.alternatives)]

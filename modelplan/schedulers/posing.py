@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from modelplan.lifetimes import class_bytes, padded
 from modelplan.schedulers.side_effects import precedences
 from modelplan.types import Aliases, Graph, Kind, Member, OrderProblem, Runtime, Storage
 
 
-def pose(graph: Graph, aliases: Aliases, runtime: Runtime) -> OrderProblem:
-    """The order problem of `graph`, its storages in the order of `aliases.classes`.
+def pose(graph: Graph, aliases: Aliases, runtime: Runtime, also: Iterable[tuple[int, int]] = ()) -> OrderProblem:
+    """The order problem of `graph`, its storages in the order of `aliases.classes`; `also` are more pairs to keep.
 
     Agrees with `lifetimes.buffers` on what is alive at each step, with two exceptions that keep a bound a bound: an
     input that no op reads counts nothing, and memory lent to several ops counts only while they run.
 
     Cost: O(tensors + ops + edges).
     """
-    edges = {*graph.dag.edges, *precedences(graph)}
+    edges = {*graph.dag.edges, *precedences(graph), *also}
     storages = tuple(_storage(graph, members, runtime) for members in aliases.classes)
     return OrderProblem(len(graph.ops), storages, (0,) * len(graph.ops), tuple(sorted(edges)))
 

@@ -67,7 +67,7 @@ def test_unknown_fields_survive() -> None:
     made = protobuf.reorder_nodes(data, [1, 0, 2])
     assert made.endswith(b"\xfa\x3e\x04rest")
     assert sorted(made) == sorted(data)
-    assert protobuf.node_outputs(made) == [("b",), ("a",), ("y",)]
+    assert [node.writes for node in protobuf.nodes(made)] == [("b",), ("a",), ("y",)]
 
 
 def test_file_order_gives_the_same_bytes(models: Path) -> None:
@@ -96,7 +96,29 @@ def test_an_offline_plan_is_not_carried_into_another_order(models: Path) -> None
 @pytest.mark.parametrize("damage", [b"\x3a\x05ab", b"\x0b", b"\x80" * 12, b"\x3a\x00\x3a\x00"])
 def test_a_damaged_protobuf_is_a_model_error(damage: bytes) -> None:
     with pytest.raises(ModelError, match=r"protobuf"):
-        protobuf.node_outputs(damage)
+        protobuf.nodes(damage)
+
+
+def test_a_folded_shape_keeps_its_readers_behind_its_source(tmp_path: Path) -> None:
+    node, tensor = onnx.helper.make_node, onnx.helper.make_tensor_value_info
+    steps = [
+        node("Relu", ["x"], ["a"]),
+        node("Abs", ["x"], ["b"]),
+        node("Shape", ["a"], ["s"]),
+        node("Reshape", ["b", "s"], ["c"]),
+        node("Add", ["a", "c"], ["y"]),
+    ]
+    graph = onnx.helper.make_graph(steps, "g", [tensor("x", 1, [2, 8])], [tensor("y", 1, [2, 8])])
+    path = tmp_path / "g.onnx"
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)]), path)
+    read, data = loaded(path), path.read_bytes()
+    assert [op.kind for op in read.ops] == ["Relu", "Abs", "Reshape", "Add"]
+    assert reordering.file_precedences(data, read) == ((0, 2),)
+    made = reordering.reordered(data, read, [1, 0, 2, 3])
+    assert [n.writes[0] for n in protobuf.nodes(made)] == ["b", "a", "s", "c", "y"]
+    onnx.checker.check_model(onnx.load_model_from_string(made))
+    with pytest.raises(ValueError, match="breaks precedences of the file"):
+        reordering.reordered(data, read, [1, 2, 0, 3])
 
 
 def test_the_fewest_operators_move() -> None:
