@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
+from modelplan.errors import ModelError
 from modelplan.tflm.file import FileModel, FileOp
 from modelplan.types import Graph, Kind
 
@@ -94,6 +95,9 @@ def file_program(model: FileModel) -> Program:
     """The run of a .tflite file as TFLM performs it, tensors numbered over all subgraphs.
 
     Branches run one after the other and loops twice, so that what one part does to the memory of another shows.
+
+    Raises:
+        ModelError: an operator and the subgraph that it calls differ in their number of values.
     """
     values = tuple(
         Value(t.name, t.nbytes, t.shape, "constant" if t.constant else "state" if t.variable else "activation")
@@ -148,6 +152,7 @@ def _attribute(op: FileOp) -> Attribute:
 
 def _called(model: FileModel, base: int, number: int, op: FileOp, callers: tuple[int, ...]) -> Iterator[Step]:
     """IF hands its operands to each branch in turn; WHILE runs condition and body, twice."""
+    _check_interface(model, number, op)
     operands, results = _numbered(op.inputs, base), _numbered(op.outputs, base)
     if op.kind == "IF":
         for branch in op.calls:
@@ -163,6 +168,21 @@ def _called(model: FileModel, base: int, number: int, op: FileOp, callers: tuple
     yield Step(number, op.kind, operands, ())
 
 
+def _check_interface(model: FileModel, number: int, op: FileOp) -> None:
+    """The called subgraphs take and give as many values as the operator hands over."""
+    given = len(op.inputs) - (op.kind == "IF")
+    for position, index in enumerate(op.calls):
+        subgraph = model.subgraphs[index]
+        wanted = 1 if op.kind == "WHILE" and position == 0 else len(op.outputs)
+        if (len(subgraph.inputs), len(subgraph.outputs)) != (given, wanted):
+            raise ModelError(
+                f"{model.name}: op {number} {op.kind} hands {given} values to subgraph {index} and takes {wanted},"
+                f" which has {len(subgraph.inputs)} inputs and {len(subgraph.outputs)} outputs"
+            )
+    if op.kind == "WHILE" and given != len(op.outputs):
+        raise ModelError(f"{model.name}: op {number} WHILE has {given} inputs and {len(op.outputs)} outputs")
+
+
 def _body(
     model: FileModel,
     index: int,
@@ -174,7 +194,6 @@ def _body(
     """One run of a called subgraph: values handed in, its operators, values handed out."""
     subgraph, base = model.subgraphs[index], model.firsts[index]
     entered, left = _numbered(subgraph.inputs, base), _numbered(subgraph.outputs, base)
-    yield Step(number, f"entering subgraph {index}", operands[: len(entered)], entered[: len(operands)], moves=True)
+    yield Step(number, f"entering subgraph {index}", operands, entered, moves=True)
     yield from _unrolled(model, index, callers)
-    given = left[: len(results)] if results else left
-    yield Step(number, f"leaving subgraph {index}", given, results[: len(given)], moves=bool(results))
+    yield Step(number, f"leaving subgraph {index}", left, results, moves=bool(results))
