@@ -226,12 +226,64 @@ class Slots {
   std::multimap<std::int64_t, Life> open_;  // equal offsets: oldest first
 };
 
+// Where buffers lie: for each stretch of bytes those that touch it. A line of addresses holds far fewer buffers than a
+// moment has conflicts, so what interferes is looked for here.
+class Shelves {
+ public:
+  Shelves(const Columns& columns, const Facts& facts, const std::vector<std::int64_t>& offsets)
+      : columns_(columns), extra_(columns, facts), offsets_(offsets) {
+    std::int64_t top = 0;
+    for (std::size_t b = 0; b < offsets.size(); ++b) top = std::max(top, end(b));
+    height_ = std::max<std::int64_t>(1, top / 4096);
+    for (std::size_t b = 0; b < offsets.size(); ++b) add(b);
+  }
+
+  void add(std::size_t b) {
+    for_each_shelf(b, [&](std::vector<std::size_t>& shelf) { shelf.push_back(b); });
+  }
+
+  void remove(std::size_t b) {
+    for_each_shelf(b, [&](std::vector<std::size_t>& shelf) { std::erase(shelf, b); });
+  }
+
+  // Calls visit(c) once for every conflict that shares a byte with `b`.
+  template <class Visit>
+  void for_each_interferer(std::size_t b, Visit&& visit) {
+    std::int64_t bottom = INT64_MIN;  // a pair counts on the lowest shelf that both touch
+    for_each_shelf(b, [&](const std::vector<std::size_t>& shelf) {
+      for (const std::size_t c : shelf)
+        if (c != b && meet(columns_, b, c) && touch(b, c) && (bottom == INT64_MIN || offsets_[c] >= bottom)) visit(c);
+      bottom = bottom == INT64_MIN ? (offsets_[b] / height_ + 1) * height_ : bottom + height_;
+    });
+    for (const std::size_t c : extra_.of(b))
+      if (touch(b, c)) visit(c);
+  }
+
+  std::int64_t end(std::size_t b) const { return offsets_[b] + columns_.size[b]; }
+
+ private:
+  bool touch(std::size_t b, std::size_t c) const { return offsets_[b] < end(c) && offsets_[c] < end(b); }
+
+  template <class Visit>
+  void for_each_shelf(std::size_t b, Visit&& visit) {
+    if (columns_.size[b] == 0) return;
+    const auto first = static_cast<std::size_t>(offsets_[b] / height_);
+    const auto last = static_cast<std::size_t>((end(b) - 1) / height_);
+    if (last >= shelves_.size()) shelves_.resize(last + 1);
+    for (std::size_t s = first; s <= last; ++s) visit(shelves_[s]);
+  }
+
+  const Columns& columns_;
+  ExtraConflicts extra_;
+  const std::vector<std::int64_t>& offsets_;
+  std::int64_t height_ = 1;
+  std::vector<std::vector<std::size_t>> shelves_;
+};
+
 class Repair {
  public:
   Repair(const Columns& columns, const Facts& facts, Ints order, std::vector<std::int64_t>& offsets)
-      : columns_(columns), neighbours_(columns, facts), order_(order), offsets_(offsets) {
-    for (std::size_t b = 0; b < offsets.size(); ++b) neighbours_.insert(b);
-  }
+      : columns_(columns), shelves_(columns, facts, offsets), order_(order), offsets_(offsets) {}
 
   std::int64_t run() {
     std::int64_t passes = 0;
@@ -247,8 +299,6 @@ class Repair {
   }
 
  private:
-  std::int64_t end(std::size_t b) const { return offsets_[b] + columns_.size[b]; }
-
   // Forgets the edges of what moved and finds them anew; everyone else's stand.
   void refresh(Ints moved) {
     for (const std::int64_t i : moved)
@@ -260,8 +310,7 @@ class Repair {
     }
     for (const std::int64_t i : moved) {
       const auto b = static_cast<std::size_t>(i);
-      neighbours_.for_each(b, [&](std::size_t c) {
-        if (offsets_[b] >= end(c) || offsets_[c] >= end(b)) return;
+      shelves_.for_each_interferer(b, [&](std::size_t c) {
         interferes_[b].push_back(c);
         ++ends_;
         if (moved_[c]) return;
@@ -290,8 +339,10 @@ class Repair {
       const auto b = static_cast<std::size_t>(i);
       if (colour_[b] == 0) continue;
       std::int64_t offset = 0;
-      for (const std::size_t c : interferes_[b]) offset = std::max(offset, end(c));
+      for (const std::size_t c : interferes_[b]) offset = std::max(offset, shelves_.end(c));
+      shelves_.remove(b);
       offsets_[b] = aligned(offset, columns_.alignment[b]);
+      shelves_.add(b);
       moved_[b] = true;
       moved.push_back(i);
     }
@@ -301,7 +352,7 @@ class Repair {
   static constexpr std::size_t kUncoloured = SIZE_MAX;
 
   const Columns& columns_;
-  Neighbours neighbours_;
+  Shelves shelves_;
   Ints order_;
   std::vector<std::int64_t>& offsets_;
   std::vector<std::vector<std::size_t>> interferes_;

@@ -15,7 +15,8 @@ def slots_then_colours(problem: Problem) -> tuple[Placement, int]:
 
     Size descending, ties in the problem's order. Extra conflicts count as interference, so the rounds repair them.
 
-    Cost: O(n^2) time at worst and a few passes over all pairs; memory O(n + interfering pairs).
+    Cost: O(log n) for each slot looked at, then as many passes as repairs need, each over what interferes; memory
+    O(n + interfering pairs).
 
     Source: triton-lang/triton, lib/Analysis/Allocation.cpp.
     """
@@ -35,7 +36,7 @@ ROWS = (
         "triton-lang/triton, lib/Analysis/Allocation.cpp",
         "offsets",
         "none",
-        "O(n^2) at worst, memory O(n + interfering pairs)",
+        "O(n log n) and as many passes over what interferes as repairs need; memory O(n + interfering pairs)",
         honours=frozenset({"alignment", "overlaps", "conflicts"}),
         invariants=frozenset({"scaling"}),
     ),
