@@ -1,0 +1,125 @@
+"""Every allocator on every problem of the corpus: height over the load bound, and CPU seconds.
+
+    python benchmarks/field.py --corpus ../shared/corpus --output reports/field.md --cells reports/field.csv
+
+Every placement passes the referee. `--only` takes a part of the path of the problems to run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+
+from modelplan import Problem, RequestError, height, load, load_bound, place
+from modelplan.allocators import ALLOCATORS
+from modelplan.types import Budget
+
+COMMAND = "python benchmarks/field.py --corpus ../shared/corpus --output reports/field.md --cells reports/field.csv"
+#: Seconds that a search may take for one problem: where it has no end of its own this keeps the run short.
+SECONDS = 2.0
+SEARCHES = {"search", "exact", "portfolio"}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One allocator's answer to one problem; a refusal has no height and says why."""
+
+    problem: str
+    buffers: int
+    bound: int
+    allocator: str
+    height: int | None
+    cpu_seconds: float
+    refusal: str = ""
+
+    @property
+    def ratio(self) -> float:
+        return self.height / self.bound if self.height is not None and self.bound else 1.0
+
+
+def problems(corpus: Path, only: str) -> Iterator[tuple[str, Problem]]:
+    """Name and problem, the small ones first."""
+    loaded = []
+    for path in sorted((corpus / "problems").rglob("*.csv")):
+        name = str(path.relative_to(corpus / "problems").with_suffix(""))
+        found = load(str(path)) if only in name else None
+        if isinstance(found, Problem):
+            loaded.append((name, found))
+    yield from sorted(loaded, key=lambda pair: len(pair[1]))
+
+
+def run(name: str, problem: Problem, allocator: str) -> Cell:
+    budget = Budget(seconds=SECONDS) if ALLOCATORS[allocator].kind in SEARCHES else Budget()
+    begin, top, refusal = time.process_time(), None, ""
+    try:
+        top = height(problem, place(problem, allocator, budget))
+    except RequestError as why:
+        refusal = str(why)
+    taken = round(time.process_time() - begin, 4)
+    return Cell(name, len(problem), load_bound(problem), allocator, top, taken, refusal)
+
+
+def summary(allocator: str, cells: Sequence[Cell], big: str) -> str:
+    placed = [c for c in cells if c.allocator == allocator and c.height is not None]
+    if not placed:
+        return f"| {allocator} | 0 | | | | | |"
+    worst = max(placed, key=lambda c: c.ratio)
+    at_load = sum(c.height == c.bound for c in placed)
+    mean = sum(c.ratio for c in placed) / len(placed)
+    seconds = next((f"{c.cpu_seconds:.2f}" for c in placed if c.problem == big), "")
+    return f"| {allocator} | {len(placed)} | {at_load} | {mean:.4f} | {worst.ratio:.3f} | {worst.problem} | {seconds} |"
+
+
+def report(cells: Sequence[Cell]) -> str:
+    names = list(dict.fromkeys(c.problem for c in cells))
+    big = "somas/pangu_2.6B"
+    reasons = dict.fromkeys(f"* {c.allocator} on {c.problem}: {c.refusal}" for c in cells if c.refusal)
+    lines = [
+        f"Made by `{COMMAND}`.",
+        "",
+        "# The field",
+        "",
+        f"{len(ALLOCATORS)} allocators on {len(names)} problems, every placement refereed, one thread. The load is a",
+        f"lower bound that not every problem allows. Searches stop after {SECONDS:g} s. Every cell is in field.csv.",
+        "",
+        "| allocator | placed | at the load | mean height/load | worst | on | CPU s, pangu (18,692 buffers) |",
+        "|---|---:|---:|---:|---:|---|---:|",
+        *(summary(allocator, cells, big) for allocator in ALLOCATORS),
+        "",
+        "## Refused",
+        "",
+        *reasons,
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--corpus", type=Path, required=True)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--cells", type=Path, required=True)
+    parser.add_argument("--only", default="")
+    arguments = parser.parse_args()
+    cells = []
+    for name, problem in problems(arguments.corpus, arguments.only):
+        cells += [run(name, problem, allocator) for allocator in ALLOCATORS]
+        print(f"{name}: {sum(c.cpu_seconds for c in cells if c.problem == name):.1f} s", flush=True)
+        write(arguments.output, arguments.cells, cells)
+
+
+def write(output: Path, path: Path, cells: Sequence[Cell]) -> None:
+    """Both files, after every problem: a run that is broken off leaves a report of what it did."""
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(f.name for f in fields(Cell))
+        writer.writerows(astuple(cell) for cell in cells)
+    output.write_text(report(cells))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""The planners of the core against their slow twins; run under the sanitizers too."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import planner_twins as twins
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from modelplan import _core
+from modelplan.allocators.vela import first_order
+from modelplan.types import IntArray
+
+record = st.tuples(st.integers(1, 12), st.integers(0, 8), st.integers(1, 6)).map(lambda r: (r[0], r[1], r[1] + r[2]))
+records = st.lists(record, max_size=12).map(lambda rows: sorted(rows, key=lambda r: r[1]))
+few = st.lists(record, max_size=6).map(lambda rows: sorted(rows, key=lambda r: r[1]))
+
+
+def columns(rows: list[twins.Record]) -> tuple[IntArray, IntArray, IntArray]:
+    table = np.array(rows, dtype=np.int64).reshape(-1, 3)
+    return tuple(np.ascontiguousarray(table[:, i]) for i in range(3))  # type: ignore[return-value]
+
+
+@settings(deadline=None)
+@given(records)
+def test_shared_objects_equal_their_twins(rows: list[twins.Record]) -> None:
+    assert _core.positional_maxima(*columns(rows)).tolist() == twins.positional_maxima(rows)
+    assert _core.share_by_breadth(*columns(rows)).tolist() == twins.share_by_breadth(rows)
+    assert _core.share_by_distance(*columns(rows)).tolist() == twins.share_by_distance(rows)
+
+
+@settings(deadline=None)
+@given(few)
+def test_the_flow_costs_least(rows: list[twins.Record]) -> None:
+    holder, steps, complete = _core.share_min_cost(*columns(rows), 10**6)
+    assert complete
+    assert steps <= 10**6
+    assert twins.chain_cost(rows, holder.tolist()) == twins.least_cost(rows)
+
+
+def test_a_flow_without_steps_gives_each_buffer_an_object() -> None:
+    holder, _, complete = _core.share_min_cost(*columns([(8, 0, 1), (8, 1, 2)]), 0)
+    assert (holder.tolist(), complete) == ([0, 1], False)
+
+
+@settings(deadline=None)
+@given(records)
+def test_stacking_and_orders_equal_their_twins(rows: list[twins.Record]) -> None:
+    order = sorted(range(len(rows)), key=lambda i: (-rows[i][0], -i))
+    found = _core.stack_in_objects(*columns(rows), np.array(order, dtype=np.int64), True)
+    assert tuple(column.tolist() for column in found) == twins.stack_in_objects(rows, order)
+    for by_duration in (False, True):
+        expected = twins.most_live_first(rows, by_duration=by_duration)
+        assert _core.most_live_first(*columns(rows), by_duration).tolist() == expected
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_hill_climb_replays_python(seed: int) -> None:
+    draw = random.Random(seed)
+    rows = []
+    for _ in range(draw.randint(6, 28)):
+        start = draw.randrange(12)
+        rows.append((draw.randint(1, 99), start, start + draw.randint(1, 7)))
+    alignment = [draw.choice([1, 4, 16]) if seed % 2 else 1 for _ in rows]
+    size, start, end = columns(rows)
+    load, order = first_order(size, start, end)
+    steps = np.array(alignment, dtype=np.int64)
+    found = _core.climb(size, start, end, steps, order, load, 2**62, 400, 10**9, False)[0]
+    assert found.tolist() == twins.Climb(rows, alignment).run(order.tolist(), load, 400)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda c, o: _core.share_by_breadth(*c),
+        lambda c, o: _core.share_by_distance(*c),
+        lambda c, o: _core.positional_maxima(*c),
+        lambda c, o: _core.share_min_cost(*c, 9),
+        lambda c, o: _core.stack_in_objects(*c, o, True),
+    ],
+)
+def test_records_out_of_order_or_empty_are_refused(call: object) -> None:
+    order = np.array([0, 1], dtype=np.int64)
+    for rows in ([(8, 2, 3), (8, 1, 2)], [(0, 0, 1), (8, 1, 2)]):
+        with pytest.raises(ValueError, match="record"):
+            call(columns(rows), order)  # type: ignore[operator]
+
+
+def test_an_order_that_is_no_permutation_is_refused() -> None:
+    two, twice = columns([(8, 0, 1), (8, 1, 2)]), np.array([0, 0], dtype=np.int64)
+    ones = np.ones(2, dtype=np.int64)
+    with pytest.raises(ValueError, match="permutation"):
+        _core.stack_in_objects(*two, twice, True)
+    with pytest.raises(ValueError, match="permutation"):
+        _core.climb(*two, ones, twice, 8, 8, 8, 8, False)
