@@ -163,18 +163,22 @@ def _tensor_types(proto: Any) -> list[Any]:
 
 
 def _inferred(proto: Any, model: Model) -> Any:
-    """The model with the types that onnx infers; what the file says of its intermediate values yields to them."""
+    """The model with the types that onnx infers; what the file says of its intermediate values yields to them.
+
+    Without onnx's own data propagation, which takes memory for whatever a hostile extent promises: the builder
+    computes the few small values that decide shapes.
+    """
     import onnx
 
     infer = onnx.shape_inference.infer_shapes
     try:
-        return infer(proto, data_prop=True, strict_mode=True)
+        return infer(proto, strict_mode=True)
     except refusals() as problem:
         if not proto.graph.value_info:
             raise ValueError(f"shapes contradict each other: {_line(problem)}") from None
         del proto.graph.value_info[:]
     try:
-        inferred = infer(proto, data_prop=True, strict_mode=True)
+        inferred = infer(proto, strict_mode=True)
     except refusals() as problem:
         raise ValueError(f"shapes contradict each other: {_line(problem)}") from None
     model.remarks.append("the file's shapes of intermediate values contradict its operators and were not used")

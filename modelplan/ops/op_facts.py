@@ -2,17 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
+
+from modelplan.types import Graph, Op
+
+#: Where in the bytes of the operand output 0 starts, or None where it is no view.
+ViewIf = Callable[[Graph, Op], int | None]
+Condition = Callable[[Graph, Op], bool]
+#: Which axis the parts lie along; None where only the run knows.
+Axis = Callable[[Graph, Op], int | None]
+
+Group = Literal[
+    "view", "elementwise", "row", "update", "stream", "join", "split", "generator", "shape", "control", "state", "never"
+]
 
 
 @dataclass(frozen=True, slots=True)
 class OpFacts:
     """What an operator does to memory. The default says nothing, which shares nothing.
 
-    `view` is the operand whose bytes output 0 is, unchanged, or None. `operands` are those whose constant values
-    decide what the operator does to memory.
+    `view` is the operand whose bytes output 0 always is, unchanged; with `view_if` only where that says so.
+    `overwrite` lists operands that output 0 may replace byte for byte, where `overwrite_if` agrees: in group
+    "elementwise" element i of the result depends on element i of each operand alone, in "row" on its row, in
+    "update" on what is not replaced yet. `stream_if`: the result may start anywhere up to the operand's start.
+    `parts` is the axis of a join's inputs or a split's outputs, `whole` the split operand. `operands` are those
+    whose constant values these conditions ask for; `same_quantisation` that they ask for equal scales.
     """
 
+    group: Group = "never"
     view: int | None = None
+    view_if: ViewIf | None = None
+    overwrite: tuple[int, ...] = ()
+    overwrite_if: Condition | None = None
+    stream_if: Condition | None = None
+    parts: Axis | None = None
+    whole: int = 0
     operands: tuple[int, ...] = ()
     same_quantisation: bool = False

@@ -1,0 +1,314 @@
+"""When an operator leaves bytes as they are, may replace them, or reads ahead of what it writes: one test for each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from modelplan.dtypes import BITS
+from modelplan.types import Graph, Op, Tensor
+
+Numbers = tuple[int, ...]
+
+
+def source(graph: Graph, op: Op, operand: int = 0) -> Tensor | None:
+    """The tensor behind an operand, None where it is absent."""
+    t = op.inputs[operand] if operand < len(op.inputs) else -1
+    return graph.tensors[t] if t >= 0 else None
+
+
+def result(graph: Graph, op: Op) -> Tensor | None:
+    """Output 0, None where it is absent."""
+    return graph.tensors[op.outputs[0]] if op.outputs and op.outputs[0] >= 0 else None
+
+
+def numbers(op: Op, name: str) -> Numbers | None:
+    """An attribute as whole numbers, None where it is missing or something else."""
+    value = op.attribute(name)
+    items = value if isinstance(value, tuple) else (value,)
+    found = tuple(int(item) for item in items if isinstance(item, int | float) and item == item // 1)
+    return found if value is not None and len(found) == len(items) else None
+
+
+def number(op: Op, name: str, default: int) -> int:
+    """A numeric attribute, `default` where the file does not carry it."""
+    found = numbers(op, name)
+    return found[0] if found else default
+
+
+def both(graph: Graph, op: Op, operand: int = 0) -> tuple[Tensor, Tensor] | None:
+    """Operand and output 0 where both are there and hold as many bytes of the same type."""
+    x, y = source(graph, op, operand), result(graph, op)
+    return (x, y) if x is not None and y is not None and x.dtype == y.dtype else None
+
+
+def unchanged(op: Op) -> bool:
+    """Whether operands and results have the same scale."""
+    return not op.attribute("requantises", default=False)
+
+
+# -- views -------------------------------------------------------------------------------------------------------------
+
+
+def same_type(graph: Graph, op: Op) -> int | None:
+    """A cast to the type that the operand has already."""
+    return 0 if both(graph, op) else None
+
+
+def same_width(graph: Graph, op: Op) -> int | None:
+    """A reinterpretation of the same bytes."""
+    x, y = source(graph, op), result(graph, op)
+    return 0 if x and y and x.nbytes == y.nbytes else None
+
+
+def no_growth(graph: Graph, op: Op) -> int | None:
+    """A repetition or broadcast that repeats nothing."""
+    pair = both(graph, op)
+    return 0 if pair and _squeezed(pair[0].shape) == _squeezed(pair[1].shape) else None
+
+
+def single(graph: Graph, op: Op) -> int | None:
+    """A join or reduction over operands of which there is one."""
+    pair = both(graph, op)
+    return 0 if pair and len(op.reads) == len(op.inputs) == 1 and unchanged(op) else None
+
+
+def nothing_reduced(graph: Graph, op: Op) -> int | None:
+    """A reduction over axes of extent 1."""
+    pair = both(graph, op)
+    return 0 if pair and prod(pair[0].shape) == prod(pair[1].shape) and unchanged(op) else None
+
+
+def no_padding(graph: Graph, op: Op) -> int | None:
+    """Padding by nothing on every side."""
+    pads = numbers(op, "operand 1") or numbers(op, "pads") or numbers(op, "paddings")
+    return 0 if both(graph, op) and pads is not None and not any(pads) else None
+
+
+def unit_block(graph: Graph, op: Op) -> int | None:
+    """Depth to space and back with block 1."""
+    size = number(op, "block_size", 0) or number(op, "blocksize", 0)
+    return 0 if both(graph, op) and size == 1 else None
+
+
+def unit_block_shape(graph: Graph, op: Op) -> int | None:
+    """Batch to space and back with blocks of 1, no crops and no padding."""
+    block, margins = numbers(op, "operand 1"), numbers(op, "operand 2")
+    if not both(graph, op) or block is None or margins is None:
+        return None
+    return 0 if all(b == 1 for b in block) and not any(margins) else None
+
+
+def same_extents(graph: Graph, op: Op) -> int | None:
+    """A TFLite resize to the size that there is."""
+    pair = both(graph, op)
+    return 0 if pair and pair[0].shape == pair[1].shape else None
+
+
+def unit_scales(graph: Graph, op: Op) -> int | None:
+    """An ONNX resize by 1 in every axis; cropping modes move the content."""
+    if op.attribute("coordinate_transformation_mode") == "tf_crop_and_resize":
+        return None
+    values = next((op.attribute(n) for n in ("operand 2", "operand 1", "scales") if op.attribute(n)), None)
+    is_unit = isinstance(values, tuple) and all(value == 1 for value in values)
+    return same_extents(graph, op) if is_unit else None
+
+
+def kept_order(graph: Graph, op: Op) -> int | None:
+    """A transposition that moves only axes of extent 1."""
+    pair = both(graph, op)
+    if pair is None:
+        return None
+    rank = len(pair[0].shape)
+    order = numbers(op, "perm") or numbers(op, "operand 1") or (tuple(reversed(range(rank))) if rank < 2 else None)
+    if order is None or sorted(order) != list(range(rank)):
+        return None
+    moved = [axis for axis in order if pair[0].shape[axis] != 1]
+    return 0 if moved == sorted(moved) else None
+
+
+def no_bounds(graph: Graph, op: Op) -> int | None:
+    """A Clip without minimum and maximum."""
+    bounded = len(op.reads) > 1 or op.attribute("min") is not None or op.attribute("max") is not None
+    return 0 if both(graph, op) and not bounded else None
+
+
+def unit_window(graph: Graph, op: Op) -> int | None:
+    """Pooling over one element at a time."""
+    pair = both(graph, op)
+    kernel = numbers(op, "kernel_shape") or _pair(op, "filter_height", "filter_width")
+    strides = numbers(op, "strides") or _pair(op, "stride_h", "stride_w") or (1,)
+    is_unit = kernel is not None and set(kernel) | set(strides) == {1} and not any(numbers(op, "pads") or (0,))
+    plain = len(op.writes) == 1 and not number(op, "fused_activation_function", 0) and unchanged(op)
+    return 0 if pair and is_unit and plain and pair[0].shape == pair[1].shape else None
+
+
+def inference(graph: Graph, op: Op) -> int | None:
+    """A Dropout that drops nothing."""
+    if not both(graph, op):
+        return None
+    if op.version < 7:
+        return 0 if number(op, "is_test", 0) else None
+    if op.version < 12 or len(op.inputs) < 3 or op.inputs[2] < 0:
+        return 0
+    mode = numbers(op, "operand 2")
+    return 0 if mode is not None and not any(mode) else None
+
+
+def slice_start(graph: Graph, op: Op) -> int | None:
+    """A TFLite SLICE of whole blocks along the outermost axis that is not 1."""
+    begin = numbers(op, "operand 1")
+    return _block(graph, op, begin) if begin is not None else None
+
+
+def strided_slice_start(graph: Graph, op: Op) -> int | None:
+    """A TFLite STRIDED_SLICE of whole blocks with step 1."""
+    pair, begin, step = both(graph, op), numbers(op, "operand 1"), numbers(op, "operand 3")
+    masks = [number(op, name, 0) for name in ("ellipsis_mask", "new_axis_mask", "shrink_axis_mask")]
+    if not pair or begin is None or step is None or any(masks) or any(s != 1 for s in step):
+        return None
+    mask = number(op, "begin_mask", 0)
+    shape = pair[0].shape
+    if len(begin) != len(shape):
+        return None
+    return _block(graph, op, tuple(0 if mask >> i & 1 else _from_end(b, shape[i]) for i, b in enumerate(begin)))
+
+
+def onnx_slice_start(graph: Graph, op: Op) -> int | None:
+    """An ONNX Slice of whole blocks with step 1."""
+    pair = both(graph, op)
+    starts = numbers(op, "operand 1") or numbers(op, "starts")
+    axes = numbers(op, "operand 3") or numbers(op, "axes") or (tuple(range(len(starts))) if starts else None)
+    absent = len(op.inputs) < 5 or op.inputs[4] < 0
+    steps = tuple(1 for _ in axes or ()) if absent else numbers(op, "operand 4")
+    if not pair or starts is None or axes is None or steps is None or any(s != 1 for s in steps):
+        return None
+    rank = len(pair[0].shape)
+    begin = [0] * rank
+    for axis, start in zip(axes, starts, strict=False):
+        if not -rank <= axis < rank:
+            return None
+        extent = pair[0].shape[axis]
+        begin[axis] = min(max(start + extent if start < 0 else start, 0), extent)
+    return _block(graph, op, tuple(begin))
+
+
+def gathered_start(graph: Graph, op: Op) -> int | None:
+    """A gather of ascending neighbours along the outermost axis that is not 1."""
+    pair, indices = both(graph, op), numbers(op, "operand 1")
+    if not pair or not indices or number(op, "batch_dims", 0):
+        return None
+    x, y = pair
+    axis = number(op, "axis", 0) % max(len(x.shape), 1)
+    first = _from_end(indices[0], x.shape[axis]) if x.shape else 0
+    if prod(x.shape[:axis]) != 1 or any(b - a != 1 for a, b in zip(indices, indices[1:], strict=False)):
+        return None
+    return _start(first * prod(x.shape[axis + 1 :]), x) if 0 <= first and first + len(indices) <= x.shape[axis] else None
+
+
+# -- overwrites --------------------------------------------------------------------------------------------------------
+
+
+def is_inference(graph: Graph, op: Op) -> bool:  # noqa: ARG001
+    """A BatchNormalization that does not learn."""
+    if op.version >= 14:
+        return not number(op, "training_mode", 0)
+    return op.version >= 7 or bool(number(op, "is_test", 0))
+
+
+def not_reversed(graph: Graph, op: Op) -> bool:  # noqa: ARG001
+    """A running sum that walks forward and includes its own element."""
+    return not number(op, "reverse", 0) and not number(op, "exclusive", 0)
+
+
+# -- streams -----------------------------------------------------------------------------------------------------------
+
+
+def narrower(graph: Graph, op: Op) -> bool:
+    """Each element becomes one that is no wider, whole bytes both."""
+    x, y = source(graph, op), result(graph, op)
+    if x is None or y is None or x.dtype not in BITS or y.dtype not in BITS:
+        return False
+    return 8 <= BITS[y.dtype] <= BITS[x.dtype] and prod(x.shape) == prod(y.shape)
+
+
+def forward_slice(graph: Graph, op: Op) -> bool:
+    """A slice whose steps are positive copies elements towards the front."""
+    steps = numbers(op, "operand 4") if graph.format == "onnx" else numbers(op, "operand 3")
+    unstepped = op.kind in ("SLICE", "STABLEHLO_SLICE") or (graph.format == "onnx" and len(op.inputs) < 5)
+    return both(graph, op) is not None and (unstepped or (steps is not None and all(s > 0 for s in steps)))
+
+
+def forward_copy(graph: Graph, op: Op) -> bool:
+    """Some elements in their order."""
+    return both(graph, op) is not None
+
+
+def disjoint_windows(graph: Graph, op: Op) -> bool:
+    """Pooling whose windows neither overlap nor reach outside the input."""
+    kernel = numbers(op, "kernel_shape") or _pair(op, "filter_height", "filter_width")
+    strides = numbers(op, "strides") or _pair(op, "stride_h", "stride_w") or tuple(1 for _ in kernel or ())
+    padded = any(numbers(op, "pads") or (0,)) or op.attribute("padding") == "SAME"
+    automatic = str(op.attribute("auto_pad", "NOTSET")) not in ("NOTSET", "VALID")
+    dilated = any(d != 1 for d in numbers(op, "dilations") or ())
+    if kernel is None or padded or automatic or dilated or number(op, "ceil_mode", 0) or len(op.writes) != 1:
+        return False
+    return both(graph, op) is not None and all(k <= s for k, s in zip(kernel, strides, strict=False))
+
+
+# -- parts -------------------------------------------------------------------------------------------------------------
+
+
+def axis_attribute(graph: Graph, op: Op) -> int | None:  # noqa: ARG001
+    """The axis of a join or split as an attribute."""
+    default = 1 if op.kind == "Concat" and op.version < 4 else 0
+    return number(op, "axis", default) if unchanged(op) else None
+
+
+def axis_operand(operand: int) -> object:
+    """The axis of a split as a constant operand."""
+
+    def axis(graph: Graph, op: Op) -> int | None:  # noqa: ARG001
+        found = numbers(op, f"operand {operand}")
+        return found[0] if found and len(found) == 1 else None
+
+    return axis
+
+
+# -- arithmetic --------------------------------------------------------------------------------------------------------
+
+
+def _squeezed(shape: Numbers) -> Numbers:
+    return tuple(extent for extent in shape if extent != 1)
+
+
+def _pair(op: Op, first: str, second: str) -> Numbers | None:
+    a, b = numbers(op, first), numbers(op, second)
+    return (*a, *b) if a and b else None
+
+
+def _from_end(index: int, extent: int) -> int:
+    return index + extent if index < 0 else index
+
+
+def _block(graph: Graph, op: Op, begin: Sequence[int]) -> int | None:
+    """The byte where a block [begin, begin + output shape) starts, if it is contiguous in the operand."""
+    pair = both(graph, op)
+    if pair is None or len(begin) != len(pair[0].shape) or len(pair[1].shape) != len(pair[0].shape):
+        return None
+    x, y = pair
+    if any(b < 0 or b + n > extent for b, n, extent in zip(begin, y.shape, x.shape, strict=True)):
+        return None
+    cut = [axis for axis, (a, b) in enumerate(zip(x.shape, y.shape, strict=True)) if a != b]
+    if any(extent != 1 for extent in y.shape[: cut[-1]] if cut) if cut else False:
+        return None
+    elements = 0
+    for b, extent in zip(begin, x.shape, strict=True):
+        elements = elements * extent + b
+    return _start(elements, x)
+
+
+def _start(elements: int, tensor: Tensor) -> int | None:
+    """Bytes before element number `elements`, None inside a byte."""
+    bits = elements * BITS.get(tensor.dtype, 0)
+    return bits // 8 if bits % 8 == 0 else None
