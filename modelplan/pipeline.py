@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
 from modelplan import __version__, aliasing, allocators, bounds, lifetimes, runtimes, schedulers, streams
 from modelplan.errors import RequestError
-from modelplan.types import Aliases, Budget, Graph, Padding, Placement, Plan, Problem, Runtime, Schedule
+from modelplan.types import Aliases, Budget, Graph, Op, Padding, Placement, Plan, Problem, Runtime, Schedule
 from modelplan.verifier import proof
 from modelplan.verifier.subject import plan_subject
 
@@ -31,6 +31,7 @@ class Options:
     capacity: int | None = None
     streams: int | tuple[int, ...] | None = None
     precedences: tuple[tuple[int, int], ...] = ()
+    kernels: str | None = None
 
 
 def plan(graph: Graph, options: Options | None = None, budget: Budget | None = None) -> Plan:
@@ -45,36 +46,78 @@ def plan(graph: Graph, options: Options | None = None, budget: Budget | None = N
 
 
 def today(graph: Graph, runtime: Runtime) -> Plan:
-    """What the runtime does by itself: file order, no merges, its own allocator."""
-    return _plan(graph, runtime, Options(schedule="file", alias="none", allocator=runtime.allocator))
+    """What the runtime does by itself: file order, the merges that it makes, its own allocator."""
+    return _plan(graph, runtime, Options(schedule="file", alias="runtime", allocator=runtime.allocator))
 
 
 def _plan(graph: Graph, runtime: Runtime, options: Options, budget: Budget | None = None) -> Plan:
-    aliases = aliasing.storages(graph, options.alias)
-    schedules = schedulers.orders(graph, aliases, runtime, options.schedule, precedences=options.precedences)
-    schedule, problem, placement = _tightest(graph, aliases, runtime, schedules, options, budget)
-    made_by = f"modelplan {__version__}"
-    made = Plan(graph, schedule, aliases.merges, problem, placement, runtime, options.allocator, options.alias, made_by)
+    graph = with_scratch(graph, runtime, options)
+    made = min(_made(graph, runtime, options, budget), key=lambda plan: bounds.height(plan.problem, plan.placement))
     proof.prove(plan_subject(made))
     return made
 
 
+def _made(graph: Graph, runtime: Runtime, options: Options, budget: Budget | None) -> Iterator[Plan]:
+    """The plan, and in mode max also the one without joins and splits: those were judged in the file's order only."""
+    in_file = aliasing.topological(graph)
+    made_by = f"modelplan {__version__}"
+    offers = [aliasing.storages(graph, options.alias, runtime)]
+    if options.alias == "max":
+        with_parts = aliasing.storages(graph, "max", runtime, lambda a: schedulers.peak(graph, in_file, a, runtime))
+        offers = [with_parts, *offers] if with_parts != offers[0] else offers
+    for offered in offers:
+        schedules = schedulers.orders(graph, offered, runtime, options.schedule, precedences=options.precedences)
+        schedule, aliases, problem, placement = _tightest(graph, offered, runtime, schedules, options, budget)
+        names = options.allocator, options.alias, made_by
+        yield Plan(graph, schedule, aliases.merges, problem, placement, runtime, *names)
+
+
 def _tightest(
     graph: Graph,
-    aliases: Aliases,
+    offered: Aliases,
     runtime: Runtime,
     schedules: Sequence[Schedule],
     options: Options,
     budget: Budget | None,
-) -> tuple[Schedule, Problem, Placement]:
+) -> tuple[Schedule, Aliases, Problem, Placement]:
     """The first of the orders whose arena is its peak, else the one with the least height."""
     found = []
     for schedule in schedules:
+        aliases = aliasing.settled(graph, offered, schedule.order, runtime)
         problem = pose(graph, schedule.order, aliases, runtime, options)
-        found.append((schedule, problem, allocators.place(problem, options.allocator, budget)))
-        if bounds.height(problem, found[-1][2]) <= schedule.peak:
+        peak = schedulers.peak(graph, schedule.order, aliases, runtime)
+        priced = replace(schedule, peak=peak, lower_bound=min(schedule.lower_bound, peak))
+        found.append((priced, aliases, problem, allocators.place(problem, options.allocator, budget)))
+        if bounds.height(problem, found[-1][3]) <= peak:
             return found[-1]
-    return min(found, key=lambda made: bounds.height(made[1], made[2]))
+    return min(found, key=lambda made: bounds.height(made[2], made[3]))
+
+
+def with_scratch(graph: Graph, runtime: Runtime, options: Options) -> Graph:
+    """The graph with the working memory of its operators: what kernels ask for, and the plans of bodies."""
+    demands = [_demand(graph, op, runtime, options) for op in graph.ops]
+    if not any(demands):
+        return graph
+    ops = tuple(replace(op, scratch=demand) for op, demand in zip(graph.ops, demands, strict=True))
+    return replace(graph, ops=ops)
+
+
+def _demand(graph: Graph, op: Op, runtime: Runtime, options: Options) -> tuple[int, ...]:
+    """Bytes that the operator needs for itself: of bodies the largest, since they run one after the other."""
+    kernel = runtimes.kernel_scratch(graph, op, runtime)
+    bodies = [_body_bytes(body, runtime, options) for body in op.subgraphs]
+    return (*kernel, max(bodies)) if any(bodies) else kernel
+
+
+def _body_bytes(body: Graph, runtime: Runtime, options: Options) -> int:
+    """The arena of a body. What goes in stays until what comes out is there: a loop reads both."""
+    inner = _plan(body, replace(runtime, inputs="live"), replace(options, capacity=None, alias=_body_mode(options)))
+    return bounds.height(inner.problem, inner.placement)
+
+
+def _body_mode(options: Options) -> str:
+    """Bodies share no more than views: nothing outside says that their inputs may be overwritten."""
+    return "none" if options.alias == "none" else "views"
 
 
 def pose(graph: Graph, order: Sequence[int], aliases: Aliases, runtime: Runtime, options: Options) -> Problem:
@@ -104,4 +147,5 @@ def layout(graph: Graph, options: Options) -> Runtime:
         runtime,
         alignment=options.alignment or runtime.alignment,
         pad=options.pad or runtime.pad,
+        kernels=options.kernels or runtime.kernels,
     )

@@ -291,17 +291,12 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Op `op` may write tensor `tensor` over tensor `over`, `rule` says why, if nothing reads `over`'s class later.
-
-    `bytes` is how much of `over` it may take; `ahead` that the output may also start before the input's start.
-    """
+    """Op `op` may write tensor `tensor` over tensor `over`, `rule` says why, if nothing reads `over`'s class later."""
 
     op: int
     tensor: int
     over: int
-    bytes: int
     rule: str
-    ahead: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,6 +309,11 @@ class Aliases:
     classes: tuple[tuple[Member, ...], ...]
     merges: tuple[Merge, ...] = ()
     offers: tuple[Offer, ...] = ()
+
+    @property
+    def class_of(self) -> dict[int, int]:
+        """The class of each tensor that has memory."""
+        return {m.tensor: number for number, members in enumerate(self.classes) for m in members}
 
 
 @dataclass(frozen=True, slots=True)
@@ -528,7 +528,9 @@ class Runtime:
     """What a runtime does with memory: facts, each with its source.
 
     `pad` says what is rounded up to `alignment`: the size of every tensor, or only the arena. `state` says
-    whether state tensors live in the planned arena or apart from it. `allocator` is its own planner.
+    whether state tensors live in the planned arena or apart from it. `allocator` is its own planner. `inputs` says
+    whether graph inputs die with their last reader or live to the end. With `scratch` the working memory of its
+    `kernels` is planned with the tensors.
     """
 
     name: str
@@ -537,6 +539,9 @@ class Runtime:
     state: Literal["arena", "separate"]
     allocator: str
     source: str
+    inputs: Literal["dying", "live"] = "dying"
+    scratch: bool = False
+    kernels: str = "reference"
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ PUBLIC = [
 
 ARGUMENTS = {
     "load": ["path", "dims"],
-    "storages": ["graph", "mode"],
+    "storages": ["graph", "mode", "runtime", "peak_of"],
     "order": ["graph", "aliases", "runtime", "name", "budget"],
     "buffers": ["graph", "order", "aliases", "runtime", "capacity"],
     "place": ["problem", "name", "budget"],

@@ -6,12 +6,12 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from modelplan import pipeline
+from modelplan.aliasing.explaining import reasons
 from modelplan.cli import files, model_options, terminal
 from modelplan.errors import ModelError
 from modelplan.outputs import OUTPUTS, figures, render, text
 from modelplan.outputs.arena_report import arena_section
 from modelplan.outputs.report import Section
-from modelplan.runtimes.scratch import KERNELS
 from modelplan.tflm.arena import ABIS, arena
 from modelplan.tflm.file import read_tflite
 from modelplan.types import Plan
@@ -24,9 +24,15 @@ def configure(parser: ArgumentParser) -> None:
     model_options.add_allocator(parser)
     tflm = parser.add_argument_group("the whole arena of TFLM")
     tflm.add_argument("--abi", type=int, choices=sorted(ABIS), help="bits of an address (default: 64, 32 for CMSIS-NN)")
-    tflm.add_argument("--kernels", choices=KERNELS, default="reference", help="whose scratch (default: reference)")
     parser.add_argument("--capacity", metavar="BYTES", help="the memory there is, such as 64KiB or 1MiB")
     model_options.add_draw(parser)
+    parser.add_argument(
+        "--why-not",
+        metavar="TENSOR",
+        action="append",
+        default=[],
+        help="why a tensor shares no memory; may be repeated",
+    )
     outputs = parser.add_argument_group("outputs")
     outputs.add_argument("--json", metavar="FILE", help="the whole plan; - for standard output")
     outputs.add_argument("--csv", metavar="FILE", help="buffers with offsets, MiniMalloc's columns; - likewise")
@@ -45,7 +51,8 @@ def run(arguments: Namespace) -> int:
     graph = model_options.load_model(arguments.model, arguments.dim)
     plan = pipeline.plan(graph, model_options.options_of(arguments, graph))
     if "-" not in (arguments.json, arguments.csv):
-        terminal.show([*text.sections_of(plan), *whole_arena(arguments, plan)])
+        asked = [Section(f"Why {name} shares or not", reasons(plan, name)) for name in arguments.why_not]
+        terminal.show([*text.sections_of(plan), *whole_arena(arguments, plan), *asked])
     for path, suffix in ((arguments.json, ".json"), (arguments.csv, ".csv"), *drawn):
         if path:
             files.write(path, render(plan, suffix))
@@ -62,8 +69,8 @@ def whole_arena(arguments: Namespace, plan: Plan) -> list[Section]:
         model = read_tflite(Path(arguments.model).read_bytes(), arguments.model)
     except ModelError as problem:
         return [Section("TFLM's arena", (f"TFLM cannot hold this model: {problem}",))]
-    bits = arguments.abi or (64 if arguments.kernels == "reference" else 32)
-    return [arena_section(arguments.model, arena(model, bits, arguments.kernels))]
+    bits = arguments.abi or (64 if (arguments.kernels or "reference") == "reference" else 32)
+    return [arena_section(arguments.model, arena(model, bits, (arguments.kernels or "reference")))]
 
 
 def write_all(plan: Plan, folder: Path) -> None:

@@ -6,9 +6,9 @@ import json
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
-from modelplan import aliasing, bounds, pipeline, schedulers
+from modelplan import bounds, pipeline
 from modelplan.allocators import ALLOCATORS, place
 from modelplan.cli import files, model_options, terminal
 from modelplan.errors import RequestError
@@ -70,10 +70,7 @@ def problem_of(arguments: Namespace) -> Problem:
 
 
 def _posed_by(graph: Graph, options: pipeline.Options) -> Problem:
-    runtime = pipeline.layout(graph, options)
-    aliases = aliasing.storages(graph, options.alias)
-    schedule = schedulers.order(graph, aliases, runtime, options.schedule)
-    return pipeline.pose(graph, schedule.order, aliases, runtime, options)
+    return pipeline.plan(graph, replace(options, allocator="tflm-greedy")).problem
 
 
 def race(problem: Problem) -> Iterator[Row]:

@@ -26,22 +26,27 @@ def add_planning(parser: ArgumentParser) -> None:
     group.add_argument(
         "--runtime",
         metavar="NAME",
-        help="whose facts to plan for (default: tflm for .tflite, generic for .onnx)",
+        help="tflm, litert, ort, executorch or generic (default: tflm for .tflite, ort for .onnx)",
     )
     group.add_argument(
         "--schedule", metavar="NAME", default="best", help="file, list, dfs, merge, beam, best or exact (default: best)"
     )
-    group.add_argument(
-        "--alignment", type=int, metavar="N", help="bytes (default: the runtime's; 16 for generic and tflm)"
-    )
+    group.add_argument("--alignment", type=int, metavar="N", help="bytes (default: the runtime's)")
     group.add_argument("--pad", choices=("tensor", "arena"), help="what is rounded up to the alignment")
     group.add_argument(
         "--streams",
         metavar="N|FILE",
         help="run ops on N streams, or as FILE assigns them in lines `op,stream`; what may run at once shares no bytes",
     )
+    group.add_argument(
+        "--kernels",
+        metavar="NAME",
+        help="whose scratch to plan: reference, cmsis-dsp or cmsis-mve (default: reference)",
+    )
     aliases = group.add_mutually_exclusive_group()
-    aliases.add_argument("--alias", metavar="MODE", default="views", help="none or views (default: views)")
+    aliases.add_argument(
+        "--alias", metavar="MODE", default="views", help="runtime, none, views, safe or max (default: views)"
+    )
     aliases.add_argument("--no-alias", dest="alias", action="store_const", const="none", help="same as --alias none")
 
 
@@ -73,6 +78,7 @@ def options_of(arguments: Namespace, graph: Graph | None = None) -> Options:
         allocator=getattr(arguments, "allocator", "best"),
         alignment=arguments.alignment,
         pad=arguments.pad,
+        kernels=arguments.kernels,
         capacity=None if capacity is None else parse_bytes(capacity),
         streams=_streams_of(getattr(arguments, "streams", None), graph),
     )

@@ -39,6 +39,8 @@ def _is_onnx(head: bytes) -> bool:
 #: Field number and wire type of every ModelProto field, as the first byte on the wire.
 _ONNX_FIRST_BYTES = [bytes([b]) for b in (0x08, 0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42, 0x72, 0xA2, 0xCA, 0xD2)]
 
+_LONGEST_MESSAGE = 20_000
+
 LOADERS: dict[str, Loader] = {
     row.suffix: row
     for row in (
@@ -68,10 +70,18 @@ def load(path: str | Path, dims: Iterable[str] = ()) -> Graph | Problem:
         raise ModelError(f"{path}: found {_description(head)}, expected {row.what}")
     try:
         loaded = import_module(f"modelplan.loaders.{row.module}").read(path, parsed(dims))
+    except ModelError as problem:
+        raise ModelError(_one_line(str(problem))) from None
     except (ValueError, OSError) as problem:
-        raise ModelError(f"{path}: {problem}") from None
+        raise ModelError(_one_line(f"{path}: {problem}")) from None
     assert isinstance(loaded, Graph | Problem)
     return loaded
+
+
+def _one_line(message: str) -> str:
+    """The message on one line and of bounded length, whatever the names in the file are."""
+    line = " ".join(message.splitlines())
+    return line if len(line) <= _LONGEST_MESSAGE else f"{line[:_LONGEST_MESSAGE]} ..."
 
 
 def _row(path: Path) -> Loader:

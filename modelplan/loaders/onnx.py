@@ -16,6 +16,7 @@ from modelplan.loaders.dims import Dims
 from modelplan.loaders.limits import MOST_OPS, check_sizes
 from modelplan.loaders.onnx_builder import Builder, Model
 from modelplan.loaders.onnx_functions import bodies_of, inlined, nodes_of
+from modelplan.loaders.onnx_guards import check_nodes
 from modelplan.loaders.onnx_types import dtype_name, refusals
 from modelplan.types import Graph
 
@@ -55,6 +56,7 @@ def _graph(path: Path, proto: Any, dims: Dims) -> Graph:
     proto = inlined(proto)
     if sum(1 for _ in nodes_of(proto.graph)) > MOST_OPS:
         raise ValueError(f"found more than {MOST_OPS} nodes")
+    check_nodes(proto.graph)
     stored = _lightened(proto.graph)
     symbols = _bound(proto.graph, dims)
     model = Model({i.domain: i.version for i in proto.opset_import}, dims, stored)

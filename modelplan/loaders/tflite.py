@@ -188,7 +188,7 @@ class _Reader:
             if found is None and (not self.dynamic or not self.dynamic[-1].startswith(repr(name))):
                 self.dynamic.append(f"{name!r} {list(signature)}")
         if min(shape, default=0) < 0:
-            raise ValueError(f"found shape {shape}, expected known extents; bind {name}:{shape.index(min(shape))}")
+            raise ValueError(f"found shape {shape}, expected known extents; bind NAME:{shape.index(min(shape))}")
         return tuple(shape)
 
     def dynamic_tensors(self, table: Any) -> set[int]:

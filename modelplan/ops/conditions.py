@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from math import prod
 
 from modelplan.dtypes import BITS
@@ -198,12 +199,14 @@ def gathered_start(graph: Graph, op: Op) -> int | None:
     pair, indices = both(graph, op), numbers(op, "operand 1")
     if not pair or not indices or number(op, "batch_dims", 0):
         return None
-    x, y = pair
+    x = pair[0]
     axis = number(op, "axis", 0) % max(len(x.shape), 1)
     first = _from_end(indices[0], x.shape[axis]) if x.shape else 0
-    if prod(x.shape[:axis]) != 1 or any(b - a != 1 for a, b in zip(indices, indices[1:], strict=False)):
+    if prod(x.shape[:axis]) != 1 or any(b - a != 1 for a, b in pairwise(indices)):
         return None
-    return _start(first * prod(x.shape[axis + 1 :]), x) if 0 <= first and first + len(indices) <= x.shape[axis] else None
+    return (
+        _start(first * prod(x.shape[axis + 1 :]), x) if first >= 0 and first + len(indices) <= x.shape[axis] else None
+    )
 
 
 # -- overwrites --------------------------------------------------------------------------------------------------------

@@ -88,7 +88,8 @@ OPERATORS: dict[str, OpFacts] = {
     "ai.onnx.preview.FlexAttention": OpFacts("control"),
     **{f"com.microsoft.{name}": OpFacts("elementwise", overwrite=(3,))
        for name in ("FusedConv", "NhwcFusedConv", "NchwcConv")},
-    **{f"com.microsoft.{name}": OpFacts("elementwise", overwrite=(0,)) for name in ("BiasGelu", "FastGelu", "QuickGelu")},
+    **{f"com.microsoft.{name}": OpFacts("elementwise", overwrite=(0,))
+       for name in ("BiasGelu", "FastGelu", "QuickGelu")},
     "com.microsoft.SkipLayerNormalization": OpFacts("row", overwrite=(0, 1)),
     "com.microsoft.FusedMatMul": OpFacts(),
 }  # fmt: skip

@@ -55,7 +55,8 @@ OPERATORS: dict[str, OpFacts] = {
     **dict.fromkeys(("SHAPE", "RANK"), OpFacts("shape")),
     **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), OpFacts(view_if=when.same_extents)),
     **dict.fromkeys(("DEPTH_TO_SPACE", "SPACE_TO_DEPTH"), OpFacts(view_if=when.unit_block)),
-    **dict.fromkeys(("BATCH_TO_SPACE_ND", "SPACE_TO_BATCH_ND"), OpFacts(view_if=when.unit_block_shape, operands=(1, 2))),
+    **dict.fromkeys(("BATCH_TO_SPACE_ND", "SPACE_TO_BATCH_ND"), OpFacts(
+        view_if=when.unit_block_shape, operands=(1, 2))),
     **dict.fromkeys(("PAD", "PADV2", "MIRROR_PAD"), OpFacts(view_if=when.no_padding, operands=(1,))),
     **dict.fromkeys(("TILE", "BROADCAST_TO"), OpFacts(view_if=when.no_growth)),
     **dict.fromkeys(("SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION"), OpFacts("row", overwrite=(0,))),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from modelplan import bounds, pipeline
 from modelplan.lifetimes import class_bytes
 from modelplan.types import Graph, Kind, Plan, Problem
@@ -117,4 +115,6 @@ def _raw_bytes(graph: Graph, problem: Problem, i: int) -> int:
 
 
 def _bytes_of(graph: Graph, kind: Kind) -> int:
-    return int(np.sum([t.nbytes for t in graph.tensors if t.kind is kind], dtype=np.int64))
+    """Bytes of one kind, those of bodies included; of constants what the file holds."""
+    mine = sum(t.nbytes if t.stored is None else t.stored for t in graph.tensors if t.kind is kind)
+    return mine + sum(_bytes_of(body, kind) for op in graph.ops for body in op.subgraphs)

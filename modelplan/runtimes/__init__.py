@@ -2,12 +2,48 @@
 
 from __future__ import annotations
 
-from modelplan.errors import RequestError
-from modelplan.types import Runtime
+from modelplan.errors import ModelError, RequestError
+from modelplan.runtimes.scratch import Call, Operand, scratch
+from modelplan.types import Graph, Kind, Op, Runtime, Tensor
 
 RUNTIMES: dict[str, Runtime] = {
     r.name: r
     for r in (
+        Runtime(
+            "tflm",
+            alignment=16,
+            pad="tensor",
+            state="separate",
+            allocator="tflm-greedy",
+            source="tflite-micro, micro_allocator.cc (MicroArenaBufferAlignment) and micro_allocation_info.cc",
+            scratch=True,
+        ),
+        Runtime(
+            "litert",
+            alignment=64,
+            pad="arena",
+            state="separate",
+            allocator="tflite-arena",
+            source="LiteRT, tflite/util.h kDefaultTensorAlignment, arena_planner.cc: inputs are never freed",
+            inputs="live",
+        ),
+        Runtime(
+            "ort",
+            alignment=256,
+            pad="tensor",
+            state="separate",
+            allocator="onnxruntime",
+            source="onnxruntime, framework/allocator.h kAllocAlignment, execution_frame.cc; inputs are the caller's",
+            inputs="live",
+        ),
+        Runtime(
+            "executorch",
+            alignment=16,
+            pad="tensor",
+            state="arena",
+            allocator="executorch-greedy",
+            source="ExecuTorch, exir/tensor.py ALIGNMENT, exir/memory_planning.py",
+        ),
         Runtime(
             "generic",
             alignment=16,
@@ -16,18 +52,35 @@ RUNTIMES: dict[str, Runtime] = {
             allocator="tflite-greedy-by-size",
             source="no runtime in particular: 16-byte alignment, every tensor padded",
         ),
-        Runtime(
-            "tflm",
-            alignment=16,
-            pad="tensor",
-            state="separate",
-            allocator="tflm-greedy",
-            source="tflite-micro, micro_allocator.cc (MicroArenaBufferAlignment) and micro_allocation_info.cc",
-        ),
     )
 }
 
-_BY_FORMAT = {"tflite": "tflm", "onnx": "generic"}
+_BY_FORMAT = {"tflite": "tflm", "onnx": "ort"}
+
+
+def kernel_scratch(graph: Graph, op: Op, runtime: Runtime) -> tuple[int, ...]:
+    """Bytes of each working buffer that the kernel of `op` asks the runtime's arena for.
+
+    Raises:
+        RequestError: no such kernel library.
+        ModelError: the operator lacks an operand that its kernel needs.
+    """
+    if not runtime.scratch or graph.format != "tflite":
+        return ()
+
+    def operands(indices: tuple[int, ...]) -> tuple[Operand | None, ...]:
+        return tuple(_operand(graph.tensors[t]) if t >= 0 else None for t in indices)
+
+    options = {name: value for name, value in op.attributes if isinstance(value, int | str)}
+    call = Call(op.kind.removeprefix("CUSTOM:"), operands(op.inputs), operands(op.outputs), options)
+    try:
+        return scratch(call, runtime.kernels)
+    except (ValueError, IndexError, KeyError) as problem:
+        raise ModelError(f"{graph.name}: {op.kind}: {problem}") from None
+
+
+def _operand(tensor: Tensor) -> Operand:
+    return Operand(tensor.dtype, tensor.shape, tensor.kind is Kind.CONSTANT)
 
 
 def runtime(name: str | None, file_format: str) -> Runtime:

@@ -86,8 +86,8 @@ def _up(value: int, unit: int) -> int:
 
 def _unpacked_filter(call: Call) -> list[int]:
     """4-bit weights are unpacked to bytes before the loop."""
-    weights = call.input(1)
-    return [weights.elements] if weights.dtype == "int4" else []
+    weights = call.inputs[1] if len(call.inputs) > 1 else None
+    return [weights.elements] if weights is not None and weights.dtype == "int4" else []
 
 
 def _svdf(call: Call) -> list[int]:

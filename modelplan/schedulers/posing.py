@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 from modelplan.lifetimes import class_bytes, padded
 from modelplan.schedulers.side_effects import precedences
-from modelplan.types import Aliases, Graph, Kind, Member, OrderProblem, Runtime, Storage
+from modelplan.types import Aliases, Graph, Kind, Member, OrderProblem, Overwrite, Runtime, Storage
 
 
 def pose(graph: Graph, aliases: Aliases, runtime: Runtime, also: Iterable[tuple[int, int]] = ()) -> OrderProblem:
@@ -19,7 +19,17 @@ def pose(graph: Graph, aliases: Aliases, runtime: Runtime, also: Iterable[tuple[
     """
     edges = {*graph.dag.edges, *precedences(graph), *also}
     storages = tuple(_storage(graph, members, runtime) for members in aliases.classes)
-    return OrderProblem(len(graph.ops), storages, (0,) * len(graph.ops), tuple(sorted(edges)))
+    scratch = tuple(sum(padded(size, runtime) for size in op.scratch) for op in graph.ops)
+    return OrderProblem(len(graph.ops), storages, scratch, tuple(sorted(edges)), tuple(_overwrites(aliases, storages)))
+
+
+def _overwrites(aliases: Aliases, storages: Sequence[Storage]) -> Iterator[Overwrite]:
+    """What the aliasing offers, between the storages that the operator then reads and writes."""
+    of = aliases.class_of
+    for offer in aliases.offers:
+        losing, to = of[offer.over], of[offer.tensor]
+        if offer.op in storages[losing].readers and offer.op in storages[to].writers:
+            yield Overwrite(offer.op, losing, to, min(storages[losing].size, storages[to].size))
 
 
 def _storage(graph: Graph, members: tuple[Member, ...], runtime: Runtime) -> Storage:
@@ -31,7 +41,7 @@ def _storage(graph: Graph, members: tuple[Member, ...], runtime: Runtime) -> Sto
     readers = {op for t in tensors for op in graph.readers[t]}
     producers = {graph.producers[t] for t in tensors} - {-1}
     fed = any(t in graph.inputs for t in tensors)
-    kept = any(t in graph.outputs for t in tensors)
+    kept = any(t in graph.outputs or (fed and runtime.inputs == "live") for t in tensors)
     if is_state:
         return Storage(size, (), tuple(sorted(readers)), from_start=True, to_end=True)
     if not producers and not fed:  # memory lent to ops that nothing fills: alive while they run

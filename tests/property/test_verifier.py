@@ -18,7 +18,7 @@ from modelplan.verifier.values import replay_golden
 
 PLANS = 1000
 SHAPES = [(16,), (4, 4), (1, 2, 8), (3,), (40,), (0,)]
-KINDS = ["CONV_2D", "ADD", "RESHAPE", "RELU", "TRANSPOSE", "CONCATENATION", "SPLIT", "MUL", "SOFTMAX", "MEAN"]
+KINDS = ["CONV_2D", "ADD", "RESHAPE", "RELU", "TRANSPOSE", "CONCATENATION", "SPLIT", "MUL", "SOFTMAX", "GATHER"]
 
 
 def random_graph(rng: random.Random) -> Graph:

@@ -88,7 +88,8 @@ def test_a_dynamic_extent_is_remarked(corpus: Path) -> None:
 def test_generated_weights_are_constants(light: Path, name: str, peak: int) -> None:
     graph = load(light / f"light_{name}.onnx")
     assert isinstance(graph, Graph)
-    answer = plan(graph, Options(alias="none", schedule="file", alignment=1, allocator="first-fit-start"))
+    options = Options("generic", "file", "none", "first-fit-start", alignment=1)
+    answer = plan(graph, options)
     assert answer.schedule.peak == peak
 
 

@@ -1,0 +1,60 @@
+"""Storage classes while they are being made: tensors that share bytes, each at its place inside the class."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from modelplan.types import Graph, Member
+
+
+class Classes:
+    """Every planned tensor in a class of its own at first; `join` puts one class inside another.
+
+    Cost: O(size of the smaller class) for a join, O(1) for a question.
+    """
+
+    def __init__(self, graph: Graph, classes: Iterable[tuple[Member, ...]]) -> None:
+        self.graph = graph
+        self.members: dict[int, list[int]] = {}
+        self.home: dict[int, int] = {}
+        self.delta: dict[int, int] = {}
+        for rows in classes:
+            for m in rows:
+                self.home[m.tensor], self.delta[m.tensor] = rows[0].tensor, m.delta
+            self.members[rows[0].tensor] = [m.tensor for m in rows]
+
+    def __contains__(self, t: int) -> bool:
+        return t in self.home
+
+    def of(self, t: int) -> list[int]:
+        """The tensors that share a class with `t`, itself included."""
+        return self.members[self.home[t]]
+
+    def together(self, a: int, b: int) -> bool:
+        """Whether two tensors are in one class."""
+        return self.home[a] == self.home[b]
+
+    def span(self, t: int) -> int:
+        """Bytes of the class of `t`."""
+        return max(self.delta[m] + self.graph.tensors[m].nbytes for m in self.of(t))
+
+    def join(self, t: int, into: int, delta: int = 0) -> None:
+        """Puts the class of `t` where `t` starts `delta` bytes after `into`, which must not be before that class."""
+        shift = self.delta[into] + delta - self.delta[t]
+        moved, kept = self.members.pop(self.home[t]), self.home[into]
+        for m in moved:
+            self.delta[m] += shift
+            self.home[m] = kept
+        self.members[kept] += moved
+        if (low := min(self.delta[m] for m in moved)) < 0:
+            for m in self.members[kept]:
+                self.delta[m] -= low
+
+    def rows(self) -> Iterator[tuple[Member, ...]]:
+        """The classes, their tensors in the order in which they came together."""
+        for members in self.members.values():
+            yield tuple(Member(t, self.delta[t]) for t in members)
+
+    def copy(self) -> Classes:
+        """The same classes, to try something on."""
+        return Classes(self.graph, self.rows())

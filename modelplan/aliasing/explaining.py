@@ -1,0 +1,61 @@
+"""Why a tensor shares memory or not: every rule that was tried on it, and what refused it."""
+
+from __future__ import annotations
+
+from modelplan.aliasing import positions
+from modelplan.aliasing.classes import Classes
+from modelplan.aliasing.legality import World, refusal
+from modelplan.aliasing.rules import overwrites
+from modelplan.errors import RequestError
+from modelplan.ops import facts
+from modelplan.types import Graph, Plan
+
+
+def reasons(plan: Plan, name: str) -> tuple[str, ...]:
+    """For each tensor called `name`: the merge that it takes part in, or what refused each operand of its operator.
+
+    Raises:
+        RequestError: no tensor of that name.
+    """
+    graph = plan.graph
+    found = [t for t, tensor in enumerate(graph.tensors) if tensor.name == name or str(t) == name]
+    if not found:
+        raise RequestError(f"--why-not {name!r}: the model has no tensor of that name")
+    return tuple(line for t in found for line in _lines(plan, t))
+
+
+def _lines(plan: Plan, t: int) -> list[str]:
+    graph, producer = plan.graph, plan.graph.producers[t]
+    merges = [m for m in plan.merges if t == m.tensor]
+    if merges:
+        return [f"shares {graph.tensors[m.into].name!r} since {graph.label(m.op)}: {m.rule}" for m in merges]
+    if producer < 0:
+        return [f"nothing in the model writes it: it is {graph.tensors[t].kind}, so it replaces no other tensor"]
+    op = graph.ops[producer]
+    row = facts(graph.format, op.kind)
+    if t != op.outputs[0] or not (row.overwrite or row.view_if or row.view is not None):
+        return [f"{graph.label(producer)} ({row.group}) may read an operand after it has begun to write this output"]
+    allowed = {operand for operand, _ in overwrites(graph, producer, plan.alias, plan.runtime)}
+    return [_line(plan, producer, operand, operand in allowed) for operand in row.overwrite or (0,)]
+
+
+def _line(plan: Plan, index: int, operand: int, allowed: bool) -> str:  # noqa: FBT001
+    graph = plan.graph
+    op = graph.ops[index]
+    if operand >= len(op.inputs) or op.inputs[operand] < 0:
+        return f"operand {operand} of {graph.label(index)} is absent"
+    over = f"over operand {operand} {graph.tensors[op.inputs[operand]].name!r} of {graph.label(index)}"
+    row = facts(graph.format, op.kind)
+    if not row.overwrite:
+        return f"{over}: {op.kind} leaves the bytes as they are only in cases that this is not"
+    if not allowed:
+        return f"{over}: mode {plan.alias} of runtime {plan.runtime.name} does not allow it for {op.kind}"
+    why = refusal(_world(plan, graph), index, operand, row.group)
+    return f"{over}: condition {why}" if why else f"{over}: another operand was taken"
+
+
+def _world(plan: Plan, graph: Graph) -> World:
+    """The world with the classes of the finished plan."""
+    members = plan.problem.members
+    classes = Classes(graph, tuple(tuple(m for m in rows) for rows in members if rows))
+    return World(graph, classes, plan.runtime, positions(plan.schedule.order))

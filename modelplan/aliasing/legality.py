@@ -1,0 +1,130 @@
+"""When an output may be written over an operand: one test over storage classes, never over names.
+
+The seven conditions, numbered in the messages: 1 as many bytes of the same width; 2 not broadcast; 3 nothing reads
+the operand's class later, and the operator reads it element by element or once; 4 the operand is computed here and
+not kept for the caller; 5 its place suits the output; 6 scales do not matter, element width does; 7 one output takes
+one operand.
+Why classes: reshape, reshape, then an addition over the second while the first is still to be read is wrong although
+no name is read twice. LiteRT 2.3.0 does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from modelplan.aliasing.classes import Classes
+from modelplan.dtypes import BITS
+from modelplan.types import Graph, Kind, Op, Runtime
+
+
+@dataclass(slots=True)
+class World:
+    """What a decision looks at. `position` is the step of each op, None while no order is known."""
+
+    graph: Graph
+    classes: Classes
+    runtime: Runtime
+    position: Sequence[int] | None = None
+    ends: frozenset[int] = field(init=False)
+    feeds: frozenset[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.ends, self.feeds = frozenset(self.graph.outputs), frozenset(self.graph.inputs)
+
+
+def refusal(world: World, index: int, operand: int, group: str) -> str:
+    """Why output 0 of op `index` may not take the bytes of an operand, empty where it may.
+
+    `group` is how the operator works: "elementwise", "row" or "update".
+    """
+    op = world.graph.ops[index]
+    x, y = op.inputs[operand], op.outputs[0]
+    return (
+        _planned(world, x, y)
+        or _alike(world, x, y)
+        or _unshared(world, op, x, y, group)
+        or _kept(world, x)
+        or _place(world, x, y)
+        or _read_later(world, index, x)
+    )
+
+
+def _planned(world: World, x: int, y: int) -> str:
+    if x not in world.classes or world.graph.tensors[x].kind is not Kind.ACTIVATION:
+        return f"4: the operand is {world.graph.tensors[x].kind}"
+    if y not in world.classes or world.graph.tensors[y].kind is not Kind.ACTIVATION:
+        return "4: the output has no memory in the arena"
+    return "" if not world.classes.together(x, y) else "7: they share memory already"
+
+
+def _alike(world: World, x: int, y: int) -> str:
+    a, b = world.graph.tensors[x], world.graph.tensors[y]
+    if a.nbytes != b.nbytes or BITS.get(a.dtype) != BITS.get(b.dtype):
+        return f"1: {a.nbytes} bytes of {a.dtype} for {b.nbytes} bytes of {b.dtype}"
+    if _stripped(a.shape) != _stripped(b.shape):
+        return f"2: shape {list(a.shape)} is not the output's {list(b.shape)}"
+    return ""
+
+
+def _stripped(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape without leading ones, which broadcasting adds."""
+    lead = next((i for i, extent in enumerate(shape) if extent != 1), len(shape))
+    return shape[lead:]
+
+
+def _unshared(world: World, op: Op, x: int, y: int, group: str) -> str:
+    """Other operands must not see bytes that are gone when they are read, nor may other outputs lie there."""
+    shared = [t for t in op.inputs if t >= 0 and t in world.classes and world.classes.together(t, x)]
+    if len(shared) > 1 and group != "elementwise":
+        return "3: the operator reads these bytes through two operands"
+    classes, tensors = world.classes, world.graph.tensors
+    if any(
+        classes.delta[t] != classes.delta[x] or _stripped(tensors[t].shape) != _stripped(tensors[y].shape)
+        for t in shared
+    ):
+        return "3: the operator reads these bytes in two places"
+    if any(t in classes and classes.together(t, x) for t in op.writes if t != y):
+        return "7: another output lies there"
+    return ""
+
+
+def _kept(world: World, x: int) -> str:
+    """Nothing in the class may be the caller's, fed from outside for good, or alive between runs."""
+    for t in world.classes.of(x):
+        name = repr(world.graph.tensors[t].name)
+        if world.graph.tensors[t].kind is not Kind.ACTIVATION:
+            return f"4: shares memory with {name}, which is {world.graph.tensors[t].kind}"
+        if t in world.ends:
+            return f"4: shares memory with {name}, an output of the model"
+        if t in world.feeds and world.runtime.inputs == "live":
+            return f"4: shares memory with {name}, an input that {world.runtime.name} keeps"
+        if world.graph.producers[t] < 0 and t not in world.feeds:
+            return f"4: shares memory with {name}, which nothing here writes"
+    return ""
+
+
+def _place(world: World, x: int, y: int) -> str:
+    classes = world.classes
+    if classes.delta[x] % world.runtime.alignment:
+        return (
+            f"5: the operand lies {classes.delta[x]} bytes into its block, the alignment is {world.runtime.alignment}"
+        )
+    size = world.graph.tensors[y].nbytes
+    if classes.span(x) != size or classes.span(y) != size or classes.delta[x] or classes.delta[y]:
+        return "5: one of the two is part of a larger block, which would stay alive with it"
+    return ""
+
+
+def _read_later(world: World, index: int, x: int) -> str:
+    """Whether the class still has readers, or writers, after the operator: what the order decides."""
+    if world.position is None:
+        return ""
+    step = world.position[index]
+    for t in world.classes.of(x):
+        for reader in world.graph.readers[t]:
+            later = world.position[reader]
+            if later > step:
+                name = world.graph.tensors[t].name
+                return f"3: {world.graph.label(reader)} reads {name!r} of the same bytes at step {later}"
+    return ""

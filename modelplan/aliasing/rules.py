@@ -1,0 +1,94 @@
+"""Which rule of which mode lets an output share an operand's bytes: the operator's facts and the runtime's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from modelplan.ops import facts
+from modelplan.runtimes.in_place import SHARING, Sharing
+from modelplan.types import Graph, Kind, Runtime
+
+MODES = {
+    "runtime": "what the runtime does by itself, less what it gets wrong",
+    "none": "every tensor has bytes of its own",
+    "views": "operators that leave the bytes as they are share their input's memory",
+    "safe": "views, and overwrites that were proved for the kernels of that runtime",
+    "max": "all that the operators' meaning allows; joins and splits in place where that lowers the peak",
+}
+
+
+def view_of(graph: Graph, index: int, mode: str, runtime: Runtime) -> tuple[int, int, int, str] | None:
+    """(view, source, bytes into the source, rule) where output 0 of op `index` holds bytes that are there already."""
+    op = graph.ops[index]
+    row = facts(graph.format, op.kind)
+    operand = row.view or 0
+    if mode == "none" or not op.outputs or op.outputs[0] < 0 or operand >= len(op.inputs) or op.inputs[operand] < 0:
+        return None
+    view, source = op.outputs[0], op.inputs[operand]
+    if {graph.tensors[view].kind, graph.tensors[source].kind} != {Kind.ACTIVATION}:
+        return None
+    if mode == "runtime" and not _shares_view(SHARING[runtime.name], graph, op.kind, view, source):
+        return None
+    delta = _start(graph, index, mode)
+    if delta is None or delta % runtime.alignment or delta + graph.tensors[view].nbytes > graph.tensors[source].nbytes:
+        return None
+    if graph.tensors[view].nbytes != graph.tensors[source].nbytes:
+        return None  # a part that outlives the rest would keep the whole alive
+    return view, source, delta, f"view: {op.kind} leaves the bytes as they are"
+
+
+def _start(graph: Graph, index: int, mode: str) -> int | None:
+    op = graph.ops[index]
+    row = facts(graph.format, op.kind)
+    if row.view is not None:
+        return 0
+    if row.view_if is not None and (row.group == "view" or (mode == "max" and row.group == "join")):
+        return row.view_if(graph, op)
+    return None
+
+
+def _shares_view(sharing: Sharing, graph: Graph, kind: str, view: int, source: int) -> bool:
+    if kind not in sharing.views:
+        return False
+    return sharing.ends or not (view in graph.outputs or (source in graph.inputs and not sharing.same_shape))
+
+
+def overwrites(graph: Graph, index: int, mode: str, runtime: Runtime) -> Iterator[tuple[int, str]]:
+    """(operand, rule) of the overwrites that the mode lets op `index` try."""
+    op = graph.ops[index]
+    row = facts(graph.format, op.kind)
+    if mode in ("none", "views") or not op.outputs or op.outputs[0] < 0 or not row.overwrite:
+        return
+    if row.overwrite_if is not None and not row.overwrite_if(graph, op):
+        return
+    sharing = SHARING[runtime.name]
+    for operand in row.overwrite:
+        if operand < len(op.inputs) and op.inputs[operand] >= 0:
+            rule = _rule(graph, index, operand, mode, sharing)
+            if rule:
+                yield operand, f"overwrite: {rule}"
+
+
+def _rule(graph: Graph, index: int, operand: int, mode: str, sharing: Sharing) -> str:
+    op = graph.ops[index]
+    x, y = graph.tensors[op.inputs[operand]], graph.tensors[op.outputs[0]]
+    if mode == "max":
+        return f"{op.kind} is {facts(graph.format, op.kind).group}"
+    if mode == "safe":
+        operands, dtypes = sharing.safe.get(op.kind, ((), frozenset()))
+        known = not dtypes or (x.dtype in dtypes and y.dtype in dtypes | {"bool"})
+        return f"{op.kind} of {x.dtype} was proved in place" if operand in operands and known else ""
+    if operand not in sharing.overwrites.get(op.kind, ()):
+        return ""
+    return "" if _declines(sharing, graph, index, operand) else f"the runtime does so for {op.kind}"
+
+
+def _declines(sharing: Sharing, graph: Graph, index: int, operand: int) -> bool:
+    """The runtime's own reasons to keep operand and output apart."""
+    source, target = graph.ops[index].inputs[operand], graph.ops[index].outputs[0]
+    x, y = graph.tensors[source], graph.tensors[target]
+    if sharing.sole_reader and len(graph.readers[source]) != 1:
+        return True
+    if not sharing.ends and (source in graph.inputs or target in graph.outputs):
+        return True
+    return x.nbytes < sharing.least or (sharing.same_shape and x.shape != y.shape)

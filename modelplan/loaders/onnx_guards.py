@@ -1,0 +1,67 @@
+"""What must hold of a model before onnx's own inference sees it, which trusts its input where it should not.
+
+Each check here stands for a crash or an endless computation that damaged files led to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from modelplan.loaders.onnx_functions import bodies_of, nodes_of
+
+#: Attributes that number axes, and those that count something of which there is at least one.
+_AXES = {"axis", "axes", "batch_axis", "time_axis", "perm", "scan_input_axes", "scan_output_axes", "batch_dims"}
+_COUNTS = {"strides", "dilations", "group", "blocksize", "kernel_shape", "num_groups", "block_shape", "hidden_size"}
+_MOST_AXES = 64
+_MOST = 2**31 - 1
+
+
+def check_nodes(graph: Any) -> None:
+    """Checks names and attributes of a graph and of its bodies.
+
+    Raises:
+        ValueError: names the node.
+    """
+    _check_names(graph, frozenset(), "")
+    for node in nodes_of(graph):
+        place = f"node {node.op_type[:100]}" + (f" {node.name[:200]!r}" if node.name else "")
+        for attribute in node.attribute:
+            _check_attribute(attribute, place)
+            if node.op_type == "Split" and attribute.name == "num_outputs" and attribute.i != len(node.output):
+                raise ValueError(f"{place}: found num_outputs {attribute.i} for {len(node.output)} outputs")
+
+
+def _check_names(graph: Any, outer: frozenset[str], place: str) -> None:
+    """Every name is written before it is read, and once."""
+    given = {value.name for value in graph.input}
+    initial = {t.name for t in graph.initializer} | {s.values.name for s in graph.sparse_initializer}
+    if len(given) != len(graph.input):
+        raise ValueError(f"{place}two inputs have the same name")
+    known = {*outer, *given, *initial}
+    written = given | initial
+    for number, node in enumerate(graph.node):
+        where = f"{place}node {number} {node.op_type[:100]}" + (f" {node.name[:200]!r}" if node.name else "")
+        _check_known(node.input, known, where)
+        for body in bodies_of(node):
+            _check_names(body, frozenset(known), f"{where}: ")
+        for name in filter(None, node.output):
+            if name in written:
+                raise ValueError(f"{where}: {name[:200]!r} already has a value")
+            written.add(name)
+            known.add(name)
+    _check_known((value.name for value in graph.output), known, f"{place}output")
+
+
+def _check_known(names: Iterable[str], known: set[str], where: str) -> None:
+    for name in filter(None, names):
+        if name not in known:
+            raise ValueError(f"{where}: reads {name[:200]!r}, which nothing before it writes")
+
+
+def _check_attribute(attribute: Any, place: str) -> None:
+    values = list(attribute.ints) or ([attribute.i] if attribute.HasField("i") else [])
+    if attribute.name in _AXES and any(abs(value) > _MOST_AXES for value in values):
+        raise ValueError(f"{place}: found {attribute.name} {values[:8]}, expected axes within {_MOST_AXES}")
+    if attribute.name in _COUNTS and any(not 1 <= value <= _MOST for value in values):
+        raise ValueError(f"{place}: found {attribute.name} {values[:8]}, expected numbers from 1 to {_MOST}")
