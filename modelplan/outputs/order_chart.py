@@ -69,7 +69,7 @@ def png(plan: Plan) -> bytes:
 def of_plan(plan: Plan) -> OrderDrawing:
     """The two orders of a plan under its own sharing of memory."""
     graph, order, steps = plan.graph, plan.schedule.order, max(len(plan.schedule.order), 1)
-    aliases = Aliases(plan.problem.members or ())
+    aliases = Aliases(tuple(filter(None, plan.problem.members)))  # scratch holds no tensor
     in_file = lifetimes.buffers(graph, _file_order(plan), aliases, plan.runtime)
     return OrderDrawing(
         graph.name,
