@@ -112,7 +112,9 @@ def _demand(graph: Graph, op: Op, runtime: Runtime, options: Options) -> tuple[i
 def _body_bytes(body: Graph, runtime: Runtime, options: Options) -> int:
     """The arena of a body. What goes in stays until what comes out is there: a loop reads both."""
     inner = _plan(
-        body, replace(runtime, inputs="live"), replace(options, capacity=None, streams=None, alias=_body_mode(options))
+        body,
+        replace(runtime, inputs="live"),
+        replace(options, capacity=None, streams=None, precedences=(), alias=_body_mode(options)),
     )
     return bounds.height(inner.problem, inner.placement)
 
