@@ -62,7 +62,7 @@ class Own:
 
 _OWN = {
     (64, "reference"): Own(488, (), f"tflite-micro wheel {VERSION}, x86-64"),
-    (32, "reference"): Own(136, (), "fitted to public arena totals of an ESP32"),
+    (32, "reference"): Own(144, (), "fitted to public arena totals of an ESP32"),
     (32, "cmsis-dsp"): Own(360, (), "fitted to public arena totals of an nRF52840"),
     (32, "cmsis-mve"): Own(160, (2048, 16), "fitted to the public allocation report of a Corstone-300"),
 }
@@ -80,6 +80,7 @@ class OpBytes:
     addresses: bool = False
 
 
+_NOTHING = OpBytes((0, 0), (0, 0))
 _CONV = OpBytes((28, 28), (80, 56))
 _POOL = OpBytes((40, 40), (32, 32))
 _LOGISTIC = OpBytes((0, 0), (16, 16))
@@ -101,6 +102,20 @@ _OPS: dict[str, OpBytes] = {
     "LOGISTIC": _LOGISTIC,
     "LEAKY_RELU": OpBytes((4, 4), (24, 24)),
     "STRIDED_SLICE": OpBytes((24, 24), (84, 84)),
+    "CAST": OpBytes((8, 8), (0, 0)),
+    "CONCATENATION": OpBytes((8, 8), (80, 24)),
+    "DIV": OpBytes((4, 4), (36, 36)),
+    "MINIMUM": _NOTHING,
+    "MAXIMUM": _NOTHING,
+    "SignalWindow": OpBytes((0, 0), (8, 8)),
+    "SignalFftAutoScale": _NOTHING,
+    "SignalRfft": OpBytes((0, 0), (48, 32)),
+    "SignalEnergy": OpBytes((0, 0), (8, 8)),
+    "SignalFilterBank": OpBytes((0, 0), (64, 32)),
+    "SignalFilterBankSquareRoot": _NOTHING,
+    "SignalFilterBankSpectralSubtraction": OpBytes((0, 0), (48, 40)),
+    "SignalPCAN": OpBytes((0, 0), (4, 4)),
+    "SignalFilterBankLog": OpBytes((0, 0), (8, 8)),
 }
 #: What an operator outside the table is taken to need.
 _UNKNOWN = OpBytes((8, 8), (64, 64))
@@ -221,12 +236,34 @@ def _kernels(ops: Sequence[tuple[FileSubgraph, FileOp]], abi: int) -> Iterator[i
     for _, op in ops:
         if size := _sizes(op).data[abi == 32]:
             yield size
+            yield from _initialised(op, ABIS[abi].pointer)
     for subgraph, op in ops:
         yield from _prepared(subgraph, op)
 
 
 def _sizes(op: FileOp) -> OpBytes:
     return _OPS.get(op.kind, _UNKNOWN)
+
+
+def _initialised(op: FileOp, pointer: int) -> Iterator[int]:
+    """The state that signal kernels take with their data."""
+    options = op.options if isinstance(op.options, dict) else {}
+    channels = options.get("num_channels", 0)
+    if op.kind == "SignalRfft":
+        yield _kiss_fft(options.get("fft_length", 0), pointer)
+    elif op.kind == "SignalFilterBank":
+        yield 8 * (channels + 1)
+    elif op.kind == "SignalFilterBankSpectralSubtraction":
+        yield 4 * channels
+
+
+def _kiss_fft(length: int, pointer: int) -> int:
+    """The state of a real 16-bit transform: three addresses, the half-length transform, buffer and twiddles.
+
+    Source: mborgerding/kissfft, kiss_fftr.c and _kiss_fft_guts.h.
+    """
+    half, cell, factors = length // 2, 4, 64
+    return 3 * pointer + (8 + 4 * factors + cell * half) + cell * (half + half // 2)
 
 
 def _prepared(subgraph: FileSubgraph, op: FileOp) -> Iterator[int]:
