@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 #include <queue>
+#include <unordered_map>
 #include <utility>
 
 namespace modelplan::idealloc {
@@ -91,6 +92,40 @@ std::vector<Ids> Boxing::rows(Ids items) const {
   return rows;
 }
 
+// Bounds the jobs, keeps the given points inside, and adds a random one where none cuts a job: that would not bring
+// us forward.
+void Boxing::set_points(Rest& rest) {
+  std::vector<std::int64_t>& points = rest.points;
+  std::int64_t first = INT64_MAX, last = 0;
+  for (const std::size_t id : rest.jobs) {
+    first = std::min(first, pool_[id].birth);
+    last = std::max(last, pool_[id].death);
+  }
+  const auto cut = [&](std::size_t id) {
+    const auto next = std::upper_bound(points.begin(), points.end(), pool_[id].birth);
+    return next != points.end() && *next < pool_[id].death;
+  };
+  if (std::none_of(rest.jobs.begin(), rest.jobs.end(), cut)) points.push_back(random_point(rest.jobs));
+  std::erase_if(points, [&](std::int64_t t) { return t <= first || t >= last; });
+  points.insert(points.end(), {first, last});
+  std::sort(points.begin(), points.end());
+  points.erase(std::unique(points.begin(), points.end()), points.end());
+}
+
+// X_i: the jobs within [points[i], points[i + 1]]; returns R, the jobs that an inner point cuts.
+Ids Boxing::divide(const Rest& rest, std::vector<Ids>& within) const {
+  within.assign(rest.points.size(), {});
+  Ids live;
+  for (const std::size_t id : rest.jobs) {
+    const auto next = std::upper_bound(rest.points.begin(), rest.points.end(), pool_[id].birth);
+    if (pool_[id].death <= *next)
+      within[static_cast<std::size_t>(next - rest.points.begin()) - 1].push_back(id);
+    else
+      live.push_back(id);
+  }
+  return live;
+}
+
 Ids Boxing::theorem2(Ids jobs, std::int64_t height, double epsilon, std::int64_t size) {
   Ids boxes;
   std::vector<Rest> stack;
@@ -98,35 +133,9 @@ Ids Boxing::theorem2(Ids jobs, std::int64_t height, double epsilon, std::int64_t
   while (!stack.empty()) {
     Rest rest = std::move(stack.back());
     stack.pop_back();
-    std::int64_t first = INT64_MAX, last = 0;
-    for (const std::size_t id : rest.jobs) {
-      first = std::min(first, pool_[id].birth);
-      last = std::max(last, pool_[id].death);
-    }
-    const auto live_at = [&](std::int64_t t, std::size_t id) { return pool_[id].birth < t && t < pool_[id].death; };
-    const auto cut = [&](std::size_t id) {
-      const auto it = std::upper_bound(rest.points.begin(), rest.points.end(), pool_[id].birth);
-      return it != rest.points.end() && live_at(*it, id);
-    };
-    // A point that nobody is alive at would not bring us forward.
-    if (std::none_of(rest.jobs.begin(), rest.jobs.end(), cut)) rest.points.push_back(random_point(rest.jobs));
-    rest.points.insert(rest.points.end(), {first, last});
-    std::sort(rest.points.begin(), rest.points.end());
-    rest.points.erase(std::unique(rest.points.begin(), rest.points.end()), rest.points.end());
-    rest.points.erase(rest.points.begin(), std::lower_bound(rest.points.begin(), rest.points.end(), first));
-    rest.points.erase(std::upper_bound(rest.points.begin(), rest.points.end(), last), rest.points.end());
-
-    std::vector<Ids> within(rest.points.size());  // X_i: inside [points[i], points[i + 1]]
-    Ids live;                                     // R
-    for (const std::size_t id : rest.jobs) {
-      const auto next = std::upper_bound(rest.points.begin(), rest.points.end(), pool_[id].birth);
-      if (pool_[id].death <= *next)
-        within[static_cast<std::size_t>(next - rest.points.begin()) - 1].push_back(id);
-      else
-        live.push_back(id);
-    }
-    std::vector<Ids> groups;
-    split_live(std::move(live), rest.points, groups);
+    set_points(rest);
+    std::vector<Ids> within, groups;
+    split_live(divide(rest, within), rest.points, groups);
     Ids unresolved;
     for (Ids& group : groups) lemma1(std::move(group), height, epsilon, size, boxes, unresolved);
     const std::vector<std::int64_t> gaps = box_rows(unresolved, height, size, rest, boxes);
@@ -167,46 +176,61 @@ void Boxing::split_live(Ids live, const std::vector<std::int64_t>& points, std::
   }
 }
 
+// Hands out jobs from both ends of time, each once.
+class Boxing::Peel {
+ public:
+  auto earlier_birth() const {
+    return [this](std::size_t a, std::size_t b) { return std::pair{pool_[a].birth, a} < std::pair{pool_[b].birth, b}; };
+  }
+  auto later_death() const {
+    return
+        [this](std::size_t a, std::size_t b) { return std::pair{-pool_[a].death, a} < std::pair{-pool_[b].death, b}; };
+  }
+
+  Peel(const std::vector<Item>& pool, Ids live) : pool_(pool), by_birth_(live), by_death_(std::move(live)) {
+    std::sort(by_birth_.begin(), by_birth_.end(), earlier_birth());
+    std::sort(by_death_.begin(), by_death_.end(), later_death());
+    for (const std::size_t id : by_birth_) taken_.emplace(id, false);
+    left_ = by_birth_.size();
+  }
+
+  bool empty() const { return left_ == 0; }
+  Ids earliest_births(std::size_t count) { return take(by_birth_, birth_at_, count); }
+  Ids latest_deaths(std::size_t count) { return take(by_death_, death_at_, count); }
+
+ private:
+  Ids take(const Ids& from, std::size_t& cursor, std::size_t count) {
+    Ids taken;
+    for (; cursor < from.size() && taken.size() < count; ++cursor)
+      if (!std::exchange(taken_.at(from[cursor]), true)) taken.push_back(from[cursor]);
+    left_ -= taken.size();
+    return taken;
+  }
+
+  const std::vector<Item>& pool_;
+  Ids by_birth_, by_death_;
+  std::unordered_map<std::size_t, bool> taken_;
+  std::size_t left_ = 0, birth_at_ = 0, death_at_ = 0;
+};
+
 // Jobs that are all alive at one point: the outermost stay unresolved, the others are boxed strip by strip.
 void Boxing::lemma1(Ids live, std::int64_t height, double epsilon, std::int64_t size, Ids& boxes, Ids& unresolved) {
   const auto outer = static_cast<std::size_t>(times(height, 1 / (epsilon * epsilon)));
   const auto strip = static_cast<std::size_t>(times(height, 1 / epsilon));
-  if (live.size() / 2 <= outer && live.size() <= 2 * outer) {
-    unresolved.insert(unresolved.end(), live.begin(), live.end());
-    return;
-  }
-  const auto earlier_birth = [&](std::size_t a, std::size_t b) {
-    return std::pair{pool_[a].birth, a} < std::pair{pool_[b].birth, b};
-  };
-  const auto later_death = [&](std::size_t a, std::size_t b) {
-    return std::pair{-pool_[a].death, a} < std::pair{-pool_[b].death, b};
-  };
-  Ids by_birth = live, by_death = std::move(live), taken;
-  std::sort(by_birth.begin(), by_birth.end(), earlier_birth);
-  std::sort(by_death.begin(), by_death.end(), later_death);
-  std::vector<std::pair<std::size_t, bool>> gone;  // sorted ids with a mark
-  for (const std::size_t id : by_birth) gone.emplace_back(id, false);
-  std::sort(gone.begin(), gone.end());
-  std::size_t left = by_birth.size(), birth_at = 0, death_at = 0;
-  const auto take = [&](const Ids& from, std::size_t& cursor, std::size_t count) {
-    taken.clear();
-    for (; cursor < from.size() && taken.size() < count; ++cursor) {
-      auto& mark = std::lower_bound(gone.begin(), gone.end(), std::pair{from[cursor], false})->second;
-      if (!std::exchange(mark, true)) taken.push_back(from[cursor]);
-    }
-    left -= taken.size();
-  };
-  take(by_birth, birth_at, outer);
-  unresolved.insert(unresolved.end(), taken.begin(), taken.end());
-  take(by_death, death_at, outer);
-  unresolved.insert(unresolved.end(), taken.begin(), taken.end());
-  for (bool vertical = true; left > 0; vertical = !vertical) {
-    take(vertical ? by_birth : by_death, vertical ? birth_at : death_at, strip);
+  const auto leave = [&](const Ids& jobs) { unresolved.insert(unresolved.end(), jobs.begin(), jobs.end()); };
+  if (live.size() <= 2 * outer) return leave(live);
+  Peel peel(pool_, std::move(live));
+  leave(peel.earliest_births(outer));
+  leave(peel.latest_deaths(outer));
+  std::vector<std::pair<Ids, bool>> strips;
+  for (bool vertical = true; !peel.empty(); vertical = !vertical)
+    strips.emplace_back(vertical ? peel.earliest_births(strip) : peel.latest_deaths(strip), vertical);
+  for (auto& [jobs, vertical] : strips) {
     if (vertical)
-      std::sort(taken.begin(), taken.end(), later_death);
+      std::sort(jobs.begin(), jobs.end(), peel.later_death());
     else
-      std::sort(taken.begin(), taken.end(), earlier_birth);
-    box_strip(taken, height, size, boxes);
+      std::sort(jobs.begin(), jobs.end(), peel.earlier_birth());
+    box_strip(jobs, height, size, boxes);
   }
 }
 
@@ -288,13 +312,16 @@ double Boxing::best_epsilon(const Ids& jobs) {
   return best;
 }
 
+Ids Boxing::corollary17(const Ids& items, double epsilon) {
+  const double lg2r = squared_log(spread(items));
+  if (lg2r == 0) return items;
+  const double mu = std::min(epsilon / lg2r, 0.99 * kMuLimit);
+  return corollary15(items, whole(std::ceil(static_cast<double>(largest(items)) / mu)), mu);
+}
+
 std::vector<std::int64_t> Boxing::loose_offsets(const Ids& jobs, double epsilon) {
   const std::size_t mark = pool_.size();
-  Ids items = rogue(jobs, epsilon);
-  if (const double lg2r = squared_log(spread(items)); lg2r > 0) {
-    const double mu = std::min(epsilon / lg2r, 0.99 * kMuLimit);
-    items = corollary15(items, whole(std::ceil(static_cast<double>(largest(items)) / mu)), mu);
-  }
+  const Ids items = corollary17(rogue(jobs, epsilon), epsilon);
   std::vector<std::int64_t> offsets(mark, 0);
   unbox(items, 0, offsets);
   pool_.resize(mark, Item{});

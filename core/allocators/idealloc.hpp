@@ -38,6 +38,9 @@ class Boxing {
   // Theorem 16, first phase: boxes the small ones among `jobs` again and again while that is safe.
   Ids rogue(Ids jobs, double epsilon);
 
+  // Corollary 17: everything that is left into boxes of one size, a multiple of the largest.
+  Ids corollary17(const Ids& items, double epsilon);
+
   // The whole of Theorem 16: `rogue`, then boxes of one size; the jobs' loose offsets by unboxing.
   std::vector<std::int64_t> loose_offsets(const Ids& jobs, double epsilon);
 
@@ -46,8 +49,10 @@ class Boxing {
 
  private:
   struct Rest;  // what Theorem 2 still has to do
-  struct Cut;   // strips of Lemma 1
+  class Peel;   // the strips of Lemma 1
 
+  void set_points(Rest& rest);
+  Ids divide(const Rest& rest, std::vector<Ids>& within) const;
   void lemma1(Ids live, std::int64_t height, double epsilon, std::int64_t size, Ids& boxes, Ids& unresolved);
   void split_live(Ids live, const std::vector<std::int64_t>& points, std::vector<Ids>& groups) const;
   std::vector<std::int64_t> box_rows(const Ids& jobs, std::int64_t height, std::int64_t size, const Rest& rest,
