@@ -372,16 +372,21 @@ def bert(layers: int, heads: int, tokens: int = 128, width: int = 768) -> Graph:
 
 
 def random_dag(ops: int, seed: int, reach: int = 30) -> Graph:
-    """Unstructured wiring: each op reads one to three results, mostly recent ones, and writes 1 to 64 KB."""
+    """Unstructured wiring: each op reads one to three recent results, half of the time one that nothing read yet."""
     rng = random.Random(seed)
     net = Net(f"random n={ops} seed {seed}")
     maps = [net.input(1, 32_000)]
+    unread: list[Map] = list(maps)
     for _ in range(ops):
-        count = min(len(maps), rng.choice((1, 1, 2, 2, 3)))
-        low = max(0, len(maps) - reach)
-        maps.append(net.op("OP", rng.sample(maps[low:], min(count, len(maps) - low)), rng.randint(1, 64) * 1000))
-    read = {t for op in net.ops for t in op.inputs}
-    return net.graph([m for m in maps[1:] if m.tensor not in read])
+        recent = maps[-reach:]
+        taken = rng.sample(recent, min(len(recent), rng.choice((1, 1, 2, 2, 3))))
+        if unread and rng.random() < 0.5:
+            taken[0] = rng.choice(unread)
+        distinct = list({m.tensor: m for m in taken}.values())
+        unread = [m for m in unread if m not in distinct]
+        maps.append(net.op("OP", distinct, rng.randint(1, 64) * 1000))
+        unread.append(maps[-1])
+    return net.graph(unread)
 
 
 #: The rows of the table, in its order.

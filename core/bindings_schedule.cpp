@@ -17,6 +17,7 @@
 #include "schedule/driver.hpp"
 #include "schedule/instance.hpp"
 #include "schedule/live.hpp"
+#include "schedule/parts.hpp"
 #include "schedule/search.hpp"
 
 namespace nb = nanobind;
@@ -170,6 +171,11 @@ nb::tuple search_in(const Instance& instance, const std::string& rules, std::int
                         found.states);
 }
 
+std::optional<Instance> reversed_of(const Instance& instance) {
+  if (!schedule::can_reverse(instance)) return std::nullopt;
+  return schedule::reversed(instance);
+}
+
 std::int64_t bound_at(const Instance& instance, int op) {
   if (op < 0 || op >= instance.ops) throw std::invalid_argument("no such op");
   Meter meter;
@@ -232,6 +238,8 @@ void bind_schedule(nb::module_& module) {
   module.def("schedule_search", &search_in, "instance"_a, "rules"_a, "floor"_a, "ceiling"_a, "steps"_a = nb::none(),
              "states"_a = 5'000'000, "look_ahead_after"_a = 2'000,
              "(end, order, peak, proven, states) of one exact search.");
+  module.def("schedule_reversed", &reversed_of, "instance"_a,
+             "The instance with time reversed, or None where it has none.");
   module.def("schedule_bound_at", &bound_at, "instance"_a, "op"_a,
              "The least bytes that any order has in use while `op` runs, by maximum flow.");
   module.def("schedule_profile", &profile_in, "instance"_a, "order"_a,

@@ -83,7 +83,8 @@ def check_flow(problem: OrderProblem, witness: Witness) -> None:
 
     Cost: O(storages + edges) for each case.
     """
-    if witness.op == -1 and witness.bytes == 0:
+    if witness.op == -1:
+        _check_ends_of_time(problem, witness.bytes)
         return
     if not 0 <= witness.op < problem.ops:
         raise BrokenPlanError(f"the witness names op {witness.op}, expected one of {problem.ops}")
@@ -98,6 +99,13 @@ def check_flow(problem: OrderProblem, witness: Witness) -> None:
         own = _own_bytes(problem, witness.op)
         values[frozenset(case.dying)] = own + _value(problem, witness.op, case, executed, waiting, before)
     _check_cases(problem, witness, values, waiting)
+
+
+def _check_ends_of_time(problem: OrderProblem, claimed: int) -> None:
+    first = sum(s.size for s in problem.storages if s.from_start and (s.readers or s.to_end))
+    last = sum(s.size for s in problem.storages if s.to_end and (s.writers or s.from_start))
+    if claimed > max(first, last):
+        raise BrokenPlanError(f"{first} bytes are alive before the first op, {last} after the last, not {claimed}")
 
 
 def _neighbours(problem: OrderProblem) -> tuple[list[set[int]], list[set[int]]]:

@@ -236,7 +236,10 @@ class FlowCase:
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """Every order has at least `bytes` in use while `op` runs, whichever case applies; op -1 claims nothing."""
+    """Every order has at least `bytes` in use while `op` runs, whichever case applies.
+
+    Op -1 stands for the time before the first op or after the last, whichever holds more; it needs no flow.
+    """
 
     op: int = -1
     bytes: int = 0

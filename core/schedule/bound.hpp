@@ -18,7 +18,8 @@ struct FlowCase {
   std::vector<FlowArc> arcs;
 };
 
-// Every order needs at least `bytes` while `op` runs: each case has a flow that proves it.
+// Every order needs at least `bytes` while `op` runs: each case has a flow that proves it. Without an op the bytes are
+// those alive before the first operator or after the last.
 struct Witness {
   int op = -1;
   Bytes bytes = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "schedule/beam.hpp"
@@ -23,6 +24,8 @@ constexpr int kWidths[] = {16, 64, 256, 1024, 4096};
 
 struct Segment {
   Part part;
+  std::optional<Instance> back;  // the part with time reversed, made when the part first needs a search
+  bool backwards = false;        // the direction in which the last search got somewhere
   std::vector<int> order;
   std::string found_by;
   Bytes upper = std::numeric_limits<Bytes>::max();
@@ -62,10 +65,13 @@ class Driver {
   void close_gap();
   void work(Segment& s);
   bool probe(Segment& s, Bytes floor, Bytes ceiling, std::int64_t steps);
+  bool probe_one_way(Segment& s, Bytes floor, Bytes ceiling, std::int64_t steps, bool backwards);
+  void offer_backwards(Segment& s, std::vector<int> order, const char* by);
   void widen(Segment& s);
   Segment& hardest();
   Bytes upper() const;
   Bytes lower() const;
+  Bytes bytes_at_ends() const;
   Outcome outcome();
 
   const Instance* g_;
@@ -84,7 +90,9 @@ void Driver::split() {
   for (const auto& ops : parts) {
     segments_.emplace_back();
     segments_.back().part = partition.cut(live, ops);
+    const Bytes before = live.bytes();
     for (const int v : ops) live.add(v);
+    segments_.back().lower = std::max(before, live.bytes());
   }
 }
 
@@ -183,7 +191,7 @@ void Driver::raise_flow_bounds() {
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return segments_[a].upper > segments_[b].upper; });
-  Bytes bound = 0;
+  Bytes bound = lower();
   for (const std::size_t i : order) {
     Segment& s = segments_[i];
     if (s.upper <= bound || meter_->stopped()) break;
@@ -206,8 +214,21 @@ void Driver::close_gap() {
   while (!segments_.empty() && upper() > lower() && !meter_->stopped() && !gave_up_) work(hardest());
 }
 
-// One search between two labels; true when it told something.
+void Driver::offer_backwards(Segment& s, std::vector<int> order, const char* by) {
+  std::reverse(order.begin(), order.end());
+  offer(s, std::move(order), by);
+}
+
+// A search between two labels, in the direction that served last, then in the other; true when it told something.
 bool Driver::probe(Segment& s, Bytes floor, Bytes ceiling, std::int64_t steps) {
+  const bool first = s.backwards;
+  if (probe_one_way(s, floor, ceiling, steps, first)) return true;
+  if (!s.back || !probe_one_way(s, floor, ceiling, steps, !first)) return false;
+  s.backwards = !first;
+  return true;
+}
+
+bool Driver::probe_one_way(Segment& s, Bytes floor, Bytes ceiling, std::int64_t steps, bool backwards) {
   if (ceiling < floor || floor >= s.upper || meter_->stopped()) return false;
   const Meter::Slice slice(*meter_, steps);
   SearchLimits limits;
@@ -215,7 +236,8 @@ bool Driver::probe(Segment& s, Bytes floor, Bytes ceiling, std::int64_t steps) {
   limits.ceiling = std::min(ceiling, s.upper - 1);
   limits.states = request_.states;
   limits.memory = request_.memory;
-  auto found = search(s.part.instance, request_.rules, limits, *meter_);
+  auto found = search(backwards ? *s.back : s.part.instance, request_.rules, limits, *meter_);
+  if (backwards) std::reverse(found.order.begin(), found.order.end());
   states_ += found.states;
   const Bytes before = s.lower;
   if (found.end == End::solved) offer(s, std::move(found.order), "search");
@@ -231,6 +253,7 @@ void Driver::widen(Segment& s) {
   if (at < std::size(kWidths)) {
     const Meter::Slice slice(*meter_, kBeamSteps);
     offer(s, beam_order(s.part.instance, kWidths[at], lower(), s.upper, *meter_), "beam");
+    if (s.back) offer_backwards(s, beam_order(*s.back, kWidths[at], lower(), s.upper, *meter_), "beam");
   }
   const Meter::Slice slice(*meter_, kFirstRound << std::min(s.round, 40));
   offer(s, improve_order(s.part.instance, s.order, lower(), request_.rules, *meter_), "local search");
@@ -240,6 +263,10 @@ void Driver::widen(Segment& s) {
 void Driver::work(Segment& s) {
   const std::int64_t steps = kFirstRound << std::min(2 * s.round, 40);
   s.out_of_memory = false;
+  if (!s.back && can_reverse(s.part.instance)) {
+    s.back = reversed(s.part.instance);
+    offer_backwards(s, list_order(*s.back), "list rule backwards");
+  }
   bool told = false;
   for (bool again = true; again && s.upper > lower() && !meter_->stopped();) {
     const Bytes floor = std::max(lower(), Bytes{0});
@@ -278,6 +305,14 @@ std::vector<int> Driver::compose(std::size_t which, Bytes peak) const {
   return out;
 }
 
+// What is alive before the first operator or after the last one, whatever the order.
+Bytes Driver::bytes_at_ends() const {
+  Live live(*g_);
+  const Bytes before = live.bytes();
+  for (const int v : g_->topological) live.add(v);
+  return std::max(before, live.bytes());
+}
+
 Outcome Driver::outcome() {
   Outcome out;
   out.segments = static_cast<int>(segments_.size());
@@ -303,11 +338,15 @@ Outcome Driver::outcome() {
       if (order != out.order && same == out.alternatives.end()) out.alternatives.push_back(std::move(order));
     }
   }
-  out.lower_bound = std::max(std::min(lower(), out.peak), out.flow_bound);
-  if (critical != nullptr) {
+  const Bytes ends = bytes_at_ends();
+  if (ends > out.flow_bound) {
+    out.flow_bound = ends;
+    out.witness.bytes = ends;
+  } else if (critical != nullptr) {
     Meter free_of_charge;
     Bounder(*g_, free_of_charge).at(critical->part.ops[static_cast<std::size_t>(critical->critical)], &out.witness);
   }
+  out.lower_bound = std::max(std::min(lower(), out.peak), out.flow_bound);
   out.states = states_;
   out.steps = meter_->steps();
   out.why = gave_up_ ? Stop::memory : meter_->stop();

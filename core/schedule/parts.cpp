@@ -75,6 +75,46 @@ Part Partition::cut(const Live& live, std::span<const int> ops) {
   return part;
 }
 
+bool can_reverse(const Instance& g) {
+  return std::all_of(g.credits.begin(), g.credits.end(),
+                     [&](const Credit& k) { return g.writers[k.to].size() == 1 && !g.dies_unread(k.to); });
+}
+
+// A class is alive from its first writer to its last reader, so the two trade places. A class that nobody reads is
+// alive while it is written; backwards nobody would write it, so it becomes scratch.
+Instance reversed(const Instance& g) {
+  Instance back;
+  back.ops = g.ops;
+  back.base = g.base;
+  back.scratch = g.scratch;
+  Links links;
+  std::vector<std::pair<int, int>> of;
+  for (int c = 0; c < g.classes; ++c) {
+    const auto i = static_cast<std::size_t>(c);
+    const bool unread = g.dies_unread(c);
+    back.size.push_back(unread ? 0 : g.size[i]);
+    back.from_start.push_back(g.to_end[i]);
+    back.to_end.push_back(g.from_start[i]);
+    for (const int w : g.writers[c]) {
+      if (unread && g.from_start[i] == 0)
+        back.scratch[static_cast<std::size_t>(w)] += g.size[i];
+      else
+        links.readers.emplace_back(c, w);
+    }
+    for (const int r : g.readers[c]) links.writers.emplace_back(c, r);
+  }
+  back.classes = g.classes;
+  for (int v = 0; v < g.ops; ++v)
+    for (const int s : g.succs[v]) links.edges.emplace_back(s, v);
+  for (const Credit& k : g.credits) {
+    of.emplace_back(k.op, static_cast<int>(back.credits.size()));
+    back.credits.push_back({k.op, k.to, k.from, k.bytes});
+  }
+  back.credits_of = Rows(back.ops, std::move(of));
+  link(back, std::move(links));
+  return back;
+}
+
 std::vector<std::vector<int>> segments(const Instance& g) {
   const auto rank = Walker::rank_of(g);
   const auto n = static_cast<std::size_t>(g.ops);

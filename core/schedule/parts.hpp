@@ -42,4 +42,9 @@ class Partition {
 // The topological order, split where an operator comparable to all others runs: every order passes these sets.
 std::vector<std::vector<int>> segments(const Instance& instance);
 
+// The same instance with time reversed: its orders are those of the given one backwards, with the same peaks.
+// Only where each credit writes a class that is read later and that no other operator writes; `can_reverse` says so.
+bool can_reverse(const Instance& instance);
+Instance reversed(const Instance& instance);
+
 }  // namespace modelplan::schedule

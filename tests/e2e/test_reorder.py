@@ -95,7 +95,7 @@ def test_onnx_runtime_computes_the_same(models: Path, tmp_path: Path, name: str)
     worse = source if dims else scrambled(source, tmp_path, seed=3)
     done = run("reorder", worse, "-o", better, *dims)
     assert done.returncode == 0, done.stderr
-    assert better.read_bytes() != worse.read_bytes()
+    assert not dims or better.read_bytes() != worse.read_bytes()
     assert outputs(source) == outputs(worse) == outputs(better)
 
 
@@ -114,8 +114,12 @@ def test_says_what_it_saved_and_draws_it(light: Path, tmp_path: Path) -> None:
 def test_refuses_in_one_line(models: Path, tmp_path: Path) -> None:
     for words, code, said in [
         (("reorder", models / "resnet8.onnx"), 2, "-o"),
-        (("reorder", tmp_path / "no.onnx", "-o", "x"), 3, "no.onnx"),
-        (("reorder", models / "resnet8.onnx", "-o", tmp_path / "x", "--figure", "x.pdf"), 2, "no output '.order.pdf'"),
+        (("reorder", tmp_path / "no.onnx", "-o", "x.onnx"), 3, "no.onnx"),
+        (
+            ("reorder", models / "resnet8.onnx", "-o", tmp_path / "x.onnx", "--figure", "x.pdf"),
+            2,
+            "no output '.order.pdf'",
+        ),
     ]:
         done = run(*words, cwd=tmp_path)
         assert (done.returncode, said in done.stderr) == (code, True), done.stderr

@@ -63,6 +63,22 @@ def test_cheap_orders_are_orders_and_bounds_hold(method: str) -> None:
         assert order_oracles.peak_of(case, found.order.tolist()) == found.peak, seed
 
 
+def test_time_reversed_the_least_peak_is_the_same() -> None:
+    tried = 0
+    for seed in range(300):
+        case = random_case(seed)
+        if seed % 2:
+            case.credits.clear()
+        back = _core.schedule_reversed(case.core())
+        if back is None:
+            continue
+        tried += 1
+        end, order, peak, _, _ = _core.schedule_search(back, "FMCL", 0, FAR, look_ahead_after=0)
+        assert (end, peak) == ("solved", order_oracles.least_peak(case)), seed
+        assert order_oracles.peak_of(case, order.tolist()[::-1]) == peak, seed
+    assert tried > 150
+
+
 def test_the_merge_is_optimal_on_in_trees() -> None:
     for seed in range(200):
         case = random_tree(seed)

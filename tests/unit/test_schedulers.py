@@ -166,6 +166,15 @@ def test_the_referee_names_the_flaw_of_a_false_witness() -> None:
         check_flow(problem, replace(witness, op=9))
 
 
+def test_what_is_alive_at_the_ends_of_time_needs_no_flow() -> None:
+    fed = Storage(8, (), (0,), from_start=True)
+    kept = (Storage(9, (0,), (), to_end=True), Storage(7, (1,), (), to_end=True))
+    problem = OrderProblem(2, (fed, *kept), (0, 0), ((0, 1),))
+    check_flow(problem, Witness(-1, 16))
+    with pytest.raises(BrokenPlanError, match="8 bytes are alive before the first op, 16 after the last, not 17"):
+        check_flow(problem, Witness(-1, 17))
+
+
 def test_flow_must_be_conserved_at_ops_that_may_run_on_either_side() -> None:
     problem = OrderProblem(
         4,
