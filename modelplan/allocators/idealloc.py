@@ -50,6 +50,7 @@ def box(problem: Problem, budget: Budget | None = None, *, fragmentation: float 
 
 
 def _run(problem: Problem, budget: Budget) -> Placement:
+    """Boxes jobs by size and time until a colouring orders them, then places that order by first fit."""
     answer = box(problem, budget).placement
     return answer if answer.ended in ("deadline", "cancelled") else replace(answer, ended="complete")
 

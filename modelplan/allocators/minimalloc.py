@@ -73,6 +73,7 @@ def decide(
 
 
 def _run(problem: Problem, budget: Budget) -> Placement:
+    """A canonical branch and bound: decides a capacity, or bisects down to the least height."""
     return narrowing.decided(problem, budget, decide, STEPS)
 
 

@@ -206,6 +206,7 @@ def _life_long(problem: Problem) -> frozenset[int]:
 
 
 def _somas(problem: Problem, budget: Budget, *, fixed: bool) -> Placement:  # noqa: ARG001
+    """The best of two orders, two fits and two block rules over bands of blocks."""
     return solve(problem, Demands(life_long=_life_long(problem)), fixed=fixed)
 
 
@@ -218,6 +219,7 @@ ROWS = (
         "none; holds for every schedule that the conflicts allow",
         "O(n (bands + k log k)) for each of eight runs",
         honours=frozenset({"alignment", "overlaps", "conflicts"}),
+        alignment=UNIT,
         quirks="sizes are rounded up to 512; every band after the first has the best fit, whatever was asked for",
         fixed=partial(_somas, fixed=True),
     ),

@@ -60,6 +60,7 @@ def decide(problem: Problem, capacity: int, budget: Budget | None = None, option
 
 
 def _run(problem: Problem, budget: Budget) -> Placement:
+    """Places phase by phase, as propagated bounds allow, and returns to the placements behind a failure."""
     return narrowing.decided(problem, budget, decide, STEPS)
 
 

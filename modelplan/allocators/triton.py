@@ -26,6 +26,7 @@ def slots_then_colours(problem: Problem) -> tuple[Placement, int]:
 
 
 def _run(problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
+    """Largest first into slots that split, then colours what interferes and bumps it until nothing does."""
     return slots_then_colours(problem)[0]
 
 

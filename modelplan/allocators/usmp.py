@@ -146,14 +146,17 @@ def _pressure(problem: Problem) -> int:
 
 
 def _greedy_by_size(problem: Problem, budget: Budget, *, fixed: bool) -> Placement:  # noqa: ARG001
+    """Largest first, each stacked on its conflicts; gaps stay empty."""
     return Placement(stack(problem, by_size(problem), fixed=fixed).offset)
 
 
 def _greedy_by_conflicts(problem: Problem, budget: Budget, *, fixed: bool) -> Placement:  # noqa: ARG001
+    """Most conflicts first, each stacked on its conflicts; gaps stay empty."""
     return Placement(stack(problem, by_conflicts(problem), fixed=fixed).offset)
 
 
 def _hill_climb(problem: Problem, budget: Budget, *, fixed: bool) -> Placement:
+    """First fit in an order that changes swap by swap below the highest buffer."""
     visits = max(int(_conflicts(problem).sum()), 1)
     most = MOST_VISITS // visits if budget.steps is None else budget.steps
     attempts = min(ATTEMPTS, max(most, 1))
@@ -174,6 +177,7 @@ ROWS = (
         "O(n log n + n k)",
         honours=frozenset({"alignment", "overlaps", "conflicts"}),
         one_alignment=True,
+        alignment=16,
         quirks=_ALIGNMENT,
         fixed=partial(_greedy_by_size, fixed=True),
         invariants=frozenset({"scaling"}),
@@ -187,6 +191,7 @@ ROWS = (
         "O(n log n + n k)",
         honours=frozenset({"alignment", "overlaps", "conflicts"}),
         one_alignment=True,
+        alignment=16,
         quirks=_ALIGNMENT,
         fixed=partial(_greedy_by_conflicts, fixed=True),
         invariants=frozenset({"scaling"}),
@@ -200,6 +205,7 @@ ROWS = (
         "O(attempts n k log k), memory O(n + conflicts); 500 attempts, fewer where conflicts are many",
         honours=frozenset({"alignment", "overlaps", "conflicts"}),
         one_alignment=True,
+        alignment=16,
         quirks=_ALIGNMENT + "; returns the plan accepted last, not the best one",
         fixed=partial(_hill_climb, fixed=True),
         invariants=frozenset({"scaling"}),
