@@ -31,15 +31,29 @@ Column columns_from(const Column& size, const Column& start, const Column& end) 
   return column_of(std::move(found));
 }
 
-std::tuple<Column, std::int64_t, bool> share_min_cost_of(const Column& size, const Column& start, const Column& end,
-                                                         std::int64_t most_steps) {
+// A search asks this now and then; a signal such as Ctrl-C stops it and is raised on return.
+bool interrupted() {
+  const nb::gil_scoped_acquire locked;
+  return PyErr_CheckSignals() != 0;
+}
+
+// How a search ended, in the words of Placement.
+const char* words(Ended ended) {
+  if (ended == Ended::kCancelled && PyErr_Occurred() != nullptr) throw nb::python_error();
+  if (ended == Ended::kComplete) return "complete";
+  return ended == Ended::kDeadline ? "deadline" : "budget";
+}
+
+std::tuple<Column, std::int64_t, const char*> share_min_cost_of(const Column& size, const Column& start,
+                                                                const Column& end, std::int64_t most_steps,
+                                                                double seconds) {
   const Records records = records_of(size, start, end);
   FlowShare found;
   {
     nb::gil_scoped_release unlocked;
-    found = share_min_cost(records, most_steps);
+    found = share_min_cost(records, {most_steps, seconds, &interrupted});
   }
-  return {column_of(std::move(found.holder)), found.steps, found.complete};
+  return {column_of(std::move(found.holder)), found.steps, words(found.ended)};
 }
 
 std::tuple<Column, Column, Column> stack_of(const Column& size, const Column& start, const Column& end,
@@ -63,17 +77,18 @@ Column most_live_first_of(const Column& size, const Column& start, const Column&
   return column_of(std::move(order));
 }
 
-std::tuple<Column, std::int64_t, bool> climb_of(const Column& size, const Column& start, const Column& end,
-                                                const Column& alignment, const Column& order, std::int64_t load,
-                                                std::int64_t limit, std::int64_t most_steps, std::int64_t most_work,
-                                                bool restore) {
+std::tuple<Column, std::int64_t, const char*> climb_of(const Column& size, const Column& start, const Column& end,
+                                                       const Column& alignment, const Column& order, std::int64_t load,
+                                                       std::int64_t limit, std::int64_t most_steps,
+                                                       std::int64_t most_work, double seconds, bool restore) {
   const Records records = records_of(size, start, end);
   Climbed found;
   {
     nb::gil_scoped_release unlocked;
-    found = climb(records, span_of(alignment), span_of(order), {load, limit, most_steps, most_work, restore});
+    const Climb options{load, limit, most_steps, most_work, seconds, &interrupted, restore};
+    found = climb(records, span_of(alignment), span_of(order), options);
   }
-  return {column_of(std::move(found.offsets)), found.steps, found.complete};
+  return {column_of(std::move(found.offsets)), found.steps, words(found.ended)};
 }
 
 }  // namespace
@@ -87,14 +102,15 @@ void bind_planners(nb::module_& module) {
              "The object of each buffer, steps with the most live bytes first.");
   module.def("share_by_distance", &columns_from<&share_by_distance>, "size"_a, "start"_a, "end"_a,
              "The object of each buffer, by positional maximum and nearness in time.");
-  module.def("share_min_cost", &share_min_cost_of, "size"_a, "start"_a, "end"_a, "most_steps"_a,
-             "(object of each buffer, steps, complete) of the minimum-cost flow.");
+  module.def("share_min_cost", &share_min_cost_of, "size"_a, "start"_a, "end"_a, "most_steps"_a, "seconds"_a,
+             "(object of each buffer, steps, how it ended) of the minimum-cost flow.");
   module.def("stack_in_objects", &stack_of, "size"_a, "start"_a, "end"_a, "order"_a, "overlapping"_a,
              "(object of each buffer, offset in it, bytes of each object).");
   module.def("most_live_first", &most_live_first_of, "size"_a, "start"_a, "end"_a, "by_duration"_a,
              "The buffers in the order in which Glow takes them.");
   module.def("climb", &climb_of, "size"_a, "start"_a, "end"_a, "alignment"_a, "order"_a, "load"_a, "limit"_a,
-             "most_steps"_a, "most_work"_a, "restore"_a, "(offsets, steps, complete) of Vela's hill climb.");
+             "most_steps"_a, "most_work"_a, "seconds"_a, "restore"_a,
+             "(offsets, steps, how it ended) of Vela's hill climb.");
 }
 
 }  // namespace modelplan

@@ -11,6 +11,7 @@ namespace modelplan {
 namespace {
 
 constexpr std::int64_t kNone = -1;
+constexpr std::int64_t kUnknown = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kMostSteps = 99999;
 constexpr std::int64_t kPatience = 500;  // steps without gain before giving up
 constexpr std::int64_t kStuck = 50;      // steps without gain before a second, wider swap
@@ -51,6 +52,7 @@ class Climber {
         n_(records.size.size()),
         alive_(records.start, records.end),
         random_(1),
+        stop_({std::numeric_limits<std::int64_t>::max(), options.seconds, options.cancelled}),
         state_{std::vector<std::int64_t>(n_, kNone), std::vector<std::int64_t>(n_, 0),
                std::vector<std::int64_t>(n_, kNone), std::vector<std::size_t>(n_, 0)} {
     for (std::size_t i = 0; i < n_; ++i) alive_.insert(i);
@@ -61,7 +63,7 @@ class Climber {
     best_ = place(order);
     keep(order);
     if (best_ > options_.load) search(std::move(order));
-    return {offsets_, steps_, !exhausted_};
+    return {offsets_, steps_, exhausted_ ? Ended::kBudget : stop_.ended()};
   }
 
  private:
@@ -97,7 +99,7 @@ class Climber {
     state_.below[i] = below;
   }
 
-  // The height of placing in this order, or the first height above the best known.
+  // The height of placing in this order, or the first height above the best known; the first pass always ends.
   std::int64_t place(const std::vector<std::size_t>& order) {
     std::fill(state_.address.begin(), state_.address.end(), kNone);
     std::int64_t height = 0;
@@ -106,6 +108,7 @@ class Climber {
       state_.turn[order[turn]] = turn;
       height = std::max(height, state_.end[order[turn]]);
       if (height > best_) break;
+      if (!stop_.go_on() && best_ != kUnknown) return kUnknown;
     }
     return height;
   }
@@ -135,7 +138,7 @@ class Climber {
 
   bool goes_on(std::int64_t gained) {
     exhausted_ = steps_ >= options_.most_steps || work_ > options_.most_work;
-    if (exhausted_) return false;
+    if (exhausted_ || stop_.ended() != Ended::kComplete) return false;
     return (best_ > options_.limit && steps_ < kMostSteps) || steps_ - gained < kPatience;
   }
 
@@ -187,11 +190,12 @@ class Climber {
   std::size_t n_;
   IntervalIndex alive_;
   PythonRandom random_;
+  Stop stop_;
   State state_, best_state_;
   std::vector<std::size_t> best_order_, around_;
   std::vector<std::int64_t> offsets_;
   bool exhausted_ = false;
-  std::int64_t best_ = std::numeric_limits<std::int64_t>::max(), steps_ = 0, work_ = 0;
+  std::int64_t best_ = kUnknown, steps_ = 0, work_ = 0;
 };
 
 }  // namespace
@@ -201,7 +205,7 @@ Climbed climb(const Records& records, Ints alignment, Ints order, const Climb& o
   if (order.size() != alignment.size()) throw std::invalid_argument("columns differ in length");
   if (std::any_of(records.size.begin(), records.size.end(), [](std::int64_t size) { return size < 1; }))
     throw std::invalid_argument("an empty record");
-  if (order.empty()) return {{}, 0, true};
+  if (order.empty()) return {{}, 0, Ended::kComplete};
   return Climber(records, alignment, options).run(order);
 }
 

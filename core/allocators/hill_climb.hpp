@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "allocators/objects.hpp"
+#include "stop.hpp"
 
 namespace modelplan {
 
@@ -13,13 +15,15 @@ struct Climb {
   std::int64_t limit;       // go on beyond the usual patience while the height is above this
   std::int64_t most_steps;  // reorderings
   std::int64_t most_work;   // pairs of conflicting buffers looked at
-  bool restore;             // after a rejected step, go on from the best placement and not from the broken-off one
+  double seconds;           // and whether someone cancels is asked together with the clock
+  std::function<bool()> cancelled;
+  bool restore;  // after a rejected step, go on from the best placement and not from the broken-off one
 };
 
 struct Climbed {
   std::vector<std::int64_t> offsets;
   std::int64_t steps;
-  bool complete;  // false: `most_steps` or `most_work` ran out
+  Ended ended;  // kBudget: `most_steps` or `most_work` ran out
 };
 
 // Starts with `order`; replays Python's random.seed(1). Sizes are at least 1; records stand in any order.

@@ -243,10 +243,11 @@ class DistanceSharer {
 // them, since that decides between paths of equal cost.
 class FlowSharer {
  public:
-  FlowSharer(const Records& records, std::int64_t max_steps)
+  FlowSharer(const Records& records, const Limits& limits)
       : records_(records),
         n_(records.size.size()),
-        max_steps_(max_steps),
+        most_arcs_(limits.steps),
+        stop_({kFar, limits.seconds, limits.cancelled}),
         next_(n_, kNone),
         previous_(n_, kNone),
         fresh_(n_, false),
@@ -258,11 +259,17 @@ class FlowSharer {
   }
 
   FlowShare run() {
-    while (steps_ < max_steps_ && search()) augment();
-    return {chains(), steps_, std::all_of(served_.begin(), served_.end(), [](bool served) { return served; })};
+    while (goes_on() && search()) augment();
+    const bool all = std::all_of(served_.begin(), served_.end(), [](bool served) { return served; });
+    return {chains(), steps_,
+            all                                 ? Ended::kComplete
+            : stop_.ended() == Ended::kComplete ? Ended::kBudget
+                                                : stop_.ended()};
   }
 
  private:
+  bool goes_on() { return steps_ < most_arcs_ && stop_.go_on(); }
+
   std::size_t source() const { return 2 * n_; }
   std::size_t sink() const { return 2 * n_ + 1; }
 
@@ -312,9 +319,12 @@ class FlowSharer {
     round_ = 1;
     distance_[source()] = 0;
     std::vector<std::size_t> now{source()};
-    while (!now.empty() && steps_ < max_steps_) {
+    while (!now.empty() && steps_ < most_arcs_) {
       ++round_;
-      for (const std::size_t vertex : now) visit(vertex);
+      for (const std::size_t vertex : now) {
+        if (!stop_.go_on()) return false;
+        visit(vertex);
+      }
       now.swap(later_);
       later_.clear();
     }
@@ -352,7 +362,8 @@ class FlowSharer {
 
   const Records& records_;
   std::size_t n_;
-  std::int64_t max_steps_, steps_ = 0;
+  std::int64_t most_arcs_, steps_ = 0;
+  Stop stop_;
   std::vector<std::int64_t> next_, previous_;  // who takes over from i, and from whom j takes over
   std::vector<bool> fresh_, served_;
   std::vector<std::size_t> first_;  // the first buffer that starts when i has ended
@@ -455,9 +466,9 @@ std::vector<std::int64_t> share_by_distance(const Records& records) {
   return DistanceSharer(records).run();
 }
 
-FlowShare share_min_cost(const Records& records, std::int64_t max_steps) {
+FlowShare share_min_cost(const Records& records, const Limits& limits) {
   require_records(records);
-  return FlowSharer(records, max_steps).run();
+  return FlowSharer(records, limits).run();
 }
 
 Stacked stack_in_objects(const Records& records, Ints order, bool overlapping) {

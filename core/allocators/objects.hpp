@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "place.hpp"
+#include "stop.hpp"
 
 namespace modelplan {
 
@@ -33,12 +34,12 @@ std::vector<std::int64_t> share_by_distance(const Records& records);
 struct FlowShare {
   std::vector<std::int64_t> holder;
   std::int64_t steps;  // arcs looked at
-  bool complete;       // false: `max_steps` ran out, the buffers not served by then have objects of their own
+  Ended ended;         // not kComplete: the buffers not served by then have objects of their own
 };
 
 // Chains of buffers from a minimum-cost flow: a fresh object costs its size, taking over another's its growth.
-// Time O(n^3) and worse, memory O(n).
-FlowShare share_min_cost(const Records& records, std::int64_t max_steps);
+// Steps are arcs. Time O(n^3) and worse, memory O(n).
+FlowShare share_min_cost(const Records& records, const Limits& limits);
 
 struct Stacked {
   std::vector<std::int64_t> holder, offset, sizes;  // the object of each buffer, its offset therein; bytes per object

@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left, insort
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -121,7 +122,9 @@ def share_min_cost(problem: Problem, budget: Budget) -> Objects:
             f" expected at most {MOST_FLOW_BUFFERS}"
         )
     most = MOST_FLOW_STEPS if budget.steps is None else budget.steps
-    return records.objects(problem, _core.share_min_cost(records.size, records.start, records.end, most)[0])
+    seconds = float("inf") if budget.seconds is None else budget.seconds
+    holder, _, ended = _core.share_min_cost(records.size, records.start, records.end, most, seconds)
+    return replace(records.objects(problem, holder), ended=ended)
 
 
 def share_best(problem: Problem, budget: Budget) -> Objects:

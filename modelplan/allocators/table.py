@@ -28,6 +28,7 @@ class Objects:
 
     holder: IntArray
     sizes: tuple[int, ...]
+    ended: str = "complete"
 
     @property
     def total(self) -> int:
@@ -129,7 +130,8 @@ def sharing(share: Share) -> Run:
 
 
 def _lay_objects(share: Share, problem: Problem, budget: Budget) -> Placement:
-    return Placement(laid_out(problem, share(problem, budget)))
+    objects = share(problem, budget)
+    return Placement(laid_out(problem, objects), ended=objects.ended)
 
 
 def laid_out(problem: Problem, objects: Objects) -> IntArray:

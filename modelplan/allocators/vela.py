@@ -51,10 +51,11 @@ def _climb(problem: Problem, budget: Budget, *, restore: bool) -> Placement:
     load, order = first_order(size, start, end)
     limit = np.iinfo(np.int64).max if problem.capacity is None else problem.capacity
     steps = np.iinfo(np.int64).max if budget.steps is None else budget.steps
-    found, done, complete = _core.climb(size, start, end, step, order, load, limit, steps, MOST_PAIRS, restore)
+    seconds = float("inf") if budget.seconds is None else budget.seconds
+    found, done, ended = _core.climb(size, start, end, step, order, load, limit, steps, MOST_PAIRS, seconds, restore)
     offsets = np.zeros(len(problem), dtype=np.int64)
     offsets[held] = found
-    return Placement(offsets, ended="complete" if complete else "budget", steps=done)
+    return Placement(offsets, ended=ended, steps=done)
 
 
 def first_order(size: IntArray, start: IntArray, end: IntArray) -> tuple[int, IntArray]:

@@ -14,6 +14,8 @@ from modelplan import _core
 from modelplan.allocators.vela import first_order
 from modelplan.types import IntArray
 
+INF = float("inf")
+
 record = st.tuples(st.integers(1, 12), st.integers(0, 8), st.integers(1, 6)).map(lambda r: (r[0], r[1], r[1] + r[2]))
 records = st.lists(record, max_size=12).map(lambda rows: sorted(rows, key=lambda r: r[1]))
 few = st.lists(record, max_size=6).map(lambda rows: sorted(rows, key=lambda r: r[1]))
@@ -35,15 +37,15 @@ def test_shared_objects_equal_their_twins(rows: list[twins.Record]) -> None:
 @settings(deadline=None)
 @given(few)
 def test_the_flow_costs_least(rows: list[twins.Record]) -> None:
-    holder, steps, complete = _core.share_min_cost(*columns(rows), 10**6)
-    assert complete
+    holder, steps, ended = _core.share_min_cost(*columns(rows), 10**6, INF)
+    assert ended == "complete"
     assert steps <= 10**6
     assert twins.chain_cost(rows, holder.tolist()) == twins.least_cost(rows)
 
 
 def test_a_flow_without_steps_gives_each_buffer_an_object() -> None:
-    holder, _, complete = _core.share_min_cost(*columns([(8, 0, 1), (8, 1, 2)]), 0)
-    assert (holder.tolist(), complete) == ([0, 1], False)
+    holder, _, ended = _core.share_min_cost(*columns([(8, 0, 1), (8, 1, 2)]), 0, INF)
+    assert (holder.tolist(), ended) == ([0, 1], "budget")
 
 
 @settings(deadline=None)
@@ -68,7 +70,7 @@ def test_the_hill_climb_replays_python(seed: int) -> None:
     size, start, end = columns(rows)
     load, order = first_order(size, start, end)
     steps = np.array(alignment, dtype=np.int64)
-    found = _core.climb(size, start, end, steps, order, load, 2**62, 400, 10**9, False)[0]
+    found = _core.climb(size, start, end, steps, order, load, 2**62, 400, 10**9, INF, False)[0]
     assert found.tolist() == twins.Climb(rows, alignment).run(order.tolist(), load, 400)
 
 
@@ -78,7 +80,7 @@ def test_the_hill_climb_replays_python(seed: int) -> None:
         lambda c, o: _core.share_by_breadth(*c),
         lambda c, o: _core.share_by_distance(*c),
         lambda c, o: _core.positional_maxima(*c),
-        lambda c, o: _core.share_min_cost(*c, 9),
+        lambda c, o: _core.share_min_cost(*c, 9, INF),
         lambda c, o: _core.stack_in_objects(*c, o, True),
     ],
 )
@@ -95,4 +97,17 @@ def test_an_order_that_is_no_permutation_is_refused() -> None:
     with pytest.raises(ValueError, match="permutation"):
         _core.stack_in_objects(*two, twice, True)
     with pytest.raises(ValueError, match="permutation"):
-        _core.climb(*two, ones, twice, 8, 8, 8, 8, False)
+        _core.climb(*two, ones, twice, 8, 8, 8, 8, INF, False)
+
+
+def test_a_deadline_ends_the_climb_and_the_flow_with_what_there_is() -> None:
+    draw = random.Random(1)
+    rows = sorted(((draw.randint(1, 99), s, s + draw.randint(1, 300)) for s in range(900)), key=lambda r: r[1])
+    size, start, end = columns(rows)
+    load, order = first_order(size, start, end)
+    ones = np.ones(len(rows), dtype=np.int64)
+    offsets, _, ended = _core.climb(size, start, end, ones, order, load, 0, 10**9, 10**12, 0.0, False)
+    assert (len(offsets), ended) == (900, "deadline")
+    assert offsets.min() >= 0
+    holder, _, ended = _core.share_min_cost(size, start, end, 10**12, 0.0)
+    assert (len(set(holder.tolist())), ended) == (900, "deadline")
