@@ -117,6 +117,7 @@ class Dive {
         loads_(instance.load),
         level_(instance.load.size()),
         last_(instance.load.size()),
+        peak_(instance.load.size()),
         before_(instance.load.size() + 1, -1),
         offsets_(instance.items.size(), -1) {}
 
@@ -124,6 +125,7 @@ class Dive {
     if (instance_.items.empty()) return {};
     last_[0] = instance_.sections();
     before_[at(instance_.sections())] = 0;
+    look(0);
     push(0);
     for (Id left = instance_.count(); left > 0; --left) {
       if (meter_.exhausted()) return {};
@@ -141,7 +143,8 @@ class Dive {
     }
   };
 
-  LoadTree::Peak peak(Id plateau) const { return loads_.peak(plateau, last_[at(plateau)]); }
+  const LoadTree::Peak& peak(Id plateau) const { return peak_[at(plateau)]; }
+  void look(Id plateau) { peak_[at(plateau)] = loads_.peak(plateau, last_[at(plateau)]); }
   bool is_wall(Id plateau) const { return peak(plateau).load == 0; }
   bool is_plateau(Id first) const { return last_[at(first)] > first; }
   Id left_of(Id plateau) const { return plateau == 0 ? -1 : before_[at(plateau)]; }
@@ -186,11 +189,22 @@ class Dive {
       if (item >= 0) {
         valley_ = instance_.items[at(item)].first;
         put(item, plateau);
-        if (level_[at(valley_)] >= goal_ || is_wall(valley_)) valley_ = -1;
+        leave_wall();
         return;
       }
       plateau = raise(plateau);
     }
+  }
+
+  // Goes on next to a valley that is full, and not at all once the level of the plateau that sent us is reached.
+  void leave_wall() {
+    if (is_wall(valley_)) {
+      const Id left = left_of(valley_), right = right_of(valley_);
+      const bool from_left = left >= 0 && !is_wall(left);
+      const bool from_right = right >= 0 && !is_wall(right);
+      valley_ = from_left && (!from_right || level_[at(left)] <= level_[at(right)]) ? left : from_right ? right : -1;
+    }
+    if (valley_ >= 0 && level_[at(valley_)] >= goal_) valley_ = -1;
   }
 
   // Walks to lower neighbours, the lowest first, until there is none. Walls are not entered.
@@ -225,6 +239,9 @@ class Dive {
     split(plateau, own.first);
     split(own.first, own.last);
     level_[at(own.first)] = offset + own.size;
+    look(plateau);
+    look(own.first);
+    if (right_of(own.first) >= 0 && level_[at(right_of(own.first))] == level) look(right_of(own.first));
     if (left_of(own.first) >= 0) push(left_of(own.first));
     if (right_of(own.first) >= 0) push(right_of(own.first));
     const Id merged = merge_around(own.first);
@@ -251,6 +268,7 @@ class Dive {
   }
 
   void join(Id left, Id right) {
+    if (peak(right).load > peak(left).load) peak_[at(left)] = peak(right);
     last_[at(left)] = last_[at(right)];
     before_[at(last_[at(left)])] = left;
     last_[at(right)] = 0;
@@ -262,7 +280,8 @@ class Dive {
   LoadTree loads_;
   std::vector<Bytes> level_;  // of the plateau that begins at a section
   std::vector<Id> last_;      // where it ends; 0 if none begins there
-  std::vector<Id> before_;    // the plateau that ends where this one begins
+  std::vector<LoadTree::Peak> peak_;  // its heaviest section: changes only where it is cut or joined
+  std::vector<Id> before_;            // the plateau that ends where this one begins
   std::vector<Bytes> offsets_;
   std::priority_queue<Entry> queue_;
   Id valley_ = -1;  // a plateau to go on with before the queue is asked again
