@@ -11,6 +11,22 @@ std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 Bytes align(Bytes offset, Bytes alignment) { return (offset + alignment - 1) / alignment * alignment; }
 
+// Where the members of each section that began before it go in one list.
+std::vector<std::int64_t> earlier_begins(const Instance& instance) {
+  std::vector<std::int64_t> alive(instance.load.size() + 1, 0), begin(instance.load.size() + 1, 0);
+  for (const Item& item : instance.items)
+    if (item.first + 1 < item.last) {
+      ++alive[at(item.first) + 1];
+      --alive[at(item.last)];
+    }
+  std::int64_t now = 0;
+  for (std::size_t s = 0; s < instance.load.size(); ++s) {
+    now += alive[s];
+    begin[s + 1] = begin[s] + now;
+  }
+  return begin;
+}
+
 }  // namespace
 
 std::vector<Bytes> stack_all(const Instance& instance) {
@@ -26,25 +42,20 @@ std::vector<Bytes> stack_all(const Instance& instance) {
   return offsets;
 }
 
-FirstFit::FirstFit(const Instance& instance) : instance_(instance), begin_(instance.load.size() + 1, 0) {
-  std::vector<std::int64_t> alive(instance.load.size() + 1, 0);
-  for (const Item& item : instance.items) {
-    if (item.first + 1 < item.last) {
-      ++alive[at(item.first) + 1];
-      --alive[at(item.last)];
-    }
-  }
-  std::int64_t now = 0;
-  for (std::size_t s = 0; s < instance.load.size(); ++s) {
-    now += alive[s];
-    begin_[s + 1] = begin_[s] + now;
-  }
+FirstFit::FirstFit(const Instance& instance) : instance_(instance), begin_(earlier_begins(instance)) {
   earlier_.resize(at(begin_.back()));
   std::vector<std::int64_t> fill(begin_.begin(), begin_.end() - 1);
-  for (Id i = 0; i < instance.count(); ++i) {
+  for (Id i = 0; i < instance.count(); ++i)
     for (Id s = instance.items[at(i)].first + 1; s < instance.items[at(i)].last; ++s) earlier_[at(fill[at(s)]++)] = i;
-    conflicts_ += conflicts_of(i);
-  }
+}
+
+std::int64_t FirstFit::conflicts(const Instance& instance) {
+  const std::vector<std::int64_t> begin = earlier_begins(instance);
+  std::int64_t sum = 0;
+  for (const Item& item : instance.items)
+    sum += begin[at(item.first) + 1] - begin[at(item.first)] + instance.starts[at(item.last)] -
+           instance.starts[at(item.first)] - 1;
+  return sum;
 }
 
 // Members of its first section that began before, plus everything that begins while it is alive.

@@ -26,7 +26,8 @@ class FirstFit {
   // Cost: the sum over all items of conflicts times its logarithm.
   std::vector<Bytes> place(std::span<const Id> order, Meter& meter) const;
 
-  std::int64_t conflicts() const { return conflicts_; }  // sum over all items
+  // Conflicts summed over all items, without building anything.
+  static std::int64_t conflicts(const Instance& instance);
 
  private:
   struct Obstacle {  // the item cannot be strictly between
@@ -39,7 +40,6 @@ class FirstFit {
   const Instance& instance_;
   std::vector<std::int64_t> begin_;  // members of a section: those that began before it
   std::vector<Id> earlier_;
-  std::int64_t conflicts_ = 0;
 };
 
 // Every buffer above all others and above all pins: a placement in linear time, whatever the problem.

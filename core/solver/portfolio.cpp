@@ -113,9 +113,8 @@ void Portfolio<Coord>::run() {
 // All orders of first fit, if they are cheap enough and were not tried before.
 template <class Coord>
 void Portfolio<Coord>::first_fits(std::int64_t most_conflicts) {
-  if (over() || first_fits_done_) return;
+  if (over() || first_fits_done_ || FirstFit::conflicts(instance_) > most_conflicts) return;
   const FirstFit first_fit(instance_);
-  if (first_fit.conflicts() > most_conflicts) return;
   first_fits_done_ = true;
   for (const FirstFit::Key key : FirstFit::kKeys) {
     if (over()) return;

@@ -4,12 +4,13 @@
 #include "plateau.hpp"
 #include "portfolio.hpp"
 #include "problem.hpp"
+#include "window.hpp"
 
 namespace modelplan::solver {
 namespace {
 
 constexpr Bytes kNarrow = Bytes{1} << 29;          // heights below this many units are searched in 32 bits
-constexpr std::int64_t kSearchWidth = 60'000'000;  // the search's memory is linear in the width
+constexpr std::int64_t kSearchWidth = 30'000'000;  // the search's memory is linear in the width
 
 Bytes height_of(const Instance& instance, const std::vector<Bytes>& offsets) {
   Bytes height = 0;
@@ -33,6 +34,25 @@ void first_answers(const Instance& instance, const Options& options, const Stop&
   state.offsets = std::move(offsets);
 }
 
+// Above so many buffers the places that are too high are few: they are repaired before anything is searched.
+constexpr Id kMany = 40'000;
+
+// Asks for the bound, then for less and less where a window would not come down so far.
+void repair(const Instance& instance, const Options& options, const Stop& stop, State& state) {
+  if (instance.count() < kMany || instance.pinned || instance.has_facts()) return;
+  for (Bytes part : {0, 1, 2, 4}) {  // eighths of the gap that may remain
+    if (state.height <= state.bound) return;
+    const Bytes height = state.bound + (state.height - state.bound) / 8 * part;
+    Meter meter(stop, options.steps > 0 ? options.steps * 1000 - state.work : std::int64_t{1} << 60);
+    std::vector<Bytes> offsets = state.offsets;
+    if (!repair_windows(instance, height, options.rules, offsets, meter)) continue;
+    state.work += meter.used();
+    if (height_of(instance, offsets) > state.height) continue;
+    state.offsets = std::move(offsets);
+    state.height = height_of(instance, state.offsets);
+  }
+}
+
 template <class Coord>
 void improve(const Instance& instance, Bytes capacity, const Options& options, const Stop& stop, State& state) {
   Portfolio<Coord>(instance, capacity, options, stop, state).run();
@@ -41,7 +61,9 @@ void improve(const Instance& instance, Bytes capacity, const Options& options, c
 void search(const Instance& instance, Bytes capacity, const Options& options, const Stop& stop, State& state) {
   first_answers(instance, options, stop, state);
   if (options.progress) options.progress({state.height, state.bound, (state.work + 999) / 1000});
-  if (instance.width > kSearchWidth) return;
+  repair(instance, options, stop, state);
+  if (options.progress) options.progress({state.height, state.bound, (state.work + 999) / 1000});
+  if (instance.width > kSearchWidth || state.height <= state.bound) return;
   if (state.height / instance.unit < kNarrow)
     improve<std::int32_t>(instance, capacity, options, stop, state);
   else

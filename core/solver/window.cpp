@@ -1,0 +1,176 @@
+#include "window.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "order.hpp"
+#include "search.hpp"
+
+namespace modelplan::solver {
+namespace {
+
+constexpr double kFlankLoads[] = {0.9, 0.75, 0.6};  // of the height: a core ends where its sections carry less
+constexpr Id kMostItems = 60'000;         // larger windows are left alone
+constexpr std::int64_t kMostWidth = 20'000'000;
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+struct Range {
+  Id first, last;
+  bool meets(const Item& item) const { return item.first < last && first < item.last; }
+};
+
+class Repair {
+ public:
+  Repair(const Instance& instance, Bytes height, const Rules& rules, std::vector<Bytes>& offsets, Meter& meter)
+      : instance_(instance), height_(height), rules_(rules), offsets_(offsets), meter_(meter) {
+    reach_.resize(instance.load.size(), 0);
+    Id furthest = 0;
+    for (Id s = 0, i = 0; s < instance.sections(); ++s) {
+      for (; i < instance.count() && instance.items[at(i)].first == s; ++i) furthest = std::max(furthest, instance.items[at(i)].last);
+      reach_[at(s)] = std::max(furthest, s + 1);
+    }
+    origin_.assign(instance.load.size(), 0);
+    for (Id s = 0; s < instance.sections(); ++s) origin_[at(s)] = s;
+    for (const Item& item : instance.items) origin_[at(item.last) - 1] = std::min(origin_[at(item.last) - 1], item.first);
+    for (Id s = instance.sections() - 1; s > 0; --s) origin_[at(s) - 1] = std::min(origin_[at(s) - 1], origin_[at(s)]);
+  }
+
+  bool run() {
+    bool changed = false;
+    Id done = 0;  // sections before this belong to windows that were tried
+    for (const Range& high : too_high()) {
+      if (meter_.exhausted()) return changed;
+      if (high.first < done) continue;
+      for (const double load : kFlankLoads) {  // a wider core leaves lighter flanks
+        const Range core = core_around(high, load);
+        const Range window = {origin_[at(origin_[at(core.first)])], reach_[at(reach_[at(core.last - 1)] - 1)]};
+        const bool rebuilt = rebuild(core, window);
+        changed |= rebuilt;
+        done = window.last;
+        if (rebuilt) break;
+      }
+    }
+    return changed;
+  }
+
+ private:
+  // Sections of the buffers that end too high, joined where they meet.
+  std::vector<Range> too_high() const {
+    std::vector<Range> ranges;
+    for (Id i = 0; i < instance_.count(); ++i) {
+      if (instance_.top(i, offsets_[at(i)]) <= height_) continue;
+      const Item& item = instance_.items[at(i)];
+      if (!ranges.empty() && item.first <= ranges.back().last)
+        ranges.back().last = std::max(ranges.back().last, item.last);
+      else
+        ranges.push_back({item.first, item.last});
+    }
+    return ranges;
+  }
+
+  Range core_around(Range core, double load) const {
+    const double least = load * static_cast<double>(height_ / instance_.unit);
+    const auto heavy = [&](Id s) { return static_cast<double>(instance_.load[at(s)]) > least; };
+    for (;;) {  // a light gap narrower than a lifetime does not separate
+      Range wider = {origin_[at(core.first)], reach_[at(core.last - 1)]};
+      while (wider.first < core.first && !heavy(wider.first)) ++wider.first;
+      while (wider.last > core.last && !heavy(wider.last - 1)) --wider.last;
+      if (wider.first == core.first && wider.last == core.last) return core;
+      core = wider;
+    }
+  }
+
+  // Places the core by itself, then the rest of the window around it.
+  bool rebuild(const Range& core, const Range& window) {
+    std::vector<Id> inside, outside;
+    std::int64_t width = 0;
+    const Id begin = instance_.starts[at(origin_[at(window.first)])];
+    for (Id i = begin; i < instance_.starts[at(window.last)]; ++i) {
+      const Item& item = instance_.items[at(i)];
+      if (!window.meets(item)) continue;
+      (core.meets(item) ? inside : outside).push_back(i);
+      width += item.last - item.first;
+    }
+    meter_.add(static_cast<std::int64_t>(inside.size() + outside.size()));
+    if (inside.size() + outside.size() > at(kMostItems) || width > kMostWidth) return false;
+    std::vector<Bytes> pins(inside.size(), -1);
+    std::vector<Bytes> found = solve(inside, pins);
+    if (found.empty()) return false;
+    pins = found;
+    std::vector<Id> all = inside;
+    for (const Id i : outside) {
+      const Item& item = instance_.items[at(i)];
+      all.push_back(i);
+      pins.push_back(item.first < window.first || item.last > window.last ? offsets_[at(i)] : -1);
+    }
+    found = solve(all, pins);
+    for (std::size_t k = 0; k < found.size(); ++k) offsets_[at(all[k])] = found[k];
+    return !found.empty();
+  }
+
+  // Offsets of these items under the height, some of them pinned; empty if none were found.
+  std::vector<Bytes> solve(const std::vector<Id>& ids, const std::vector<Bytes>& pins) {
+    std::vector<Bytes> size, start, end, alignment;
+    for (const Id i : ids) {
+      const Item& item = instance_.items[at(i)];
+      size.push_back(item.size);
+      start.push_back(item.first);
+      end.push_back(item.last);
+      alignment.push_back(item.alignment);
+    }
+    const Instance part = prepare({size, start, end, alignment, pins, {}, {}, {}}, rules_);
+    const Bytes height = height_ / instance_.unit;
+    if (part.pins_clash || part.bound > height) return {};
+    if (height / part.unit < (Bytes{1} << 29)) return search<std::int32_t>(part, height);
+    return search<std::int64_t>(part, height);
+  }
+
+  template <class Coord>
+  std::vector<Bytes> search(const Instance& part, Bytes height) {
+    const Orders orders(part);
+    Search<Coord> search(part, rules_);
+    Random random(0);
+    const int tries = part.width <= kThoroughWidth ? kTries : 1;
+    for (int round = 0; round < tries; ++round)
+      for (const Pick pick : {Pick::kPaddedSlack, Pick::kSlack, Pick::kWeightedCandidates, Pick::kCandidates}) {
+        if (part.width > kThoroughWidth && pick == Pick::kWeightedCandidates) break;
+        for (const Traits& traits : kShapes) {
+          const std::vector<Id> ranks = orders.ranks(traits, round > 0 ? 0.3 : 0, random);
+          if (search.run(height, pick, ranks, 2 * part.count() + 500, meter_) == Found::kPlacement)
+            return offsets_of(part, search);
+          if (meter_.exhausted()) return {};
+        }
+      }
+    return {};
+  }
+
+  template <class Coord>
+  static std::vector<Bytes> offsets_of(const Instance& part, const Search<Coord>& search) {
+    std::vector<Bytes> offsets(part.items.size());
+    for (Id i = 0; i < part.count(); ++i) offsets[at(part.items[at(i)].original)] = search.offset(i) * part.unit;
+    return offsets;
+  }
+
+  static constexpr Traits kShapes[] = {{Trait::kWidth, Trait::kArea, Trait::kLoad},
+                                       {Trait::kSize, Trait::kWidth, Trait::kArea}};
+  static constexpr int kTries = 8;
+  static constexpr std::int64_t kThoroughWidth = 200'000;
+
+  const Instance& instance_;
+  Bytes height_;
+  const Rules& rules_;
+  std::vector<Bytes>& offsets_;
+  Meter& meter_;
+  std::vector<Id> reach_;   // per section: where the last of the buffers begun so far ends
+  std::vector<Id> origin_;  // per section: where the first of the buffers alive here or later began
+};
+
+}  // namespace
+
+bool repair_windows(const Instance& instance, Bytes height, const Rules& rules, std::vector<Bytes>& offsets,
+                    Meter& meter) {
+  return Repair(instance, height, rules, offsets, meter).run();
+}
+
+}  // namespace modelplan::solver
