@@ -17,6 +17,7 @@ constexpr double kShapes[][2] = {{1, 0}, {1, 0.3}, {0.5, 1}};  // exponents of w
 template <class Coord>
 void LocalSearch<Coord>::start() {
   pick_ = kPicks[starts_ % 3];
+  mirrored_ = starts_ / 9 % 2 == 1;
   const auto& shape = kShapes[starts_ / 3 % 3];
   keys_.resize(instance_.items.size());
   for (std::size_t i = 0; i < keys_.size(); ++i) {
@@ -32,7 +33,8 @@ void LocalSearch<Coord>::start() {
 
 template <class Coord>
 Found LocalSearch<Coord>::evaluate(Search<Coord>& search, Bytes height, Meter& meter) {
-  const Found found = search.run(height, pick_, Orders::ranks_of(trial_), instance_.count() + kSpareNodes, meter);
+  const Found found =
+      search.run(height, {pick_, mirrored_}, Orders::ranks_of(trial_), instance_.count() + kSpareNodes, meter);
   nodes_ += search.nodes();
   return found;
 }

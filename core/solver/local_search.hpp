@@ -27,6 +27,7 @@ class LocalSearch {
   Random random_;
   std::vector<double> keys_, trial_;
   Pick pick_ = Pick::kLowestTop;
+  bool mirrored_ = false;
   Id missing_ = 0;  // buffers that the best trial of this start could not place
   int idle_ = 0;    // trials since it last improved
   int starts_ = 0;

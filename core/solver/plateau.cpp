@@ -278,8 +278,8 @@ class Dive {
   Meter& meter_;
   Shelves shelves_;
   LoadTree loads_;
-  std::vector<Bytes> level_;  // of the plateau that begins at a section
-  std::vector<Id> last_;      // where it ends; 0 if none begins there
+  std::vector<Bytes> level_;          // of the plateau that begins at a section
+  std::vector<Id> last_;              // where it ends; 0 if none begins there
   std::vector<LoadTree::Peak> peak_;  // its heaviest section: changes only where it is cut or joined
   std::vector<Id> before_;            // the plateau that ends where this one begins
   std::vector<Bytes> offsets_;

@@ -14,11 +14,16 @@ constexpr std::int64_t kFirstSlice = 2'000'000;  // work of a task, some millise
 constexpr std::int64_t kLastSlice = 40'000'000;
 constexpr std::int64_t kScanWidth = 400'000;  // above this the picks that count candidates cost too much
 constexpr std::int64_t kLateRestarts = 64;
-constexpr double kNoise = 0.3;
+constexpr std::size_t kAll = 1000, kFirstSettings = 8;  // settings
+constexpr Id kSlackItems = 1500;
+constexpr std::uint64_t kSlackRounds = 12;
+constexpr double kNoises[] = {0.15, 0.3};
 
 struct Setting {
   Pick pick;
   Traits traits;
+  std::int64_t patience = 2;  // nodes before it is given up, times buffers plus 250
+  bool mirrored = false;
 };
 
 constexpr Traits kWAT = {Trait::kWidth, Trait::kArea, Trait::kLoad};
@@ -29,21 +34,26 @@ constexpr Traits kTAW = {Trait::kLoad, Trait::kArea, Trait::kWidth};
 
 // In the order in which they are tried; docs/solver.md says how it was chosen.
 constexpr Setting kDense[] = {{Pick::kCandidates, kWAT},
-                              {Pick::kSlack, kWAT},
-                              {Pick::kWeightedCandidates, kWAT},
-                              {Pick::kPaddedSlack, kWAT},
-                              {Pick::kWeightedCandidates, kTWA},
-                              {Pick::kSlack, kZWA},
-                              {Pick::kCandidates, kZWA},
-                              {Pick::kPaddedSlack, kZWA},
-                              {Pick::kWeightedCandidates, kAWT},
-                              {Pick::kWeightedCandidates, kZWA},
-                              {Pick::kLowestTop, kWAT},
+                              {Pick::kWeightedCandidates, kZWA, 4},
+                              {Pick::kWeightedCandidates, kZWA, 4, true},
                               {Pick::kLowestBuffer, kWAT},
-                              {Pick::kPaddedSlack, kTWA},
-                              {Pick::kCrowdedSlack, kWAT},
-                              {Pick::kSlack, kTAW},
-                              {Pick::kLowestBuffer, kAWT}};
+                              {Pick::kLowestBuffer, kWAT, 2, true},
+                              {Pick::kPaddedSlack, kWAT},
+                              {Pick::kSlack, kWAT},
+                              {Pick::kCandidates, kZWA},
+                              {Pick::kLowestBuffer, kAWT},
+                              {Pick::kLowestBuffer, kAWT, 2, true},
+                              {Pick::kWeightedSlack, kWAT},
+                              {Pick::kWeightedCandidates, kWAT},
+                              {Pick::kWeightedCandidates, kAWT, 4},
+                              {Pick::kPaddedSlack, kAWT},
+                              {Pick::kLowestBuffer, kTWA},
+                              {Pick::kLowestTop, kWAT},
+                              {Pick::kPaddedSlack, kZWA},
+                              {Pick::kCrowdedSlack, kAWT, 4},
+                              {Pick::kWeightedCandidates, kTWA},
+                              {Pick::kLowestBuffer, kZWA},
+                              {Pick::kSlack, kTAW}};
 
 constexpr Setting kLarge[] = {{Pick::kPaddedSlack, kWAT},
                               {Pick::kPaddedSlack, kZWA},
@@ -78,7 +88,9 @@ std::int64_t luby(std::int64_t k) {
   }
 }
 
-std::int64_t node_limit(const Instance& instance) { return 2 * std::int64_t{instance.count()} + 500; }
+std::int64_t node_limit(const Instance& instance, const Setting& setting) {
+  return setting.patience * (std::int64_t{instance.count()} + 250);
+}
 
 }  // namespace
 
@@ -97,8 +109,12 @@ Portfolio<Coord>::Portfolio(const Instance& instance, Bytes capacity, const Opti
 template <class Coord>
 void Portfolio<Coord>::run() {
   first_fits(1'000'000);
-  if (capacity_ >= 0 && state_.height > capacity_ && state_.bound <= capacity_) plain_settings(capacity_);
-  if (minimize_) plain_settings(state_.bound);
+  if (capacity_ >= 0 && state_.height > capacity_ && state_.bound <= capacity_) plain_settings(capacity_, 0, kAll);
+  if (minimize_) {
+    plain_settings(state_.bound, 0, kFirstSettings);
+    slack_settings(state_.bound);
+    plain_settings(state_.bound, kFirstSettings, kAll);
+  }
   first_fits(200'000'000);
   make_arms();
   slice_ = kFirstSlice;
@@ -125,32 +141,56 @@ void Portfolio<Coord>::first_fits(std::int64_t most_conflicts) {
   }
 }
 
-// Every setting once, without noise, at one height.
+// The settings from `begin` to `end` once each, without noise, at one height.
 template <class Coord>
-void Portfolio<Coord>::plain_settings(Bytes height) {
-  const std::size_t count = settings_for(instance_).size();
-  for (std::size_t begin = 0; begin < count && !over() && state_.height > height && state_.bound <= height;
-       begin += kLanes) {
+void Portfolio<Coord>::plain_settings(Bytes height, std::size_t begin, std::size_t end) {
+  const std::size_t count = std::min(end, settings_for(instance_).size());
+  for (; begin < count && !over() && state_.height > height && state_.bound <= height; begin += kLanes) {
     std::vector<Task> tasks;
     for (std::size_t k = begin; k < std::min(count, begin + kLanes); ++k)
       tasks.push_back([this, k, height, work = work_left()](Search<Coord>& own, const std::atomic<bool>& abandon) {
         Meter meter(stop_, work, &abandon);
         Random unused(0);
-        return single(own, k, height, 0, node_limit(instance_), unused, meter);
+        return single(own, k, height, 0, 1, unused, meter);
       });
+    run_round(tasks);
+  }
+}
+
+// The cheapest settings again, with a little noise.
+template <class Coord>
+void Portfolio<Coord>::slack_settings(Bytes height) {
+  const std::vector<Setting> settings = settings_for(instance_);
+  std::vector<std::size_t> chosen;
+  for (std::size_t k = 0; k < settings.size(); ++k)
+    if ((settings[k].pick == Pick::kSlack || settings[k].pick == Pick::kPaddedSlack) && settings[k].traits == kWAT)
+      chosen.push_back(k);
+  if (instance_.count() > kSlackItems) return;
+  for (std::uint64_t round = 0; round < kSlackRounds && !over() && state_.height > height && state_.bound <= height;
+       ++round) {
+    std::vector<Task> tasks;
+    for (const std::size_t k : chosen)
+      tasks.push_back(
+          [this, k, height, round, work = work_left()](Search<Coord>& own, const std::atomic<bool>& abandon) {
+            Meter meter(stop_, work, &abandon);
+            Random random(options_.seed * kSlackRounds + round);
+            return single(own, k, height, kNoises[0], 1, random, meter);
+          });
     run_round(tasks);
   }
 }
 
 template <class Coord>
 typename Portfolio<Coord>::Outcome Portfolio<Coord>::single(Search<Coord>& search, std::size_t setting, Bytes height,
-                                                            double noise, std::int64_t nodes, Random& random,
+                                                            double noise, std::int64_t times, Random& random,
                                                             Meter& meter) const {
   const Setting chosen = settings_for(instance_)[setting];
   Outcome outcome;
   const std::int64_t before = meter.used();
   outcome.height = height;
-  outcome.found = search.run(height, chosen.pick, orders_.ranks(chosen.traits, noise, random), nodes, meter);
+  const bool mirrored = noise > 0 ? random.below(2) == 1 : chosen.mirrored;
+  outcome.found = search.run(height, {chosen.pick, mirrored}, orders_.ranks(chosen.traits, noise, random),
+                             times * node_limit(instance_, chosen), meter);
   if (outcome.found == Found::kPlacement)
     for (Id i = 0; i < instance_.count(); ++i) outcome.offsets.push_back(search.offset(i));
   outcome.nodes = search.nodes();
@@ -167,12 +207,12 @@ void Portfolio<Coord>::make_arms() {
     Target target;
     double small, late, medium, large;
   };
-  constexpr Row kRows[] = {{Method::kLocal, Target::kBest, 0.30, 0.45, 0.15, 0.05},
-                           {Method::kRestart, Target::kBound, 0.25, 0.06, 0.40, 0.40},
-                           {Method::kLocal, Target::kBest, 0.30, 0.35, 0.15, 0.05},
-                           {Method::kLocal, Target::kBound, 0.10, 0.04, 0.10, 0.05},
+  constexpr Row kRows[] = {{Method::kRestart, Target::kBound, 0.60, 0.06, 0.40, 0.40},
+                           {Method::kLocal, Target::kBest, 0.12, 0.45, 0.15, 0.05},
+                           {Method::kLocal, Target::kBound, 0.15, 0.04, 0.10, 0.05},
+                           {Method::kLocal, Target::kBest, 0.05, 0.35, 0.15, 0.05},
                            {Method::kRestart, Target::kMiddle, 0.03, 0.03, 0.15, 0.35},
-                           {Method::kRestart, Target::kBest, 0.02, 0.07, 0.05, 0.10}};
+                           {Method::kRestart, Target::kBest, 0.05, 0.07, 0.05, 0.10}};
   for (const Row& row : kRows) {
     const std::uint64_t seed = options_.seed * 1000 + arms_.size();
     const double share = instance_.count() <= 500 ? row.small : instance_.count() <= 3000 ? row.medium : row.large;
@@ -231,9 +271,11 @@ typename Portfolio<Coord>::Outcome Portfolio<Coord>::restarts(Arm& arm, Search<C
   const auto settings = static_cast<std::int64_t>(settings_for(instance_).size());
   while (total.found == Found::kNothing && total.work < order.work) {
     Meter meter(stop_, order.most_work - total.work, &abandon);
-    const auto setting = static_cast<std::size_t>(arm.random.below(settings));
-    Outcome next =
-        single(search, setting, order.height, kNoise, luby(++arm.restarts) * node_limit(instance_), arm.random, meter);
+    // The earlier ones more often: they come first for a reason.
+    const auto setting = static_cast<std::size_t>(
+        std::min({arm.random.below(settings), arm.random.below(settings), arm.random.below(settings)}));
+    const double noise = kNoises[arm.random.below(2)];
+    Outcome next = single(search, setting, order.height, noise, luby(++arm.restarts), arm.random, meter);
     next.work += total.work;
     next.nodes += total.nodes;
     total = std::move(next);

@@ -58,14 +58,15 @@ class Portfolio {
   };
 
   void first_fits(std::int64_t most_conflicts);
-  void plain_settings(Bytes height);
+  void plain_settings(Bytes height, std::size_t begin, std::size_t end);
+  void slack_settings(Bytes height);
   void make_arms();
   void arms_round();
   std::vector<Arm*> due_arms();
   Task task_of(Arm& arm, std::int64_t work);
   Outcome restarts(Arm& arm, Search<Coord>& search, const Order& order, const std::atomic<bool>& abandon);
   Outcome descents(Arm& arm, Search<Coord>& search, const Order& order, const std::atomic<bool>& abandon);
-  Outcome single(Search<Coord>& search, std::size_t setting, Bytes height, double noise, std::int64_t nodes,
+  Outcome single(Search<Coord>& search, std::size_t setting, Bytes height, double noise, std::int64_t times,
                  Random& random, Meter& meter) const;
   Bytes height_of(Target target) const;
 

@@ -140,8 +140,10 @@ inline bool Search<Coord>::supported(Id item) const {
 // --- a run -----------------------------------------------------------------------------------------------------
 
 template <class Coord>
-Found Search<Coord>::run(Bytes height, Pick pick, std::span<const Id> rank, std::int64_t nodes, Meter& meter) {
+Found Search<Coord>::run(Bytes height, Style style, std::span<const Id> rank, std::int64_t nodes, Meter& meter) {
+  const Pick pick = style.pick;
   pick_ = pick;
+  tilt_ = style.mirrored ? -1e-7 : 0;
   scanning_ = pick == Pick::kCandidates || pick == Pick::kWeightedCandidates || pick == Pick::kLowestBuffer;
   weighted_ = pick == Pick::kWeightedSlack || pick == Pick::kCrowdedSlack || pick == Pick::kPaddedSlack ||
               pick == Pick::kWeightedCandidates;
@@ -461,6 +463,11 @@ Id Search<Coord>::candidates(Id section) const {
 
 template <class Coord>
 double Search<Coord>::key(Id section) const {
+  return untilted_key(section) + tilt_ * section;
+}
+
+template <class Coord>
+double Search<Coord>::untilted_key(Id section) const {
   const auto s = at(section);
   if (remaining_[s] == 0) return SectionTree::kNone;
   const double slack = static_cast<double>(latest_[s] - top_[s]), weight = static_cast<double>(weight_[s]);

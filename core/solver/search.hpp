@@ -36,6 +36,12 @@ enum class Pick {
   kWeightedCandidates  // the same by the number of failures
 };
 
+// How a run chooses: the section by its pick, ties by the first or (mirrored) the last; the buffer by its rank.
+struct Style {
+  Pick pick = Pick::kSlack;
+  bool mirrored = false;
+};
+
 enum class Found { kPlacement, kProofOfNone, kNothing };
 
 template <class Coord>
@@ -46,7 +52,7 @@ class Search {
 
   // Searches for a placement of height at most `height` bytes; rank[i] breaks ties among items, lowest first.
   // Stops with kNothing after `nodes` placements tried, or when the meter is exhausted.
-  Found run(Bytes height, Pick pick, std::span<const Id> rank, std::int64_t nodes, Meter& meter);
+  Found run(Bytes height, Style style, std::span<const Id> rank, std::int64_t nodes, Meter& meter);
 
   Bytes offset(Id item) const { return slots_[static_cast<std::size_t>(item)].low; }  // after kPlacement; units
   std::int64_t nodes() const { return nodes_; }       // placements tried by the last run
@@ -119,6 +125,7 @@ class Search {
   bool backtrack();
   void widen_failure(Id first, Id last);
   double key(Id section) const;
+  double untilted_key(Id section) const;
   Id candidates(Id section) const;
   void mark(Id section);
 
@@ -134,6 +141,7 @@ class Search {
   bool scanning_ = false;  // the pick depends on `low`
   bool weighted_ = false;
   Pick pick_ = Pick::kSlack;
+  double tilt_ = 0;  // added to the key per section, to break ties
   Meter* meter_ = nullptr;
 
   std::vector<Slot> slots_;

@@ -10,7 +10,7 @@ namespace modelplan::solver {
 namespace {
 
 constexpr double kFlankLoads[] = {0.9, 0.75, 0.6};  // of the height: a core ends where its sections carry less
-constexpr Id kMostItems = 60'000;         // larger windows are left alone
+constexpr Id kMostItems = 60'000;                   // larger windows are left alone
 constexpr std::int64_t kMostWidth = 20'000'000;
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
@@ -27,12 +27,14 @@ class Repair {
     reach_.resize(instance.load.size(), 0);
     Id furthest = 0;
     for (Id s = 0, i = 0; s < instance.sections(); ++s) {
-      for (; i < instance.count() && instance.items[at(i)].first == s; ++i) furthest = std::max(furthest, instance.items[at(i)].last);
+      for (; i < instance.count() && instance.items[at(i)].first == s; ++i)
+        furthest = std::max(furthest, instance.items[at(i)].last);
       reach_[at(s)] = std::max(furthest, s + 1);
     }
     origin_.assign(instance.load.size(), 0);
     for (Id s = 0; s < instance.sections(); ++s) origin_[at(s)] = s;
-    for (const Item& item : instance.items) origin_[at(item.last) - 1] = std::min(origin_[at(item.last) - 1], item.first);
+    for (const Item& item : instance.items)
+      origin_[at(item.last) - 1] = std::min(origin_[at(item.last) - 1], item.first);
     for (Id s = instance.sections() - 1; s > 0; --s) origin_[at(s) - 1] = std::min(origin_[at(s) - 1], origin_[at(s)]);
   }
 
@@ -137,7 +139,7 @@ class Repair {
         if (part.width > kThoroughWidth && pick == Pick::kWeightedCandidates) break;
         for (const Traits& traits : kShapes) {
           const std::vector<Id> ranks = orders.ranks(traits, round > 0 ? 0.3 : 0, random);
-          if (search.run(height, pick, ranks, 2 * part.count() + 500, meter_) == Found::kPlacement)
+          if (search.run(height, {pick}, ranks, 2 * part.count() + 500, meter_) == Found::kPlacement)
             return offsets_of(part, search);
           if (meter_.exhausted()) return {};
         }

@@ -15,6 +15,7 @@ namespace modelplan::solver {
 
 // Lowers the placement towards `height` bytes, window by window, until all windows were tried or the meter ran
 // out. Returns whether it changed anything. The instance must have no facts and no pins.
-bool repair_windows(const Instance& instance, Bytes height, const Rules& rules, std::vector<Bytes>& offsets, Meter& meter);
+bool repair_windows(const Instance& instance, Bytes height, const Rules& rules, std::vector<Bytes>& offsets,
+                    Meter& meter);
 
 }  // namespace modelplan::solver
