@@ -1,7 +1,7 @@
 """Synthetic placement problems by family, size and seed, for benchmarks and tests.
 
-`python benchmarks/problem_families.py NAME N SEED > problem.csv` writes one as id,lower,upper,size. Perfect packings (tiling,
-pinwheel, mix) fill a rectangle of CAPACITY bytes, so their load is their optimum.
+`python benchmarks/problem_families.py NAME N SEED > problem.csv` writes one as id,lower,upper,size. Perfect packings
+(tiling, pinwheel, mix) fill a rectangle of CAPACITY bytes, so their load is their optimum.
 """
 
 from __future__ import annotations
@@ -51,21 +51,24 @@ def _room_for_five(piece: tuple[int, ...]) -> bool:
     return piece[1] - piece[0] > 4 and piece[3] - piece[2] > 4
 
 
+def _area(piece: tuple[int, ...]) -> int:
+    return (piece[1] - piece[0]) * (piece[3] - piece[2])
+
+
 def _cut(n: int, seed: int, choose: Callable[[random.Random], bool]) -> Problem:
     """Cuts the largest pieces first; `choose` says whether the next one becomes a pinwheel."""
     import heapq
 
     draw = random.Random(seed)
-    area = lambda p: (p[1] - p[0]) * (p[3] - p[2])
     whole = (0, CAPACITY, 0, CAPACITY)
-    heap = [(-area(whole), 0, whole)]
+    heap = [(-_area(whole), 0, whole)]
     count = 0
     while len(heap) < n:
         _, _, piece = heapq.heappop(heap)
         five = n - len(heap) >= 5 and choose(draw) and _room_for_five(piece)
         for part in _cut_in_five(piece, draw) if five else _cut_in_two(piece, draw):
             count += 1
-            heapq.heappush(heap, (-area(part) * draw.uniform(0.5, 1), count, part))
+            heapq.heappush(heap, (-_area(part) * draw.uniform(0.5, 1), count, part))
     rows = [(a, b, high - low) for _, _, (a, b, low, high) in heap]
     draw.shuffle(rows)
     return problem(rows)
@@ -73,12 +76,12 @@ def _cut(n: int, seed: int, choose: Callable[[random.Random], bool]) -> Problem:
 
 def tiling(n: int, seed: int) -> Problem:
     """Guillotine cuts of a full rectangle."""
-    return _cut(n, seed, lambda draw: False)
+    return _cut(n, seed, lambda _: False)
 
 
 def pinwheel(n: int, seed: int) -> Problem:
     """Recursive five-way cuts without a straight line through: n = 1 mod 4."""
-    return _cut(n, seed, lambda draw: True)
+    return _cut(n, seed, lambda _: True)
 
 
 def mix(n: int, seed: int) -> Problem:
@@ -149,7 +152,7 @@ def rand_unif(n: int, seed: int) -> Problem:
     return problem(np.column_stack([ends, draw.integers(1, CAPACITY, n)]))
 
 
-# --- as a network makes them -------------------------------------------------------------------------------------------
+# --- as a network makes them ------------------------------------------------------------------------------------
 
 
 class _Tape:
@@ -201,8 +204,9 @@ def nn_dense(n: int, seed: int) -> Problem:
     recent = [tape.write(1 << 16)]
     while len(tape.rows) < n:
         reads = {recent[-1]} | {i for i in recent[:-1] if tape.draw.random() < 0.15}
-        recent.append(tape.op(sorted(reads), min(int(1472 * 2 ** tape.draw.expovariate(0.2)), 6 << 20) if tape.draw.random() < 0.05
-                              else tape.draw.randint(2048, 1 << 18)))
+        usual = tape.draw.randint(2048, 1 << 18)
+        large = min(int(1472 * 2 ** tape.draw.expovariate(0.2)), 6 << 20)
+        recent.append(tape.op(sorted(reads), large if tape.draw.random() < 0.05 else usual))
         if len(recent) > tape.draw.randint(16, 64):
             recent = recent[-4:]
     return tape.problem(n)
@@ -249,8 +253,14 @@ FAMILIES: dict[str, Callable[[int, int], Problem]] = {
 
 def main(name: str, n: str, seed: str = "0") -> None:
     p = FAMILIES[name](int(n), int(seed))
-    np.savetxt(sys.stdout, np.column_stack([np.arange(len(p)), p.start, p.end, p.size]), "%d", ",",
-               header="id,lower,upper,size", comments="")
+    np.savetxt(
+        sys.stdout,
+        np.column_stack([np.arange(len(p)), p.start, p.end, p.size]),
+        "%d",
+        ",",
+        header="id,lower,upper,size",
+        comments="",
+    )
 
 
 if __name__ == "__main__":

@@ -121,3 +121,33 @@ def _lowest(problem: Problem, offsets: dict[int, int], i: int) -> int:
         if not any(clash(problem, trial, i, j) for j in offsets):  # type: ignore[arg-type]
             return candidate
     raise AssertionError("the top is always free")
+
+
+def packs_below(problem: Problem, limit: int) -> bool:
+    """Whether some placement is lower than `limit`: every order by rising offset, each buffer as low as that allows."""
+    n = len(problem)
+    neighbours = [[j for j in range(n) if j != i and alive_together(problem, i, j)] for i in range(n)]
+    offsets: dict[int, int] = {}
+
+    def lowest(i: int) -> int:
+        under = (offsets[j] + int(problem.size[j]) - reach(problem, j, i) for j in neighbours[i] if j in offsets)
+        top = max(under, default=0)
+        if problem.pin[i] >= 0:
+            return int(problem.pin[i]) if top <= problem.pin[i] else limit
+        return round_up(max(top, 0), int(problem.alignment[i]))
+
+    def extend(last: int) -> bool:
+        if len(offsets) == n:
+            return True
+        for i in range(n):
+            if i in offsets:
+                continue
+            offset = lowest(i)
+            if last <= offset and offset + problem.size[i] < limit:
+                offsets[i] = offset
+                if extend(offset):
+                    return True
+                del offsets[i]
+        return False
+
+    return extend(0)

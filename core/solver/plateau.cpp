@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <numeric>
 #include <queue>
 
 #include "load_tree.hpp"
@@ -108,13 +109,25 @@ class Shelves {
   std::vector<Class> classes_;
 };
 
+// Sizes of all that is alive, whatever facts allow to share.
+std::vector<Bytes> plain_loads(const Instance& instance) {
+  std::vector<Bytes> change(instance.load.size() + 1, 0);
+  for (const Item& item : instance.items) {
+    change[at(item.first)] += item.size;
+    change[at(item.last)] -= item.size;
+  }
+  std::partial_sum(change.begin(), change.end(), change.begin());
+  change.pop_back();
+  return change;
+}
+
 class Dive {
  public:
   Dive(const Instance& instance, Meter& meter)
       : instance_(instance),
         meter_(meter),
         shelves_(instance),
-        loads_(instance.load),
+        loads_(plain_loads(instance)),
         level_(instance.load.size()),
         last_(instance.load.size()),
         peak_(instance.load.size()),

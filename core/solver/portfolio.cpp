@@ -148,7 +148,7 @@ void Portfolio<Coord>::plain_settings(Bytes height, std::size_t begin, std::size
   for (; begin < count && !over() && state_.height > height && state_.bound <= height; begin += kLanes) {
     std::vector<Task> tasks;
     for (std::size_t k = begin; k < std::min(count, begin + kLanes); ++k)
-      tasks.push_back([this, k, height, work = work_left()](Search<Coord>& own, const std::atomic<bool>& abandon) {
+      tasks.push_back([this, k, height, work = share_left()](Search<Coord>& own, const std::atomic<bool>& abandon) {
         Meter meter(stop_, work, &abandon);
         Random unused(0);
         return single(own, k, height, 0, 1, unused, meter);
@@ -171,7 +171,7 @@ void Portfolio<Coord>::slack_settings(Bytes height) {
     std::vector<Task> tasks;
     for (const std::size_t k : chosen)
       tasks.push_back(
-          [this, k, height, round, work = work_left()](Search<Coord>& own, const std::atomic<bool>& abandon) {
+          [this, k, height, round, work = share_left()](Search<Coord>& own, const std::atomic<bool>& abandon) {
             Meter meter(stop_, work, &abandon);
             Random random(options_.seed * kSlackRounds + round);
             return single(own, k, height, kNoises[0], 1, random, meter);
@@ -224,8 +224,7 @@ void Portfolio<Coord>::make_arms() {
 template <class Coord>
 void Portfolio<Coord>::arms_round() {
   std::vector<Task> tasks;
-  for (Arm* arm : due_arms())
-    tasks.push_back(task_of(*arm, std::min(slice_, std::max<std::int64_t>(work_left() / 2, 1))));
+  for (Arm* arm : due_arms()) tasks.push_back(task_of(*arm, std::min(slice_, share_left())));
   run_round(tasks);
 }
 
@@ -254,7 +253,7 @@ Bytes Portfolio<Coord>::height_of(Target target) const {
 
 template <class Coord>
 typename Portfolio<Coord>::Task Portfolio<Coord>::task_of(Arm& arm, std::int64_t work) {
-  const Order order{height_of(arm.target), height_of(Target::kBound), work, std::max(work, work_left() / 2)};
+  const Order order{height_of(arm.target), height_of(Target::kBound), work, std::max(work, share_left())};
   return [this, &arm, order](Search<Coord>& own, const std::atomic<bool>& abandon) {
     Outcome outcome =
         arm.method == Method::kLocal ? descents(arm, own, order, abandon) : restarts(arm, own, order, abandon);
@@ -396,6 +395,12 @@ void Portfolio<Coord>::keep(std::vector<Bytes> offsets) {
 template <class Coord>
 std::int64_t Portfolio<Coord>::work_left() const {
   return options_.steps > 0 ? options_.steps * 1000 - state_.work : kUnlimited;
+}
+
+// What one task of a round may use of it.
+template <class Coord>
+std::int64_t Portfolio<Coord>::share_left() const {
+  return std::max<std::int64_t>(work_left() / static_cast<std::int64_t>(kLanes), 1);
 }
 
 template <class Coord>

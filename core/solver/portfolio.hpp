@@ -78,6 +78,7 @@ class Portfolio {
   bool settled() const { return state_.height <= goal() || (capacity_ >= 0 && !minimize_ && state_.bound > capacity_); }
   Bytes goal() const { return capacity_ >= 0 && !minimize_ ? std::max(capacity_, state_.bound) : state_.bound; }
   std::int64_t work_left() const;
+  std::int64_t share_left() const;
   bool over() const { return settled() || work_left() <= 0 || stop_.poll(); }
   void keep(std::vector<Bytes> offsets);
   void report() const;

@@ -1,0 +1,243 @@
+"""The solver against brute force, with every rule on and off; run under the sanitizers too."""
+
+from __future__ import annotations
+
+import random
+import signal
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import graphs
+import numpy as np
+import oracles
+import pytest
+import strategies
+from hypothesis import given, settings
+
+from modelplan import Budget, Placement, Problem, Progress, RequestError, _core, check, height, load, load_bound, place
+
+RULES = [
+    "section_check",
+    "single_candidate",
+    "support",
+    "twins",
+    "backjump",
+    "pin_jump",
+    "stacked_sizes",
+    "unit_scaling",
+]
+FEATURES = ["plain", "alignment", "pins", "overlaps", "alignment pins overlaps"]
+
+
+def tight(draw: random.Random, features: str, most: int = 7) -> Problem:
+    """A few buffers that are hard to fit: few steps, sizes of the same order."""
+    n, steps, largest = draw.randint(2, most), draw.randint(2, 7), draw.choice([4, 12, 40])
+    rows = []
+    for _ in range(n):
+        start = draw.randrange(steps)
+        rows.append((draw.randint(1, largest), start, draw.randint(start + 1, steps)))
+    alignment = [draw.choice([1, 2, 3, 16, 64]) if "alignment" in features else 1 for _ in rows]
+    pin = [draw.randrange(10) * a if "pins" in features and draw.random() < 0.25 else None for a in alignment]
+    overlaps = []
+    if "overlaps" in features:
+        for _ in range(draw.randint(1, n)):
+            below, above = draw.sample(range(n), 2)
+            overlaps.append((below, above, draw.randint(0, rows[below][0])))
+    facts = np.array(overlaps, dtype=np.int64).reshape(-1, 3)
+    return graphs.problem(rows, alignment=alignment, pin=pin, overlaps=facts)
+
+
+def solve(problem: Problem, **options: object) -> tuple[np.ndarray, int, str]:
+    p = problem
+    offsets, bound, ended, _, _ = _core.solve(
+        p.size, p.start, p.end, p.alignment, p.pin, p.overlaps, **options  # type: ignore[arg-type]
+    )  # fmt: skip
+    return offsets, bound, ended
+
+
+def cases(count: int, features: str, seed: int, most: int = 7) -> list[Problem]:
+    """Problems whose pins leave some placement."""
+    draw = random.Random(f"{features} {seed}")
+    made: list[Problem] = []
+    while len(made) < count:
+        problem = tight(draw, features, most)
+        offsets, _, ended = solve(problem)
+        if len(offsets):
+            made.append(problem)
+        else:
+            assert ended == "infeasible"
+            assert not oracles.packs_below(problem, 1 << 20)
+    return made
+
+
+@pytest.mark.parametrize("features", FEATURES)
+def test_the_optimum_and_its_proof_equal_brute_force(features: str) -> None:
+    """A height at the load bound proves itself; any other is compared with every order."""
+    above = 0
+    for problem in cases(120, features, seed=1):
+        placement = place(problem)
+        found = height(problem, placement)
+        assert placement.ended == "optimal"
+        assert placement.lower_bound == found
+        if len(problem.overlaps) or found > oracles.load(problem):
+            above += 1
+            assert not oracles.packs_below(problem, found)
+    assert above > 20 or features == "plain"
+
+
+@pytest.mark.parametrize("features", FEATURES)
+def test_no_rule_changes_an_optimum(features: str) -> None:
+    draw = random.Random(features)
+    for problem in cases(40, features, seed=2):
+        _, best, _ = solve(problem)
+        some = [rule for rule in RULES if draw.random() < 0.5]
+        for without in [*([rule] for rule in RULES), RULES, some]:
+            offsets, bound, ended = solve(problem, without=without)
+            assert ended == "optimal", without
+            assert bound == best == height(problem, Placement(offsets)), without
+            check(problem, Placement(offsets))
+
+
+@pytest.mark.parametrize("features", FEATURES)
+def test_a_capacity_is_decided_with_proof(features: str) -> None:
+    for problem in cases(60, features, seed=3):
+        _, best, _ = solve(problem)
+        for capacity in (best - 1, best, best + 3):
+            offsets, bound, ended = solve(problem, capacity=capacity, minimize=False)
+            fits = height(problem, Placement(offsets)) <= capacity
+            assert fits == (capacity >= best)
+            assert ended in ({"fits", "optimal"} if fits else {"infeasible", "optimal"})
+            assert bound <= best
+            assert fits or bound > capacity
+
+
+@settings(deadline=None, max_examples=60)
+@given(strategies.overlapping(most=6))
+def test_any_facts_and_conflicts_are_honoured(problem: Problem) -> None:
+    placement = place(problem, "modelplan")
+    assert oracles.valid(problem, placement.offsets.tolist())
+    assert placement.lower_bound <= height(problem, placement)
+    assert placement.lower_bound <= oracles.optimum(problem)
+
+
+def test_time_reversed_and_sizes_multiplied() -> None:
+    for problem in cases(40, "plain", seed=4, most=9):
+        best = solve(problem)[1]
+        last = int(problem.end.max())
+        assert solve(replace(problem, start=last - problem.end, end=last - problem.start))[1] == best
+        assert solve(replace(problem, size=problem.size * 48))[1] == best * 48
+
+
+def crowd(n: int, seed: int, steps: int, longest: int) -> Problem:
+    draw = np.random.default_rng(seed)
+    start = draw.integers(0, steps, n)
+    end = start + draw.integers(1, longest, n)
+    return Problem(tuple(map(str, range(n))), draw.integers(1, 1 << 20, n), start, end)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_answer_to_a_step_budget_does_not_depend_on_threads(seed: int) -> None:
+    problem = crowd(60, seed, 25, 20)
+    answers = [place(problem, "modelplan", Budget(steps=4000, seed=seed, threads=t)) for t in (1, 1, 2, 3)]
+    assert answers[0] == answers[1] == answers[2] == answers[3]
+
+
+@pytest.fixture
+def hard(corpus: Path) -> Problem:
+    """An instance whose optimum nobody has proved."""
+    problem = load(corpus / "problems" / "minimalloc" / "D.1048576.csv")
+    assert isinstance(problem, Problem)
+    return problem
+
+
+def test_a_budget_of_steps_is_kept_and_progress_only_improves(hard: Problem) -> None:
+    problem = hard
+    seen: list[Progress] = []
+    placement = place(problem, "modelplan", Budget(steps=3000, progress=seen.append))
+    assert placement.ended == "budget"
+    assert placement.steps <= 3100
+    assert seen
+    assert [p.height for p in seen] == sorted((p.height for p in seen), reverse=True)
+    assert [p.lower_bound for p in seen] == sorted(p.lower_bound for p in seen)
+    assert placement == place(problem, "modelplan", Budget(steps=3000))
+
+
+def test_a_deadline_ends_the_search_and_keeps_the_best(hard: Problem) -> None:
+    placement = place(hard, "modelplan", Budget(seconds=0.05))
+    assert placement.ended == "deadline"
+    assert load_bound(hard) <= placement.lower_bound <= height(hard, placement)
+
+
+def test_an_interruption_keeps_the_best(hard: Problem) -> None:
+    timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    placement = place(hard, "modelplan", Budget(seconds=60))
+    timer.join()
+    assert placement.ended == "cancelled"
+    assert load_bound(hard) <= placement.lower_bound <= height(hard, placement)
+
+
+def test_an_error_in_the_progress_callback_ends_the_call(hard: Problem) -> None:
+    def refuse(progress: Progress) -> None:
+        raise LookupError("enough")
+
+    with pytest.raises(LookupError, match="enough"):
+        place(hard, "modelplan", Budget(seconds=30, progress=refuse))
+
+
+@pytest.mark.parametrize("n", [3000, 45_000])
+def test_many_buffers_end_at_the_bound(n: int) -> None:
+    placement = place(crowd(n, 1, n, 60), "modelplan")
+    assert placement.ended == "optimal"
+
+
+def test_many_buffers_with_alignment_and_pins() -> None:
+    problem = crowd(2000, 1, 2000, 60)
+    draw = np.random.default_rng(1)
+    pin = np.full(2000, -1)
+    pin[::400] = 64 * draw.integers(0, 1000, 5)
+    problem = replace(problem, alignment=draw.choice([16, 64], 2000), pin=pin)
+    assert load_bound(problem) <= place(problem, "modelplan", Budget(steps=20_000)).lower_bound
+
+
+def test_pins_that_exclude_each_other_are_refused() -> None:
+    problem = graphs.problem([(8, 0, 2), (8, 1, 3)], pin=[0, 4])
+    with pytest.raises(RequestError, match="no placement"):
+        place(problem, "modelplan")
+
+
+def test_nothing_and_empty_buffers() -> None:
+    assert len(place(graphs.problem([]), "modelplan").offsets) == 0
+    problem = graphs.problem([(0, 0, 2), (8, 1, 3), (0, 0, 9)], pin=[16, None, None])
+    placement = place(problem, "modelplan")
+    assert placement.offsets.tolist() == [16, 0, 0]
+    assert placement.ended == "optimal"
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "complaint"),
+    [
+        ("size", -1, "buffer 0: negative size"),
+        ("end", 0, "buffer 0: lifetime is empty"),
+        ("alignment", 0, "alignment below 1"),
+        ("pin", -2, "buffer 0: negative pin"),
+        ("pin", 3, "no multiple of its alignment"),
+        ("size", 1 << 62, "the sum of all sizes overflows"),
+    ],
+)
+def test_senseless_columns_are_refused_by_the_core(column: str, value: int, complaint: str) -> None:
+    columns = {"size": 8, "start": 0, "end": 2, "alignment": 2, "pin": -1} | {column: value}
+    facts = np.zeros((0, 3), dtype=np.int64)
+    with pytest.raises(ValueError, match=complaint):
+        _core.solve(*(np.array([v], dtype=np.int64) for v in columns.values()), facts)  # type: ignore[arg-type]
+
+
+def test_senseless_facts_and_rules_are_refused_by_the_core() -> None:
+    two = graphs.problem([(8, 0, 2), (8, 1, 3)])
+    for fact in [(0, 0, 4), (0, 2, 4), (-1, 1, 4), (0, 1, -4)]:
+        table = np.array([fact], dtype=np.int64)
+        with pytest.raises(ValueError, match="overlap fact 0"):
+            _core.solve(two.size, two.start, two.end, two.alignment, two.pin, table)
+    with pytest.raises(ValueError, match="no rule magic"):
+        solve(two, without=["magic"])
