@@ -52,6 +52,7 @@ ROWS: tuple[Allocator, ...] = (
         "offsets",
         "load for equal sizes",
         "O(n log n + n k log k), three times",
+        fast=True,
         alignment=64,
         invariants=frozenset({"scaling", "load"}),
     ),

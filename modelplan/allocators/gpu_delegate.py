@@ -203,7 +203,6 @@ ROWS: tuple[Allocator, ...] = (
         "offsets",
         "none",
         "O(n log n + n k log k)",
-        fast=True,
         invariants=SCALES,
     ),
     Allocator(
@@ -213,7 +212,6 @@ ROWS: tuple[Allocator, ...] = (
         "offsets",
         "none",
         "O(n log n + n k log k)",
-        fast=True,
         invariants=SCALES,
     ),
 )

@@ -50,7 +50,6 @@ ROWS: tuple[Allocator, ...] = (
         "offsets",
         "none",
         "O(n log n + n k log k)",
-        fast=True,
         alignment=64,
         quirks="gaps are compared lopsidedly when alignment leaves padding",
         fixed=place_arena_fixed,

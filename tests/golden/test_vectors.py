@@ -88,6 +88,29 @@ def test_vela_replays_its_random_numbers() -> None:
     assert height(inclusive(rows), place(inclusive(rows), "vela-hill-climb")) == 16016
 
 
+#: (first, last, size) of the set "simple" in TVM's test of its hill climb.
+SIMPLE = [
+    (0, 23, 131072), (4, 5, 65568), (4, 9, 8192), (8, 30, 15360), (10, 11, 65568),
+    (10, 15, 4096), (16, 17, 65552), (16, 21, 2048), (22, 23, 32784), (22, 27, 1024),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "steps", "total"),
+    [
+        ("vela-hill-climb", 0, 220192),
+        ("vela-hill-climb", 1, 216096),
+        ("vela-hill-climb", None, 216096),
+        ("tvm-greedy-by-size", None, 220192),
+        ("tvm-greedy-by-conflicts", None, 220192),
+        ("tvm-hill-climb", None, 216096),
+    ],
+)
+def test_the_simple_set(name: str, steps: int | None, total: int) -> None:
+    given = inclusive([(size, first, last) for first, last, size in SIMPLE])
+    assert height(given, place(given, name, Budget(steps=steps))) == total
+
+
 @pytest.mark.parametrize(
     ("rows", "total"),
     [
