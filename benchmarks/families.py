@@ -263,7 +263,7 @@ def darts(cells: int = 20) -> Graph:
 
 def darts_cell(channels: int = 48, height: int = 28, *, fine: bool = True) -> Graph:
     """One DARTS normal cell of the ImageNet network (48 channels at 28 x 28), its two inputs given."""
-    net = Net("DARTS ImageNet cell")
+    net = Net("DARTS ImageNet cell" + ("" if fine else ", coarse"))
     now, last = net.input(height, 4 * channels), net.input(height, 4 * channels)
     out = Cells(net, fine=fine).cell(DARTS_NORMAL, (2, 3, 4, 5), now, last, channels, reduce=False)
     return net.graph([out])
@@ -280,7 +280,7 @@ def amoebanet(cells: int = 18) -> Graph:
 
 def randwire(nodes: int, degree: int, chance: float, seed: int, height: int = 16, channels: int = 78) -> Graph:
     """Xie et al., Exploring randomly wired networks, ICCV 2019: Watts-Strogatz wiring, one stage."""
-    net = Net(f"RandWire WS({nodes},{degree},{chance:g}) seed {seed}")
+    net = Net(f"RandWire WS({nodes},{degree},{chance:g}) seed {seed}" + (f" at {height}" if height != 16 else ""))
     x = net.conv(net.input(height, channels), channels)
     return net.graph([_wired(net, x, nodes, degree, chance, seed)])
 

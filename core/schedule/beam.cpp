@@ -49,7 +49,8 @@ class Beam {
       auto level = std::move(levels_.begin()->second);
       levels_.erase(levels_.begin());
       choose(level);
-      for (const Candidate& c : level) take(c);
+      for (const Candidate& c : level)
+        if (!meter_->stopped()) take(c);
       forget(depth);
     }
     return finished_ >= 0 ? order_of(finished_) : std::vector<int>{};

@@ -49,7 +49,7 @@ std::vector<std::vector<int>> credit_sets(const Instance& g, int op, bool& exact
 }
 
 Bounder::Bounder(const Instance& g, Meter& meter)
-    : g_(&g), cut_(g, meter), sides_(static_cast<std::size_t>(g.ops), Side::free) {}
+    : g_(&g), meter_(&meter), cut_(g, meter), sides_(static_cast<std::size_t>(g.ops), Side::free) {}
 
 void Bounder::mark_sides(int op, const Live* done) {
   std::fill(sides_.begin(), sides_.end(), Side::free);
@@ -101,6 +101,7 @@ Bytes Bounder::cut_case(int op, const std::vector<int>& credits, Witness* witnes
     found.saved += g_->credits[static_cast<std::size_t>(k)].bytes;
   }
   mark_sides(op, done);
+  meter_->spend(g_->ops / 8);
   if (!force_readers(op, found.dying)) return std::numeric_limits<Bytes>::max();
   free_.clear();
   for (int v = 0; v < g_->ops; ++v)

@@ -41,6 +41,7 @@ class Bounder {
   Bytes cut_case(int op, const std::vector<int>& credits, Witness* witness, const Live* done);
 
   const Instance* g_;
+  Meter* meter_;
   CutFinder cut_;
   std::vector<Side> sides_;
   std::vector<int> free_, stack_;

@@ -159,7 +159,9 @@ bool Search::step(int s) {
 
 // Few looks that raise nothing are a reason to look more rarely.
 bool Search::worth_looking() const {
-  return popped_ >= limits_.look_ahead_after && (looks_ < 500 || raised_ * 25 >= looks_ || popped_ % 64 == 0);
+  constexpr int kMostOps = 3000;  // beyond that ranking the operators alone costs more than it brings
+  return g_->ops <= kMostOps && popped_ >= limits_.look_ahead_after &&
+         (looks_ < 500 || raised_ * 25 >= looks_ || popped_ % 64 == 0);
 }
 
 // Raises the label of a state to what some operator beyond it will need; true when that puts the state off.
@@ -206,7 +208,7 @@ void Search::rank_critical() {
   std::vector<Bytes> own;
   for (int v = 0; v < g_->ops; ++v) {
     critical_.push_back(v);
-    own.push_back(bounder_.at(v));
+    own.push_back(meter_->stopped() ? 0 : bounder_.at(v));
   }
   std::stable_sort(critical_.begin(), critical_.end(),
                    [&](int a, int b) { return own[static_cast<std::size_t>(a)] > own[static_cast<std::size_t>(b)]; });

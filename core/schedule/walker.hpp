@@ -41,6 +41,7 @@ class Walker {
   void go(std::span<const std::uint64_t> target) {
     leave_.clear();
     enter_.clear();
+    meter_->spend(static_cast<std::int64_t>(bits_.size() / 16));
     for (std::size_t w = 0; w < bits_.size(); ++w) {
       collect(bits_[w] & ~target[w], w, leave_);
       collect(target[w] & ~bits_[w], w, enter_);
