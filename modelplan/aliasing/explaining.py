@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from modelplan.aliasing import positions
+from modelplan.aliasing import planned, positions
 from modelplan.aliasing.classes import Classes
 from modelplan.aliasing.legality import World, refusal
 from modelplan.aliasing.rules import overwrites
 from modelplan.errors import RequestError
 from modelplan.ops import facts
-from modelplan.types import Graph, Plan
+from modelplan.types import Member, Plan
 
 
 def reasons(plan: Plan, name: str) -> tuple[str, ...]:
@@ -50,12 +50,16 @@ def _line(plan: Plan, index: int, operand: int, allowed: bool) -> str:  # noqa: 
         return f"{over}: {op.kind} leaves the bytes as they are only in cases that this is not"
     if not allowed:
         return f"{over}: mode {plan.alias} of runtime {plan.runtime.name} does not allow it for {op.kind}"
-    why = refusal(_world(plan, graph), index, operand, row.group)
+    why = refusal(_world(plan, index), index, operand, row.group)
     return f"{over}: condition {why}" if why else f"{over}: another operand was taken"
 
 
-def _world(plan: Plan, graph: Graph) -> World:
-    """The world with the classes of the finished plan."""
-    members = plan.problem.members
-    classes = Classes(graph, tuple(tuple(m for m in rows) for rows in members if rows))
-    return World(graph, classes, plan.runtime, positions(plan.schedule.order))
+def _world(plan: Plan, index: int) -> World:
+    """The world as it was when the op was decided: with the overwrites of earlier steps, and all that need no order."""
+    graph, position = plan.graph, positions(plan.schedule.order)
+    delta = {m.tensor: m.delta for members in plan.problem.members for m in members}
+    classes = Classes(graph, ((Member(t),) for t in planned(graph)))
+    for merge in plan.merges:
+        if not merge.rule.startswith("overwrite") or position[merge.op] < position[index]:
+            classes.join(merge.tensor, merge.into, delta[merge.tensor] - delta[merge.into])
+    return World(graph, classes, plan.runtime, position)

@@ -56,7 +56,7 @@ def _graph(path: Path, proto: Any, dims: Dims) -> Graph:
     proto = inlined(proto)
     if sum(1 for _ in nodes_of(proto.graph)) > MOST_OPS:
         raise ValueError(f"found more than {MOST_OPS} nodes")
-    check_nodes(proto.graph)
+    check_nodes(proto.graph, {i.domain: i.version for i in proto.opset_import})
     stored = _lightened(proto.graph)
     symbols = _bound(proto.graph, dims)
     model = Model({i.domain: i.version for i in proto.opset_import}, dims, stored)

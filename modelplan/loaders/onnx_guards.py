@@ -6,6 +6,7 @@ Each check here stands for a crash or an endless computation that damaged files 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from modelplan.loaders.onnx_functions import bodies_of, nodes_of
@@ -17,8 +18,8 @@ _MOST_AXES = 64
 _MOST = 2**31 - 1
 
 
-def check_nodes(graph: Any) -> None:
-    """Checks names and attributes of a graph and of its bodies.
+def check_nodes(graph: Any, opsets: dict[str, int]) -> None:
+    """Checks names, operands and attributes of a graph and of its bodies.
 
     Raises:
         ValueError: names the node.
@@ -26,6 +27,7 @@ def check_nodes(graph: Any) -> None:
     _check_names(graph, frozenset(), "")
     for node in nodes_of(graph):
         place = f"node {node.op_type[:100]}" + (f" {node.name[:200]!r}" if node.name else "")
+        _check_operands(node, opsets, place)
         for attribute in node.attribute:
             _check_attribute(attribute, place)
             if node.op_type == "Split" and attribute.name == "num_outputs" and attribute.i != len(node.output):
@@ -57,6 +59,31 @@ def _check_known(names: Iterable[str], known: set[str], where: str) -> None:
     for name in filter(None, names):
         if name not in known:
             raise ValueError(f"{where}: reads {name[:200]!r}, which nothing before it writes")
+
+
+def _check_operands(node: Any, opsets: dict[str, int], place: str) -> None:
+    """The operands that the operator cannot do without are there."""
+    needed = _needed(node.op_type, node.domain, opsets.get(node.domain, 0))
+    if needed is None:
+        return
+    least, most, single = needed
+    if not least <= len(node.input) <= most:
+        raise ValueError(f"{place}: found {len(node.input)} inputs, expected {least} to {most}")
+    for i in single:
+        if i < len(node.input) and not node.input[i]:
+            raise ValueError(f"{place}: input {i} is absent, expected a value")
+
+
+@lru_cache(maxsize=4096)
+def _needed(kind: str, domain: str, version: int) -> tuple[int, int, tuple[int, ...]] | None:
+    """Least and most inputs of an operator, and which of them must be there; None for one that onnx does not know."""
+    import onnx
+
+    if not onnx.defs.has(kind, max_inclusive_version=version, domain=domain):
+        return None
+    schema = onnx.defs.get_schema(kind, version, domain)
+    option = onnx.defs.OpSchema.FormalParameterOption.Single
+    return schema.min_input, schema.max_input, tuple(i for i, p in enumerate(schema.inputs) if p.option == option)
 
 
 def _check_attribute(attribute: Any, place: str) -> None:

@@ -1,0 +1,98 @@
+"""Loads every model of onnx's backend suite and writes what is refused and why, with counts, to docs/backend_suite.md.
+
+python benchmarks/backend_suite.py
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import warnings
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import onnx
+
+from modelplan import ModelError, Options, load, plan
+
+ROOT = Path(__file__).resolve().parent.parent
+DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
+
+#: What the reasons have in common, tried in this order.
+REASONS = (
+    (r"^shapes contradict|ShapeInferenceError", "onnx's own inference rejects the model"),
+    (r"\(bind (?!\S+:\d)", "an input's extent is a symbol; `--dim` binds it"),
+    (r"\(bind \S+:\d", "an extent depends on the data; `--dim TENSOR:AXIS<=N` plans for a bound"),
+    (r"unknown extents.*unknown rank", "a rank depends on the data"),
+    (r"", "other"),
+)
+
+
+def models(folder: Path) -> Iterator[tuple[str, Path]]:
+    """(kind, file) of every model: those that the wheel carries, and the node models, written to `folder`."""
+    for kind in ("simple", "light", "pytorch-converted", "pytorch-operator"):
+        for path in sorted((DATA / kind).rglob("*.onnx")):
+            yield kind, path
+    from onnx.backend.test.case.model import collect_testcases as model_cases
+    from onnx.backend.test.case.node import collect_testcases
+    from onnx.backend.test.case.utils import import_recursive
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import_recursive(onnx.backend.test.case.node)
+        cases = [("node", case) for case in collect_testcases(None)]
+        cases += [("simple", case) for case in model_cases() if case.model is not None]
+    for kind, case in cases:
+        path = folder / kind / f"{case.name}.onnx"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(case.model.SerializeToString())
+        yield kind, path
+
+
+def outcome(path: Path) -> str:
+    """Why the model is refused, empty where it loads and plans."""
+    try:
+        plan(load(path), Options(schedule="file", allocator="tflm-greedy"))  # type: ignore[arg-type]
+    except ModelError as problem:
+        message = str(problem).removeprefix(f"{path}: ")
+        return next(reason for pattern, reason in REASONS if re.search(pattern, message))
+    return ""
+
+
+def main() -> None:
+    counts: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    refused: dict[str, list[str]] = defaultdict(list)
+    with tempfile.TemporaryDirectory() as folder:
+        for kind, path in models(Path(folder)):
+            reason = outcome(path)
+            counts[kind][bool(reason)] += 1
+            if reason:
+                name = path.parent.name if path.stem == "model" else path.stem
+                refused[reason].append(name.removeprefix("test_"))
+    text = "\n".join(page(counts, refused)) + "\n"
+    (ROOT / "docs" / "backend_suite.md").write_text(text)
+    print(text)
+
+
+def page(counts: dict[str, list[int]], refused: dict[str, list[str]]) -> Iterator[str]:
+    planned, failed = (sum(row[i] for row in counts.values()) for i in (0, 1))
+    yield "# The ONNX backend suite"
+    yield ""
+    yield f"Written by `python benchmarks/backend_suite.py` with onnx {onnx.__version__}, without any `--dim`."
+    yield "Each model is loaded and planned. None crashes; what is refused is refused in one line that names the place."
+    yield ""
+    yield "| models | plan fully | refused |"
+    yield "|---|---:|---:|"
+    for kind, (good, bad) in counts.items():
+        yield f"| {kind} | {good} | {bad} |"
+    yield f"| all | {planned} ({planned / (planned + failed):.1%}) | {failed} |"
+    yield ""
+    yield "| reason | models | which |"
+    yield "|---|---:|---|"
+    for reason, names in sorted(refused.items(), key=lambda row: -len(row[1])):
+        yield f"| {reason} | {len(names)} | {', '.join(sorted(names))} |"
+
+
+if __name__ == "__main__":
+    main()

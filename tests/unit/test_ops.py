@@ -1,0 +1,104 @@
+"""Every operator of the installed packages stands in its table, and the conditions say when bytes stay as they are."""
+
+from __future__ import annotations
+
+import onnx
+import pytest
+import tflite
+
+from modelplan import Graph, Op, Tensor
+from modelplan.ops import facts
+from modelplan.ops import onnx as onnx_table
+from modelplan.ops import tflite as tflite_table
+
+
+def test_every_onnx_operator_is_in_its_table() -> None:
+    schemas = onnx.defs.get_all_schemas_with_history()
+    names = {f"{s.domain}.{s.name}" if s.domain else s.name for s in schemas}
+    assert len(names) > 200
+    assert not names - onnx_table.OPERATORS.keys()
+    own = {name for name in onnx_table.OPERATORS if not name.startswith("com.microsoft.")}
+    assert not own - names
+
+
+def test_every_tflite_builtin_is_in_its_table() -> None:
+    names = {name for name, number in vars(tflite.BuiltinOperator).items() if isinstance(number, int)}
+    assert len(names) > 200
+    assert names == tflite_table.OPERATORS.keys()
+
+
+def test_an_unknown_operator_shares_nothing() -> None:
+    row = facts("onnx", "com.example.Relu")
+    assert (row.view, row.view_if, row.overwrite, row.parts) == (None, None, (), None)
+
+
+def start(
+    format: str,  # noqa: A002
+    kind: str,
+    shape: tuple[int, ...],
+    out: tuple[int, ...],
+    dtypes: tuple[str, str] = ("float32", "float32"),
+    version: int = 18,
+    inputs: int = 1,
+    **attributes: object,
+) -> int | None:
+    """Where the row of `kind` says that the output starts in the input's bytes."""
+    tensors = (Tensor("x", shape, dtypes[0]), Tensor("y", out, dtypes[1]))
+    named = tuple((name.replace("operand_", "operand "), value) for name, value in attributes.items())
+    op = Op("", kind, (0, *[-1] * (inputs - 1)), (1,), named, version)  # type: ignore[arg-type]
+    row = facts(format, kind)
+    assert row.view_if is not None
+    return row.view_if(Graph("g", format, tensors, (op,), (0,), (1,)), op)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (lambda: start("onnx", "Transpose", (1, 4, 1, 3), (4, 1, 3, 1), perm=(1, 0, 3, 2)), 0),
+        (lambda: start("onnx", "Transpose", (4, 3), (3, 4), perm=(1, 0)), None),
+        (lambda: start("tflite", "TRANSPOSE", (1, 4, 3), (4, 3, 1), operand_1=(1, 2, 0)), 0),
+        (lambda: start("onnx", "Dropout", (4,), (4,), version=7), 0),
+        (lambda: start("onnx", "Dropout", (4,), (4,), version=6), None),
+        (lambda: start("onnx", "Dropout", (4,), (4,), version=6, is_test=1), 0),
+        (lambda: start("onnx", "Dropout", (4,), (4,), version=13), 0),
+        (lambda: start("onnx", "Cast", (4,), (4,)), 0),
+        (lambda: start("onnx", "Cast", (4,), (4,), ("float32", "int32")), None),
+        (lambda: start("onnx", "BitCast", (4,), (8,), ("float32", "float16")), 0),
+        (lambda: start("onnx", "Expand", (1, 4), (1, 1, 4)), 0),
+        (lambda: start("onnx", "Expand", (1, 4), (2, 4)), None),
+        (lambda: start("onnx", "Pad", (4,), (4,), operand_1=(0, 0)), 0),
+        (lambda: start("onnx", "Pad", (4,), (4,), operand_1=(-1, 1)), None),
+        (lambda: start("onnx", "Clip", (4,), (4,)), 0),
+        (lambda: start("onnx", "Clip", (4,), (4,), version=6, min=0.0), None),
+        (lambda: start("onnx", "ReduceMean", (4, 1), (4,)), 0),
+        (lambda: start("onnx", "ReduceMean", (4, 2), (4,)), None),
+        (lambda: start("tflite", "SUM", (4, 1), (4,), ("int8", "int8"), requantises=True), None),
+        (lambda: start("onnx", "Slice", (1, 8, 3), (1, 2, 3), inputs=4, operand_1=(4,), operand_3=(1,)), 48),
+        (lambda: start("onnx", "Slice", (2, 8, 3), (2, 2, 3), inputs=4, operand_1=(4,), operand_3=(1,)), None),
+        (lambda: start("tflite", "SLICE", (8, 3), (2, 3), operand_1=(4, 0)), 48),
+        (lambda: start("tflite", "STRIDED_SLICE", (8, 3), (2, 3), operand_1=(4, 0), operand_3=(1, 1)), 48),
+        (lambda: start("tflite", "STRIDED_SLICE", (8, 3), (8, 3), operand_1=(7, 0), operand_3=(-1, 1)), None),
+        (lambda: start("tflite", "GATHER", (8, 3), (2, 3), operand_1=(4, 5)), 48),
+        (lambda: start("tflite", "GATHER", (8, 3), (2, 3), operand_1=(5, 4)), None),
+        (lambda: start("onnx", "MaxPool", (1, 2, 4, 4), (1, 2, 4, 4), kernel_shape=(1, 1), strides=(1, 1)), 0),
+        (lambda: start("onnx", "Upsample", (1, 4), (1, 4), scales=(1.0, 1.0)), 0),
+        (lambda: start("tflite", "DEPTH_TO_SPACE", (1, 2, 2, 4), (1, 2, 2, 4), block_size=1), 0),
+        (lambda: start("onnx", "Concat", (4,), (4,), axis=0), 0),
+    ],
+)  # fmt: skip
+def test_views_under_a_condition(found: object, expected: int | None) -> None:
+    assert found() == expected  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("version", "attributes", "allowed"),
+    [(6, {}, False), (6, {"is_test": 1}, True), (9, {}, True), (14, {}, True), (14, {"training_mode": 1}, False)],
+)
+def test_batch_normalisation_overwrites_when_it_does_not_learn(
+    version: int, attributes: dict[str, int], allowed: bool
+) -> None:
+    row = facts("onnx", "BatchNormalization")
+    op = Op("", "BatchNormalization", (0,), (1,), tuple(attributes.items()), version)
+    tensors = (Tensor("x", (4,), "float32"), Tensor("y", (4,), "float32"))
+    assert row.overwrite_if is not None
+    assert row.overwrite_if(Graph("g", "onnx", tensors, (op,), (0,), (1,)), op) is allowed
