@@ -119,7 +119,8 @@ def reason(model: FileModel, best: Packing) -> str:
     peak = max(
         ((sum(row.size for row in best.rows if row.first <= t <= row.last), t) for t in {r.last for r in best.rows}),
     )[1]
-    alive = [row for row in best.rows if row.first <= peak <= row.last]
+    rows = zip(best.rows, best.places, strict=True)
+    alive = {at for row, at in rows if row.first <= peak <= row.last}  # tensors that share bytes count once
     op = model.subgraphs[0].ops[peak - 1] if len(model.subgraphs) == 1 and peak > 0 else None
     where = f"op {peak - 1} {op.kind}" if op else f"scope {peak}"
     return f"the bound: {len(alive)} buffers are alive at {where}"

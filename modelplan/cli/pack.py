@@ -26,7 +26,9 @@ def configure(parser: ArgumentParser) -> None:
     """Declares the arguments."""
     parser.add_argument("model", metavar="MODEL", help="a .tflite file")
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the packed .tflite file to write")
-    parser.add_argument("--alias", metavar="MODE", default="views", help="which tensors share bytes (default: views)")
+    parser.add_argument(
+        "--alias", choices=("none", "views", "safe"), default="views", help="what shares bytes (default: views)"
+    )
     parser.add_argument(
         "--kernels", choices=KERNELS, default="reference", help="whose scratch to count (default: reference)"
     )

@@ -134,7 +134,7 @@ def _buffers(problem: Problem, placement: Placement) -> tuple[Layout, dict[int, 
 
 
 def table_subject(graph: Graph, problem: Problem, placement: Placement, alignment: int) -> Subject:
-    """A table of named buffers with offsets, for `graph` in file order.
+    """A table of named buffers with offsets, for `graph` in the order that its steps tell, else in file order.
 
     A tensor without a row stands where the bytes it is made of stand.
 
@@ -150,9 +150,32 @@ def table_subject(graph: Graph, problem: Problem, placement: Placement, alignmen
         if len(found) != 1:
             raise BrokenPlanError(f"row {name!r} names {len(found)} tensors of {graph.name}, expected 1")
         address[found[0]], reserved[found[0]] = at, size
-    program = graph_program(graph, range(len(graph.ops)))
+    born = {numbers[name][0]: start for name, start in zip(problem.names, problem.start.tolist(), strict=True)}
+    program = graph_program(graph, _told_order(graph, born) or range(len(graph.ops)))
     _inherit(program, address)
     return Subject(program, Layout(address, alignment, reserved=reserved))
+
+
+def _told_order(graph: Graph, born: Mapping[int, int]) -> list[int]:
+    """The order in which each operator runs at the step where its results are born; empty where there is none.
+
+    Operators without a result of their own in the table fill the steps between, in file order.
+    """
+    steps = {i: born[t] for i, op in enumerate(graph.ops) for t in op.writes if t in born}
+    waiting = {i: len(list(graph.dag.predecessors(i))) for i in range(len(graph.ops))}
+    ready = {i for i, count in waiting.items() if not count}
+    order: list[int] = []
+    while ready:
+        due = [i for i in ready if steps.get(i) == len(order)] or [i for i in ready if i not in steps]
+        if not due:
+            return []
+        order.append(min(due))
+        ready.remove(order[-1])
+        for reader in graph.dag.successors(order[-1]):
+            waiting[reader] -= 1
+            if not waiting[reader]:
+                ready.add(reader)
+    return order
 
 
 def _inherit(program: Program, address: dict[int, int]) -> None:

@@ -39,7 +39,7 @@ def replay_values(subject: Subject, model: Path | None, seed: int = 0) -> str:
     """
     if model is None:
         raise Skipped("needs the model: --model FILE")
-    source, golden = _golden(subject.program, model, seed)
+    source, golden = golden_values(subject.program, model, seed)
     replay_golden(subject, golden)
     count = sum(1 for t in golden if t in subject.layout.address)
     return f"{count} tensors bit-exact against {source}"
@@ -135,7 +135,12 @@ class _Arena:
             yield start, end
 
 
-def _golden(program: Program, model: Path, seed: int) -> tuple[str, Golden]:
+def golden_values(program: Program, model: Path, seed: int = 0) -> tuple[str, Golden]:
+    """Who computed them, and the bytes of every planned tensor for random inputs.
+
+    Raises:
+        Skipped: no runtime here can compute the model.
+    """
     if program.format == "tflite":
         return "LiteRT", _litert(program, model, seed)
     return _onnx(program, model, seed)

@@ -39,6 +39,16 @@ def test_tflm_agrees_to_the_byte(corpus: Path, tmp_path: Path, name: str) -> Non
 
 
 @runtime
+@pytest.mark.parametrize(("name", "head"), [("litert_alias_bug", 512), ("simple_add_model", 32768)])
+def test_results_over_operands(corpus: Path, tmp_path: Path, name: str, head: int) -> None:
+    source, packed = corpus / "tflite" / f"{name}.tflite", tmp_path / "packed.tflite"
+    assert run("pack", source, "-o", packed, "--alias", "safe").returncode == 0
+    own, ours = run_tflm(source.read_bytes()), run_tflm(packed.read_bytes())
+    assert ours.head == head < own.head
+    assert ours.outputs == own.outputs
+
+
+@runtime
 def test_tflm_says_why_it_refuses(corpus: Path) -> None:
     with pytest.raises(RefusalError, match="Failed to get registration from op code CUSTOM"):
         run_tflm((corpus / "tflite" / "person_detect_vela.tflite").read_bytes())

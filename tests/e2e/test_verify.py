@@ -80,6 +80,14 @@ def test_json_csv_and_header_are_read(corpus: Path, tmp_path: Path) -> None:
         assert run("verify", tmp_path / name, "--model", model, "--quick").returncode == 4
 
 
+def test_a_csv_tells_its_order(models: Path, tmp_path: Path) -> None:
+    for name in ("inception_like.tflite", "unet_small.tflite"):
+        done = run("analyze", models / name, "--csv", tmp_path / "p.csv")
+        assert done.returncode == 0, done.stderr
+        done = run("verify", tmp_path / "p.csv", "--model", models / name, "--quick")
+        assert done.returncode == 0, done.stderr
+
+
 def test_onnx_plans_pass_value_replay(models: Path, tmp_path: Path) -> None:
     done = run("analyze", models / "resnet8.onnx", "--json", tmp_path / "p.json")
     assert done.returncode == 0, done.stderr
