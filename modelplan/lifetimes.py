@@ -38,8 +38,8 @@ def buffers(
 def _scratch(graph: Graph, order: Sequence[int], runtime: Runtime) -> Iterator[Buffer]:
     """Working memory, alive while its operator runs."""
     for step, index in enumerate(order):
-        for size in graph.ops[index].scratch:
-            name = f"scratch of {graph.label(index)}"
+        for number, size in enumerate(graph.ops[index].scratch):
+            name = f"scratch of {graph.label(index)}" + (f" ({number + 1})" if number else "")
             yield Buffer(name, padded(size, runtime), step, step + 1, runtime.alignment)
 
 

@@ -144,16 +144,21 @@ def table_subject(graph: Graph, problem: Problem, placement: Placement, alignmen
     numbers: dict[str, list[int]] = {}
     for t, tensor in enumerate(graph.tensors):
         numbers.setdefault(tensor.name, []).append(t)
-    address, reserved = {}, {}
-    for name, at, size in zip(problem.names, placement.offsets.tolist(), problem.size.tolist(), strict=True):
-        found = numbers.get(name, [])
-        if len(found) != 1:
-            raise BrokenPlanError(f"row {name!r} names {len(found)} tensors of {graph.name}, expected 1")
-        address[found[0]], reserved[found[0]] = at, size
-    born = {numbers[name][0]: start for name, start in zip(problem.names, problem.start.tolist(), strict=True)}
+    address: dict[int, int] = {}
+    reserved: dict[int, int] = {}
+    born: dict[int, int] = {}
+    scratch: list[Scratch] = []
+    for buffer, at in zip(problem, placement.offsets.tolist(), strict=True):
+        found = numbers.get(buffer.name, [])
+        if not found and buffer.name.startswith("scratch of "):
+            scratch += [Scratch(step, at, at + buffer.size) for step in range(buffer.start, buffer.end)]
+        elif len(found) != 1:
+            raise BrokenPlanError(f"row {buffer.name!r} names {len(found)} tensors of {graph.name}, expected 1")
+        else:
+            address[found[0]], reserved[found[0]], born[found[0]] = at, buffer.size, buffer.start
     program = graph_program(graph, _told_order(graph, born) or range(len(graph.ops)))
     _inherit(program, address)
-    return Subject(program, Layout(address, alignment, reserved=reserved))
+    return Subject(program, Layout(address, alignment, reserved=reserved, scratch=tuple(scratch)))
 
 
 def _told_order(graph: Graph, born: Mapping[int, int]) -> list[int]:
