@@ -38,6 +38,9 @@ def configure(parser: ArgumentParser) -> None:
     """Declares the arguments."""
     parser.add_argument("source", metavar="MODEL|CSV", help="a .tflite or .onnx model, or a problem as .csv")
     model_options.add_planning(parser)
+    parser.add_argument(
+        "--seconds", type=float, metavar="S", help="how long each search may take (default: steps of its own)"
+    )
     parser.add_argument("--chart", metavar="FILE", help="height over bound against time as .svg or .png")
     parser.add_argument("--json", metavar="FILE", help="the table as JSON; - for standard output")
 
@@ -46,9 +49,11 @@ def run(arguments: Namespace) -> int:
     """Runs the command."""
     if arguments.chart and not arguments.chart.endswith((".svg", ".png")):
         raise RequestError(f"{arguments.chart}: a chart's name must end in .svg or .png")
+    if arguments.seconds is not None and not arguments.seconds > 0:
+        raise RequestError(f"--seconds is {arguments.seconds:g}, expected more than 0")
     problem = problem_of(arguments)
     bound = bounds.load_bound(problem)
-    rows = list(race(problem))
+    rows = list(race(problem, Budget(seconds=arguments.seconds)))
     if arguments.json:
         document = {"source": arguments.source, "lower_bound": bound, "rows": [asdict(row) for row in rows]}
         files.write(arguments.json, json.dumps(document, indent=1) + "\n")
@@ -73,16 +78,16 @@ def _posed_by(graph: Graph, options: pipeline.Options) -> Problem:
     return pipeline.plan(graph, replace(options, allocator="tflm-greedy")).problem
 
 
-def race(problem: Problem) -> Iterator[Row]:
-    """Every allocator of the table in turn, timed by the wall clock."""
+def race(problem: Problem, budget: Budget) -> Iterator[Row]:
+    """Every allocator of the table in turn, timed by the wall clock; `budget` holds for each search alone."""
     for row in ALLOCATORS.values():
         begin = time.perf_counter()
         try:
-            height, why = bounds.height(problem, place(problem, row.name)), ""
+            height, why = bounds.height(problem, place(problem, row.name, budget)), ""
         except RequestError as refusal:
             height, why = None, str(refusal)
         taken = round((time.perf_counter() - begin) * 1e6)
-        objects = row.share(problem, Budget()).total if row.share and height is not None else None
+        objects = row.share(problem, budget).total if row.share and height is not None else None
         yield Row(row.name, row.kind, height, taken, objects, why)
 
 

@@ -53,6 +53,8 @@ def _today(figures: Summary) -> str:
     today = figures.today
     saved = (today.height - figures.arena) / today.height if today.height else 0.0
     word = f"this plan needs {saved:.1%} less" if saved > 0 else "this plan needs no less"
+    if saved < 0:
+        word = f"this plan needs {-saved:.1%} more, sharing less than the runtime does: try --alias runtime or safe"
     return f"{today.runtime} by itself ({today.allocator}): {human(today.height)}; {word}"
 
 

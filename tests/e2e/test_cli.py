@@ -51,6 +51,7 @@ def test_a_wrong_command_option_or_size_ends_with_2(models: Path) -> None:
         (("analyze", model, "--runtime", "nope"), "no runtime 'nope'"),
         (("analyze", model, "--alias", "nope"), "no alias mode 'nope'"),
         (("analyze", model, "--alignment", "0"), "alignment is 0"),
+        (("compare", model, "--seconds", "0"), "--seconds is 0"),
         (("check", model, "--budget", "many"), "cannot read 'many' as bytes"),
     ]:
         done = run(*words)
