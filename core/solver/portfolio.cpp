@@ -13,7 +13,7 @@ constexpr std::int64_t kUnlimited = std::int64_t{1} << 60;
 constexpr std::int64_t kFirstSlice = 2'000'000;  // work of a task, some milliseconds; grows to
 constexpr std::int64_t kLastSlice = 40'000'000;
 constexpr std::int64_t kScanWidth = 400'000;  // above this the picks that count candidates cost too much
-constexpr std::int64_t kLateRestarts = 64;
+constexpr std::int64_t kLateRestarts = 24;
 constexpr std::size_t kAll = 1000, kFirstSettings = 8;  // settings
 constexpr Id kSlackItems = 1500;
 constexpr std::uint64_t kSlackRounds = 12;

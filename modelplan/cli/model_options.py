@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from modelplan import allocators
 from modelplan.errors import RequestError
 from modelplan.outputs.units import parse_bytes
 from modelplan.pipeline import Options
 from modelplan.streams import parse_streams
-from modelplan.types import Graph, Problem
+from modelplan.types import Budget, Graph, Problem, Progress
 
 
 def add_planning(parser: ArgumentParser) -> None:
@@ -53,8 +54,27 @@ def add_planning(parser: ArgumentParser) -> None:
 def add_allocator(parser: ArgumentParser) -> None:
     """Adds the choice of the allocator."""
     parser.add_argument(
-        "--allocator", metavar="NAME", default="best", help="see `modelplan allocators` (default: best)"
+        "--allocator",
+        metavar="NAME",
+        default=allocators.DEFAULT,
+        help=f"see `modelplan allocators` (default: {allocators.DEFAULT})",
     )
+
+
+def add_budget(parser: ArgumentParser) -> None:
+    """Adds how long a search may run."""
+    parser.add_argument("--steps", type=int, metavar="N", help="a budget that gives the same answer everywhere")
+    parser.add_argument("--seconds", type=float, metavar="S", help="a deadline")
+    parser.add_argument("--threads", type=int, default=1, metavar="N", help="2 is as far as it goes (default: 1)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of whatever is drawn at random (default: 0)")
+
+
+def budget_of(arguments: Namespace, progress: Callable[[Progress], None] | None = None) -> Budget:
+    """The budget from the parsed arguments."""
+    try:
+        return Budget(arguments.steps, arguments.seconds, arguments.seed, arguments.threads, progress)
+    except ValueError as problem:
+        raise RequestError(str(problem)) from None
 
 
 def add_draw(parser: ArgumentParser) -> None:
@@ -75,7 +95,7 @@ def options_of(arguments: Namespace, graph: Graph | None = None) -> Options:
         runtime=arguments.runtime,
         schedule=arguments.schedule,
         alias=arguments.alias,
-        allocator=getattr(arguments, "allocator", "best"),
+        allocator=getattr(arguments, "allocator", allocators.DEFAULT),
         alignment=arguments.alignment,
         pad=arguments.pad,
         kernels=arguments.kernels,

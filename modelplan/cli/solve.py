@@ -13,12 +13,16 @@ from pathlib import Path
 from modelplan import bounds
 from modelplan.allocators import place
 from modelplan.cli import files, model_options, terminal
+from modelplan.cli.progress import ProgressLine
 from modelplan.errors import RequestError
 from modelplan.outputs import figures, problem_csv
 from modelplan.outputs.drawing import of_problem
 from modelplan.outputs.report import Section, printable
 from modelplan.outputs.units import human, parse_bytes
 from modelplan.types import Placement, Problem
+
+#: Why a search stopped before the proof.
+STOPPED = {"budget": "out of steps", "deadline": "out of time", "cancelled": "interrupted"}
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -30,6 +34,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="OUT.csv", help="the problem with offsets; - for standard output")
     model_options.add_draw(parser)
     model_options.add_allocator(parser)
+    model_options.add_budget(parser)
 
 
 def run(arguments: Namespace) -> int:
@@ -39,7 +44,7 @@ def run(arguments: Namespace) -> int:
     problem = load_problem(source)
     if arguments.capacity is not None:
         problem = replace(problem, capacity=parse_bytes(arguments.capacity))
-    placement = place(problem, arguments.allocator)
+    placement = search(problem, arguments)
     fits = problem.capacity is None or bounds.height(problem, placement) <= problem.capacity
     if arguments.output and fits:
         files.write(arguments.output, problem_csv.write(problem, placement))
@@ -49,6 +54,15 @@ def run(arguments: Namespace) -> int:
     if arguments.output != "-":
         terminal.show([section(source, problem, placement)])
     return 0 if fits else 1
+
+
+def search(problem: Problem, arguments: Namespace) -> Placement:
+    """The placement, with a line of progress while it takes long; Ctrl-C keeps the best so far."""
+    line = ProgressLine()
+    try:
+        return place(problem, arguments.allocator, model_options.budget_of(arguments, line.listener))
+    finally:
+        line.clear()
 
 
 def load_problem(path: str) -> Problem:
@@ -65,6 +79,8 @@ def section(source: str, problem: Problem, placement: Placement) -> Section:
     """Height, bound, gap, and the answer to the capacity."""
     height, bound = bounds.height(problem, placement), placement.lower_bound
     proof = "proven optimal" if height == bound else f"gap {height - bound:,} B ({(height - bound) / bound:.2%})"
+    if placement.ended in STOPPED and height > bound:
+        proof += f"; {STOPPED[placement.ended]}"
     lines = [
         f"{len(problem)} buffers",
         f"height      {human(height)}",
