@@ -54,13 +54,16 @@ class Walker {
   void close(Bytes label, std::vector<int>& path) {
     for (bool moved = true; moved;) {
       moved = false;
-      for (const int v : live_.ready()) {
+      for (std::size_t i = 0; i < live_.ready().size();) {
+        const int v = live_.ready()[i];
         meter_->spend(1);
-        if (live_.after(v) > live_.bytes() || live_.transient(v) > label) continue;
-        add(v);
+        if (live_.after(v) > live_.bytes() || live_.transient(v) > label) {
+          ++i;
+          continue;
+        }
+        add(v);  // another ready operator takes its place in the list
         path.push_back(v);
         moved = true;
-        break;
       }
     }
   }

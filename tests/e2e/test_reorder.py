@@ -111,6 +111,17 @@ def test_says_what_it_saved_and_draws_it(light: Path, tmp_path: Path) -> None:
     assert "peak 2.75 MiB (2,885,120 B) by file, optimal (flow certificate)" in again.stdout
 
 
+def test_analyze_tells_the_proofs_apart(light: Path, models: Path) -> None:
+    plain = ("--runtime", "generic", "--alias", "views")
+    exact = run("analyze", light / "light_inception_v2.onnx", "--schedule", "exact", *plain)
+    assert "order and layout jointly optimal" in exact.stdout
+    assert "peak 6.12 MiB (6,422,528 B) by exact (file order), optimal (flow certificate)" in exact.stdout
+    worse = run("analyze", models / "transformer_encoder.onnx", "--schedule", "file", *plain)
+    assert "within 20.00% of the least: no order is below 40.00 KiB (40,960 B) (flow certificate)" in worse.stdout
+    unknown = run("analyze", models / "resnet8.onnx", "--schedule", "magic")
+    assert (unknown.returncode, "no schedule 'magic'" in unknown.stderr) == (2, True)
+
+
 def test_refuses_in_one_line(models: Path, tmp_path: Path) -> None:
     for words, code, said in [
         (("reorder", models / "resnet8.onnx"), 2, "-o"),
