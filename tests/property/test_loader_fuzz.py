@@ -1,0 +1,69 @@
+"""Any bytes at all given to `load` yield a Graph or a ModelError of one line: a fixed number of damaged files, and
+the inputs that once broke the promise. `tests/fuzz.py` runs the same for as long as one likes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import fuzz
+import mutations
+import pytest
+
+from modelplan import Graph, ModelError, load
+
+REGRESSIONS = sorted((Path(__file__).parent.parent / "regressions").iterdir())
+CASES = 120
+
+
+@pytest.mark.parametrize(
+    "name", ["kws_ref_model", "person_detect_vela", "audio_preprocessor_int8", "trained_lstm_int8"]
+)
+def test_a_damaged_tflite_file(corpus: Path, tmp_path: Path, name: str) -> None:
+    content = (corpus / "tflite" / f"{name}.tflite").read_bytes()
+    for seed in range(CASES):
+        (tmp_path / "a.tflite").write_bytes(mutations.case(seed, content, ".tflite"))
+        assert not fuzz.promise(tmp_path / "a.tflite"), f"seed {seed}"
+
+
+@pytest.mark.parametrize("name", ["decoder_kv", "resnet8"])
+def test_a_damaged_onnx_file(models: Path, tmp_path: Path, name: str) -> None:
+    content = (models / f"{name}.onnx").read_bytes()
+    for seed in range(CASES):
+        (tmp_path / "a.onnx").write_bytes(mutations.case(seed, content, ".onnx"))
+        assert not fuzz.promise(tmp_path / "a.onnx"), f"seed {seed}"
+
+
+@pytest.mark.parametrize("path", REGRESSIONS, ids=lambda path: path.name)
+def test_what_once_broke_the_promise(path: Path) -> None:
+    assert not fuzz.promise(path)
+
+
+def test_a_hundred_thousand_operators(tmp_path: Path) -> None:
+    """A long chain loads in seconds; every step of the loader is linear in its length."""
+    import onnx
+
+    nodes = [onnx.helper.make_node("Relu", [f"t{i}"], [f"t{i + 1}"]) for i in range(100_000)]
+    ends = [onnx.helper.make_tensor_value_info(name, 1, [4]) for name in ("t0", "t100000")]
+    model = onnx.helper.make_model(onnx.helper.make_graph(nodes, "g", ends[:1], ends[1:]))
+    onnx.save(model, tmp_path / "a.onnx")
+    graph = load(tmp_path / "a.onnx")
+    assert isinstance(graph, Graph)
+    assert len(graph.ops) == 100_000
+
+
+def test_functions_that_grow_without_bound_are_refused(tmp_path: Path) -> None:
+    """Each of thirty functions calls the next one twice: a billion nodes from a file of a few kilobytes."""
+    import onnx
+    from onnx.helper import make_function, make_graph, make_model, make_node, make_opsetid, make_tensor_value_info
+
+    imports = [make_opsetid("", 18), make_opsetid("f", 1)]
+    functions = []
+    for i in range(30):
+        kind, domain = (f"f{i + 1}", "f") if i < 29 else ("Relu", "")
+        calls = [make_node(kind, ["x"], ["t"], domain=domain), make_node(kind, ["t"], ["y"], domain=domain)]
+        functions.append(make_function("f", f"f{i}", ["x"], ["y"], calls, imports))
+    ends = [make_tensor_value_info(name, 1, [4]) for name in "xy"]
+    graph = make_graph([make_node("f0", ["x"], ["y"], domain="f")], "g", ends[:1], ends[1:])
+    onnx.save(make_model(graph, functions=functions, opset_imports=imports), tmp_path / "a.onnx")
+    with pytest.raises(ModelError, match="local functions grow to"):
+        load(tmp_path / "a.onnx")
