@@ -201,15 +201,7 @@ def _front(model: bytes, replaced: list[int], name: str, payload: bytes) -> byte
     payload_at = _up(text_at + 4 + len(text) + 4, 16)
     length = _up(payload_at + len(payload), _FRONT)
 
-    places = [length + root + offset - root_at if offset else 0 for offset in fields]
-    places += [0] * (field_count - len(fields))
-    places[_MODEL_BUFFERS], places[_MODEL_METADATA] = 4, 8
-    if max(places) > _FARTHEST:
-        raise ModelError(
-            f"the root table of the model would lie {max(places)} bytes behind the new one,"
-            f" expected at most {_FARTHEST}: a model of {len(buffers)} buffers cannot be patched"
-        )
-
+    places = _field_places(fields, field_count, length + root - root_at, len(buffers))
     front = bytearray(length)
     front[4:8] = model[4:8]
     _put(front, 0, "<I", root_at)
@@ -225,6 +217,18 @@ def _front(model: bytes, replaced: list[int], name: str, payload: bytes) -> byte
     _put(front, text_at, f"<I{len(text)}s", len(text) - 1, text)
     _put(front, payload_at - 4, f"<I{len(payload)}s", len(payload), payload)
     return bytes(front)
+
+
+def _field_places(fields: Sequence[int], count: int, shift: int, buffers: int) -> list[int]:
+    """Where the new root finds its fields: two behind itself, the others in the old root, `shift` bytes further on."""
+    places = [shift + offset if offset else 0 for offset in fields] + [0] * (count - len(fields))
+    places[_MODEL_BUFFERS], places[_MODEL_METADATA] = 4, 8
+    if max(places) > _FARTHEST:
+        raise ModelError(
+            f"the root table of the model would lie {max(places)} bytes behind the new one,"
+            f" expected at most {_FARTHEST}: a model of {buffers} buffers cannot be patched"
+        )
+    return places
 
 
 def _put(front: bytearray, at: int, layout: str, *values: int | bytes) -> None:

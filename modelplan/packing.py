@@ -70,11 +70,8 @@ def offline_plan(
     groups = [tuple(group) for group in shared if len(group) > 1]
     problem = _problem(model, rows, groups)
     together = allocators.place(problem, allocator, budget)
-    candidates = [
-        (planner.head_bytes(rows, planner.greedy_offsets(rows, offsets)), offsets)
-        for offsets in _candidates(rows, problem, together, len(model.tensors), allocator, budget)
-    ]
-    head, offsets = min(candidates, key=lambda candidate: candidate[0])
+    candidates = _candidates(rows, problem, together, len(model.tensors), allocator, budget)
+    head, offsets = min(((_head(rows, offsets), offsets) for offsets in candidates), key=lambda pair: pair[0])
     places = tuple(planner.greedy_offsets(rows, offsets))
     pinned = _row_places(rows, problem, together)
     return Packing(
@@ -82,12 +79,16 @@ def offline_plan(
         rows,
         places,
         min(pinned, places, key=lambda offsets: planner.head_bytes(rows, offsets)),
-        planner.head_bytes(rows, planner.greedy_offsets(rows)),
+        _head(rows, None),
         planner.predicted_head(model, kernels),
         head,
         bounds.load_bound(problem),
         tuple(_used(groups, offsets)),
     )
+
+
+def _head(rows: Sequence[Request], offsets: Sequence[int] | None) -> int:
+    return planner.head_bytes(rows, planner.greedy_offsets(rows, offsets))
 
 
 def _check_plannable(model: FileModel) -> None:
