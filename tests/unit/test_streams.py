@@ -11,8 +11,9 @@ import strategies
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from modelplan import Graph, RequestError, aliasing, lifetimes, pipeline, place, runtimes, streams
+from modelplan import Graph, RequestError, aliasing, lifetimes, pipeline, place, render, runtimes, streams
 from modelplan.cli import main
+from modelplan.outputs.json_plan import read
 from modelplan.types import Problem
 
 RUNTIME = runtimes.runtime("generic", "tflite")
@@ -103,6 +104,13 @@ def test_streams_need_a_safe_alias_mode_and_at_least_one() -> None:
         pipeline.plan(graph, pipeline.Options(streams=0))
     with pytest.raises(RequestError, match="expected one for each of 5 ops"):
         pipeline.plan(graph, pipeline.Options(streams=(0, 1)))
+
+
+def test_a_plan_remembers_the_conflicts_of_its_streams() -> None:
+    options = pipeline.Options(runtime="generic", streams=2, alias="none", schedule="file")
+    made = pipeline.plan(graphs.fork(), options)
+    assert len(made.problem.conflicts)
+    assert read(render(made, ".json")) == made
 
 
 def test_the_command_takes_streams(models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
