@@ -1,6 +1,6 @@
 """Compares predictions with TFLM itself: python benchmarks/tflm.py CORPUS > reports/tflm.md
 
-Runs every .tflite of the corpus on the tflite-micro wheel (extra `tflm`) as it is and packed: heads, tails by row,
+Runs every .tflite of the corpus and of models/ on the tflite-micro wheel (extra `tflm`) as it is and packed: heads, tails by row,
 outputs, the number for `tensor_arena`; then public totals of 32-bit boards by row.
 """
 
@@ -172,7 +172,8 @@ def corstone(corpus: Path) -> Iterator[str]:
 def main() -> None:
     corpus = Path(sys.argv[1])
     rows, skipped = [], []
-    for path in sorted((corpus / "tflite").rglob("*.tflite")):
+    models = Path(__file__).resolve().parent.parent / "models"
+    for path in [*sorted((corpus / "tflite").rglob("*.tflite")), *sorted(models.glob("*.tflite"))]:
         try:
             rows.append(measure(path))
         except ModelPlanError as problem:

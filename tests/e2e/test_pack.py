@@ -8,6 +8,7 @@ import pytest
 from commands import run
 from tflite_models import branching, looping
 
+from modelplan.tflm.arena import arena
 from modelplan.tflm.file import read_tflite
 from modelplan.tflm.planner import predicted_head
 from modelplan.tflm.runner import INSTALL, RefusalError, installed, run_tflm
@@ -36,6 +37,15 @@ def test_tflm_agrees_to_the_byte(corpus: Path, tmp_path: Path, name: str) -> Non
     assert ours.head <= own.head
     assert ours.outputs == own.outputs
     assert ours.rows == own.rows
+
+
+@runtime
+@pytest.mark.parametrize("name", ["autoencoder", "ds_cnn_kws", "mobilenet_v2_like", "resnet8", "unet_small"])
+def test_own_models_have_the_arena_that_tflm_reports(models: Path, name: str) -> None:
+    model = read_tflite((models / f"{name}.tflite").read_bytes(), name)
+    reported, modelled = run_tflm(model.data, rounds=0), arena(model)
+    assert (reported.head, reported.tail) == (modelled.head, modelled.tail)
+    run_tflm(model.data, rounds=1, arena=modelled.size())
 
 
 @runtime
