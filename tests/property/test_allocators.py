@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,11 @@ from modelplan.types import Budget, Placement
 #: Searches stop here: these tests ask for soundness, not for quality.
 SHORT = Budget(steps=300)
 SMALL = 500
+
+
+#: Rows that can run here. CP-SAT starts a solver for every question: its own tests look closer.
+ROWS = [name for name in ALLOCATORS if name != "cp-sat" or importlib.util.find_spec("ortools")]
+SLOW = {"cp-sat"}
 
 
 def answer(given: Problem, name: str, budget: Budget = SHORT) -> Placement | None:
@@ -55,19 +61,19 @@ def seeds(kind: str) -> list[Problem]:
     return [p for i, p in enumerate(random_problems()) if kind == "all" or i % 10 == 3]
 
 
-@pytest.mark.parametrize("name", ALLOCATORS)
+@pytest.mark.parametrize("name", ROWS)
 def test_random_problems_are_placed_soundly_or_refused(name: str) -> None:
     placed = 0
-    for i, given in enumerate(seeds("all")):
+    for i, given in enumerate(seeds("some" if name in SLOW else "all")):
         found = answer(given, name)
         placed += found is not None
         assert found is None or i % 10 != 3 or oracles.valid(given, found.offsets.tolist())
     assert placed >= 50
 
 
-@pytest.mark.parametrize("name", ALLOCATORS)
+@pytest.mark.parametrize("name", ROWS)
 def test_the_same_problem_gets_the_same_placement(name: str) -> None:
-    for given in seeds("some"):
+    for given in seeds("some")[:: 10 if name in SLOW else 1]:
         assert answer(given, name) == answer(given, name)
 
 
@@ -111,7 +117,7 @@ EDGES = {
 }
 
 
-@pytest.mark.parametrize("name", ALLOCATORS)
+@pytest.mark.parametrize("name", ROWS)
 @pytest.mark.parametrize("edge", EDGES)
 def test_edges(name: str, edge: str) -> None:
     found = answer(EDGES[edge], name)
@@ -123,7 +129,7 @@ def test_edges(name: str, edge: str) -> None:
         assert height(EDGES[edge], found) == EDGES[edge].size.sum()
 
 
-@pytest.mark.parametrize("name", ALLOCATORS)
+@pytest.mark.parametrize("name", ROWS)
 @pytest.mark.parametrize("demand", ["alignment", "pins", "overlaps", "conflicts"])
 def test_a_demand_is_honoured_or_refused(name: str, demand: str) -> None:
     rows = [(8, 0, 2), (8, 1, 4), (8, 3, 6), (8, 5, 7)]
@@ -142,7 +148,7 @@ def test_a_demand_is_honoured_or_refused(name: str, demand: str) -> None:
         assert answer(problem(rows, alignment=[16] * 4), name) is not None
 
 
-@pytest.mark.parametrize("name", ALLOCATORS)
+@pytest.mark.parametrize("name", ROWS)
 def test_a_capacity_is_a_question(name: str) -> None:
     roomy = problem([(8, 0, 2), (8, 1, 3), (8, 2, 4)], capacity=16)
     found = answer(roomy, name)
@@ -150,16 +156,17 @@ def test_a_capacity_is_a_question(name: str) -> None:
     assert answer(replace(roomy, capacity=10), name) is not None
 
 
-@pytest.mark.parametrize("name", ALLOCATORS)
+@pytest.mark.parametrize("name", ROWS)
 def test_the_networks_are_placed_or_refused(name: str, corpus: Path) -> None:
-    for network in networks.read(corpus / "problems" / "glow" / "traces.txt")[::8]:
+    for network in networks.read(corpus / "problems" / "glow" / "traces.txt")[:: 40 if name in SLOW else 8]:
         answer(network.problem, name)
 
 
-@pytest.mark.parametrize("name", ALLOCATORS)
+@pytest.mark.parametrize("name", ROWS)
 def test_the_problems_of_the_corpus_are_placed_or_refused(name: str, corpus: Path) -> None:
     for given in _corpus_problems(corpus):
-        answer(given, name)
+        if name not in SLOW or len(given) <= 100:
+            answer(given, name)
 
 
 @functools.cache
