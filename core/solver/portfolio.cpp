@@ -109,12 +109,8 @@ Portfolio<Coord>::Portfolio(const Instance& instance, Bytes capacity, const Opti
 template <class Coord>
 void Portfolio<Coord>::run() {
   first_fits(1'000'000);
-  if (capacity_ >= 0 && state_.height > capacity_ && state_.bound <= capacity_) plain_settings(capacity_, 0, kAll);
-  if (minimize_) {
-    plain_settings(state_.bound, 0, kFirstSettings);
-    slack_settings(state_.bound);
-    plain_settings(state_.bound, kFirstSettings, kAll);
-  }
+  if (capacity_ >= 0 && state_.bound <= capacity_) all_settings(capacity_);
+  if (minimize_) all_settings(state_.bound);
   first_fits(200'000'000);
   make_arms();
   slice_ = kFirstSlice;
@@ -196,6 +192,13 @@ typename Portfolio<Coord>::Outcome Portfolio<Coord>::single(Search<Coord>& searc
   outcome.nodes = search.nodes();
   outcome.work = meter.used() - before;
   return outcome;
+}
+
+template <class Coord>
+void Portfolio<Coord>::all_settings(Bytes height) {
+  plain_settings(height, 0, kFirstSettings);
+  slack_settings(height);
+  plain_settings(height, kFirstSettings, kAll);
 }
 
 // --- the arms ----------------------------------------------------------------------------------------------------

@@ -58,6 +58,7 @@ class Portfolio {
   };
 
   void first_fits(std::int64_t most_conflicts);
+  void all_settings(Bytes height);
   void plain_settings(Bytes height, std::size_t begin, std::size_t end);
   void slack_settings(Bytes height);
   void make_arms();

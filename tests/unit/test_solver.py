@@ -1,0 +1,73 @@
+"""The solver on real and published problems: what it must reach is exact, whatever the machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import graphs
+import pytest
+
+from modelplan import Budget, Placement, Problem, _core, height, load, load_bound, place
+
+PROVED = "ABCEFGHIK"
+
+
+def minimalloc(corpus: Path, name: str) -> Problem:
+    problem = load(corpus / "problems" / "minimalloc" / f"{name}.1048576.csv")
+    assert isinstance(problem, Problem)
+    return problem
+
+
+@pytest.mark.parametrize("name", PROVED)
+def test_the_hard_set_is_solved_and_proved(corpus: Path, name: str) -> None:
+    problem = minimalloc(corpus, name)
+    placement = place(problem, "modelplan", Budget(steps=100_000))
+    assert height(problem, placement) == placement.lower_bound == load_bound(problem)
+
+
+@pytest.mark.parametrize("name", "ABCDEFGHIJK")
+@pytest.mark.parametrize("percent", [90, 95, 99, 100, 105, 110])
+def test_capacities_around_the_bound(corpus: Path, name: str, percent: int) -> None:
+    """Below the load nothing fits; what is said to fit does; only D and J may stay open at the bound."""
+    p = minimalloc(corpus, name)
+    bound = load_bound(p)
+    capacity = bound * percent // 100
+    offsets, proved, ended, _, _ = _core.solve(
+        p.size, p.start, p.end, p.alignment, p.pin, p.overlaps, capacity=capacity, minimize=False, steps=30_000
+    )
+    fits = height(p, Placement(offsets)) <= capacity
+    assert proved <= height(p, Placement(offsets))
+    assert ended in {"fits", "optimal", "infeasible", "budget"}
+    assert (ended == "infeasible") == (capacity < bound)
+    if name in PROVED or percent >= 110:
+        assert fits == (capacity >= bound)
+
+
+def networks(path: Path) -> dict[str, tuple[Problem, int]]:
+    """Name to problem and the height that Glow's planner is expected to reach; sizes rounded as Glow does."""
+    found: dict[str, tuple[Problem, int]] = {}
+    for text in path.read_text().split("MODEL ")[1:]:
+        name, *lines = (line for line in text.splitlines() if line and not line.startswith("#"))
+        align, expected = 1, 0
+        live: dict[str, list[int]] = {}
+        rows: list[tuple[int, int, int]] = []
+        for now, (word, *values) in enumerate(line.split() for line in lines):
+            if word == "ALIGN":
+                align = int(values[0])
+            elif word == "ALLOC":
+                live[values[0]] = [-(-int(values[1]) // align) * align, now]
+            elif word == "FREE":
+                size, start = live.pop(values[0])
+                rows.append((size, start, now))
+            elif word == "MEM":
+                expected = int(values[0])
+        found[name] = (graphs.problem(rows), expected)
+    return found
+
+
+def test_all_networks_of_glow_reach_their_load(corpus: Path) -> None:
+    found = networks(corpus / "problems" / "glow" / "traces.txt")
+    assert len(found) == 79
+    for problem, expected in found.values():
+        placement = place(problem, "modelplan")
+        assert height(problem, placement) == load_bound(problem) <= expected
