@@ -14,6 +14,11 @@ from modelplan.loaders.onnx_functions import bodies_of, nodes_of
 #: Attributes that number axes, and those that count something of which there is at least one.
 _AXES = {"axis", "axes", "batch_axis", "time_axis", "perm", "scan_input_axes", "scan_output_axes", "batch_dims"}
 _COUNTS = {"strides", "dilations", "group", "blocksize", "kernel_shape", "num_groups", "block_shape", "hidden_size"}
+#: The operand that holds a shape: its length becomes a rank.
+_RANKS = {
+    "Expand": 1, "Reshape": 1, "Tile": 1, "ConstantOfShape": 0, "CenterCropPad": 1, "Upsample": 1, "AffineGrid": 1,
+    "Col2Im": 1, "MaxUnpool": 2, "Squeeze": 1, "Unsqueeze": 1, "Pad": 3, "Resize": 3,
+}  # fmt: skip
 _MOST_AXES = 64
 _MOST = 2**31 - 1
 
@@ -25,13 +30,27 @@ def check_nodes(graph: Any, opsets: dict[str, int]) -> None:
         ValueError: names the node.
     """
     _check_names(graph, frozenset(), "")
+    lengths = _lengths(graph)
     for node in nodes_of(graph):
         place = f"node {node.op_type[:100]}" + (f" {node.name[:200]!r}" if node.name else "")
         _check_operands(node, opsets, place)
+        operand = _RANKS.get(node.op_type, len(node.input))
+        length = lengths.get(node.input[operand], 0) if operand < len(node.input) else 0
+        if length > _MOST_AXES:
+            raise ValueError(f"{place}: found a shape of {length} extents, expected at most {_MOST_AXES}")
         for attribute in node.attribute:
             _check_attribute(attribute, place)
             if node.op_type == "Split" and attribute.name == "num_outputs" and attribute.i != len(node.output):
                 raise ValueError(f"{place}: found num_outputs {attribute.i} for {len(node.output)} outputs")
+
+
+def _lengths(main: Any) -> dict[str, int]:
+    """The extent of every vector that the file declares."""
+    graphs = [main, *(body for node in nodes_of(main) for body in bodies_of(node))]
+    values = [v for g in graphs for v in (*g.input, *g.value_info, *g.output)]
+    shapes = {v.name: [dim.dim_value for dim in v.type.tensor_type.shape.dim] for v in values}
+    shapes |= {t.name: list(t.dims) for g in graphs for t in g.initializer}
+    return {name: shape[0] for name, shape in shapes.items() if len(shape) == 1}
 
 
 def _check_names(graph: Any, outer: frozenset[str], place: str) -> None:
