@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
+import numpy as np
+
 from modelplan import __version__, aliasing, allocators, bounds, lifetimes, runtimes, schedulers, streams
 from modelplan.errors import RequestError
 from modelplan.types import Aliases, Budget, Graph, Op, Padding, Placement, Plan, Problem, Runtime, Schedule
@@ -32,6 +34,7 @@ class Options:
     streams: int | tuple[int, ...] | None = None
     precedences: tuple[tuple[int, int], ...] = ()
     kernels: str | None = None
+    offsets: tuple[int, ...] = ()
 
 
 def plan(graph: Graph, options: Options | None = None, budget: Budget | None = None) -> Plan:
@@ -131,6 +134,8 @@ def pose(graph: Graph, order: Sequence[int], aliases: Aliases, runtime: Runtime,
         RequestError: streams that do not match the graph, or an alias mode under which they would not be safe.
     """
     problem = lifetimes.buffers(graph, order, aliases, runtime, options.capacity)
+    if options.offsets:
+        problem = _pinned(problem, options.offsets)
     if options.streams is None:
         return problem
     if options.alias not in ("none", "views"):
@@ -138,6 +143,24 @@ def pose(graph: Graph, order: Sequence[int], aliases: Aliases, runtime: Runtime,
     given = options.streams
     stream = streams.spread_ops(graph, order, given) if isinstance(given, int) else given
     return replace(problem, conflicts=streams.stream_conflicts(graph, order, stream, problem))
+
+
+def _pinned(problem: Problem, offsets: tuple[int, ...]) -> Problem:
+    """The problem with each buffer where a ready plan has its tensors; -1 leaves a tensor free.
+
+    Raises:
+        RequestError: tensors of one buffer that the plan puts in different places, or an offset that is misaligned.
+    """
+    pins = []
+    for name, members in zip(problem.names, problem.members, strict=True):
+        at = {offsets[m.tensor] - m.delta for m in members if m.tensor < len(offsets) and offsets[m.tensor] >= 0}
+        if len(at) > 1:
+            raise RequestError(f"the file's plan keeps tensors of buffer {name!r} apart: use --alias none")
+        pins.append(at.pop() if at else -1)
+    try:
+        return replace(problem, pin=np.array(pins, dtype=np.int64))
+    except ValueError as reason:
+        raise RequestError(f"the file's plan: {reason}") from None
 
 
 def layout(graph: Graph, options: Options) -> Runtime:

@@ -13,6 +13,9 @@ from modelplan.pipeline import Options
 from modelplan.streams import parse_streams
 from modelplan.types import Budget, Graph, Problem, Progress
 
+#: The allocator that takes the offsets that the file already has.
+FROM_FILE = "file"
+
 
 def add_planning(parser: ArgumentParser) -> None:
     """Adds what decides how a model becomes buffers."""
@@ -57,7 +60,7 @@ def add_allocator(parser: ArgumentParser) -> None:
         "--allocator",
         metavar="NAME",
         default=allocators.DEFAULT,
-        help=f"see `modelplan allocators` (default: {allocators.DEFAULT})",
+        help=f"see `modelplan allocators`; {FROM_FILE}: the offsets in the file (default: {allocators.DEFAULT})",
     )
 
 
@@ -91,17 +94,35 @@ def add_draw(parser: ArgumentParser) -> None:
 def options_of(arguments: Namespace, graph: Graph | None = None) -> Options:
     """The pipeline's options from the parsed arguments; `graph` is needed to read a file of streams."""
     capacity = getattr(arguments, "capacity", None)
+    allocator = getattr(arguments, "allocator", allocators.DEFAULT)
+    offsets = _offsets_of(arguments.model) if allocator == FROM_FILE else ()
     return Options(
         runtime=arguments.runtime,
         schedule=arguments.schedule,
         alias=arguments.alias,
-        allocator=getattr(arguments, "allocator", allocators.DEFAULT),
+        allocator="tflm-greedy" if allocator == FROM_FILE else allocator,
+        offsets=offsets,
         alignment=arguments.alignment,
         pad=arguments.pad,
         kernels=arguments.kernels,
         capacity=None if capacity is None else parse_bytes(capacity),
         streams=_streams_of(getattr(arguments, "streams", None), graph),
     )
+
+
+def _offsets_of(path: str) -> tuple[int, ...]:
+    """The plan that a .tflite file carries for TFLM, which places the rest around it.
+
+    Raises:
+        RequestError: the file carries none.
+    """
+    from modelplan.tflm.file import read_tflite
+    from modelplan.tflm.planner import METADATA, read_plan
+
+    found = read_plan(read_tflite(Path(path).read_bytes(), path)) if path.endswith(".tflite") else None
+    if found is None:
+        raise RequestError(f"--allocator {FROM_FILE}: {path} carries no plan ({METADATA})")
+    return found
 
 
 def _streams_of(value: str | None, graph: Graph | None) -> int | tuple[int, ...] | None:

@@ -10,7 +10,7 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 from pathlib import Path
 
-from modelplan import bounds
+from modelplan import bounds, referee
 from modelplan.allocators import place
 from modelplan.cli import files, model_options, terminal
 from modelplan.cli.progress import ProgressLine
@@ -44,7 +44,7 @@ def run(arguments: Namespace) -> int:
     problem = load_problem(source)
     if arguments.capacity is not None:
         problem = replace(problem, capacity=parse_bytes(arguments.capacity))
-    placement = search(problem, arguments)
+    placement = stored(source, problem) if arguments.allocator == "file" else search(problem, arguments)
     fits = problem.capacity is None or bounds.height(problem, placement) <= problem.capacity
     if arguments.output and fits:
         files.write(arguments.output, problem_csv.write(problem, placement))
@@ -54,6 +54,22 @@ def run(arguments: Namespace) -> int:
     if arguments.output != "-":
         terminal.show([section(source, problem, placement)])
     return 0 if fits else 1
+
+
+def stored(source: str, problem: Problem) -> Placement:
+    """The offsets that the table has, checked, with the load bound.
+
+    Raises:
+        RequestError: the table has no column `offset`.
+        BrokenPlanError: the offsets do not solve the problem.
+    """
+    from modelplan.loaders.problem_csv import read_solution
+
+    found = read_solution(Path(source))[1]
+    if found is None:
+        raise RequestError(f"--allocator file: {source} has no column 'offset'")
+    referee.check(replace(problem, capacity=None), found)
+    return replace(found, lower_bound=bounds.load_bound(problem))
 
 
 def search(problem: Problem, arguments: Namespace) -> Placement:

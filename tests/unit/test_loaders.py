@@ -143,3 +143,24 @@ def test_csv_offsets_are_an_answer(tmp_path: Path) -> None:
 )
 def test_bad_tables_are_refused(tmp_path: Path, text: str, words: list[str]) -> None:
     refused(written(tmp_path / "p.csv", text), *words)
+
+
+def test_a_plan_in_the_file_can_be_used(corpus: Path, tmp_path: Path) -> None:
+    """The offsets of a packed model are kept; what overlaps there is refused by the referee."""
+    from modelplan import BrokenPlanError
+    from modelplan.cli.model_options import _offsets_of
+    from modelplan.packing import offline_plan
+    from modelplan.tflm.file import read_tflite
+    from modelplan.tflm.planner import write_plan
+
+    source = corpus / "tflite" / "vww_96_int8.tflite"
+    model = read_tflite(source.read_bytes(), "vww")
+    packed = written(tmp_path / "packed.tflite", write_plan(model, offline_plan(model).offsets))
+    offsets = _offsets_of(str(packed))
+    graph = load(packed)
+    assert isinstance(graph, Graph)
+    made = plan(graph, Options("tflm", "file", "none", "tflm-greedy", offsets=offsets))
+    for at, members in zip(made.placement.offsets, made.problem.members, strict=True):
+        assert all(offsets[m.tensor] in (-1, at + m.delta) for m in members)
+    with pytest.raises(BrokenPlanError):
+        plan(graph, Options("tflm", "file", "none", "tflm-greedy", offsets=(0,) * len(offsets)))
