@@ -1,7 +1,7 @@
 """Compares predictions with TFLM itself: python benchmarks/tflm.py CORPUS > reports/tflm.md
 
-Runs every .tflite of the corpus and of models/ on the tflite-micro wheel (extra `tflm`) as it is and packed: heads, tails by row,
-outputs, the number for `tensor_arena`; then public totals of 32-bit boards by row.
+Runs every .tflite of the corpus and of models/ on the tflite-micro wheel (extra `tflm`), as it is and packed: heads,
+tails by row, outputs, the number for `tensor_arena`; then public totals of 32-bit boards by row.
 """
 
 from __future__ import annotations
