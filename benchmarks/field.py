@@ -1,6 +1,6 @@
 """Every allocator on every problem of the corpus: height over the load bound, and CPU seconds.
 
-    python benchmarks/field.py --corpus ../shared/corpus --output reports/field --most 1100
+    python benchmarks/field.py --corpus ../shared/corpus --output reports/field --most 1100 --greedy
     python benchmarks/field.py --corpus ../shared/corpus --output reports/field_pangu --only pangu --greedy
 
 Every placement passes the referee. `--only` takes a part of the path of the problems to run, `--most` the most
@@ -13,6 +13,7 @@ import argparse
 import csv
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
@@ -81,7 +82,8 @@ def report(cells: Sequence[Cell], command: str) -> str:
     names = list(dict.fromkeys(c.problem for c in cells))
     rows = list(dict.fromkeys(c.allocator for c in cells))
     most = max((c.buffers for c in cells), default=0)
-    reasons = dict.fromkeys(f"* {c.allocator} on {c.problem}: {c.refusal}" for c in cells if c.refusal)
+    refused = Counter((c.allocator, c.refusal) for c in cells if c.refusal)
+    reasons = [f"* {allocator}, {count} times: {why}" for (allocator, why), count in refused.items()]
     lines = [
         f"Made by `python benchmarks/field.py {command}`.",
         "",

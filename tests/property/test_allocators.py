@@ -171,6 +171,6 @@ def test_the_problems_of_the_corpus_are_placed_or_refused(name: str, corpus: Pat
 
 @functools.cache
 def _corpus_problems(corpus: Path) -> tuple[Problem, ...]:
-    """Those of up to SMALL buffers; the larger ones are in the comparison that `benchmarks/field.py` makes."""
+    """Those of up to SMALL buffers; larger ones are left to `benchmarks/field.py`."""
     loaded = [load(str(path)) for path in sorted((corpus / "problems").rglob("*.csv"))]
     return tuple(p for p in loaded if isinstance(p, Problem) and len(p) <= SMALL)
