@@ -17,7 +17,7 @@ from modelplan.types import Budget, IntArray, Placement, Problem
 ATTEMPTS = 500
 
 #: Conflicts that all placements together look at, unless the caller sets a budget; beyond it there are fewer attempts.
-MOST_VISITS = 250_000_000
+MOST_VISITS = 50_000_000
 
 NO_LIMIT = -1
 
