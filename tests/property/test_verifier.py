@@ -20,6 +20,8 @@ PLANS = 1000
 SHAPES = [(16,), (4, 4), (1, 2, 8), (3,), (40,), (0,)]
 KINDS = ["CONV_2D", "ADD", "RESHAPE", "RELU", "TRANSPOSE", "CONCATENATION", "SPLIT", "MUL", "SOFTMAX", "GATHER"]
 
+UNARY = {"RELU", "SOFTMAX", "TRANSPOSE"}
+
 
 def random_graph(rng: random.Random) -> Graph:
     """Up to 14 operators over tensors of a few shapes, some constant, some state, some read often or never."""
@@ -28,11 +30,12 @@ def random_graph(rng: random.Random) -> Graph:
         tensors.append(Tensor("state", (16,), "int8", Kind.STATE))
     ops: list[Op] = []
     for i in range(rng.randint(1, 14)):
-        reads = tuple(rng.choices(range(len(tensors)), k=rng.randint(1, 3)))
+        kind = rng.choice(KINDS)
+        reads = tuple(rng.choices(range(len(tensors)), k=1 if kind in UNARY else rng.randint(1, 3)))
         shape = tensors[reads[0]].shape if rng.random() < 0.6 else rng.choice(SHAPES)
         writes = range(len(tensors), len(tensors) + rng.choice([1, 1, 1, 2]))
         tensors += [Tensor(f"t{i}.{y}", shape, rng.choice(["int8", "int16"])) for y in writes]
-        ops.append(Op("", rng.choice(KINDS), reads, tuple(writes), (("axis", 0),)))
+        ops.append(Op("", kind, reads, tuple(writes), (("axis", 0),)))
     written = [t for op in ops for t in op.outputs]
     outputs = rng.sample(written, rng.randint(1, min(3, len(written))))
     return Graph("random", "tflite", tuple(tensors), tuple(ops), (0,), tuple(outputs))
@@ -43,7 +46,9 @@ def random_plan(seed: int) -> Plan:
     allocator = rng.choice(["naive", "tflm-greedy", "tflite-greedy-by-size"])
     assert allocator in ALLOCATORS
     runtime = rng.choice(["generic", "tflm"])
-    options = Options(runtime=runtime, schedule="file", alias=rng.choice(["none", "views"]), allocator=allocator)
+    options = Options(
+        runtime=runtime, schedule="file", alias=rng.choice(["none", "views", "safe", "max"]), allocator=allocator
+    )
     return plan(random_graph(rng), options)
 
 
@@ -52,9 +57,11 @@ def test_none_of_a_thousand_sound_plans_is_rejected(block: int) -> None:
     for seed in range(block * PLANS // 10, (block + 1) * PLANS // 10):
         one = random_plan(seed)
         prove(plan_subject(one))
+        if one.alias == "max":
+            continue  # parts of joins and splits would have to be cut out of each other's values
         rng = np.random.default_rng(seed)
         values = {t: rng.integers(0, 256, x.nbytes, dtype=np.uint8) for t, x in enumerate(one.graph.tensors)}
-        for merge in one.merges:
+        for merge in (m for m in one.merges if m.rule.startswith("view")):
             values[merge.tensor] = values[merge.into]
         replay_golden(plan_subject(one), values)
 
