@@ -14,8 +14,8 @@ from modelplan.allocators.greedy import Fit, end_to_end, in_order, sizes_rounded
 from modelplan.allocators.table import Allocator
 from modelplan.types import Budget, IntArray, Placement, Problem
 
-#: Pairs of buffers that one run of the hill climb may look at: some seconds. Models stay far below it.
-MOST_PAIRS = 300_000_000
+#: Pairs of buffers that one run of the hill climb may look at: about two seconds. Models stay far below it.
+MOST_PAIRS = 50_000_000
 
 
 def place_linear(problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
