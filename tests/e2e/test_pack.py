@@ -8,9 +8,10 @@ import pytest
 from commands import run
 from tflite_models import branching, looping
 
+from modelplan.packing import offline_plan
 from modelplan.tflm.arena import arena
 from modelplan.tflm.file import read_tflite
-from modelplan.tflm.planner import predicted_head
+from modelplan.tflm.planner import predicted_head, write_plan
 from modelplan.tflm.runner import INSTALL, RefusalError, installed, run_tflm
 
 runtime = pytest.mark.skipif(not installed(), reason=f"tflite-micro is not installed: {INSTALL}")
@@ -27,13 +28,13 @@ PLANNED = [
 
 @runtime
 @pytest.mark.parametrize("name", PLANNED)
-def test_tflm_agrees_to_the_byte(corpus: Path, tmp_path: Path, name: str) -> None:
-    source, packed = corpus / "tflite" / f"{name}.tflite", tmp_path / "packed.tflite"
-    done = run("pack", source, "-o", packed)
-    assert done.returncode == 0, done.stderr
-    own, ours = run_tflm(source.read_bytes(), rounds=1), run_tflm(packed.read_bytes(), rounds=1)
-    assert own.head == predicted_head(read_tflite(source.read_bytes(), "source"))
-    assert ours.head == predicted_head(read_tflite(packed.read_bytes(), "packed"))
+def test_tflm_agrees_to_the_byte(corpus: Path, name: str) -> None:
+    model = read_tflite((corpus / "tflite" / f"{name}.tflite").read_bytes(), name)
+    plan = offline_plan(model)
+    packed = write_plan(model, plan.offsets)
+    own, ours = run_tflm(model.data, rounds=1), run_tflm(packed, rounds=1)
+    assert own.head == predicted_head(model)
+    assert ours.head == plan.head == predicted_head(read_tflite(packed, "packed"))
     assert ours.head <= own.head
     assert ours.outputs == own.outputs
     assert ours.rows == own.rows
