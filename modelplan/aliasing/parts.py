@@ -27,6 +27,9 @@ class Site:
             return []
         if any(not self._may_move(classes, part, delta, runtime) for part, delta in self.parts):
             return []
+        homes = [classes.home[part] for part, _ in self.parts if part in classes]
+        if len(set(homes)) != len(homes):
+            return []  # one part is a view of another: the bytes cannot lie in two places
         word, merges = ("join" if self.is_join else "split"), []
         rule = f"{word}: {self.graph.ops[self.op].kind} with its parts side by side"
         for part, delta in self.parts:
