@@ -121,15 +121,19 @@ def read_tflite(data: bytes, name: str) -> FileModel:
         raise ModelError(f"{name}: {error}") from None
     try:
         model = tflite.Model.GetRootAs(data, 0)
-        kinds = [_kind(model.OperatorCodes(i)) for i in range(model.OperatorCodesLength())]
+        kinds = [_kind(model.OperatorCodes(i)) for i in _each(model.OperatorCodesLength(), data)]
         subgraphs = tuple(
             _subgraph(data, model, model.Subgraphs(i), kinds, f"{name}: subgraph {i}")
-            for i in range(model.SubgraphsLength())
+            for i in _each(model.SubgraphsLength(), data)
         )
     except (struct.error, IndexError, AttributeError, TypeError, ValueError, UnicodeDecodeError) as error:
         raise ModelError(f"{name}: not a TFLite model that can be read: {error}") from None
-    decodes = any(op.kind == _DECODE for subgraph in subgraphs for op in subgraph.ops)
-    return FileModel(name, data, subgraphs, decodes or compression is not None)
+    return FileModel(name, data, subgraphs, compression is not None or has_decoder(subgraphs))
+
+
+def has_decoder(subgraphs: Sequence[FileSubgraph]) -> bool:
+    """Whether operators unpack weights at run time."""
+    return any(op.kind == _DECODE for subgraph in subgraphs for op in subgraph.ops)
 
 
 def _each(count: int, data: bytes) -> range:

@@ -1,11 +1,15 @@
 """TFLM's planner as a model: its own test vectors, its lifetimes, the heads it reports."""
 
-import pytest
+from dataclasses import replace
 
+import pytest
+from tflite_models import looping
+
+from modelplan import flatbuffer
 from modelplan.errors import ModelError
 from modelplan.packing import offline_plan
 from modelplan.tflm import planner
-from modelplan.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor, read_tflite
+from modelplan.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor, has_decoder, read_tflite
 from modelplan.tflm.planner import Request, greedy_offsets, head_bytes, requests
 
 
@@ -100,10 +104,31 @@ def test_refuses_a_plan_with_another_number_of_tensors(corpus):
 def _short(model):
     import struct
 
-    from modelplan import flatbuffer
-
     return flatbuffer.set_metadata(model.data, planner.METADATA, struct.pack("<4i", 0, 1, 1, 0))
 
 
 def test_scratch_widens_the_head():
     assert head_bytes([Request(16, 0, 1, 0), Request(48, 0, 0)], [0, 16]) == 64
+
+
+def test_state_and_constants_stay_with_tflm_and_offsets_are_aligned(corpus):
+    path = corpus / "tflite" / "dtln_noise_suppression.tflite"
+    model = read_tflite(path.read_bytes(), path.name)
+    offsets = offline_plan(model).offsets
+    assert {offsets[i] for i, t in enumerate(model.tensors) if t.variable or t.constant} == {planner.ONLINE}
+    placed = [at for at in offsets if at != planner.ONLINE]
+    assert len(placed) == 5
+    assert all(at % 16 == 0 for at in placed)
+
+
+@pytest.mark.parametrize(
+    ("kind", "metadata"), [("TFLM_DECODE", None), ("ADD", "COMPRESSION_METADATA")], ids=["operator", "metadata"]
+)
+def test_refuses_compressed_weights(kind, metadata):
+    data = flatbuffer.set_metadata(looping(), metadata, b"1234") if metadata else looping()
+    model = read_tflite(data, "m")
+    if metadata is None:
+        main = replace(model.subgraphs[0], ops=(FileOp(kind, (0,), (2,), custom=True),))
+        model = replace(model, subgraphs=(main, *model.subgraphs[1:]), compressed=has_decoder((main,)))
+    with pytest.raises(ModelError, match="compressed tensors"):
+        offline_plan(model)
