@@ -1,6 +1,7 @@
 #include "first_fit.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 #include <tuple>
 
@@ -38,6 +39,32 @@ std::vector<Bytes> stack_all(const Instance& instance) {
     const Item& item = instance.items[at(i)];
     offsets[at(i)] = item.pin >= 0 ? item.pin : align(top, item.alignment);
     top = std::max(top, offsets[at(i)] + item.size);
+  }
+  return offsets;
+}
+
+std::vector<Bytes> pool_all(const Instance& instance) {
+  if (instance.pinned || instance.aligned) return {};
+  std::vector<Bytes> offsets(instance.items.size());
+  std::vector<std::vector<Bytes>> free(64);  // offsets of free blocks of 2^k units
+  std::vector<Id> ending(instance.load.size() + 1, -1), next(instance.items.size(), -1);  // lists of items by last
+  Bytes top = 0;
+  Id section = 0;
+  for (Id i = 0; i < instance.count(); ++i) {
+    const Item& item = instance.items[at(i)];
+    for (; section < item.first; ++section)
+      for (Id gone = ending[at(section) + 1]; gone >= 0; gone = next[at(gone)])
+        free[at(std::bit_width(static_cast<std::uint64_t>(instance.items[at(gone)].size - 1)))].push_back(
+            offsets[at(gone)]);
+    const auto k = at(std::bit_width(static_cast<std::uint64_t>(item.size - 1)));
+    if (free[k].empty()) {
+      free[k].push_back(top);
+      top += Bytes{1} << k;
+    }
+    offsets[at(i)] = free[k].back();
+    free[k].pop_back();
+    next[at(i)] = ending[at(item.last)];
+    ending[at(item.last)] = i;
   }
   return offsets;
 }

@@ -45,4 +45,8 @@ class FirstFit {
 // Every buffer above all others and above all pins: a placement in linear time, whatever the problem.
 std::vector<Bytes> stack_all(const Instance& instance);
 
+// The same with reuse: blocks of powers of two, free ones taken again, in linear time. Empty where there are pins or
+// alignments, which it does not serve.
+std::vector<Bytes> pool_all(const Instance& instance);
+
 }  // namespace modelplan::solver

@@ -24,6 +24,12 @@ void first_answers(const Instance& instance, const Options& options, const Stop&
   state.offsets = stack_all(instance);
   state.height = height_of(instance, state.offsets);
   if (state.height <= state.bound || instance.pinned) return;
+  std::vector<Bytes> pooled = pool_all(instance);
+  if (!pooled.empty() && height_of(instance, pooled) < state.height) {
+    state.height = height_of(instance, pooled);
+    state.offsets = std::move(pooled);
+  }
+  if (state.height <= state.bound) return;
   Meter meter(stop, options.steps > 0 ? options.steps * 1000 : std::int64_t{1} << 60);
   std::vector<Bytes> offsets = plateau_dive(instance, meter);
   state.work += meter.used();
