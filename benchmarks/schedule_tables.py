@@ -216,7 +216,7 @@ def write(name: str, text: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("families", "models"))
-    parser.add_argument("--steps", type=int, default=400_000_000, help="for the unstructured wirings")
+    parser.add_argument("--steps", type=int, default=1_500_000_000, help="for the unstructured wirings")
     arguments = parser.parse_args()
     if arguments.what == "families":
         write_families(arguments.steps)
