@@ -510,13 +510,15 @@ class Progress:
 class Budget:
     """How long a search may run. Steps make it repeatable; seconds are an extra stop.
 
-    `progress`, when given, is called now and then with the best so far.
+    `enough` is a height in bytes that ends the search: who asks whether a capacity suffices need not wait for the
+    least. `progress`, when given, is called now and then with the best so far.
     """
 
     steps: int | None = None
     seconds: float | None = None
     seed: int = 0
     threads: int = 1
+    enough: int | None = None
     progress: Callable[[Progress], None] | None = None
 
     def __post_init__(self) -> None:

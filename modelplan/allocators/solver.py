@@ -20,10 +20,11 @@ def run(problem: Problem, budget: Budget) -> Placement:
     """The lowest placement that the budget allows, and the bound proved on the way.
 
     Without steps and seconds in the budget a default number of steps applies; Ctrl-C ends the search early and
-    keeps the best so far.
+    keeps the best so far. Extra conflicts are met by longer lifetimes.
 
     Raises:
-        RequestError: two pinned buffers alive together share bytes, so there is no placement at all.
+        RequestError: two pinned buffers alive together share bytes, so there is no placement at all; or pins and
+            extra conflicts come together and the longer lifetimes leave none.
 
     Cost: memory linear in the buffers plus the sum of their lifetimes in distinct steps.
     Source: docs/solver.md.
@@ -36,12 +37,16 @@ def run(problem: Problem, budget: Budget) -> Placement:
         problem.alignment,
         problem.pin,
         problem.overlaps,
+        capacity=-1 if budget.enough is None else budget.enough,
+        minimize=budget.enough is None,
         steps=_steps(problem, budget),
         seconds=budget.seconds or 0.0,
         seed=budget.seed,
         threads=budget.threads,
         progress=_listener(budget),
     )
+    if len(offsets) < len(problem) and len(problem.conflicts):
+        raise RequestError("'modelplan' meets extra conflicts by longer lifetimes, which these pins exclude")
     if len(offsets) < len(problem):
         raise RequestError("two pinned buffers that are alive together share bytes: there is no placement")
     if len(problem.conflicts):

@@ -75,8 +75,9 @@ def stored(source: str, problem: Problem) -> Placement:
 def search(problem: Problem, arguments: Namespace) -> Placement:
     """The placement, with a line of progress while it takes long; Ctrl-C keeps the best so far."""
     line = ProgressLine()
+    budget = replace(model_options.budget_of(arguments, line.listener), enough=problem.capacity)
     try:
-        return place(problem, arguments.allocator, model_options.budget_of(arguments, line.listener))
+        return place(problem, arguments.allocator, budget)
     finally:
         line.clear()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import graphs
 import pytest
 
-from modelplan import Budget, Placement, Problem, _core, height, load, load_bound, place
+from modelplan import Budget, Placement, Problem, RequestError, _core, height, load, load_bound, place
 
 PROVED = "ABCEFGHIK"
 
@@ -71,3 +71,16 @@ def test_all_networks_of_glow_reach_their_load(corpus: Path) -> None:
     for problem, expected in found.values():
         placement = place(problem, "modelplan")
         assert height(problem, placement) == load_bound(problem) <= expected
+
+
+def test_a_height_that_is_enough_ends_the_search() -> None:
+    problem = graphs.problem([(8, 0, 2), (4, 1, 3), (8, 2, 4)])
+    assert height(problem, place(problem, "modelplan", Budget(enough=100))) <= 100
+    short = place(problem, "modelplan", Budget(enough=11))
+    assert short.lower_bound > 11
+
+
+def test_pins_that_longer_lifetimes_exclude_are_refused_by_name() -> None:
+    problem = graphs.problem([(8, 0, 1), (8, 2, 3), (8, 1, 2)], pin=[0, None, 0], conflicts=[(0, 1)])
+    with pytest.raises(RequestError, match="longer lifetimes"):
+        place(problem, "modelplan")
