@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -19,6 +20,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure() -> None:
     """Elsewhere a test without its real component skips visibly; under CI that would hide a missing install step."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have started us with Ctrl-C ignored
     missing = [name for name in REAL_COMPONENTS if find_spec(name) is None]
     if missing and os.environ.get("CI"):
         pytest.exit(f"not installed: {', '.join(missing)}; pip install '.[test]'", returncode=1)

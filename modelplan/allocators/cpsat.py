@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import signal
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -199,7 +201,7 @@ class _Model:
             solver.parameters.max_deterministic_time = budget.steps / STEPS_PER_UNIT
         if budget.seconds is not None:
             solver.parameters.max_time_in_seconds = budget.seconds
-        status = solver.solve(self.model)
+        status = _interruptibly(solver, self.model)
         if status == self.cp.INFEASIBLE:
             return Spread(np.zeros(0, np.int64), np.zeros(0, np.int64), 0, 0, "infeasible")
         if status not in (self.cp.OPTIMAL, self.cp.FEASIBLE):
@@ -213,6 +215,21 @@ class _Model:
             pool[b] = next(k for k in range(len(self.pools)) if solver.value(self.present[b, k]))
         bound = math.ceil(solver.best_objective_bound - 1e-6) * self.unit
         return Spread(pool, offset, round(solver.objective_value) * self.unit, bound, ended)
+
+
+def _interruptibly(solver: Any, model: Any) -> Any:
+    """Solves so that Ctrl-C ends the search, and works as before afterwards.
+
+    CP-SAT takes SIGINT over while it runs and leaves it as "kill the process" behind.
+    """
+    on_main = threading.current_thread() is threading.main_thread()
+    solver.parameters.catch_sigint_signal = on_main
+    ours = signal.getsignal(signal.SIGINT)
+    try:
+        return solver.solve(model)
+    finally:
+        if on_main and ours is not None:
+            signal.signal(signal.SIGINT, ours)
 
 
 def _unit(problem: Problem) -> int:

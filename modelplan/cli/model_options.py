@@ -75,7 +75,8 @@ def add_budget(parser: ArgumentParser) -> None:
 def budget_of(arguments: Namespace, progress: Callable[[Progress], None] | None = None) -> Budget:
     """The budget from the parsed arguments."""
     try:
-        return Budget(arguments.steps, arguments.seconds, arguments.seed, arguments.threads, progress)
+        limits = arguments.steps, arguments.seconds, arguments.seed, arguments.threads
+        return Budget(*limits, progress=progress)
     except ValueError as problem:
         raise RequestError(str(problem)) from None
 

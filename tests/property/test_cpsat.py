@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import replace
 
+import graphs
 import numpy as np
 import oracles
 import pytest
@@ -66,3 +68,9 @@ def test_without_or_tools_it_says_how_to_install_them(monkeypatch: pytest.Monkey
     monkeypatch.setitem(__import__("sys").modules, "ortools.sat.python", None)
     with pytest.raises(RequestError, match=r"pip install 'modelplan\[cpsat\]'"):
         place(Problem(("a",), np.array([4]), np.zeros(1), np.ones(1)), "cp-sat")
+
+
+def test_ctrl_c_works_as_before_after_a_solve() -> None:
+    place(graphs.problem([(8, 0, 2), (4, 1, 3)]), "cp-sat")
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
