@@ -20,8 +20,8 @@ from modelplan.types import Budget, IntArray, Placement, Problem
 #: One step is a thousandth of CP-SAT's deterministic time, which is about a millisecond.
 STEPS_PER_UNIT = 1000
 
-#: Steps when the caller sets no budget.
-STEPS = 5000
+#: Steps when the caller sets no budget: a few seconds.
+STEPS = 500
 
 #: Buffers and pairwise choices of order up to which a model is built.
 MOST_BUFFERS, MOST_PAIRS = 5000, 200_000
