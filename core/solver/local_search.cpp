@@ -6,7 +6,7 @@
 namespace modelplan::solver {
 namespace {
 
-constexpr int kPatience = 400;   // trials without improvement before a fresh start
+constexpr int kPatience = 150;   // trials without improvement before a fresh start
 constexpr int kPlainStarts = 9;  // later starts are noisy
 constexpr std::int64_t kSpareNodes = 60;
 constexpr Pick kPicks[] = {Pick::kLowestTop, Pick::kSlack, Pick::kLowestBuffer};
@@ -54,27 +54,43 @@ void LocalSearch<Coord>::perturb(const Search<Coord>& search) {
 }
 
 template <class Coord>
+void LocalSearch<Coord>::follow(const LocalSearch& leader) {
+  pick_ = leader.pick_;
+  mirrored_ = leader.mirrored_;
+  keys_ = trial_ = leader.keys_;
+  height_ = -1;
+  idle_ = 0;
+}
+
+template <class Coord>
 Found LocalSearch<Coord>::run(Search<Coord>& search, Bytes height, Meter& meter) {
   nodes_ = 0;
   if (keys_.empty()) start();
-  missing_ = instance_.count() + 1;  // the height may have changed since
-  trial_ = keys_;
+  if (height != height_) {
+    height_ = height;
+    missing_ = instance_.count() + 1;
+    trial_ = keys_;
+  }
   while (!meter.exhausted()) {
     const Found found = evaluate(search, height, meter);
     const Id missing = instance_.count() - search.deepest();
-    if (found == Found::kPlacement) keys_ = trial_;
+    if (found == Found::kPlacement) {
+      keys_ = trial_;
+      idle_ = 0;
+    }
     if (found != Found::kNothing) return found;
-    if (meter.exhausted()) break;
+    if (meter.exhausted()) break;  // the trial is repeated by the next run
     ++idle_;
-    if (missing < missing_) idle_ = 0;
+    if (missing < missing_ && missing_ <= instance_.count()) idle_ = 0;
     if (missing <= missing_) {
       missing_ = missing;
       keys_.swap(trial_);
     }
-    if (idle_ > kPatience)
+    if (idle_ > kPatience) {
       start();
-    else
+    } else {
       perturb(search);
+    }
   }
   return Found::kNothing;
 }

@@ -16,6 +16,8 @@ class LocalSearch {
 
   // Looks for a placement of at most `height` bytes until the meter is exhausted; goes on where it left off.
   Found run(Search<Coord>& search, Bytes height, Meter& meter);
+  // Goes on from the order that another one has come to, with its own random numbers.
+  void follow(const LocalSearch& leader);
   std::int64_t nodes() const { return nodes_; }  // of the last run
 
  private:
@@ -28,8 +30,9 @@ class LocalSearch {
   std::vector<double> keys_, trial_;
   Pick pick_ = Pick::kLowestTop;
   bool mirrored_ = false;
-  Id missing_ = 0;  // buffers that the best trial of this start could not place
-  int idle_ = 0;    // trials since it last improved
+  Bytes height_ = -1;  // of the last run
+  Id missing_ = 0;     // buffers that the best trial of this start could not place
+  int idle_ = 0;       // trials since it last improved
   int starts_ = 0;
   std::int64_t nodes_ = 0;
 };

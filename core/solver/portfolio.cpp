@@ -210,12 +210,12 @@ void Portfolio<Coord>::make_arms() {
     Target target;
     double small, late, medium, large;
   };
-  constexpr Row kRows[] = {{Method::kRestart, Target::kBound, 0.60, 0.06, 0.40, 0.40},
-                           {Method::kLocal, Target::kBest, 0.12, 0.45, 0.15, 0.05},
-                           {Method::kLocal, Target::kBound, 0.15, 0.04, 0.10, 0.05},
-                           {Method::kLocal, Target::kBest, 0.05, 0.35, 0.15, 0.05},
-                           {Method::kRestart, Target::kMiddle, 0.03, 0.03, 0.15, 0.35},
-                           {Method::kRestart, Target::kBest, 0.05, 0.07, 0.05, 0.10}};
+  constexpr Row kRows[] = {{Method::kRestart, Target::kBound, 0.60, 0.03, 0.40, 0.40},
+                           {Method::kLocal, Target::kBest, 0.12, 0.46, 0.15, 0.05},
+                           {Method::kLocal, Target::kBound, 0.15, 0.02, 0.10, 0.05},
+                           {Method::kLocal, Target::kBest, 0.05, 0.46, 0.15, 0.05},
+                           {Method::kRestart, Target::kMiddle, 0.03, 0.01, 0.15, 0.35},
+                           {Method::kRestart, Target::kBest, 0.05, 0.02, 0.05, 0.10}};
   for (const Row& row : kRows) {
     const std::uint64_t seed = options_.seed * 1000 + arms_.size();
     const double share = instance_.count() <= 500 ? row.small : instance_.count() <= 3000 ? row.medium : row.large;
@@ -256,6 +256,7 @@ Bytes Portfolio<Coord>::height_of(Target target) const {
 
 template <class Coord>
 typename Portfolio<Coord>::Task Portfolio<Coord>::task_of(Arm& arm, std::int64_t work) {
+  if (arm.method == Method::kLocal && arm.target == Target::kBest) follow_leader(arm);
   const Order order{height_of(arm.target), height_of(Target::kBound), work, std::max(work, share_left())};
   return [this, &arm, order](Search<Coord>& own, const std::atomic<bool>& abandon) {
     Outcome outcome =
@@ -263,6 +264,18 @@ typename Portfolio<Coord>::Task Portfolio<Coord>::task_of(Arm& arm, std::int64_t
     arm.used += outcome.work;
     return outcome;
   };
+}
+
+// A descent that another one has overtaken goes on from the order of that one.
+template <class Coord>
+void Portfolio<Coord>::follow_leader(Arm& arm) {
+  if (arm.reached <= state_.height) return;
+  for (const Arm& other : arms_)
+    if (other.reached == state_.height && other.target == Target::kBest) {
+      arm.local.follow(other.local);
+      arm.reached = state_.height;
+      return;
+    }
 }
 
 // Restarts with noise and growing node limits until the work is used up; the last one runs to its limit.
@@ -307,6 +320,7 @@ typename Portfolio<Coord>::Outcome Portfolio<Coord>::descents(Arm& arm, Search<C
       outcome.offsets[static_cast<std::size_t>(i)] = search.offset(i);
       reached = std::max(reached, instance_.top(i, search.offset(i)));
     }
+    arm.reached = reached;
     if (reached <= order.floor) break;
     height = std::max(order.floor, reached - 1 - (reached - order.floor) / 64);
   }

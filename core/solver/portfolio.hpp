@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -54,6 +55,7 @@ class Portfolio {
     Random random;
     LocalSearch<Coord> local;
     std::int64_t used = 0;
+    Bytes reached = std::numeric_limits<Bytes>::max();  // by its last descent
     std::int64_t restarts = 0;
   };
 
@@ -64,6 +66,7 @@ class Portfolio {
   void make_arms();
   void arms_round();
   std::vector<Arm*> due_arms();
+  void follow_leader(Arm& arm);
   Task task_of(Arm& arm, std::int64_t work);
   Outcome restarts(Arm& arm, Search<Coord>& search, const Order& order, const std::atomic<bool>& abandon);
   Outcome descents(Arm& arm, Search<Coord>& search, const Order& order, const std::atomic<bool>& abandon);

@@ -266,6 +266,30 @@ inline void Search<Coord>::note_loss(const Slot& slot, Id item, Coord before, Co
 
 template <class Coord>
 inline void Search<Coord>::note_loss_in(Id first, Id last, Id item, Coord before, Coord after) {
+  for (Id s = first; s < last; s += kStride) {
+    const Id end = std::min(last, s + kStride);
+    if (pick_ == Pick::kLowestBuffer || any_loss(s, end, item, before, after))
+      note_loss_at(s, end, item, before, after);
+  }
+}
+
+// Whether note_loss_at() has anything to mark; written so that compilers use vector instructions, as this is
+// where a search spends most of its time.
+template <class Coord>
+inline bool Search<Coord>::any_loss(Id first, Id last, Id item, Coord before, Coord after) const {
+  const Coord* latest = latest_.data() + first;
+  const Id* watch = first_watch_.data() + first;
+  const auto loses = [&](Id k) {
+    return static_cast<int>(before <= latest[k]) &
+           (static_cast<int>(after > latest[k]) | static_cast<int>(watch[k] == item));
+  };
+  int any = 0;
+  for (Id k = 0; k < last - first; ++k) any |= loses(k);
+  return any != 0;
+}
+
+template <class Coord>
+inline void Search<Coord>::note_loss_at(Id first, Id last, Id item, Coord before, Coord after) {
   for (Id s = first; s < last; ++s) {
     if (before > latest_[at(s)]) continue;
     if (after > latest_[at(s)]) {
@@ -274,7 +298,7 @@ inline void Search<Coord>::note_loss_in(Id first, Id last, Id item, Coord before
     } else if (first_watch_[at(s)] == item) {
       mark(s);
     }
-    if (pick_ == Pick::kLowestBuffer) tree_.touch(at(s));
+    if (pick_ == Pick::kLowestBuffer && static_cast<double>(before) + tilt_ * s <= tree_.key(at(s))) tree_.touch(at(s));
   }
 }
 

@@ -60,7 +60,7 @@ class Search {
   std::span<const Id> trouble(Random& random) const;  // members of a section where the last failure was
 
  private:
-  static constexpr Id kBlock = 64, kCoarse = 512;
+  static constexpr Id kBlock = 64, kCoarse = 512, kStride = 16;
 
   struct Slot {
     Coord low;      // lower bound of the offset; the offset once placed
@@ -106,6 +106,8 @@ class Search {
   bool lift(Id item, Coord offset);
   void note_loss(const Slot& slot, Id item, Coord before, Coord after);
   void note_loss_in(Id first, Id last, Id item, Coord before, Coord after);
+  bool any_loss(Id first, Id last, Id item, Coord before, Coord after) const;
+  void note_loss_at(Id first, Id last, Id item, Coord before, Coord after);
   void bound_blocks(Id first, Id last);
   bool propagate();
   bool check(Id section);

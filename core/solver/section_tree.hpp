@@ -26,6 +26,9 @@ class SectionTree {
     mark(section / 64);
   }
 
+  // The key as last computed; out of date if the section was touched since.
+  double key(std::size_t section) const { return keys_[section]; }
+
   void touch_all() {
     stale_.assign(stale_.size(), ~std::uint64_t{0});
     for (std::vector<std::uint64_t>& level : touched_) level.assign(level.size(), ~std::uint64_t{0});
