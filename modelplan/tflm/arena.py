@@ -3,7 +3,7 @@
 The tail is a bump allocator that grows down; this module performs its allocations one by one with the sizes of
 TFLM's structures, so that alignment losses come out as they do there. How far each row can be trusted stands
 beside it: *exact* (follows from the file and the target's pointer size), *modelled* (sizes of structures of the
-version named) or *estimated* (an operator whose structures are not in the table).
+version named) or *estimated* (an operator whose structures are not in the table, for which ample room is added).
 
 Source: tflite-micro, micro_allocator.cc, micro_interpreter.cc, recording_micro_allocator.cc and kernels/*.h.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from modelplan.errors import RequestError
 from modelplan.tflm import planner
@@ -29,6 +30,7 @@ NODES = "NodeAndRegistration struct"
 OPTIONS = "Builtin operator data"
 HANDLES = "Scratch buffer handles"
 OWN = "Interpreter's own"
+MARGIN = "Margin for operators without sizes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,22 @@ class OpBytes:
 _NOTHING = OpBytes((0, 0), (0, 0))
 _CONV = OpBytes((28, 28), (80, 56))
 _POOL = OpBytes((40, 40), (32, 32))
-_LOGISTIC = OpBytes((0, 0), (16, 16))
+_REDUCE = OpBytes((1, 1), (44, 44))
+_COMPARISON = OpBytes((0, 0), (32, 32))
+_RESIZE = OpBytes((2, 2), (0, 0))
+_CALL = OpBytes((8, 8), (8, 8))
+_DATA_28, _DATA_16 = OpBytes((0, 0), (28, 28)), OpBytes((0, 0), (16, 16))
+_OPTIONS_4, _OPTIONS_8 = OpBytes((4, 4), (0, 0)), OpBytes((8, 8), (0, 0))
+_BLOCK = OpBytes((4, 4), (20, 20))
+_PAD = OpBytes((0, 0), (56, 56))
+
+#: Operators that keep nothing: neither options nor data.
+_BARE = (
+    "ADD_N", "BATCH_TO_SPACE_ND", "BROADCAST_ARGS", "BROADCAST_TO", "CEIL", "COS", "DYNAMIC_UPDATE_SLICE", "EXP",
+    "EXPAND_DIMS", "FILL", "FLOOR", "FLOOR_DIV", "FLOOR_MOD", "GATHER_ND", "LOG", "LOGICAL_AND", "LOGICAL_NOT",
+    "LOGICAL_OR", "MAXIMUM", "MINIMUM", "NEG", "REVERSE_V2", "ROUND", "SIN", "SLICE", "SQRT", "SQUARE", "TRANSPOSE",
+    "ZEROS_LIKE",
+)  # fmt: skip
 
 _OPS: dict[str, OpBytes] = {
     "CONV_2D": _CONV,
@@ -99,17 +116,45 @@ _OPS: dict[str, OpBytes] = {
     "QUANTIZE": OpBytes((0, 0), (32, 32)),
     "SVDF": OpBytes((12, 12), (36, 36)),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": OpBytes((16, 16), (688, 672)),
-    "LOGISTIC": _LOGISTIC,
+    "LOGISTIC": _DATA_16,
     "LEAKY_RELU": OpBytes((4, 4), (24, 24)),
     "STRIDED_SLICE": OpBytes((24, 24), (84, 84)),
     "CAST": OpBytes((8, 8), (0, 0)),
     "CONCATENATION": OpBytes((8, 8), (80, 24)),
     "DIV": OpBytes((4, 4), (36, 36)),
-    "SUB": OpBytes((8, 8), (60, 60)),
-    "MEAN": OpBytes((4, 4), (44, 44)),
-    "RESIZE_NEAREST_NEIGHBOR": OpBytes((4, 4), (0, 0)),
-    "MINIMUM": _NOTHING,
-    "MAXIMUM": _NOTHING,
+    "SUB": OpBytes((8, 8), (52, 52)),
+    "BATCH_MATMUL": OpBytes((3, 3), (32, 16)),
+    "SQUARED_DIFFERENCE": OpBytes((0, 0), (112, 112)),
+    "ABS": _DATA_28,
+    "RSQRT": _DATA_28,
+    "RELU": _DATA_28,
+    "PRELU": _DATA_28,
+    "RELU6": OpBytes((0, 0), (8, 8)),
+    "TANH": _DATA_16,
+    "EMBEDDING_LOOKUP": _DATA_16,
+    "HARD_SWISH": OpBytes((0, 0), (20, 20)),
+    "ELU": OpBytes((0, 0), (256, 256)),
+    "DEQUANTIZE": OpBytes((0, 0), (32, 32)),
+    "SELECT_V2": OpBytes((0, 0), (1, 1)),
+    "SPACE_TO_BATCH_ND": OpBytes((0, 0), (4, 4)),
+    "L2_NORMALIZATION": OpBytes((4, 4), (4, 4)),
+    "L2_POOL_2D": OpBytes((40, 40), (20, 20)),
+    "MIRROR_PAD": OpBytes((4, 4), (20, 20)),
+    "CUMSUM": OpBytes((2, 2), (0, 0)),
+    "SQUEEZE": OpBytes((36, 36), (0, 0)),
+    "PAD": _PAD,
+    "PADV2": _PAD,
+    "SPACE_TO_DEPTH": _BLOCK,
+    "DEPTH_TO_SPACE": _BLOCK,
+    "RESIZE_NEAREST_NEIGHBOR": _RESIZE,
+    "RESIZE_BILINEAR": _RESIZE,
+    "IF": _CALL,
+    "WHILE": _CALL,
+    **dict.fromkeys(("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_ALL"), _REDUCE),
+    **dict.fromkeys(("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL"), _COMPARISON),
+    **dict.fromkeys(("ARG_MAX", "ARG_MIN", "SHAPE", "SPLIT", "SPLIT_V"), _OPTIONS_4),
+    **dict.fromkeys(("GATHER", "PACK", "UNPACK"), _OPTIONS_8),
+    **dict.fromkeys(_BARE, _NOTHING),
     "SignalWindow": OpBytes((0, 0), (8, 8)),
     "SignalFftAutoScale": _NOTHING,
     "SignalRfft": OpBytes((0, 0), (48, 32)),
@@ -120,8 +165,19 @@ _OPS: dict[str, OpBytes] = {
     "SignalPCAN": OpBytes((0, 0), (4, 4)),
     "SignalFilterBankLog": OpBytes((0, 0), (8, 8)),
 }
-#: What an operator outside the table is taken to need.
-_UNKNOWN = OpBytes((8, 8), (64, 64))
+#: Operators that make their output's shape writable.
+_RESHAPED = frozenset({"BATCH_MATMUL", "EMBEDDING_LOOKUP", "GATHER", "GATHER_ND"})
+#: Data that kernels take only when their operands are 8 bits wide.
+_QUANTISED = {"ADD_N": 40, "CUMSUM": 36}
+_INT16, _INT8 = 7, 9
+
+#: Operators whose CMSIS-NN kernels keep other structures than the reference kernels and ask for scratch of their own.
+_OTHER_IN_CMSIS = frozenset({"BATCH_MATMUL"})
+
+#: Room for an operator without sizes: more than any structure in the table holds, and copies of its operands: a
+#: transposed one and a buffered one that stay, and one while it runs.
+_STRUCTURES = 1024
+_COPIES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,17 +264,22 @@ def arena(model: FileModel, abi: int = 64, kernels: str = "reference") -> Arena:
 def _tail(model: FileModel, abi: int, kernels: str, handles: int) -> _Tail:
     """TFLM's allocations in TFLM's order."""
     sizes, own, tail = ABIS[abi], _OWN[abi, kernels], _Tail()
-    tail.take(OWN, own.objects + 2 * sizes.pointer * (len(model.subgraphs) - 1), 4)
+    tail.take(OWN, own.objects + 3 * sizes.pointer * (len(model.subgraphs) - 1), 4)
+    strange = _strange(model, kernels)
     for _ in model.tensors:
         tail.take(EVAL_TENSORS, sizes.eval_tensor, sizes.pointer)
     ops = [(subgraph, op) for subgraph in model.subgraphs for op in subgraph.ops]
     for _ in ops:
         tail.take(NODES, sizes.node, sizes.pointer)
-    for _, op in ops:
-        if size := _sizes(op).options[abi == 32] * (not op.custom):
-            tail.take(OPTIONS, size, sizes.pointer if _sizes(op).addresses else 4)
-    for size in (*_kernels(ops, abi), *own.buffers):
+    known = [(subgraph, op) for subgraph, op in ops if op.kind not in strange]
+    for _, op in known:
+        if size := _OPS[op.kind].options[abi == 32] * (not op.custom):
+            tail.take(OPTIONS, size, _options_alignment(_OPS[op.kind], sizes))
+    for size in (*_kernels(known, sizes), *own.buffers):
         tail.take(BUFFERS, size, planner.ALIGNMENT)
+    for subgraph, op in ops:
+        if op.kind in strange:
+            tail.take(MARGIN, _margin(subgraph, op), planner.ALIGNMENT)
     if handles:
         tail.take(HANDLES, handles * sizes.pointer, sizes.pointer)
     for number in _variables(model):
@@ -234,18 +295,31 @@ def _planning(model: FileModel, sizes: Abi, buffers: int, scratch: int) -> int:
     return tables + sizes.allocation_info * (len(model.tensors) + scratch) + _PLANNED_BUFFER * buffers
 
 
-def _kernels(ops: Sequence[tuple[FileSubgraph, FileOp]], abi: int) -> Iterator[int]:
+def _strange(model: FileModel, kernels: str) -> list[str]:
+    """The operators of the model without sizes for these kernels."""
+    kinds = {op.kind for subgraph in model.subgraphs for op in subgraph.ops}
+    return sorted(kinds - _OPS.keys() | (kinds & _OTHER_IN_CMSIS if kernels != "reference" else set()))
+
+
+def _margin(subgraph: FileSubgraph, op: FileOp) -> int:
+    """More than a kernel needs that keeps no more than its structures and copies of its operands."""
+    operands = [subgraph.tensors[t].nbytes for t in (*op.inputs, *op.outputs) if t >= 0]
+    return _STRUCTURES + _COPIES * sum(planner.padded(size) for size in operands)
+
+
+def _options_alignment(op: OpBytes, sizes: Abi) -> int:
+    """Options are addresses, words, or a few flags of a byte each."""
+    return sizes.pointer if op.addresses else 1 if op.options[0] % 4 else 4
+
+
+def _kernels(ops: Sequence[tuple[FileSubgraph, FileOp]], sizes: Abi) -> Iterator[int]:
     """First every kernel's data, then what each asks for when it prepares."""
     for _, op in ops:
-        if size := _sizes(op).data[abi == 32]:
+        if size := _OPS[op.kind].data[sizes.pointer == 4]:
             yield size
-            yield from _initialised(op, ABIS[abi].pointer)
+            yield from _initialised(op, sizes.pointer)
     for subgraph, op in ops:
-        yield from _prepared(subgraph, op)
-
-
-def _sizes(op: FileOp) -> OpBytes:
-    return _OPS.get(op.kind, _UNKNOWN)
+        yield from _prepared(subgraph, op, sizes)
 
 
 def _initialised(op: FileOp, pointer: int) -> Iterator[int]:
@@ -269,16 +343,47 @@ def _kiss_fft(length: int, pointer: int) -> int:
     return 3 * pointer + (8 + 4 * factors + cell * half) + cell * (half + half // 2)
 
 
-def _prepared(subgraph: FileSubgraph, op: FileOp) -> Iterator[int]:
+def _prepared(subgraph: FileSubgraph, op: FileOp, sizes: Abi) -> Iterator[int]:
+    """What a kernel keeps once it knows its operands."""
+    operands = [subgraph.tensors[t] if t >= 0 else None for t in op.inputs]
+    if op.kind == "BATCH_MATMUL":
+        yield from _matmul_prepared(operands, op.options, sizes)
+    if op.kind in _RESHAPED and op.writes:
+        yield _extents(subgraph.tensors[op.writes[0]])
+    if size := _QUANTISED.get(op.kind, 0) * (bool(operands) and _is(operands[0], _INT8)):
+        yield size
+    yield from _channels(op, operands[1] if len(operands) > 1 else None)
+
+
+def _channels(op: FileOp, weights: FileTensor | None) -> Iterator[int]:
     """A multiplier and a shift for each output channel of a convolution, or of weights scaled by channel."""
-    if len(op.inputs) < 2 or op.inputs[1] < 0:
+    axis = {"CONV_2D": 0, "TRANSPOSE_CONV": 0, "DEPTHWISE_CONV_2D": 3}.get(op.kind)
+    if weights is None:
         return
-    weights = subgraph.tensors[op.inputs[1]]
-    channels = {"CONV_2D": 0, "TRANSPOSE_CONV": 0, "DEPTHWISE_CONV_2D": 3}.get(op.kind)
     if op.kind == "FULLY_CONNECTED" and weights.scales > 1:
-        channels = 0
-    if channels is not None and len(weights.shape) > channels:
-        yield from [4 * weights.shape[channels]] * 2
+        axis = 0
+    if axis is not None and len(weights.shape) > axis:
+        yield from [4 * weights.shape[axis]] * 2
+
+
+def _matmul_prepared(operands: Sequence[FileTensor | None], options: Any, sizes: Abi) -> Iterator[int]:
+    """Multipliers of a quantised product, and copies: of the left side if it is turned, of the right if it is not."""
+    left, right = (*operands, None, None)[:2]
+    if _is(left, _INT8, _INT16):
+        yield 28
+    turned = (bool(options and options.AdjX()), not (options and options.AdjY()))
+    for tensor, copied in zip((left, right), turned, strict=True):
+        if tensor is not None and copied:
+            yield from (sizes.eval_tensor, _extents(tensor), tensor.nbytes)
+
+
+def _extents(tensor: FileTensor) -> int:
+    """A shape that can be written: TFLM's integer array."""
+    return 4 * (1 + len(tensor.shape))
+
+
+def _is(tensor: FileTensor | None, *types: int) -> bool:
+    return tensor is not None and tensor.type in types
 
 
 def _variables(model: FileModel) -> list[int]:
@@ -304,10 +409,9 @@ def _take_quantization(tensor: FileTensor, sizes: Abi, tail: _Tail) -> None:
 
 
 def _rows(model: FileModel, tail: _Tail, abi: int, kernels: str) -> Iterator[ArenaRow]:
-    unknown = sorted({op.kind for subgraph in model.subgraphs for op in subgraph.ops if op.kind not in _OPS})
     modelled = f"modelled for tflite-micro {VERSION}"
-    guessed = f"estimated: no sizes for {', '.join(unknown)}" if unknown else modelled
-    trust = {OPTIONS: guessed, BUFFERS: guessed, OWN: f"modelled: {_OWN[abi, kernels].source}", VARIABLES: "exact"}
-    for name in (EVAL_TENSORS, TENSORS, QUANTIZATION, BUFFERS, VARIABLES, NODES, OPTIONS, HANDLES, OWN):
+    guessed = f"estimated: ample for {', '.join(_strange(model, kernels))}, for which there are no sizes"
+    trust = {OWN: f"modelled: {_OWN[abi, kernels].source}", VARIABLES: "exact", MARGIN: guessed}
+    for name in (EVAL_TENSORS, TENSORS, QUANTIZATION, BUFFERS, VARIABLES, NODES, OPTIONS, HANDLES, OWN, MARGIN):
         if name in tail.used:
             yield ArenaRow(name, tail.used[name], tail.counts[name], trust.get(name, modelled))

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from modelplan.errors import RequestError
-from modelplan.tflm.arena import BUFFERS, EVAL_TENSORS, NODES, QUANTIZATION, TENSORS, arena
+from modelplan.tflm.arena import BUFFERS, EVAL_TENSORS, MARGIN, NODES, QUANTIZATION, TENSORS, arena
 from modelplan.tflm.file import FileModel, read_tflite
+from modelplan.tflm.runner import installed, run_tflm
 
 #: Tail bytes as the wheel reports them on x86-64.
 TAILS = {
@@ -58,7 +59,7 @@ def test_operators_without_sizes_are_called_estimated(corpus: Path) -> None:
     strange = replace(known.subgraphs[0].ops[0], kind="ONE_HOT")
     other = replace(known, subgraphs=(replace(known.subgraphs[0], ops=(strange,)),))
     trust = {row.name: row.trust for row in arena(other).rows}
-    assert trust[BUFFERS] == "estimated: no sizes for ONE_HOT"
+    assert trust[MARGIN] == "estimated: ample for ONE_HOT, for which there are no sizes"
     assert trust[NODES].startswith("modelled for tflite-micro")
 
 
@@ -76,3 +77,10 @@ def test_small_models_need_more_while_tflm_plans(corpus: Path) -> None:
 def test_refuses_a_pair_without_figures(corpus: Path) -> None:
     with pytest.raises(RequestError, match="no arena sizes for 64 bits with cmsis-mve kernels; there are: 64 bits"):
         arena(model(corpus, "kws_ref_model"), 64, "cmsis-mve")
+
+
+@pytest.mark.skipif(not installed(), reason="tflite-micro is not installed")
+@pytest.mark.parametrize("name", ["transformer_encoder", "resnet8", "ds_cnn_kws", "unet_small"])
+def test_the_printed_arena_loads(models: Path, name: str) -> None:
+    whole = read_tflite((models / f"{name}.tflite").read_bytes(), name)
+    run_tflm(whole.data, rounds=1, arena=arena(whole).size())
