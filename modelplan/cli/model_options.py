@@ -5,13 +5,15 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from modelplan import allocators
 from modelplan.errors import RequestError
 from modelplan.outputs.units import parse_bytes
-from modelplan.pipeline import Options
-from modelplan.streams import parse_streams
 from modelplan.types import Budget, Graph, Problem, Progress
+
+if TYPE_CHECKING:
+    from modelplan.pipeline import Options
 
 #: The allocator that takes the offsets that the file already has.
 FROM_FILE = "file"
@@ -94,6 +96,8 @@ def add_draw(parser: ArgumentParser) -> None:
 
 def options_of(arguments: Namespace, graph: Graph | None = None) -> Options:
     """The pipeline's options from the parsed arguments; `graph` is needed to read a file of streams."""
+    from modelplan.pipeline import Options  # here, so that a problem from a table does not wait for the models' stages
+
     capacity = getattr(arguments, "capacity", None)
     allocator = getattr(arguments, "allocator", allocators.DEFAULT)
     offsets = _offsets_of(arguments.model) if allocator == FROM_FILE else ()
@@ -136,6 +140,8 @@ def _streams_of(value: str | None, graph: Graph | None) -> int | tuple[int, ...]
         text = Path(value).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise RequestError(f"--streams: cannot read {value}: {error}") from None
+    from modelplan.streams import parse_streams
+
     return parse_streams(text, graph, value)
 
 

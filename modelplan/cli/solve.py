@@ -15,8 +15,7 @@ from modelplan.allocators import place
 from modelplan.cli import files, model_options, terminal
 from modelplan.cli.progress import ProgressLine
 from modelplan.errors import RequestError
-from modelplan.outputs import figures, problem_csv
-from modelplan.outputs.drawing import of_problem
+from modelplan.outputs import problem_csv
 from modelplan.outputs.report import Section, printable
 from modelplan.outputs.units import human, parse_bytes
 from modelplan.types import Placement, Problem
@@ -40,7 +39,7 @@ def configure(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Runs the command."""
     source = arguments.problem or arguments.input
-    drawn = [(path, figures.suffix_of(path)) for path in arguments.draw]
+    drawn = figure_names(arguments.draw)
     problem = load_problem(source)
     if arguments.capacity is not None:
         problem = replace(problem, capacity=parse_bytes(arguments.capacity))
@@ -48,12 +47,30 @@ def run(arguments: Namespace) -> int:
     fits = problem.capacity is None or bounds.height(problem, placement) <= problem.capacity
     if arguments.output and fits:
         files.write(arguments.output, problem_csv.write(problem, placement))
-    drawing = of_problem(Path(source).stem, problem, placement)
-    for path, suffix in drawn:
-        files.write(path, figures.render(drawing, suffix))
+    if drawn:
+        draw(drawn, Path(source).stem, problem, placement)
     if arguments.output != "-":
         terminal.show([section(source, problem, placement)])
     return 0 if fits else 1
+
+
+def figure_names(paths: list[str]) -> list[tuple[str, str]]:
+    """Each file with the suffix that says which figure it is; a name that says none is refused."""
+    if not paths:
+        return []
+    from modelplan.outputs import figures
+
+    return [(path, figures.suffix_of(path)) for path in paths]
+
+
+def draw(drawn: list[tuple[str, str]], title: str, problem: Problem, placement: Placement) -> None:
+    """Writes the figures; imported here, so that solving without them starts at once."""
+    from modelplan.outputs import figures
+    from modelplan.outputs.drawing import of_problem
+
+    drawing = of_problem(title, problem, placement)
+    for path, suffix in drawn:
+        files.write(path, figures.render(drawing, suffix))
 
 
 def stored(source: str, problem: Problem) -> Placement:
