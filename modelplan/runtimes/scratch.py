@@ -278,6 +278,7 @@ _REFERENCE: dict[str, Formula] = {
     "SUM": _mean,
     "REDUCE_MAX": _reduce,
     "REDUCE_MIN": _reduce,
+    "REDUCE_ALL": _reduce,
     "ADD_N": _add_n,
     "MIRROR_PAD": _mirror_pad,
     "SignalRfft": _rfft,

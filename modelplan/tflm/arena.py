@@ -121,7 +121,7 @@ _OPS: dict[str, OpBytes] = {
     "STRIDED_SLICE": OpBytes((24, 24), (84, 84)),
     "CAST": OpBytes((8, 8), (0, 0)),
     "CONCATENATION": OpBytes((8, 8), (80, 24)),
-    "DIV": OpBytes((4, 4), (36, 36)),
+    "DIV": OpBytes((4, 4), (28, 28)),
     "SUB": OpBytes((8, 8), (52, 52)),
     "BATCH_MATMUL": OpBytes((3, 3), (32, 16)),
     "SQUARED_DIFFERENCE": OpBytes((0, 0), (112, 112)),
@@ -161,7 +161,7 @@ _OPS: dict[str, OpBytes] = {
     "SignalEnergy": OpBytes((0, 0), (8, 8)),
     "SignalFilterBank": OpBytes((0, 0), (64, 32)),
     "SignalFilterBankSquareRoot": _NOTHING,
-    "SignalFilterBankSpectralSubtraction": OpBytes((0, 0), (48, 40)),
+    "SignalFilterBankSpectralSubtraction": OpBytes((0, 0), (56, 48)),
     "SignalPCAN": OpBytes((0, 0), (4, 4)),
     "SignalFilterBankLog": OpBytes((0, 0), (8, 8)),
 }
