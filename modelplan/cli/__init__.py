@@ -35,12 +35,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or words[0] not in COMMANDS:
         return _top_level(words)
-    command = import_module(f"modelplan.cli.{words[0]}")
+    return _guarded(lambda: _run(words[0], words[1:]))
+
+
+def _run(name: str, words: Sequence[str]) -> int:
+    command = import_module(f"modelplan.cli.{name}")
     parser = ArgumentParser(
-        prog=f"modelplan {words[0]}", description=command.__doc__, formatter_class=RawDescriptionHelpFormatter
+        prog=f"modelplan {name}", description=command.__doc__, formatter_class=RawDescriptionHelpFormatter
     )
     command.configure(parser)
-    return _guarded(lambda: command.run(parser.parse_args(words[1:])))
+    code: int = command.run(parser.parse_args(words))
+    return code
 
 
 def _top_level(words: Sequence[str]) -> int:

@@ -83,7 +83,10 @@ def race(problem: Problem, budget: Budget) -> Iterator[Row]:
     for row in ALLOCATORS.values():
         begin = time.perf_counter()
         try:
-            height, why = bounds.height(problem, place(problem, row.name, budget)), ""
+            placement = place(problem, row.name, budget)
+            if placement.ended == "cancelled":  # a search that keeps its best on Ctrl-C; the race ends all the same
+                raise KeyboardInterrupt
+            height, why = bounds.height(problem, placement), ""
         except RequestError as refusal:
             height, why = None, str(refusal)
         taken = round((time.perf_counter() - begin) * 1e6)

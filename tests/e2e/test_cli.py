@@ -194,7 +194,9 @@ def test_ctrl_c_leaves_no_half_written_file(tmp_path: Path) -> None:
     job = subprocess.Popen(
         [COMMAND, "compare", tmp_path / "large.csv"], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
     )
-    time.sleep(1.0)
+    while "_core" not in Path(f"/proc/{job.pid}/maps").read_text():
+        time.sleep(0.02)  # the command is not under way yet
+    time.sleep(0.5)
     job.send_signal(signal.SIGINT)
     assert job.stderr is not None
     assert b"Traceback" not in job.stderr.read()
