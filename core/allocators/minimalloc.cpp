@@ -22,7 +22,8 @@ struct Range {
   Index begin = 0, end = 0;
 };
 
-// What never changes: sections (maximal spans with a constant live set), who lives in them, who overlaps whom.
+// What never changes: sections, who lives in them, who overlaps whom. A section lasts from one end of a life to the
+// next; only its last moment counts, when all that start in it are alive together.
 struct Sweep {
   std::vector<Range> sections_of;         // per buffer
   std::vector<Index> neighbours;          // overlapping buffers, one run per buffer
@@ -40,13 +41,13 @@ struct Sweep {
   }
 };
 
-std::vector<std::int64_t> times_of(const Columns& columns) {
-  std::vector<std::int64_t> times;
+std::vector<std::int64_t> ends_of(const Columns& columns) {
+  std::vector<std::int64_t> ends;
   for (std::size_t b = 0; b < columns.size.size(); ++b)
-    if (columns.size[b] > 0) times.insert(times.end(), {columns.start[b], columns.end[b]});
-  std::sort(times.begin(), times.end());
-  times.erase(std::unique(times.begin(), times.end()), times.end());
-  return times;
+    if (columns.size[b] > 0) ends.push_back(columns.end[b]);
+  std::sort(ends.begin(), ends.end());
+  ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+  return ends;
 }
 
 void fill_residents(Sweep& sweep) {
@@ -89,11 +90,11 @@ void fill_neighbours(Sweep& sweep, std::size_t n) {
 Sweep sweep_of(const Columns& columns) {
   Sweep sweep;
   const std::size_t n = columns.size.size();
-  const std::vector<std::int64_t> times = times_of(columns);
-  sweep.sections = times.empty() ? 0 : static_cast<Index>(times.size() - 1);
+  const std::vector<std::int64_t> ends = ends_of(columns);
+  sweep.sections = static_cast<Index>(ends.size());
   sweep.sections_of.resize(n);
   const auto section = [&](std::int64_t t) {
-    return static_cast<Index>(std::lower_bound(times.begin(), times.end(), t) - times.begin());
+    return static_cast<Index>(std::upper_bound(ends.begin(), ends.end(), t) - ends.begin());
   };
   for (std::size_t b = 0; b < n; ++b) {
     if (columns.size[b] == 0) continue;
@@ -233,24 +234,20 @@ class Search {
     }
   }
 
-  // Every partition has to be feasible; `stop` counts the nodes.
-  Ended run(Turn& stop) {
+  // Every partition has to be feasible. A node is an opened frame, or a choice that completes its part undivided: what
+  // the original counts, so that the turns change at the same nodes.
+  Ended run(Turn& turn) {
     const auto too_heavy = [&](std::int64_t total) { return total > capacity_; };
     if (rules_.section_inference && std::any_of(total_.begin(), total_.end(), too_heavy)) return Ended::kInfeasible;
-    std::vector<Index> all = sweep_.ids;
-    pending_ = split(std::move(all), {0, sweep_.sections}, 1);
+    pending_ = split(sweep_.ids);
     std::reverse(pending_.begin(), pending_.end());  // in order of time
-    if (!start_next_part()) return Ended::kComplete;
-    while (!frames_.empty()) {
-      if (frames_.back().placed_rank >= 0) undo(frames_.back());
-      if (!advance(frames_.back())) {
+    for (bool opened = start_next_part(); opened; opened = descend()) {
+      if (!turn.go_on()) return turn.ended();
+      while (!advance(frames_.back()))
         if (!fail()) return Ended::kInfeasible;
-        continue;
-      }
-      if (!stop.go_on()) return stop.ended();
-      if (!descend()) return Ended::kComplete;
+      if (is_leaf(frames_.back()) && !turn.go_on()) return turn.ended();
     }
-    return Ended::kInfeasible;
+    return Ended::kComplete;
   }
 
   std::vector<std::int64_t> offsets() const {
@@ -278,11 +275,11 @@ class Search {
   }
 
   // The runs of sections that no member crosses, with their members; empty runs are dropped.
-  std::vector<Pending> split(std::vector<Index> members, Range sections, std::size_t at_least) const {
+  std::vector<Pending> split(std::vector<Index> members) const {
     std::vector<Pending> parts;
     std::stable_sort(members.begin(), members.end(),
                      [&](Index a, Index b) { return sweep_.range(at(a)).begin < sweep_.range(at(b)).begin; });
-    Index until = sections.begin;
+    Index until = 0;
     for (const Index b : members) {
       const Range range = sweep_.range(at(b));
       if (parts.empty() || range.begin >= until) parts.push_back({{}, {range.begin, range.end}, -1});
@@ -290,7 +287,6 @@ class Search {
       until = std::max(until, range.end);
       parts.back().sections.end = until;
     }
-    if (parts.size() < at_least) parts.clear();
     return parts;
   }
 
@@ -352,6 +348,7 @@ class Search {
 
   // Places the next candidate of the frame that survives the inference; false when there is none.
   bool advance(Frame& frame) {
+    if (frame.placed_rank >= 0) undo(frame);
     if (frame.hatless && rules_.hatless_pruning) cap(frame);
     while (frame.cursor < frame.candidate_end) {
       const Candidate candidate = candidates_[frame.cursor++];
@@ -477,29 +474,31 @@ class Search {
   bool descend() {
     const auto top = static_cast<std::ptrdiff_t>(frames_.size()) - 1;
     const Frame frame = frames_.back();
-    if (parts_[frame.part].empty()) return start_next_part();
-    if (rules_.dynamic_decomposition && falls_apart(frame)) {
-      Part& part = parts_[frame.part];
+    const Part& part = parts_[frame.part];
+    if (falls_apart(frame)) {
       std::vector<Index> members;
       part.for_each_unplaced([&](Index, Index b) { members.push_back(b); });
-      std::vector<Pending> parts = split(std::move(members), part.sections, 2);
+      std::vector<Pending> parts = split(std::move(members));
       for (std::size_t i = parts.size(); i-- > 0;) {
         parts[i].on_failure = top;
         pending_.push_back(std::move(parts[i]));
       }
-      if (!parts.empty()) return start_next_part();
+      return start_next_part();
     }
+    if (part.empty()) return start_next_part();
     open(frame.part, top, candidates_[frame.cursor - 1]);
     return true;
   }
 
+  // Whether the buffer just placed was the last one to cross from some section into the next.
   bool falls_apart(const Frame& frame) const {
-    const Part& part = parts_[frame.part];
-    const Range range = sweep_.range(at(part.order[at(frame.placed_rank)]));
-    const Index from = std::max(range.begin, part.sections.begin + 1);
-    return std::any_of(cut_.begin() + from, cut_.begin() + std::max(from, range.end),
+    if (!rules_.dynamic_decomposition) return false;
+    const Range range = sweep_.range(at(parts_[frame.part].order[at(frame.placed_rank)]));
+    return std::any_of(cut_.begin() + range.begin + 1, cut_.begin() + range.end,
                        [](Index crossing) { return crossing == 0; });
   }
+
+  bool is_leaf(const Frame& frame) const { return parts_[frame.part].empty() && !falls_apart(frame); }
 
   const Columns& columns_;
   const Sweep& sweep_;
