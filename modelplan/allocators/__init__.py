@@ -2,33 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from importlib import import_module
 
 from modelplan import bounds, referee
-from modelplan.allocators import (
-    bfc,
-    classic,
-    cpsat,
-    executorch,
-    glow,
-    gpu_delegate,
-    idealloc,
-    iree,
-    micro,
-    minimalloc,
-    onnx2c,
-    onnxruntime,
-    openvino,
-    solver,
-    somas,
-    telamalloc,
-    tokens,
-    triton,
-    usmp,
-    vela,
-    xla,
-)
 from modelplan.allocators.table import Allocator, Demand
 from modelplan.errors import RequestError
 from modelplan.types import Budget, Placement, Problem
@@ -40,7 +18,7 @@ def _best(problem: Problem, budget: Budget) -> Placement:
     Each runs only while no answer has reached the load bound; of equal answers the first counts.
     """
     bound, answers = bounds.load_bound(problem), []
-    for row in (*(a for a in ALLOCATORS.values() if a.fast), *solver.ROWS):
+    for row in (*(a for a in ALLOCATORS.values() if a.fast), ALLOCATORS[DEFAULT]):
         if not _refusal(row, problem):
             answers.append(row.run(problem, budget))
             if bounds.height(problem, answers[-1]) <= bound:
@@ -59,36 +37,64 @@ BEST = Allocator(
     "the sum of the fast rows and of modelplan",
 )
 
-#: One tuple of rows for each system; a repaired variant follows its faithful row.
-ALLOCATORS: dict[str, Allocator] = {
-    variant.name: variant
-    for rows in (
-        (BEST,),
-        solver.ROWS,
-        gpu_delegate.ROWS,
-        micro.ROWS,
-        bfc.ROWS,
-        usmp.ROWS,
-        tokens.ROWS,
-        somas.ROWS,
-        triton.ROWS,
-        xla.ROWS,
-        telamalloc.ROWS,
-        minimalloc.ROWS,
-        idealloc.ROWS,
-        cpsat.ROWS,
-        onnxruntime.ROWS,
-        executorch.ROWS,
-        vela.ROWS,
-        iree.ROWS,
-        openvino.ROWS,
-        glow.ROWS,
-        onnx2c.ROWS,
-        classic.ROWS,
-    )
-    for row in rows
-    for variant in row.variants
+#: The modules and the names of their rows, in order; a repaired variant follows its faithful row.
+ROWS_OF = {
+    "solver": "modelplan",
+    "gpu_delegate": (
+        "naive tflite-equality tflite-greedy-in-order tflite-greedy-by-breadth tflite-greedy-by-size-objects"
+        " tflite-min-cost-flow tflite-greedy-best tflite-greedy-by-size tflite-greedy-by-breadth-offsets"
+    ),
+    "micro": "tflite-arena tflite-arena-fixed tflm-greedy tflm-linear",
+    "bfc": "tensorflow-bfc",
+    "usmp": (
+        "tvm-greedy-by-size tvm-greedy-by-size-fixed tvm-greedy-by-conflicts tvm-greedy-by-conflicts-fixed"
+        " tvm-hill-climb tvm-hill-climb-fixed"
+    ),
+    "tokens": "tvm-token-reuse",
+    "somas": "somas somas-fixed",
+    "triton": "triton",
+    "xla": ("xla-spatial xla-temporal xla-choose-best xla-constrained xla-repack xla-fast-merge xla-fast-split"),
+    "telamalloc": "telamalloc",
+    "minimalloc": "minimalloc",
+    "idealloc": "idealloc",
+    "cpsat": "cp-sat",
+    "onnxruntime": "onnxruntime-reuse onnxruntime",
+    "executorch": "executorch-naive executorch-greedy",
+    "vela": "vela-linear vela-greedy vela-hill-climb vela-hill-climb-fixed",
+    "iree": "iree iree-fixed",
+    "openvino": "openvino",
+    "glow": "glow",
+    "onnx2c": "onnx2c",
+    "classic": (
+        "first-fit-start best-fit-start worst-fit-start first-fit-size best-fit-size worst-fit-size first-fit-area"
+        " best-fit-area worst-fit-area first-fit-duration best-fit-duration worst-fit-duration first-fit-conflicts"
+        " best-fit-conflicts worst-fit-conflicts interval-colouring"
+    ),
 }
+
+
+class _Table(Mapping[str, Allocator]):
+    """Rows by name. Knows the names; imports a module when one of its rows is asked for."""
+
+    def __init__(self) -> None:
+        self._home = {BEST.name: ""} | {name: module for module, names in ROWS_OF.items() for name in names.split()}
+        self._rows = {BEST.name: BEST}
+
+    def __getitem__(self, name: str) -> Allocator:
+        home = self._home[name]
+        if name not in self._rows:
+            for row in import_module(f"{__name__}.{home}").ROWS:
+                self._rows.update({variant.name: variant for variant in row.variants})
+        return self._rows[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._home)
+
+    def __len__(self) -> int:
+        return len(self._home)
+
+
+ALLOCATORS: Mapping[str, Allocator] = _Table()
 
 DEFAULT = "modelplan"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from pathlib import Path
 
 from modelplan.errors import RequestError
@@ -29,6 +28,8 @@ def write(path: str, content: str | bytes) -> None:
 
 
 def _replace(target: Path, data: bytes) -> None:
+    import tempfile  # with what it imports it takes as long as all of the command line
+
     handle, draft = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
         with os.fdopen(handle, "wb") as file:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
 import graphs
 import pytest
 
-from modelplan import RequestError, height, place
+from modelplan import RequestError, allocators, height, place
 
 CHAIN = [(16, 0, 1), (8, 1, 2), (64, 2, 3), (32, 3, 4), (8, 4, 5)]
 COMPLEX = [
@@ -52,3 +57,23 @@ def test_a_demand_that_an_allocator_cannot_honour_is_refused() -> None:
 def test_a_capacity_is_a_question() -> None:
     problem = graphs.problem([(8, 0, 1), (8, 0, 1)], capacity=10)
     assert height(problem, place(problem)) == 16
+
+
+def test_the_table_names_every_row_of_every_module() -> None:
+    folder = Path(str(allocators.__file__)).parent
+    with_rows = {path.stem for path in folder.glob("*.py") if "\nROWS" in path.read_text() and path.stem != "__init__"}
+    assert with_rows == set(allocators.ROWS_OF)
+    for module, names in allocators.ROWS_OF.items():
+        rows = import_module(f"modelplan.allocators.{module}").ROWS
+        assert [variant.name for row in rows for variant in row.variants] == names.split(), module
+    assert all(name == row.name for name, row in allocators.ALLOCATORS.items())
+    assert len(allocators.ALLOCATORS) == len(list(allocators.ALLOCATORS)) == len(set(allocators.ALLOCATORS))
+
+
+def test_a_row_is_imported_when_it_is_used() -> None:
+    code = (
+        "import sys; from modelplan import Buffer, Problem, place; place(Problem.of([Buffer('a', 8, 0, 1)]));"
+        "print(sorted(m.rpartition('.')[2] for m in sys.modules if m.startswith('modelplan.allocators.')))"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['solver', 'table']"
