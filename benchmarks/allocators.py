@@ -1,87 +1,85 @@
-"""Measures our allocator beside every installed peer and writes reports/allocators.md.
+"""Measures our allocator beside omnimalloc and the best of seven first-fit orders; writes reports/allocators.md.
 
-    python benchmarks/allocators.py [--seconds 10] [--only minimalloc,synthetic,...]
+    python benchmarks/allocators.py [--only set_a_to_k,fresh,...] [--long]
 
-Seconds are those of the solver call in this process, one thread, the median of three (one for 100,000 and more
-buffers). Peers that are not installed are named as absent.
+Seconds are those of the solver call in this process on one thread; a row of several seeds gives the median. `--long`
+adds a minute for each of five seeds of D and J. Peers are measured in the same run: `greedy_by_all` and `supermalloc`
+of omnimalloc, the latter with its own default time limit. Memory is the peak of a process that only solves.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
+import math
+import multiprocessing
 import os
+import resource
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from networks import read
 from problem_families import FAMILIES
 
-from modelplan import Budget, Placement, Problem, check, height, load, load_bound, place
+from modelplan import Budget, Placement, Problem, Progress, check, height, load, load_bound, place
 from modelplan.allocators.greedy import Fit, in_order
 
 ROOT = Path(__file__).resolve().parent.parent
 CORPUS = Path(os.environ.get("MODELPLAN_CORPUS", ROOT.parent / "shared" / "corpus")) / "problems"
-PEERS = ("omnimalloc", "minimalloc", "supermalloc")
-SMALL = {"tiling": (64, 256, 1024, 4096), "pinwheel": (33, 257, 1025, 4097), "mix": (100, 400),
+OPEN = ("D.1048576", "J.1048576")  # whose optimum is above the load bound or hard to find
+SEEDS = range(1, 6)
+FRESH_SEEDS = range(100, 105)
+COPIES = 20
+FRESH = {"pinwheel": (33, 65, 129, 257, 1025, 4097), "tiling": (64, 128, 256, 1024, 4096), "mix": (100, 200, 400),
          "skew_bimodal": (2048,), "skew_zipf": (2048,), "skew_log_uniform": (2048,), "skew_dominant": (2048,),
          "rand_short": (1000,), "rand_sparse": (1000,), "rand_unif": (1000,)}  # fmt: skip
-LARGE = ("rand_short", "rand_sparse", "nn_unet", "nn_dense", "nn_multi", "nn_train")
-HEADINGS = ("problem", "n", "height", "/ bound", "s", "CPU s", "proved", "first fits / bound", "s",
-            "omnimalloc all", "s", "supermalloc", "s")  # fmt: skip
-FRESH_SEEDS = range(100, 103)
+LARGE = {100_000: ("rand_short", "rand_sparse", "nn_unet", "nn_dense", "nn_multi", "nn_train"),
+         1_000_000: ("rand_short", "rand_sparse")}  # fmt: skip
+MOST_FOR_PEERS = 5000
 
 
-def corpus(folder: str) -> Iterator[tuple[str, Problem]]:
+@dataclass(frozen=True)
+class Run:
+    """One call of our allocator: its answer, wall and CPU seconds, and each improvement with its time."""
+
+    placement: Placement
+    tall: int
+    seconds: float
+    worked: float
+    trace: tuple[tuple[float, int], ...]
+
+    @property
+    def proved(self) -> bool:
+        return self.tall == self.placement.lower_bound
+
+    def height_at(self, seconds: float) -> float:
+        """The height that was known after so many seconds."""
+        return min((tall for at, tall in self.trace if at <= seconds), default=float("inf"))
+
+
+def solve(problem: Problem, seconds: float, seed: int = 0) -> Run:
+    trace: list[tuple[float, int]] = []
+    began, worked = time.perf_counter(), time.process_time()
+
+    def note(progress: Progress) -> None:
+        trace.append((time.perf_counter() - began, progress.height))
+
+    placement = place(problem, "modelplan", Budget(seconds=seconds, seed=seed, progress=note))
+    spent, used = time.perf_counter() - began, time.process_time() - worked
+    check(problem, placement)
+    tall = height(problem, placement)
+    return Run(placement, tall, spent, used, (*trace, (spent, tall)))
+
+
+def named(folder: str) -> Iterator[tuple[str, Problem]]:
     for path in sorted((CORPUS / folder).glob("*.csv")):
         problem = load(path)
         assert isinstance(problem, Problem)
         yield path.stem, problem
-
-
-def fresh() -> Iterator[tuple[str, Problem]]:
-    for family, sizes in SMALL.items():
-        for n in sizes:
-            for seed in FRESH_SEEDS:
-                yield f"{family} {n} seed {seed}", FAMILIES[family](n, seed)
-
-
-def large(n: int) -> Iterator[tuple[str, Problem]]:
-    for family in LARGE if n < 1_000_000 else LARGE[:2]:
-        yield f"{family} {n:,}", FAMILIES[family](n, 100)
-
-
-def copies() -> Iterator[tuple[str, Problem]]:
-    """Shuffled copies of A to K, every other one reversed in time."""
-    for name, problem in corpus("minimalloc"):
-        for seed in range(4):
-            order = np.random.default_rng(seed).permutation(len(problem))
-            start, end = problem.start[order], problem.end[order]
-            if seed % 2:
-                start, end = end.max() - end, end.max() - start
-            names = tuple(problem.names[i] for i in order)
-            yield f"{name} copy {seed}", Problem(names, problem.size[order], start, end)
-
-
-GROUPS: dict[str, Callable[[], Iterator[tuple[str, Problem]]]] = {
-    "minimalloc": lambda: corpus("minimalloc"),
-    "copies": copies,
-    "synthetic": lambda: corpus("synthetic"),
-    "somas": lambda: corpus("somas"),
-    "iopddl": lambda: corpus("iopddl"),
-    "fresh": fresh,
-    "100k": lambda: large(100_000),
-    "1M": lambda: large(1_000_000),
-}
-
-
-def ours(problem: Problem, seconds: float, seed: int) -> tuple[Placement, float, float]:
-    """The placement, seconds, CPU seconds."""
-    began, worked = time.perf_counter(), time.process_time()
-    placement = place(problem, "modelplan", Budget(seconds=seconds, seed=seed))
-    return placement, time.perf_counter() - began, time.process_time() - worked
 
 
 def seven_first_fits(problem: Problem) -> tuple[int, float]:
@@ -97,7 +95,7 @@ def seven_first_fits(problem: Problem) -> tuple[int, float]:
 
 def omnimalloc(problem: Problem, allocator: str) -> tuple[int, float] | None:
     """Height and seconds of one of omnimalloc's allocators, or None where it is absent or gives up."""
-    if importlib.util.find_spec("omnimalloc") is None:
+    if importlib.util.find_spec("omnimalloc") is None or len(problem) > MOST_FOR_PEERS:
         return None
     import omnimalloc as peer
 
@@ -106,66 +104,207 @@ def omnimalloc(problem: Problem, allocator: str) -> tuple[int, float] | None:
     began = time.perf_counter()
     try:
         placed = peer.allocate(entries, allocator)
-    except (RuntimeError, ValueError) as problem_of_peer:
-        print(f"omnimalloc {allocator}: {problem_of_peer}", flush=True)
+    except (RuntimeError, ValueError) as complaint:
+        print(f"omnimalloc {allocator}: {complaint}", flush=True)
         return None
     spent = time.perf_counter() - began
     return max((a.offset + a.size for a in placed), default=0), spent
 
 
-def row(name: str, problem: Problem, seconds: float) -> str:
-    runs = [ours(problem, seconds, seed) for seed in range(1 if len(problem) >= 50_000 else 3)]
-    for placement, _, _ in runs:
-        check(problem, placement)
-    bound = max(load_bound(problem), max(p.lower_bound for p, _, _ in runs))
-    tall = statistics.median_low([height(problem, p) for p, _, _ in runs])
-    taken = statistics.median(t for _, t, _ in runs)
-    worked = statistics.median(c for _, _, c in runs)
-    proved = "yes" if all(height(problem, p) == p.lower_bound for p, _, _ in runs) else "no"
-    fits = ("", "")
-    if len(problem) <= 5000:
-        lowest, spent = seven_first_fits(problem)
-        fits = (f"{lowest / max(bound, 1):.4f}", f"{spent:.4f}")
-    peers: list[str] = []
+def lines_of(headings: Sequence[str], rows: Iterator[Sequence[object]]) -> Iterator[str]:
+    """A Markdown table, printed row by row as it comes."""
+    yield f"| {' | '.join(headings)} |"
+    yield "|---|" + "---:|" * (len(headings) - 1)
+    for row in rows:
+        line = f"| {' | '.join(map(str, row))} |"
+        print(line, flush=True)
+        yield line
+
+
+PEERS = ("first fits / bound", "s", "ours by then", "omnimalloc all", "s", "supermalloc", "s")
+Figures = tuple[float, ...]  # under PEERS: ratios and seconds; nan where nothing was measured
+
+
+def peers(problem: Problem, bound: int) -> Figures:
+    """What the first fits reach, ours when stopped after their time, and the peers."""
+    if len(problem) > MOST_FOR_PEERS:
+        return (math.nan,) * len(PEERS)
+    lowest, spent = seven_first_fits(problem)
+    figures = [lowest / bound, spent, solve(problem, spent).tall / bound]
     for allocator in ("greedy_by_all", "supermalloc"):
-        answer = omnimalloc(problem, allocator) if len(problem) <= 5000 else None
-        peers += [f"{answer[0] / max(bound, 1):.4f}", f"{answer[1]:.4f}"] if answer else ["", ""]
-    figures = (f"{len(problem):,}", f"{tall:,}", f"{tall / max(bound, 1):.5f}", f"{taken:.4f}", f"{worked:.4f}", proved)
-    return f"| {' | '.join((name, *figures, *fits, *peers))} |"
+        tall, seconds = omnimalloc(problem, allocator) or (math.nan, math.nan)
+        figures += [tall / bound, seconds]
+    return tuple(figures)
 
 
-def table(group: str, seconds: float) -> list[str]:
-    lines = [f"\n## {group}\n"]
-    lines.append(f"| {' | '.join(HEADINGS)} |")
-    lines.append("|---|---:|---:|---:|---:|---:|---|---:|---:|---:|---:|---:|---:|")
-    for name, problem in GROUPS[group]():
-        lines.append(row(name, problem, seconds))
-        print(lines[-1], flush=True)
-    return lines
+def shown(figures: Figures) -> Iterator[str]:
+    for figure in figures:
+        yield "" if math.isnan(figure) else f"{figure:.4f}"
+
+
+def single(problems: Iterator[tuple[str, Problem]], seconds: float) -> Iterator[Sequence[object]]:
+    """One row per problem: the median of five seeds."""
+    total = worked = 0.0
+    for name, problem in problems:
+        runs = [solve(problem, seconds, seed) for seed in SEEDS]
+        bound = max(load_bound(problem), *(run.placement.lower_bound for run in runs))
+        tall = statistics.median_low([run.tall for run in runs])
+        taken, used = (statistics.median(x) for x in zip(*((r.seconds, r.worked) for r in runs), strict=True))
+        total, worked = total + taken, worked + used
+        proved = sum(run.proved for run in runs)
+        yield (name, f"{len(problem):,}", f"{tall:,}", f"{tall / bound:.5f}", f"{taken:.4f}", f"{used:.4f}",
+               f"{proved} of {len(runs)}", *shown(peers(problem, bound)))  # fmt: skip
+    yield ("together", "", "", "", f"{total:.4f}", f"{worked:.4f}", "", *[""] * len(PEERS))
+
+
+SINGLE = ("problem", "n", "height", "/ bound", "s", "CPU s", "proved", *PEERS)
+
+
+def set_a_to_k() -> Iterator[str]:
+    """The nine problems of MiniMalloc's set that meet their load bound."""
+    nine = ((name, p) for name, p in named("minimalloc") if name not in OPEN and len(p) > 5)
+    yield from lines_of(SINGLE, single(nine, 10))
+
+
+def set_d_and_j(seconds: float) -> Iterator[str]:
+    """The other two, five seeds."""
+
+    def rows() -> Iterator[Sequence[object]]:
+        for name, problem in named("minimalloc"):
+            if name in OPEN:
+                runs = [solve(problem, seconds, seed) for seed in SEEDS]
+                tall = [run.tall for run in runs]
+                yield (name, f"{seconds:g}", f"{load_bound(problem):,}", f"{statistics.median_low(tall):,}",
+                       f"{min(tall):,}", f"{max(tall):,}", sum(run.proved for run in runs))  # fmt: skip
+
+    yield from lines_of(("problem", "s each", "load bound", "median", "least", "most", "proved"), rows())
+
+
+def copies() -> Iterator[str]:
+    """Shuffled copies of the nine, every other one reversed in time."""
+
+    def rows() -> Iterator[Sequence[object]]:
+        for name, problem in named("minimalloc"):
+            if name in OPEN or len(problem) <= 5:
+                continue
+            runs = [solve(copy_of(problem, seed), 3, seed) for seed in range(COPIES)]
+            worked = sorted(run.worked for run in runs)
+            yield (name, f"{sum(run.proved for run in runs)} of {COPIES}", sum(w <= 0.5 for w in worked),
+                   f"{statistics.median(worked):.4f}", f"{worked[-1]:.4f}")  # fmt: skip
+
+    yield from lines_of(("problem", "proved", "within 0.5 CPU s", "median CPU s", "most"), rows())
+
+
+def copy_of(problem: Problem, seed: int) -> Problem:
+    order = np.random.default_rng(seed).permutation(len(problem))
+    start, end = problem.start[order], problem.end[order]
+    if seed % 2:
+        start, end = end.max() - end, end.max() - start
+    return replace(problem, names=tuple(problem.names[i] for i in order), size=problem.size[order], start=start,
+                   end=end, alignment=problem.alignment[order], pin=problem.pin[order])  # fmt: skip
+
+
+def fresh() -> Iterator[str]:
+    """Seeds on which nothing was tuned, five for each family and size; the worst of the five."""
+
+    def rows() -> Iterator[Sequence[object]]:
+        for family, sizes in FRESH.items():
+            for n in sizes:
+                problems = [FAMILIES[family](n, seed) for seed in FRESH_SEEDS]
+                runs = [solve(problem, 4) for problem in problems]
+                bounds = [max(load_bound(p), r.placement.lower_bound) for p, r in zip(problems, runs, strict=True)]
+                seconds = [run.worked for run in runs]
+                figures = [peers(p, b) for p, b in zip(problems, bounds, strict=True)]
+                worst = tuple(map(max, zip(*figures, strict=True)))
+                yield (family, f"{n:,}", f"{sum(run.proved for run in runs)} of {len(runs)}",
+                       f"{max(r.tall / b for r, b in zip(runs, bounds, strict=True)):.5f}",
+                       f"{statistics.median(seconds):.4f}", f"{max(seconds):.4f}", *shown(worst))  # fmt: skip
+
+    yield from lines_of(("family", "n", "proved", "/ bound", "median CPU s", "most", *PEERS), rows())
+
+
+def published() -> Iterator[str]:
+    """SOMAS's and IOPDDL's problems."""
+    chosen = (row for folder in ("somas", "iopddl") for row in named(folder))
+    yield from lines_of(SINGLE, single(chosen, 10))
+
+
+def synthetic() -> Iterator[str]:
+    """The corpus's synthetic problems."""
+    yield from lines_of(SINGLE, single(named("synthetic"), 10))
+
+
+def large() -> Iterator[str]:
+    """100,000 and 1,000,000 buffers: the first answer, then the best of 12 seconds."""
+
+    def rows() -> Iterator[Sequence[object]]:
+        for n, families in LARGE.items():
+            for family in families:
+                with multiprocessing.get_context("spawn").Pool(1) as pool:
+                    yield pool.apply(_alone, (family, n))
+
+    headings = ("family", "n", "first answer s", "/ bound", "after 2 s", "after 5 s", "end s", "CPU s", "/ bound",
+                "proved", "peak MB", "of these before solving")  # fmt: skip
+    yield from lines_of(headings, rows())
+
+
+def _alone(family: str, n: int) -> Sequence[object]:
+    problem = FAMILIES[family](n, FRESH_SEEDS[0])
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    run = solve(problem, 12)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    bound = max(load_bound(problem), run.placement.lower_bound)
+    at, first = run.trace[0]
+    return (family, f"{n:,}", f"{at:.2f}", f"{first / bound:.5f}", f"{run.height_at(2) / bound:.5f}",
+            f"{run.height_at(5) / bound:.5f}", f"{run.seconds:.2f}", f"{run.worked:.2f}", f"{run.tall / bound:.6f}",
+            "yes" if run.proved else "no", f"{peak / 1024:.0f}", f"{before / 1024:.0f}")  # fmt: skip
+
+
+def networks() -> Iterator[str]:
+    """The networks of Glow's allocation traces."""
+    problems = [network.problem for network in read(CORPUS / "glow" / "traces.txt")]
+    runs = [solve(problem, 10) for problem in problems]
+    met = sum(run.tall == load_bound(problem) for run, problem in zip(runs, problems, strict=True))
+    spent = sum(run.seconds for run in runs)
+    yield f"{met} of {len(problems)} at the load bound, all together in {spent:.4f} s."
+
+
+SECTIONS: dict[str, Callable[[], Iterator[str]]] = {
+    "set_a_to_k": set_a_to_k,
+    "copies": copies,
+    "set_d_and_j": lambda: set_d_and_j(10),
+    "fresh": fresh,
+    "published": published,
+    "synthetic": synthetic,
+    "large": large,
+    "networks": networks,
+}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=10)
-    parser.add_argument("--only", default=",".join(GROUPS))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default=",".join(SECTIONS))
+    parser.add_argument("--long", action="store_true")
     parser.add_argument("--output", type=Path, default=ROOT / "reports" / "allocators.md")
     arguments = parser.parse_args()
-    absent = [name for name in PEERS if importlib.util.find_spec(name) is None]
-    present = [name for name in PEERS if name not in absent]
-    command = f"python benchmarks/allocators.py --seconds {arguments.seconds:g} --only {arguments.only}"
-    machine = f"{os.cpu_count()} cores shared with other work, load average {os.getloadavg()[0]:.1f} when it began"
-    lines = [
-        "# Our allocator, measured",
-        "",
-        f"`{command}`; one thread; {machine}. On a busy machine the CPU seconds say more than the others.",
-        f"Peers that are not installed, so not measured: {', '.join(absent) or 'none'}.",
-    ]
-    if "omnimalloc" in present:
-        lines.append(
-            "omnimalloc's `greedy_by_all` and `supermalloc` (as it ships it, its own time limit) run beside ours."
-        )
-    for group in arguments.only.split(","):
-        lines += table(group, arguments.seconds)
+    chosen = arguments.only.split(",")
+    if unknown := set(chosen) - set(SECTIONS):
+        parser.error(f"no section {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
+    if not CORPUS.is_dir():
+        parser.error(f"no corpus at {CORPUS}: set MODELPLAN_CORPUS")
+    command = "python benchmarks/allocators.py"
+    command += "" if chosen == list(SECTIONS) else f" --only {arguments.only}"
+    command += " --long" if arguments.long else ""
+    absent = "" if importlib.util.find_spec("omnimalloc") else " omnimalloc is not installed, so not measured."
+    machine = f"{os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f} when it began"
+    lines = ["# Our allocator, measured", "", f"`{command}`; one thread; {machine}.{absent}"]
+    lines.append(
+        '"Ours by then" is our height over the bound when stopped after the time of the seven first-fit orders.'
+    )
+    for name in chosen:
+        lines += ["", f"## {name}: {(SECTIONS[name].__doc__ or 'D and J, five seeds.')}", "", *SECTIONS[name]()]
+    if arguments.long:
+        lines += ["", "## set_d_and_j for a minute", "", *set_d_and_j(60)]
     arguments.output.write_text("\n".join(lines) + "\n")
 
 

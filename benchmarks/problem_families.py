@@ -152,6 +152,27 @@ def rand_unif(n: int, seed: int) -> Problem:
     return problem(np.column_stack([ends, draw.integers(1, CAPACITY, n)]))
 
 
+def brimful(n: int, seed: int) -> Problem:
+    """At most `n` buffers that fill nearly every step to the same few bytes: the optimum is often above the load."""
+    draw = random.Random(seed)
+    while True:
+        room = [draw.choice((4, 6, 8, 12))] * draw.randint(5, max(n, 5))
+        whole, rows = sum(room), []
+        while any(room) and len(rows) < n:
+            a = draw.choice([i for i, free in enumerate(room) if free])
+            b = a + 1
+            while b < len(room) and room[b] and draw.random() < 0.7:
+                b += 1
+            while a > 0 and room[a - 1] and draw.random() < 0.7:
+                a -= 1
+            most = min(room[a:b])
+            size = most if len(rows) > n - 3 else draw.randint(1, most)
+            room[a:b] = [free - size for free in room[a:b]]
+            rows.append((a, b, size))
+        if 4 * len(room) * sum(room) <= whole:  # on average a quarter of a byte is free at a step
+            return problem(rows)
+
+
 # --- as a network makes them ------------------------------------------------------------------------------------
 
 
@@ -246,7 +267,7 @@ FAMILIES: dict[str, Callable[[int, int], Problem]] = {
     family.__name__: family
     for family in (
         tiling, pinwheel, mix, skew_bimodal, skew_zipf, skew_log_uniform, skew_dominant, rand_short, rand_sparse,
-        rand_unif, nn_unet, nn_dense, nn_multi, nn_train,
+        rand_unif, brimful, nn_unet, nn_dense, nn_multi, nn_train,
     )
 }  # fmt: skip
 
