@@ -15,8 +15,9 @@ from modelplan.errors import RequestError
 from modelplan.outputs import canvas, field_chart
 from modelplan.outputs.field_chart import Field, Mark
 from modelplan.outputs.report import Section, Table, printable
+from modelplan.outputs.summary import Today, today_of
 from modelplan.outputs.units import human
-from modelplan.types import Budget, Graph, Problem
+from modelplan.types import Budget, Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,38 +52,43 @@ def run(arguments: Namespace) -> int:
         raise RequestError(f"{arguments.chart}: a chart's name must end in .svg or .png")
     if arguments.seconds is not None and not arguments.seconds > 0:
         raise RequestError(f"--seconds is {arguments.seconds:g}, expected more than 0")
-    problem = problem_of(arguments)
+    problem, own = posed(arguments)
     bound = bounds.load_bound(problem)
     rows = list(race(problem, Budget(seconds=arguments.seconds)))
     if arguments.json:
         document = {"source": arguments.source, "lower_bound": bound, "rows": [asdict(row) for row in rows]}
+        document |= {"today": asdict(own)} if own else {}
         files.write(arguments.json, json.dumps(document, indent=1) + "\n")
     if arguments.chart:
         files.write(arguments.chart, chart(arguments.chart, field(arguments.source, problem, bound, rows)))
     if arguments.json != "-":
-        terminal.show([section(arguments.source, problem, bound, rows)])
+        terminal.show([section(arguments.source, problem, bound, rows, own)])
     return 0
 
 
-def problem_of(arguments: Namespace) -> Problem:
-    """The problem in the file, or the one a model poses under the planning options."""
+def posed(arguments: Namespace) -> tuple[Problem, Today | None]:
+    """The problem in the file; or the one a model poses under the planning options, and its runtime's own plan."""
     from modelplan.loaders import load
 
     loaded = load(arguments.source, arguments.dim)
     if isinstance(loaded, Problem):
-        return loaded
-    return _posed_by(loaded, model_options.options_of(arguments, loaded))
-
-
-def _posed_by(graph: Graph, options: pipeline.Options) -> Problem:
-    return pipeline.plan(graph, replace(options, allocator="tflm-greedy")).problem
+        return loaded, None
+    options = model_options.options_of(arguments, loaded)
+    plan = pipeline.plan(loaded, replace(options, allocator="tflm-greedy"))
+    return plan.problem, today_of(plan)
 
 
 def race(problem: Problem, budget: Budget) -> Iterator[Row]:
-    """Every allocator of the table in turn, timed by the wall clock; `budget` holds for each search alone."""
+    """Every allocator of the table in turn, timed by the wall clock; `budget` holds for each search alone.
+
+    Each places nothing first, untimed, so that the time does not hold the loading of its code.
+    """
+    nothing = Problem.of(())
     for row in ALLOCATORS.values():
         begin = time.perf_counter()
         try:
+            place(nothing, row.name)
+            begin = time.perf_counter()
             placement = place(problem, row.name, budget)
             if placement.ended == "cancelled":  # a search that keeps its best on Ctrl-C; the race ends all the same
                 raise KeyboardInterrupt
@@ -109,13 +115,15 @@ def chart(path: str, shown: Field) -> bytes:
     return (canvas.svg if path.endswith(".svg") else canvas.png)(field_chart.draw, shown)
 
 
-def section(source: str, problem: Problem, bound: int, rows: list[Row]) -> Section:
+def section(source: str, problem: Problem, bound: int, rows: list[Row], own: Today | None = None) -> Section:
     """The table, lowest first; refusals last with their reason."""
     ranked = sorted(rows, key=lambda row: (row.height is None, row.height or 0, row.microseconds))
     cells = tuple(_cells(row, bound) for row in ranked)
     headings = ("allocator", ">height", ">objects", ">height/bound", ">gap", ">time us", "optimal")
-    lines = (f"{len(problem)} buffers, lower bound {human(bound)}",)
-    return Section(printable(source), lines, Table(headings, cells))
+    lines = [f"{len(problem)} buffers, lower bound {human(bound)}"]
+    if own:
+        lines.append(f"{own.runtime} by itself, with its own order and sharing ({own.allocator}): {human(own.height)}")
+    return Section(printable(source), tuple(lines), Table(headings, cells))
 
 
 def _cells(row: Row, bound: int) -> tuple[str, ...]:

@@ -87,7 +87,7 @@ def summary(plan: Plan) -> Summary:
         peak_op=op_at(plan, step),
         alive=tuple(_alive(plan, problem, int(i), held) for i in alive),
         capacity=problem.capacity,
-        today=_today(plan),
+        today=today_of(plan),
     )
 
 
@@ -97,7 +97,8 @@ def op_at(plan: Plan, step: int) -> str:
     return plan.graph.label(order[step]) if step < len(order) else "no operator"
 
 
-def _today(plan: Plan) -> Today:
+def today_of(plan: Plan) -> Today:
+    """What the plan's runtime does by itself with the same graph."""
     own = pipeline.today(plan.graph, plan.runtime)
     return Today(plan.runtime.name, own.allocator, bounds.height(own.problem, own.placement))
 

@@ -121,6 +121,12 @@ def test_compare_takes_a_model_or_a_problem(problem: Path, models: Path) -> None
         heights = [row["height"] for row in document["rows"] if row["height"] is not None]
         assert min(heights) >= document["lower_bound"]
         assert {"naive", "tflm-greedy", "best"} <= {row["allocator"] for row in document["rows"]}
+        assert ("today" in document) == (source != problem)
+
+
+def test_compare_says_what_the_runtime_does_by_itself(models: Path) -> None:
+    shown = run("compare", models / "ds_cnn_kws.tflite").stdout
+    assert "tflm by itself, with its own order and sharing (tflm-greedy): " in shown
 
 
 def test_model_and_problem_commands_refer_to_each_other(problem: Path, models: Path) -> None:
