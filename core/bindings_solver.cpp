@@ -31,6 +31,7 @@ solver::Rules rules_without(const std::vector<std::string>& names) {
                                                  {"twins", &rules.twins},
                                                  {"backjump", &rules.backjump},
                                                  {"pin_jump", &rules.pin_jump},
+                                                 {"joins", &rules.joins},
                                                  {"stacked_sizes", &rules.stacked_sizes},
                                                  {"unit_scaling", &rules.unit_scaling}};
   for (const std::string& name : names) {

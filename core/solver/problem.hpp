@@ -38,6 +38,7 @@ struct Rules {
   bool backjump = true;          // a failure skips decisions that it does not depend on
   bool pin_jump = true;          // a buffer that cannot stay below a pin starts above it
   bool stacked_sizes = true;     // sizes are rounded to what the neighbours' alignments leave
+  bool joins = true;             // where no byte is to spare, what fits edge to edge is tried as one
   bool unit_scaling = true;      // coordinates are counted in their greatest common divisor
 };
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "first_fit.hpp"
+#include "join.hpp"
 #include "plateau.hpp"
 #include "portfolio.hpp"
 #include "problem.hpp"
@@ -11,6 +12,12 @@ namespace {
 
 constexpr Bytes kNarrow = Bytes{1} << 29;          // heights below this many units are searched in 32 bits
 constexpr std::int64_t kSearchWidth = 30'000'000;  // the search's memory is linear in the width
+
+constexpr std::int64_t kUnlimited = std::int64_t{1} << 60;
+constexpr double kFewJoined = 0.7;             // of the buffers: more are left to the search of the whole
+constexpr std::int64_t kJoinedSteps = 20'000;  // for the search of what is left
+
+void search(const Instance& instance, Bytes capacity, const Options& options, const Stop& stop, State& state);
 
 Bytes height_of(const Instance& instance, const std::vector<Bytes>& offsets) {
   Bytes height = 0;
@@ -64,9 +71,40 @@ void improve(const Instance& instance, Bytes capacity, const Options& options, c
   Portfolio<Coord>(instance, capacity, options, stop, state).run();
 }
 
+// Searches what is left of a packing without slack once what fits edge to edge is joined.
+void join(const Instance& instance, const Options& options, const Stop& stop, State& state) {
+  if (!options.rules.joins || !Joins::apply_to(instance, state.bound)) return;
+  const std::int64_t most = options.steps > 0 ? options.steps * 1000 - state.work : kUnlimited;
+  Meter meter(stop, most);
+  const Joins joins(instance, state.bound, meter);
+  state.work += meter.used();
+  if (meter.exhausted() || joins.count() > kFewJoined * instance.count()) return;
+  const Instance part = joins.remainder(options.rules);
+  const Bytes height = state.bound / instance.unit;
+  Options own = options;
+  own.minimize = false;
+  own.progress = {};
+  own.steps = std::clamp<std::int64_t>((most - meter.used()) / 1000, 1, kJoinedSteps);
+  State found;
+  found.bound = part.bound;
+  search(part, height, own, stop, found);
+  state.work += found.work;
+  state.nodes += found.nodes;
+  if (found.height > height) return;
+  state.offsets = joins.expand(part, found.offsets);
+  state.height = height_of(instance, state.offsets);
+}
+
+// Whether nothing better is asked for, or what is asked for cannot be.
+bool settled(Bytes capacity, const Options& options, const State& state) {
+  if (state.height <= state.bound) return true;
+  return capacity >= 0 && !options.minimize && (state.height <= capacity || state.bound > capacity);
+}
+
 void search(const Instance& instance, Bytes capacity, const Options& options, const Stop& stop, State& state) {
   first_answers(instance, options, stop, state);
   if (options.progress) options.progress({state.height, state.bound, (state.work + 999) / 1000});
+  if (!settled(capacity, options, state)) join(instance, options, stop, state);
   repair(instance, options, stop, state);
   if (options.progress) options.progress({state.height, state.bound, (state.work + 999) / 1000});
   if (instance.width > kSearchWidth || state.height <= state.bound) return;

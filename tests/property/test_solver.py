@@ -14,6 +14,7 @@ import oracles
 import pytest
 import strategies
 from hypothesis import given, settings
+from problem_families import CAPACITY, FAMILIES
 
 from modelplan import Budget, Placement, Problem, Progress, RequestError, _core, check, height, load, load_bound, place
 
@@ -24,6 +25,7 @@ RULES = [
     "twins",
     "backjump",
     "pin_jump",
+    "joins",
     "stacked_sizes",
     "unit_scaling",
 ]
@@ -119,6 +121,55 @@ def test_any_facts_and_conflicts_are_honoured(problem: Problem) -> None:
     assert oracles.valid(problem, placement.offsets.tolist())
     assert placement.lower_bound <= height(problem, placement)
     assert placement.lower_bound <= oracles.optimum(problem)
+
+
+def jigsaw(draw: random.Random, most: int) -> Problem:
+    """A rectangle of few steps and units cut into pieces by straight cuts and wheels, now and then one taken away."""
+    pieces = [(0, draw.randint(3, 9), 0, draw.randint(3, 9))]
+    while len(pieces) < most and draw.random() < 0.95:
+        a, b, low, high = piece = draw.choice(pieces)
+        if b - a > 2 and high - low > 2 and len(pieces) + 4 <= most and draw.random() < 0.5:
+            x, y = sorted(draw.sample(range(a + 1, b), 2))
+            u, v = sorted(draw.sample(range(low + 1, high), 2))
+            parts = [(a, y, low, u), (y, b, low, v), (x, b, v, high), (a, x, u, high), (x, y, u, v)]
+        elif b - a > 1 and draw.random() < 0.5:
+            at = draw.randrange(a + 1, b)
+            parts = [(a, at, low, high), (at, b, low, high)]
+        elif high - low > 1:
+            at = draw.randrange(low + 1, high)
+            parts = [(a, b, low, at), (a, b, at, high)]
+        else:
+            continue
+        pieces.remove(piece)
+        pieces += parts
+    draw.shuffle(pieces)
+    rows = [(high - low, a, b) for a, b, low, high in pieces]
+    return graphs.problem(rows[1:] if len(rows) > 2 and draw.random() < 0.3 else rows)
+
+
+def test_joins_change_no_optimum_of_a_jigsaw() -> None:
+    """Sizes and steps on a coarse grid, so that much fits that does not belong together."""
+    draw = random.Random(5)
+    for _ in range(400):
+        problem = jigsaw(draw, 9)
+        offsets, bound, ended = solve(problem)
+        check(problem, Placement(offsets))
+        assert ended == "optimal"
+        assert bound == height(problem, Placement(offsets)) == solve(problem, without=["joins"])[1]
+        assert bound == load_bound(problem) or not oracles.packs_below(problem, bound)
+
+
+@pytest.mark.parametrize(("family", "n"), [("tiling", 4096), ("pinwheel", 4097), ("mix", 4096)])
+@pytest.mark.parametrize("seed", range(3))
+def test_perfect_packings_are_put_together(family: str, n: int, seed: int) -> None:
+    problem = FAMILIES[family](n, seed)
+    placement = place(problem, "modelplan", Budget(steps=2000))
+    assert height(problem, placement) == CAPACITY == load_bound(problem)
+
+
+def test_a_perfect_packing_needs_the_joins() -> None:
+    problem = FAMILIES["tiling"](4096, 0)
+    assert height(problem, Placement(solve(problem, without=["joins"], steps=2000)[0])) > CAPACITY
 
 
 def test_time_reversed_and_sizes_multiplied() -> None:
