@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "address_sort.hpp"
 #include "interval_index.hpp"
 
 namespace modelplan {
@@ -20,7 +21,6 @@ std::int64_t round_up(std::int64_t value, std::int64_t alignment) {
 // The address range that a placed conflict keeps from the buffer at hand; lo may exceed hi where facts allow overlap.
 struct Blocked {
   std::int64_t lo, hi;
-  std::size_t by;
 };
 
 // The facts of each buffer as adjacency lists.
@@ -93,23 +93,24 @@ class Placer {
   void collect_blocked(std::size_t buffer) {
     blocked_.clear();
     const auto block = [&](std::size_t other) {
-      blocked_.push_back({offset_[other], offset_[other] + columns_.size[other], other});
+      blocked_.push_back({offset_[other], offset_[other] + columns_.size[other]});
     };
-    placed_.for_each_alive(columns_.start[buffer], columns_.end[buffer], block);
-    if (!adjacency_.overlaps.empty())
-      for (const auto& fact : adjacency_.overlaps[buffer]) allow(fact);
+    const auto block_partly = [&](std::size_t other) {
+      block(other);
+      for (const auto& fact : adjacency_.overlaps[buffer])
+        if (fact.other == other) {
+          blocked_.back().lo += fact.mine_below;
+          blocked_.back().hi -= fact.mine_above;
+        }
+    };
+    if (adjacency_.overlaps.empty())
+      placed_.for_each_alive(columns_.start[buffer], columns_.end[buffer], block);
+    else
+      placed_.for_each_alive(columns_.start[buffer], columns_.end[buffer], block_partly);
     if (!adjacency_.conflicts.empty())
       for (const std::size_t other : adjacency_.conflicts[buffer])
         if (offset_[other] != kUnplaced && columns_.size[other] > 0) block(other);
-    std::sort(blocked_.begin(), blocked_.end(), [](const Blocked& a, const Blocked& b) { return a.lo < b.lo; });
-  }
-
-  void allow(const Adjacency::Overlap& fact) {
-    for (Blocked& blocked : blocked_)
-      if (blocked.by == fact.other) {
-        blocked.lo += fact.mine_below;
-        blocked.hi -= fact.mine_above;
-      }
+    sort_by_address(blocked_, spare_, [](const Blocked& blocked) { return blocked.lo; });
   }
 
   const Columns& columns_;
@@ -117,7 +118,7 @@ class Placer {
   Fit fit_;
   IntervalIndex placed_;
   std::vector<std::int64_t> offset_;
-  std::vector<Blocked> blocked_;
+  std::vector<Blocked> blocked_, spare_;
 };
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 from graphs import problem
 from hypothesis import strategies as st
 
@@ -53,3 +55,9 @@ def dags(draw: st.DrawFn, most: int = 10) -> Graph:
         ops.append(Op("", kind, tuple(reads), (i + 1,)))
     unread = set(range(1, n + 1)) - {t for op in ops for t in op.inputs}
     return Graph("random", "tflite", tuple(tensors), tuple(ops), (0,), tuple(sorted(unread)))
+
+
+def crowded(count: int, largest: int) -> Problem:
+    """`count` seeded buffers of which nearly all are alive together, in sizes from 1 to `largest`."""
+    draw = random.Random(count)
+    return problem([(draw.randint(1, largest), draw.randrange(20), 20 + draw.randint(1, 20)) for _ in range(count)])

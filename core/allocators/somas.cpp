@@ -4,6 +4,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "address_sort.hpp"
 #include "allocators/neighbours.hpp"
 
 namespace modelplan::somas {
@@ -64,19 +65,19 @@ class Solver {
  private:
   // Returns the block's size and fills `forbidden_`, merged and rising.
   std::int64_t collect(std::size_t block) {
-    std::vector<Forbidden> raw;
+    raw_.clear();
     std::int64_t position = 0;
     for (const std::size_t node : nodes_[block]) {
       for (const std::size_t b : buffers_[node])
         placed_.for_each(b, [&](std::size_t c) {
           const std::int64_t low = offset_[c], high = low + node_size_[at(node_of_[c])];
-          raw.push_back({low - position - node_size_[node] + 1, high - position});
+          raw_.push_back({low - position - node_size_[node] + 1, high - position});
         });
       position += node_size_[node];
     }
-    std::sort(raw.begin(), raw.end(), [](const Forbidden& a, const Forbidden& b) { return a.from < b.from; });
+    sort_by_address(raw_, spare_, [](const Forbidden& f) { return f.from; });
     forbidden_.clear();
-    for (const Forbidden& f : raw) {
+    for (const Forbidden& f : raw_) {
       if (!forbidden_.empty() && f.from <= forbidden_.back().until)
         forbidden_.back().until = std::max(forbidden_.back().until, f.until);
       else
@@ -140,7 +141,7 @@ class Solver {
   std::vector<std::vector<std::size_t>> buffers_, nodes_;  // of each node, of each block
   std::vector<std::int64_t> node_size_;
   std::vector<std::int64_t> base_{0};  // of each band; the last one is empty
-  std::vector<Forbidden> forbidden_;
+  std::vector<Forbidden> forbidden_, raw_, spare_;
   std::size_t next_ = 0;
 };
 

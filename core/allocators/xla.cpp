@@ -6,6 +6,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "address_sort.hpp"
 #include "allocators/neighbours.hpp"
 
 namespace modelplan::xla {
@@ -88,14 +89,14 @@ class BestFit {
     used_.clear();
     for (const std::size_t b : groups_.members[g])
       placed_.for_each(b, [&](std::size_t c) { used_.emplace_back(offset_[c], offset_[c] + committed_[c]); });
-    std::sort(used_.begin(), used_.end());
+    sort_by_address(used_, spare_, [](const auto& range) { return range.first; });
   }
 
   const Colocations& groups_;
   std::vector<std::int64_t> committed_;  // bytes that each buffer keeps from others
   Neighbours placed_;
   std::vector<std::int64_t> offset_;
-  std::vector<std::pair<std::int64_t, std::int64_t>> used_;
+  std::vector<std::pair<std::int64_t, std::int64_t>> used_, spare_;
 };
 
 // The free chunks of an open-ended heap: by offset, and by how much of them is usable after alignment.

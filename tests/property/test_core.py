@@ -27,6 +27,15 @@ def test_placing_in_order_equals_the_twin(problem: Problem, fit: Fit, random: ob
     assert placement.offsets.tolist() == oracles.place_in_order(problem, order, fit.name)
 
 
+@pytest.mark.parametrize("fit", list(Fit))
+@pytest.mark.parametrize("largest", [300, 2**34])
+def test_placing_among_hundreds_of_conflicts_equals_the_twin(fit: Fit, largest: int) -> None:
+    problem = strategies.crowded(220, largest)
+    order = np.argsort(-problem.size, kind="stable")
+    found = in_order(problem, order, fit).offsets.tolist()
+    assert found == oracles.place_in_order(problem, order.tolist(), fit.name)
+
+
 @settings(deadline=None)
 @given(strategies.overlapping(), st.sampled_from(list(Fit)))
 def test_placing_honours_overlaps_and_conflicts(problem: Problem, fit: Fit) -> None:

@@ -71,6 +71,16 @@ def test_somas_equals_its_twin(problem: Problem, smallest: bool, single: bool, s
     assert found.tolist() == wanted
 
 
+@pytest.mark.parametrize("largest", [300, 2**34])
+def test_among_hundreds_of_conflicts_xla_and_somas_equal_their_twins(largest: int) -> None:
+    problem = strategies.crowded(220, largest)
+    order = np.argsort(-problem.size, kind="stable").astype(np.int64)
+    assert xla.best_fit(problem, order).offsets.tolist() == twins.xla_best_fit(problem, order.tolist())
+    alone = np.arange(len(problem), dtype=np.int64)
+    found = _core.somas_place(*columns(problem), alone, alone, alone, order, False, False, False)
+    assert found.tolist() == twins.somas(problem, order.tolist(), smallest=False, single=False, same_gap=False)
+
+
 @settings(deadline=None, max_examples=60)
 @given(related(), st.sampled_from([1, 8]))
 def test_hill_climb_replays_its_twin(problem: Problem, alignment: int) -> None:
