@@ -156,20 +156,20 @@ def brimful(n: int, seed: int) -> Problem:
     """At most `n` buffers that fill nearly every step to the same few bytes: the optimum is often above the load."""
     draw = random.Random(seed)
     while True:
-        room = [draw.choice((4, 6, 8, 12))] * draw.randint(5, max(n, 5))
+        room = [draw.choice((6, 12, 16, 24))] * draw.randint(n - n // 4, n + n // 2)
         whole, rows = sum(room), []
         while any(room) and len(rows) < n:
             a = draw.choice([i for i, free in enumerate(room) if free])
             b = a + 1
-            while b < len(room) and room[b] and draw.random() < 0.7:
+            while b < len(room) and room[b] and draw.random() < 0.6:
                 b += 1
-            while a > 0 and room[a - 1] and draw.random() < 0.7:
+            while a > 0 and room[a - 1] and draw.random() < 0.6:
                 a -= 1
             most = min(room[a:b])
             size = most if len(rows) > n - 3 else draw.randint(1, most)
             room[a:b] = [free - size for free in room[a:b]]
             rows.append((a, b, size))
-        if 4 * len(room) * sum(room) <= whole:  # on average a quarter of a byte is free at a step
+        if 16 * sum(room) <= whole:
             return problem(rows)
 
 

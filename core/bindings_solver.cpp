@@ -6,9 +6,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -23,21 +23,27 @@ using namespace nb::literals;
 namespace modelplan {
 namespace {
 
+struct Switch {
+  const char* name;
+  bool solver::Rules::* on;
+};
+
+constexpr Switch kSwitches[] = {{"section_check", &solver::Rules::section_check},
+                                {"single_candidate", &solver::Rules::single_candidate},
+                                {"support", &solver::Rules::support},
+                                {"twins", &solver::Rules::twins},
+                                {"backjump", &solver::Rules::backjump},
+                                {"pin_jump", &solver::Rules::pin_jump},
+                                {"joins", &solver::Rules::joins},
+                                {"stacked_sizes", &solver::Rules::stacked_sizes},
+                                {"unit_scaling", &solver::Rules::unit_scaling}};
+
 solver::Rules rules_without(const std::vector<std::string>& names) {
   solver::Rules rules;
-  const std::map<std::string, bool*> switches = {{"section_check", &rules.section_check},
-                                                 {"single_candidate", &rules.single_candidate},
-                                                 {"support", &rules.support},
-                                                 {"twins", &rules.twins},
-                                                 {"backjump", &rules.backjump},
-                                                 {"pin_jump", &rules.pin_jump},
-                                                 {"joins", &rules.joins},
-                                                 {"stacked_sizes", &rules.stacked_sizes},
-                                                 {"unit_scaling", &rules.unit_scaling}};
   for (const std::string& name : names) {
-    const auto found = switches.find(name);
-    if (found == switches.end()) throw std::invalid_argument("no rule " + name);
-    *found->second = false;
+    const auto* found = std::ranges::find(kSwitches, name, &Switch::name);
+    if (found == std::end(kSwitches)) throw std::invalid_argument("no rule " + name);
+    rules.*found->on = false;
   }
   return rules;
 }
@@ -167,6 +173,9 @@ void bind_solver(nb::module_& module) {
              "minimize"_a = true, "steps"_a = 0, "seconds"_a = 0.0, "seed"_a = 0, "threads"_a = 1,
              "without"_a = std::vector<std::string>{}, "progress"_a = nb::none(),
              "(offsets, bound, ended, steps, nodes); the offsets are empty when the pins exclude every placement.");
+  nb::list rules;
+  for (const Switch& rule : kSwitches) rules.append(rule.name);
+  module.attr("SOLVER_RULES") = nb::tuple(rules);
 }
 
 }  // namespace modelplan

@@ -2,6 +2,8 @@ from collections.abc import Callable
 
 from modelplan.types import IntArray
 
+SOLVER_RULES: tuple[str, ...]
+
 def place_in_order(
     size: IntArray,
     start: IntArray,

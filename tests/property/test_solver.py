@@ -18,17 +18,7 @@ from problem_families import CAPACITY, FAMILIES
 
 from modelplan import Budget, Placement, Problem, Progress, RequestError, _core, check, height, load, load_bound, place
 
-RULES = [
-    "section_check",
-    "single_candidate",
-    "support",
-    "twins",
-    "backjump",
-    "pin_jump",
-    "joins",
-    "stacked_sizes",
-    "unit_scaling",
-]
+RULES = [*_core.SOLVER_RULES]
 FEATURES = ["plain", "alignment", "pins", "overlaps", "alignment pins overlaps"]
 
 
