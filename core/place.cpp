@@ -99,8 +99,9 @@ class Placer {
       block(other);
       for (const auto& fact : adjacency_.overlaps[buffer])
         if (fact.other == other) {
-          blocked_.back().lo += fact.mine_below;
-          blocked_.back().hi -= fact.mine_above;
+          const std::int64_t start = offset_[other], end = start + columns_.size[other];
+          blocked_.back().lo = std::max(blocked_.back().lo, start + fact.mine_below);  // of several the largest counts
+          blocked_.back().hi = std::min(blocked_.back().hi, end - fact.mine_above);
         }
     };
     if (adjacency_.overlaps.empty())
