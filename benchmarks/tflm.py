@@ -19,7 +19,7 @@ from modelplan.tflm import planner
 from modelplan.tflm.arena import Arena, arena
 from modelplan.tflm.file import FileModel, read_tflite
 from modelplan.tflm.runner import RefusalError, Run, run_tflm, tflm_version
-from modelplan.types import Member
+from modelplan.types import Member, Overlap
 
 #: Public arena totals of boards: model, kernels, board, bytes. Sources: mcufit-bench; TFLM's benchmark README.
 BOARDS = [
@@ -68,15 +68,15 @@ def measure(path: Path) -> Measured:
     own = run_tflm(model.data)
     plans, packed = {}, {}
     for alias in (mode for mode in MODES if mode in ("none", "views", "safe")):
-        plans[alias] = offline_plan(model, shared(path, alias))
+        plans[alias] = offline_plan(model, *shared(path, alias))
         packed[alias] = run_tflm(planner.write_plan(model, plans[alias].offsets))
     parts = arena(model)
     return Measured(path, model, plans, own, packed, parts, loads(model, parts.size()))
 
 
-def shared(path: Path, alias: str) -> list[tuple[Member, ...]]:
-    options = Options(runtime="tflm", schedule="file", alias=alias, allocator="tflm-greedy")
-    return [members for members in pipeline.plan(load(path), options).problem.members if len(members) > 1]
+def shared(path: Path, alias: str) -> tuple[list[tuple[Member, ...]], tuple[Overlap, ...]]:
+    plan = pipeline.plan(load(path), Options(runtime="tflm", schedule="file", alias=alias, allocator="tflm-greedy"))
+    return [members for members in plan.problem.members if len(members) > 1], plan.overlaps
 
 
 def loads(model: FileModel, size: int) -> bool:

@@ -12,7 +12,7 @@ from modelplan.errors import ModelError, RequestError
 from modelplan.tflm import planner
 from modelplan.tflm.file import FileModel
 from modelplan.tflm.planner import ALIGNMENT, ONLINE, Request
-from modelplan.types import Budget, Buffer, IntArray, Member, Placement, Problem
+from modelplan.types import Budget, Buffer, IntArray, Member, Overlap, Placement, Problem
 
 #: How often scratch is pinned where TFLM put it and the tensors are placed again around it.
 _ROUNDS = 4
@@ -47,6 +47,7 @@ class Packing:
 def offline_plan(
     model: FileModel,
     shared: Sequence[Sequence[Member]] = (),
+    overlaps: Sequence[Overlap] = (),
     allocator: str = allocators.DEFAULT,
     budget: Budget | None = None,
     kernels: str = "reference",
@@ -56,6 +57,7 @@ def offline_plan(
     Args:
         model: the file.
         shared: groups of tensors of subgraph 0 that use the same bytes, each `delta` behind the group's start.
+        overlaps: outputs of subgraph 0 that may run into an operand, which dies at their operator.
         allocator: a row of the table of allocators.
         budget: for each run of the allocator.
         kernels: whose scratch to count.
@@ -68,7 +70,7 @@ def offline_plan(
     _check_plannable(model)
     rows = planner.requests(model, kernels)
     groups = [tuple(group) for group in shared if len(group) > 1]
-    problem = _problem(model, rows, groups)
+    problem = _overlapping(_problem(model, rows, groups), overlaps)
     together = allocators.place(problem, allocator, budget)
     candidates = _candidates(rows, problem, together, len(model.tensors), allocator, budget)
     head, offsets = min(((_head(rows, offsets), offsets) for offsets in candidates), key=lambda pair: pair[0])
@@ -128,6 +130,21 @@ def _problem(model: FileModel, rows: Sequence[Request], groups: Sequence[Sequenc
             name = model.tensors[row.tensor].name
             buffers.append(_buffer(name, members, [of_tensor[m.tensor] for m in members]))
     return Problem.of(buffers)
+
+
+def _overlapping(problem: Problem, overlaps: Iterable[Overlap]) -> Problem:
+    """The problem with the overlaps whose two buffers meet in one scope, that of the operator, and in no other."""
+    home = {m.tensor: (i, m.delta) for i, members in enumerate(problem.members) for m in members if m.tensor >= 0}
+    table = []
+    for overlap in overlaps:
+        if overlap.tensor not in home or overlap.over not in home:
+            continue
+        (below, low), (above, high) = home[overlap.tensor], home[overlap.over]
+        alone = int(min(problem.end[below], problem.end[above])) - int(max(problem.start[below], problem.start[above]))
+        shared = int(problem.size[below]) - max(0, overlap.lead + low - high)
+        if below != above and alone == 1 and shared > 0:
+            table.append((below, above, shared))
+    return replace(problem, overlaps=np.array(table, dtype=np.int64).reshape(-1, 3))
 
 
 def _buffer(name: str, members: tuple[Member, ...], rows: Sequence[Request]) -> Buffer:

@@ -9,8 +9,9 @@ from typing import get_args
 import numpy as np
 
 from modelplan import __version__, aliasing, allocators, bounds, lifetimes, runtimes, schedulers, streams
+from modelplan.aliasing import overlapping as partial
 from modelplan.errors import RequestError
-from modelplan.types import Aliases, Budget, Graph, Op, Padding, Placement, Plan, Problem, Runtime, Schedule
+from modelplan.types import Aliases, Budget, Graph, Op, Overlap, Padding, Placement, Plan, Problem, Runtime, Schedule
 from modelplan.verifier import proof
 from modelplan.verifier.subject import plan_subject
 
@@ -21,7 +22,8 @@ class Options:
 
     `streams` is the number of streams that ops are spread over, or the stream of each op; buffers whose ops may then
     run at the same time share no bytes. None: one op after the other. `precedences` are pairs (before, after) of ops
-    that every order must keep besides what the graph demands.
+    that every order must keep besides what the graph demands. `offsets` is a ready plan, an offset for each tensor or
+    -1; `overlaps` are the caller's word for operators that may write over what they read.
     """
 
     runtime: str | None = None
@@ -35,6 +37,7 @@ class Options:
     precedences: tuple[tuple[int, int], ...] = ()
     kernels: str | None = None
     offsets: tuple[int, ...] = ()
+    overlaps: tuple[Overlap, ...] = ()
 
 
 def plan(graph: Graph, options: Options | None = None, budget: Budget | None = None) -> Plan:
@@ -70,9 +73,9 @@ def _made(graph: Graph, runtime: Runtime, options: Options, budget: Budget | Non
         offers = [with_parts, *offers] if with_parts != offers[0] else offers
     for offered in offers:
         schedules = schedulers.orders(graph, offered, runtime, options.schedule, precedences=options.precedences)
-        schedule, aliases, problem, placement = _tightest(graph, offered, runtime, schedules, options, budget)
+        schedule, aliases, problem, placement, overlaps = _tightest(graph, offered, runtime, schedules, options, budget)
         names = options.allocator, options.alias, made_by
-        yield Plan(graph, schedule, aliases.merges, problem, placement, runtime, *names)
+        yield Plan(graph, schedule, aliases.merges, problem, placement, runtime, *names, overlaps)
 
 
 def _tightest(
@@ -82,18 +85,39 @@ def _tightest(
     schedules: Sequence[Schedule],
     options: Options,
     budget: Budget | None,
-) -> tuple[Schedule, Aliases, Problem, Placement]:
+) -> tuple[Schedule, Aliases, Problem, Placement, tuple[Overlap, ...]]:
     """The first of the orders whose arena is its peak, else the one with the least height."""
     found = []
     for schedule in schedules:
         aliases = aliasing.settled(graph, offered, schedule.order, runtime)
-        problem = pose(graph, schedule.order, aliases, runtime, options)
+        problem, overlaps = posed(graph, schedule.order, aliases, runtime, options)
         peak = schedulers.peak(graph, schedule.order, aliases, runtime)
         priced = replace(schedule, peak=peak, lower_bound=min(schedule.lower_bound, peak))
-        found.append((priced, aliases, problem, allocators.place(problem, options.allocator, budget)))
-        if bounds.height(problem, found[-1][3]) <= peak:
+        found.append((priced, aliases, problem, allocators.place(problem, options.allocator, budget), overlaps))
+        if not overlaps and bounds.height(problem, found[-1][3]) <= peak:
             return found[-1]
     return min(found, key=lambda made: bounds.height(made[2], made[3]))
+
+
+def posed(
+    graph: Graph, order: Sequence[int], aliases: Aliases, runtime: Runtime, options: Options
+) -> tuple[Problem, tuple[Overlap, ...]]:
+    """The buffers of an order as `pose` makes them, with the overlaps that the mode, the caller and a ready plan allow.
+
+    Raises:
+        RequestError: as `pose`, or overlaps together with streams.
+    """
+    problem = pose(graph, order, aliases, runtime, options)
+    if options.streams is not None:
+        if options.overlaps:
+            raise RequestError("streams with overlaps: an op could write over what another still reads")
+        return problem, ()  # what may run at the same time has no step in which only two buffers meet
+    found = [
+        *partial.overlaps(graph, aliases, order, options.alias, runtime, options.overlaps),
+        *partial.chosen(graph, order, options.offsets),
+    ]
+    kept, table = partial.rows(graph, order, problem, found)
+    return replace(problem, overlaps=table), tuple(kept)
 
 
 def with_scratch(graph: Graph, runtime: Runtime, options: Options) -> Graph:
@@ -117,7 +141,7 @@ def _body_bytes(body: Graph, runtime: Runtime, options: Options) -> int:
     inner = _plan(
         body,
         replace(runtime, inputs="live"),
-        replace(options, capacity=None, streams=None, precedences=(), alias=_body_mode(options)),
+        replace(options, capacity=None, streams=None, precedences=(), alias=_body_mode(options), overlaps=()),
     )
     return bounds.height(inner.problem, inner.placement)
 

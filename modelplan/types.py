@@ -303,6 +303,21 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
+class Overlap:
+    """While op `op` runs, tensor `tensor` may reach into the bytes of tensor `over` if it starts `lead` bytes before.
+
+    At least `lead` bytes: the more, the fewer are shared. `rule` says why; `declared`: on the caller's word alone.
+    """
+
+    op: int
+    tensor: int
+    over: int
+    lead: int
+    rule: str
+    declared: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Aliases:
     """Which tensors share memory: each class is a buffer to be, each merge the reason for one shared tensor.
 
@@ -381,7 +396,7 @@ class Problem:
         pin: the offset a buffer must have, -1 where it is free; all free when left out.
         capacity: bytes there are, or None to ask for the least.
         overlaps: rows (below, above, bytes): buffer `below` may reach up to `bytes` into the start of
-            buffer `above` although both are alive.
+            buffer `above` although both are alive; of several rows for a pair the largest counts.
         conflicts: rows (a, b) of buffers that must not share bytes although their lifetimes are apart.
         members: the tensors inside each buffer; empty when the problem came without a graph.
 
@@ -551,7 +566,10 @@ class Runtime:
 
 @dataclass(frozen=True)
 class Plan:
-    """The whole answer: what was asked, what was decided, what came out. Nothing in it can be derived from the rest."""
+    """The whole answer: what was asked, what was decided, what came out. Nothing in it can be derived from the rest.
+
+    `overlaps` are the partial overlaps that the problem allows, whether the placement uses them or not.
+    """
 
     graph: Graph
     schedule: Schedule
@@ -562,3 +580,4 @@ class Plan:
     allocator: str
     alias: str
     made_by: str
+    overlaps: tuple[Overlap, ...] = ()

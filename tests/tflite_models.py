@@ -112,9 +112,48 @@ class _Writer:
         return tflite.OperatorCodeEnd(self.b)
 
 
-def model(*subgraphs: Sub) -> bytes:
+#: TensorType numbers and bytes of an element.
+TYPES = {"float32": 0, "int8": 9, "bool": 6}
+BYTES = {"float32": 4, "int8": 1, "bool": 1}
+
+
+class Writer(_Writer):
+    """Adds scales to tensors and constants of any type: a tensor's last item may be ((scale, zero point), bytes)."""
+
+    def tensor(self, name, kind, shape, values):
+        scale, values = values if isinstance(values, tuple) else (None, values)
+        quantisation = self.quantisation(*scale) if scale else None
+        index = 0
+        if values is not None:
+            index = len(self.buffers)
+            self.buffers.append(values)
+        text = self.b.CreateString(name)
+        extents = self.integers(tflite.TensorStartShapeVector, shape)
+        tflite.TensorStart(self.b)
+        tflite.TensorAddName(self.b, text)
+        tflite.TensorAddShape(self.b, extents)
+        tflite.TensorAddType(self.b, kind)
+        tflite.TensorAddBuffer(self.b, index)
+        if quantisation:
+            tflite.TensorAddQuantization(self.b, quantisation)
+        return tflite.TensorEnd(self.b)
+
+    def quantisation(self, scale, zero):
+        tflite.QuantizationParametersStartScaleVector(self.b, 1)
+        self.b.PrependFloat32(scale)
+        scales = self.b.EndVector()
+        tflite.QuantizationParametersStartZeroPointVector(self.b, 1)
+        self.b.PrependInt64(zero)
+        zeros = self.b.EndVector()
+        tflite.QuantizationParametersStart(self.b)
+        tflite.QuantizationParametersAddScale(self.b, scales)
+        tflite.QuantizationParametersAddZeroPoint(self.b, zeros)
+        return tflite.QuantizationParametersEnd(self.b)
+
+
+def model(*subgraphs: Sub, writer: _Writer | None = None) -> bytes:
     """The file."""
-    w = _Writer()
+    w = writer or _Writer()
     subs = w.vector(tflite.ModelStartSubgraphsVector, [w.subgraph(sub) for sub in subgraphs])
     buffers = w.vector(tflite.ModelStartBuffersVector, [w.buffer(data) for data in w.buffers])
     codes = w.vector(tflite.ModelStartOperatorCodesVector, [w.code(kind) for kind in w.codes])

@@ -5,10 +5,11 @@ from __future__ import annotations
 from modelplan.aliasing import planned, positions
 from modelplan.aliasing.classes import Classes
 from modelplan.aliasing.legality import World, refusal
+from modelplan.aliasing.overlapping import offered, refused
 from modelplan.aliasing.rules import overwrites
 from modelplan.errors import RequestError
 from modelplan.ops import facts
-from modelplan.types import Member, Plan
+from modelplan.types import Member, Overlap, Plan
 
 
 def reasons(plan: Plan, name: str) -> tuple[str, ...]:
@@ -26,17 +27,33 @@ def reasons(plan: Plan, name: str) -> tuple[str, ...]:
 
 def _lines(plan: Plan, t: int) -> list[str]:
     graph, producer = plan.graph, plan.graph.producers[t]
+    into = [_overlap(plan, overlap) for overlap in plan.overlaps if overlap.tensor == t]
     merges = [m for m in plan.merges if t == m.tensor]
-    if merges:
-        return [f"shares {graph.tensors[m.into].name!r} since {graph.label(m.op)}: {m.rule}" for m in merges]
+    if merges or into:
+        return into + [f"shares {graph.tensors[m.into].name!r} since {graph.label(m.op)}: {m.rule}" for m in merges]
     if producer < 0:
         return [f"nothing in the model writes it: it is {graph.tensors[t].kind}, so it replaces no other tensor"]
     op = graph.ops[producer]
     row = facts(graph.format, op.kind)
+    ahead = [
+        f"running into operand {operand} {graph.tensors[op.inputs[operand]].name!r}: condition {why}"
+        for operand, lead, rule in offered(graph, producer, plan.alias, plan.runtime)
+        if (why := refused(_world(plan, producer), Overlap(producer, t, op.inputs[operand], lead, rule)))
+    ]
+    if ahead and not row.overwrite:
+        return ahead
     if t != op.outputs[0] or not (row.overwrite or row.view_if or row.view is not None):
         return [f"{graph.label(producer)} ({row.group}) may read an operand after it has begun to write this output"]
     allowed = {operand for operand, _ in overwrites(graph, producer, plan.alias, plan.runtime)}
-    return [_line(plan, producer, operand, operand in allowed) for operand in row.overwrite or (0,)]
+    return [_line(plan, producer, operand, operand in allowed) for operand in row.overwrite or (0,)] + ahead
+
+
+def _overlap(plan: Plan, overlap: Overlap) -> str:
+    tensors = plan.graph.tensors
+    return (
+        f"may run into {tensors[overlap.over].name!r} at {plan.graph.label(overlap.op)} when it starts"
+        f" {overlap.lead} bytes before: {overlap.rule}"
+    )
 
 
 def _line(plan: Plan, index: int, operand: int, allowed: bool) -> str:  # noqa: FBT001

@@ -43,9 +43,23 @@ def refusal(world: World, index: int, operand: int, group: str) -> str:
     return (
         _planned(world, x, y)
         or _alike(world, x, y)
-        or _unshared(world, op, x, y, group)
+        or _unshared(world, op, x, y, group, world.graph.tensors[y].shape)
         or _kept(world, x)
         or _place(world, x, y)
+        or _read_later(world, index, x)
+    )
+
+
+def overlap_refusal(world: World, index: int, x: int, y: int, group: str) -> str:
+    """Why output `y` of op `index` may not run into its operand `x`, which must die there; empty where it may.
+
+    Of the conditions of an overwrite those that do not ask for equal places: 3, 4 and 7.
+    """
+    op = world.graph.ops[index]
+    return (
+        _planned(world, x, y)
+        or _unshared(world, op, x, y, group, world.graph.tensors[x].shape)
+        or _kept(world, x)
         or _read_later(world, index, x)
     )
 
@@ -73,16 +87,16 @@ def _stripped(shape: tuple[int, ...]) -> tuple[int, ...]:
     return shape[lead:]
 
 
-def _unshared(world: World, op: Op, x: int, y: int, group: str) -> str:
-    """Other operands must not see bytes that are gone when they are read, nor may other outputs lie there."""
+def _unshared(world: World, op: Op, x: int, y: int, group: str, shape: tuple[int, ...]) -> str:
+    """Other operands must not see bytes that are gone when they are read, nor may other outputs lie there.
+
+    Operands of the same bytes and the same `shape` are read together where the operator goes element by element.
+    """
     shared = [t for t in op.inputs if t >= 0 and t in world.classes and world.classes.together(t, x)]
     if len(shared) > 1 and group != "elementwise":
         return "3: the operator reads these bytes through two operands"
     classes, tensors = world.classes, world.graph.tensors
-    if any(
-        classes.delta[t] != classes.delta[x] or _stripped(tensors[t].shape) != _stripped(tensors[y].shape)
-        for t in shared
-    ):
+    if any(classes.delta[t] != classes.delta[x] or _stripped(tensors[t].shape) != _stripped(shape) for t in shared):
         return "3: the operator reads these bytes in two places"
     if any(t in classes and classes.together(t, x) for t in op.writes if t != y):
         return "7: another output lies there"

@@ -12,7 +12,7 @@ MODES = {
     "runtime": "what the runtime does by itself, less what it gets wrong",
     "none": "every tensor has bytes of its own",
     "views": "operators that leave the bytes as they are share their input's memory",
-    "safe": "views, and overwrites that were proved for the kernels of that runtime",
+    "safe": "views, and overwrites and partial overlaps that were proved for the kernels of that runtime",
     "max": "all that the operators' meaning allows; joins and splits in place where that lowers the peak",
 }
 

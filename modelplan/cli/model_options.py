@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, Namespace, _ArgumentGroup
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from modelplan import allocators
 from modelplan.errors import RequestError
 from modelplan.outputs.units import parse_bytes
-from modelplan.types import Budget, Graph, Problem, Progress
+from modelplan.types import Budget, Graph, Overlap, Problem, Progress
 
 if TYPE_CHECKING:
     from modelplan.pipeline import Options
@@ -49,11 +49,21 @@ def add_planning(parser: ArgumentParser) -> None:
         metavar="NAME",
         help="whose scratch to plan: reference, cmsis-dsp or cmsis-mve (default: reference)",
     )
+    add_overlaps(group)
     aliases = group.add_mutually_exclusive_group()
     aliases.add_argument(
         "--alias", metavar="MODE", default="views", help="runtime, none, views, safe or max (default: views)"
     )
     aliases.add_argument("--no-alias", dest="alias", action="store_const", const="none", help="same as --alias none")
+
+
+def add_overlaps(parser: ArgumentParser | _ArgumentGroup) -> None:
+    """Adds the caller's own overlaps."""
+    parser.add_argument(
+        "--overlaps",
+        metavar="FILE",
+        help="outputs that may run into an input of their op: lines `output,input,bytes` under such a head",
+    )
 
 
 def add_allocator(parser: ArgumentParser) -> None:
@@ -112,6 +122,7 @@ def options_of(arguments: Namespace, graph: Graph | None = None) -> Options:
         kernels=arguments.kernels,
         capacity=None if capacity is None else parse_bytes(capacity),
         streams=_streams_of(getattr(arguments, "streams", None), graph),
+        overlaps=overlaps_of(arguments.overlaps, graph),
     )
 
 
@@ -136,13 +147,32 @@ def _streams_of(value: str | None, graph: Graph | None) -> int | tuple[int, ...]
         return None if value is None else int(value)
     if graph is None:
         raise RequestError("a file of streams needs one model")
-    try:
-        text = Path(value).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise RequestError(f"--streams: cannot read {value}: {error}") from None
     from modelplan.streams import parse_streams
 
-    return parse_streams(text, graph, value)
+    return parse_streams(_text(value, "--streams"), graph, value)
+
+
+def overlaps_of(path: str | None, graph: Graph | None) -> tuple[Overlap, ...]:
+    """What the file declares; nothing without one.
+
+    Raises:
+        RequestError: it cannot be read, or is given for more than one model.
+        ModelError: a line of it does not fit the model.
+    """
+    if path is None:
+        return ()
+    if graph is None:
+        raise RequestError("a file of overlaps needs one model")
+    from modelplan.aliasing.declared import parse_overlaps
+
+    return parse_overlaps(_text(path, "--overlaps"), graph, path)
+
+
+def _text(path: str, option: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RequestError(f"{option}: cannot read {path}: {error}") from None
 
 
 def load_model(path: str, dims: Sequence[str] = ()) -> Graph:

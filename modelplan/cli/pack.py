@@ -17,7 +17,7 @@ from modelplan.runtimes.scratch import KERNELS
 from modelplan.tflm import planner
 from modelplan.tflm.arena import ABIS, arena
 from modelplan.tflm.file import FileModel, read_tflite
-from modelplan.types import Member
+from modelplan.types import Member, Overlap
 from modelplan.verifier import proof
 from modelplan.verifier.subject import offline_subject, shim_subject
 
@@ -41,8 +41,8 @@ def configure(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Runs the command."""
     model = read_model(arguments.model)
-    shared = shared_tensors(model, arguments.alias)
-    plan = packing.offline_plan(model, shared, arguments.allocator, kernels=arguments.kernels)
+    shared, overlaps = shared_tensors(model, arguments.alias, arguments.kernels)
+    plan = packing.offline_plan(model, shared, overlaps, arguments.allocator, kernels=arguments.kernels)
     packed = read_tflite(planner.write_plan(model, plan.offsets), arguments.output)
     proof.prove(offline_subject(packed, arguments.kernels))
     files.write(arguments.output, packed.data)
@@ -74,13 +74,18 @@ def read_model(path: str) -> FileModel:
         raise ModelError(f"{path}: {problem.strerror}") from None
 
 
-def shared_tensors(model: FileModel, alias: str) -> list[tuple[Member, ...]]:
-    """The groups of tensors that share memory under alias mode `alias`; none where several subgraphs run."""
+def shared_tensors(
+    model: FileModel, alias: str, kernels: str = "reference"
+) -> tuple[list[tuple[Member, ...]], tuple[Overlap, ...]]:
+    """The groups of tensors that share memory under alias mode `alias`, and the outputs that may run into operands.
+
+    None where several subgraphs run.
+    """
     if len(model.subgraphs) > 1:
-        return []
-    options = Options(runtime="tflm", schedule="file", alias=alias, allocator="tflm-greedy")
+        return [], ()
+    options = Options(runtime="tflm", schedule="file", alias=alias, allocator="tflm-greedy", kernels=kernels)
     plan = pipeline.plan(model_options.load_model(model.name), options)
-    return [members for members in plan.problem.members if len(members) > 1]
+    return [members for members in plan.problem.members if len(members) > 1], plan.overlaps
 
 
 def verdict(path: str, model: FileModel, plan: Packing) -> Section:

@@ -24,7 +24,8 @@ def configure(parser: ArgumentParser) -> None:
         help="a packed .tflite, a plan as .json, a .csv with offsets, or a .h with a BufferPlan",
     )
     parser.add_argument("--model", metavar="MODEL", help="the model that a .json, .csv or .h plan is for")
-    parser.add_argument("--runtime", metavar="NAME", help="whose alignment a .csv must keep")
+    parser.add_argument("--runtime", metavar="NAME", help="whose alignment and kernels hold for a .csv")
+    model_options.add_overlaps(parser)
     parser.add_argument("--kernels", choices=KERNELS, default="reference", help="whose scratch TFLM adds")
     parser.add_argument("--quick", action="store_true", help="only the levels static and fingerprint replay")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the random inputs (default: 0)")
@@ -63,7 +64,7 @@ def subject_of(arguments: Namespace) -> tuple[Subject, Path | None]:
     if suffix == ".h":
         places = buffer_plan(_text(arguments.plan), arguments.plan)
         return shim_subject(_file_model(arguments.model), places, arguments.kernels), model
-    return _csv_subject(arguments.plan, arguments.model, arguments.runtime), model
+    return _csv_subject(arguments), model
 
 
 def _json_subject(path: str, model: Path | None) -> Subject:
@@ -74,14 +75,15 @@ def _json_subject(path: str, model: Path | None) -> Subject:
     return plan_subject(plan, _file_model(str(model)) if runnable else None)
 
 
-def _csv_subject(path: str, model: str, name: str | None) -> Subject:
+def _csv_subject(arguments: Namespace) -> Subject:
     from modelplan.loaders.problem_csv import read_solution
 
-    graph = model_options.load_model(model)
-    problem, placement = read_solution(Path(path))
+    graph = model_options.load_model(arguments.model)
+    problem, placement = read_solution(Path(arguments.plan))
     if placement is None:
-        raise ModelError(f"{path}: has no column offset")
-    return table_subject(graph, problem, placement, runtime(name, graph.format).alignment)
+        raise ModelError(f"{arguments.plan}: has no column offset")
+    overlaps = model_options.overlaps_of(arguments.overlaps, graph)
+    return table_subject(graph, problem, placement, runtime(arguments.runtime, graph.format), overlaps)
 
 
 def buffer_plan(text: str, name: str) -> list[int]:

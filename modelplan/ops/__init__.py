@@ -12,9 +12,11 @@ from modelplan.ops.op_facts import OpFacts
 def facts(format: str, kind: str) -> OpFacts:  # noqa: A002
     """What is known about operators of `kind` in files of `format`; an unknown operator shares nothing."""
     if format == "tflite":
-        from modelplan.ops.tflite import OPERATORS
-    else:
-        from modelplan.ops.onnx import OPERATORS
+        from modelplan.ops.tflite import CUSTOM, OPERATORS
+
+        return OPERATORS.get(kind) or CUSTOM.get(kind, OpFacts())
+    from modelplan.ops.onnx import OPERATORS
+
     return OPERATORS.get(kind, OpFacts())
 
 

@@ -227,24 +227,11 @@ def not_reversed(graph: Graph, op: Op) -> bool:  # noqa: ARG001
 # -- streams -----------------------------------------------------------------------------------------------------------
 
 
-def narrower(graph: Graph, op: Op) -> bool:
-    """Each element becomes one that is no wider, whole bytes both."""
-    x, y = source(graph, op), result(graph, op)
-    if x is None or y is None or x.dtype not in BITS or y.dtype not in BITS:
-        return False
-    return 8 <= BITS[y.dtype] <= BITS[x.dtype] and prod(x.shape) == prod(y.shape)
-
-
 def forward_slice(graph: Graph, op: Op) -> bool:
     """A slice whose steps are positive copies elements towards the front."""
     steps = numbers(op, "operand 4") if graph.format == "onnx" else numbers(op, "operand 3")
     unstepped = op.kind in ("SLICE", "STABLEHLO_SLICE") or (graph.format == "onnx" and len(op.inputs) < 5)
     return both(graph, op) is not None and (unstepped or (steps is not None and all(s > 0 for s in steps)))
-
-
-def forward_copy(graph: Graph, op: Op) -> bool:
-    """Some elements in their order."""
-    return both(graph, op) is not None
 
 
 def disjoint_windows(graph: Graph, op: Op) -> bool:

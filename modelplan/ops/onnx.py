@@ -7,11 +7,12 @@ Names of other domains than the standard one carry the domain in front. Source: 
 from __future__ import annotations
 
 from modelplan.ops import conditions as when
+from modelplan.ops import leads
 from modelplan.ops.op_facts import OpFacts
 
 _NEVER = """
 AffineGrid Attention CausalConvWithState CenterCropPad Col2Im Conv ConvInteger ConvTranspose DeformConv
-DequantizeLinear Det DFT DynamicQuantizeLinear Einsum GatherElements GatherND Gemm GridSample GRU ImageDecoder
+Det DFT DynamicQuantizeLinear Einsum GatherElements GatherND Gemm GridSample GRU ImageDecoder
 LinearAttention LRN LSTM MatMul MatMulInteger MaxRoiPool MaxUnpool NegativeLogLikelihoodLoss NonMaxSuppression NonZero
 OneHot QLinearConv QLinearMatMul ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceSumSquare ReverseSequence RNN
 RoiAlign SoftmaxCrossEntropyLoss STFT StringConcat StringNormalizer StringSplit RegexFullMatch SwiGLU TfIdfVectorizer
@@ -47,7 +48,7 @@ TreeEnsembleClassifier TreeEnsembleRegressor ZipMap
 """
 _TRAINING = "Adagrad Adam Gradient Momentum"
 
-_cast = OpFacts("elementwise", view_if=when.same_type, overwrite=(0,), stream_if=when.narrower)
+_cast = OpFacts("elementwise", view_if=when.same_type, overwrite=(0,), lead=leads.pointwise)
 
 OPERATORS: dict[str, OpFacts] = {
     **dict.fromkeys(_NEVER.split(), OpFacts()),
@@ -55,13 +56,13 @@ OPERATORS: dict[str, OpFacts] = {
     **dict.fromkeys(_SHAPES.split(), OpFacts("shape")),
     **dict.fromkeys(_CONTROL.split(), OpFacts("control")),
     **dict.fromkeys(_STATE.split(), OpFacts("state")),
-    **dict.fromkeys(_UNARY.split(), OpFacts("elementwise", overwrite=(0,))),
-    **dict.fromkeys(_BINARY.split(), OpFacts("elementwise", overwrite=(0, 1))),
+    **dict.fromkeys(_UNARY.split(), OpFacts("elementwise", overwrite=(0,), lead=leads.pointwise)),
+    **dict.fromkeys(_BINARY.split(), OpFacts("elementwise", overwrite=(0, 1), lead=leads.pointwise)),
     **dict.fromkeys(_ROWS.split(), OpFacts("row", overwrite=(0,))),
     **dict.fromkeys(_UPDATES.split(), OpFacts("update", overwrite=(0,))),
     **dict.fromkeys(("CumSum", "CumProd"), OpFacts("update", overwrite=(0,), overwrite_if=when.not_reversed)),
     **dict.fromkeys(_REDUCTIONS.split(), OpFacts(view_if=when.nothing_reduced)),
-    **dict.fromkeys(_POOLS.split(), OpFacts("stream", view_if=when.unit_window, stream_if=when.disjoint_windows)),
+    **dict.fromkeys(_POOLS.split(), OpFacts("stream", view_if=when.unit_window, lead=leads.pooled)),
     **dict.fromkeys(("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"), OpFacts("view", view=0)),
     **dict.fromkeys(("Optional", "OptionalGetElement"), OpFacts("view", view_if=when.same_width)),
     **dict.fromkeys(("Sum", "Max", "Min", "Mean"), OpFacts("elementwise", view_if=when.single, overwrite=(0,))),
@@ -75,14 +76,15 @@ OPERATORS: dict[str, OpFacts] = {
     "Concat": OpFacts("join", view_if=when.single, parts=when.axis_attribute),
     "Split": OpFacts("split", parts=when.axis_attribute, operands=(1,)),
     "Pad": OpFacts(view_if=when.no_padding, operands=(1,)),
-    "Slice": OpFacts("stream", view_if=when.onnx_slice_start, stream_if=when.forward_slice, operands=(1, 2, 3, 4)),
+    "Slice": OpFacts("stream", view_if=when.onnx_slice_start, lead=leads.sliced, operands=(1, 2, 3, 4)),
     "Gather": OpFacts(view_if=when.gathered_start, operands=(1,)),
-    "Compress": OpFacts("stream", stream_if=when.forward_copy),
+    "Compress": OpFacts("stream", lead=leads.copied),
     "Clip": OpFacts("elementwise", view_if=when.no_bounds, overwrite=(0,)),
     "BatchNormalization": OpFacts("elementwise", overwrite=(0,), overwrite_if=when.is_inference),
     "PRelu": OpFacts("elementwise", overwrite=(0,)),
     "Where": OpFacts("elementwise", overwrite=(1, 2, 0)),
-    "QuantizeLinear": OpFacts("elementwise", overwrite=(0,), stream_if=when.narrower),
+    "DequantizeLinear": OpFacts("elementwise", lead=leads.pointwise),
+    "QuantizeLinear": OpFacts("elementwise", overwrite=(0,), lead=leads.pointwise),
     **{f"ai.onnx.ml.{name}": OpFacts() for name in _ML.split()},
     **{f"ai.onnx.preview.training.{name}": OpFacts() for name in _TRAINING.split()},
     "ai.onnx.preview.FlexAttention": OpFacts("control"),

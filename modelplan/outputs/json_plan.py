@@ -16,7 +16,7 @@ from modelplan.errors import ModelError
 from modelplan.outputs.summary import summary
 from modelplan.types import Plan
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 def render(plan: Plan) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from modelplan import bounds, pipeline
 from modelplan.lifetimes import class_bytes
-from modelplan.types import Graph, Kind, Plan, Problem
+from modelplan.types import Graph, IntArray, Kind, Plan, Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,9 @@ class Today:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a user asks first. `arena` = `activations` + `alignment_loss` + `fragmentation`.
+    """What a user asks first. `arena` = `activations` + `alignment_loss` + `fragmentation` - `overlapped`.
+
+    `overlapped`: bytes at the peak that two buffers hold at once, where operators write over what they read.
 
     `optimal`: no placement of this order is lower; `jointly_optimal`: nor is one of any other order.
     """
@@ -44,6 +46,7 @@ class Summary:
     activations: int
     alignment_loss: int
     fragmentation: int
+    overlapped: int
     constants: int
     state: int
     peak_step: int
@@ -72,15 +75,17 @@ def summary(plan: Plan) -> Summary:
     alive = bounds.alive_at(problem, step)
     raw = sum(_raw_bytes(graph, problem, int(i)) for i in alive)
     held = int(problem.size[alive].sum())
+    overlapped = held - _covered(plan, alive)
     return Summary(
         arena=arena,
         height=height,
         lower_bound=plan.placement.lower_bound,
         optimal=height == plan.placement.lower_bound,
-        jointly_optimal=height == plan.schedule.lower_bound,
+        jointly_optimal=not plan.overlaps and height == plan.schedule.lower_bound,
         activations=raw,
         alignment_loss=held - raw,
-        fragmentation=arena - held,
+        fragmentation=arena - held + overlapped,
+        overlapped=overlapped,
         constants=_bytes_of(graph, Kind.CONSTANT),
         state=_bytes_of(graph, Kind.STATE),
         peak_step=step,
@@ -89,6 +94,16 @@ def summary(plan: Plan) -> Summary:
         capacity=problem.capacity,
         today=today_of(plan),
     )
+
+
+def _covered(plan: Plan, alive: IntArray) -> int:
+    """Bytes of the arena that hold at least one of the buffers `alive`."""
+    top = covered = 0
+    offsets, sizes = plan.placement.offsets, plan.problem.size
+    for start, size in sorted((int(offsets[i]), int(sizes[i])) for i in alive):
+        covered += max(start + size - max(top, start), 0)
+        top = max(top, start + size)
+    return covered
 
 
 def op_at(plan: Plan, step: int) -> str:

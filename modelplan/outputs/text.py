@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from modelplan.outputs.report import Report, Section, Table, folded, plain, printable
 from modelplan.outputs.summary import Summary, summary
 from modelplan.outputs.units import human
-from modelplan.types import Plan, Schedule
+from modelplan.types import Overlap, Plan, Schedule
 
 _MOST_ROWS = 12
 
@@ -21,6 +23,8 @@ def sections_of(plan: Plan) -> Report:
     sections = [_verdict(plan, figures), _parts(figures), _peak(figures), _schedule(plan)]
     if plan.merges:
         sections.append(_merges(plan))
+    if used := list(used_overlaps(plan)):
+        sections.append(_overlaps(plan, used))
     if plan.graph.remarks:
         sections.append(Section("Remarks of the loader", tuple(map(printable, plan.graph.remarks))))
     return sections
@@ -63,6 +67,7 @@ def _parts(figures: Summary) -> Section:
         ("activations alive at the peak", figures.activations),
         ("alignment loss at the peak", figures.alignment_loss),
         ("fragmentation", figures.fragmentation),
+        *([("written over what is still read", -figures.overlapped)] if figures.overlapped else []),
         ("arena", figures.arena),
         ("lower bound", figures.lower_bound),
         ("state kept between runs", figures.state),
@@ -104,3 +109,28 @@ def _merges(plan: Plan) -> Section:
         saved = sum(m.saved for m in plan.merges[_MOST_ROWS:])
         rows.append((f"[{len(plan.merges) - _MOST_ROWS} others]", "", "", f"{saved:,}"))
     return Section("Shared memory", (), Table(("tensor", "shares", "rule", ">bytes saved"), tuple(rows)))
+
+
+def used_overlaps(plan: Plan) -> Iterator[tuple[Overlap, int]]:
+    """The overlaps that the placement makes use of, with the bytes that the two tensors have in common."""
+    place: dict[int, int] = {}
+    for members, start in zip(plan.problem.members, plan.placement.offsets.tolist(), strict=False):
+        place |= {m.tensor: start + m.delta for m in members}
+    for overlap in plan.overlaps:
+        ends = [place[t] + plan.graph.tensors[t].nbytes for t in (overlap.tensor, overlap.over)]
+        shared = min(ends) - max(place[overlap.tensor], place[overlap.over])
+        if shared > 0:
+            yield overlap, shared
+
+
+def _overlaps(plan: Plan, used: list[tuple[Overlap, int]]) -> Section:
+    tensors = plan.graph.tensors
+    rows = [
+        (folded(tensors[o.tensor].name), folded(tensors[o.over].name), o.rule, f"{o.lead:,}", f"{shared:,}")
+        for o, shared in used[:_MOST_ROWS]
+    ]
+    if len(used) > _MOST_ROWS:
+        more = sum(shared for _, shared in used[_MOST_ROWS:])
+        rows.append((f"[{len(used) - _MOST_ROWS} others]", "", "", "", f"{more:,}"))
+    heads = ("tensor", "runs into", "rule", ">bytes ahead at least", ">bytes shared")
+    return Section("Written over what is being read", (), Table(heads, tuple(rows)))

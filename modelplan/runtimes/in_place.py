@@ -16,12 +16,16 @@ class Sharing:
     `views` and `overwrites` are what it does by itself: with `ends` also at the graph's inputs and outputs, with
     `sole_reader` only where one operator reads the operand at all, from `least` bytes up, with `same_shape` only
     between equal shapes. `safe` lists the overwrites that were executed in place with equal results, by kind, operand
-    numbers and data types (none listed: every type).
+    numbers and data types (none listed: every type). `front_to_back` lists the kernels that were executed with the
+    output running into operand 0, or into any for joins, by kind and data types of the operand. `sequential`: kernels
+    finish one element after the other, as operators without a known kernel are taken to do in mode max.
     """
 
     views: frozenset[str] = frozenset()
     overwrites: Operands = field(default_factory=dict)
     safe: Mapping[str, tuple[tuple[int, ...], frozenset[str]]] = field(default_factory=dict)
+    front_to_back: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    sequential: bool = False
     ends: bool = False
     view_of_output: bool = True
     sole_reader: bool = False
@@ -40,6 +44,10 @@ def _operands(kinds: str, operands: tuple[int, ...] = (0,)) -> dict[str, tuple[i
     return dict.fromkeys(kinds.split(), operands)
 
 
+_FRONT_TO_BACK = """
+CONV_2D DEPTHWISE_CONV_2D FULLY_CONNECTED MAX_POOL_2D AVERAGE_POOL_2D CONCATENATION PAD PADV2 SLICE
+"""
+
 _TFLM = Sharing(
     safe={
         **_safe(
@@ -54,7 +62,13 @@ _TFLM = Sharing(
         **_safe("LOGICAL_NOT", "bool"),
         **_safe("EQUAL NOT_EQUAL GREATER GREATER_EQUAL LESS LESS_EQUAL", "int8", (0, 1)),
     },
-    source="tflite-micro reference kernels, each executed in place through an offline plan: tests/e2e/test_in_place.py",
+    front_to_back={
+        **dict.fromkeys(_FRONT_TO_BACK.split(), frozenset({"float32", "int8"})),
+        "QUANTIZE": frozenset({"float32"}),
+        "DEQUANTIZE": frozenset({"int8"}),
+    },
+    sequential=True,
+    source="tflite-micro reference kernels, each executed through an offline plan: tests/e2e/test_in_place.py",
 )
 
 _LITERT_OVERWRITES = {**_operands("ADD SUB MUL DIV", (0, 1)), **_operands("SOFTMAX DYNAMIC_UPDATE_SLICE")}
@@ -90,6 +104,7 @@ _EXECUTORCH = Sharing(
 _GENERIC = Sharing(
     views=frozenset({"RESHAPE", "SQUEEZE", "EXPAND_DIMS", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"}),
     ends=True,
+    sequential=True,
     source="no kernels are known: only views are safe",
 )
 

@@ -20,7 +20,8 @@ class Layout:
     """The address of each planned tensor, and the bytes that its plan reserves there where the plan says so.
 
     `arena` is the memory there is, None when the plan does not say. `inside` is how far a tensor lies behind the
-    start of its buffer, which is what the alignment holds for.
+    start of its buffer, which is what the alignment holds for. `declared` holds by (subgraph, operator, output,
+    operand) how many bytes the output must start before the operand, on the caller's word.
     """
 
     address: Mapping[int, int]
@@ -29,3 +30,4 @@ class Layout:
     reserved: Mapping[int, int] = field(default_factory=dict)
     inside: Mapping[int, int] = field(default_factory=dict)
     scratch: tuple[Scratch, ...] = ()
+    declared: Mapping[tuple[int, int, int, int], int] = field(default_factory=dict)

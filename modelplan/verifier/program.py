@@ -65,13 +65,19 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A whole run: tensors, steps in order, what the caller writes before and reads after."""
+    """A whole run: tensors, steps in order, what the caller writes before and reads after.
+
+    `sequential`: its kernels finish one element of their output after the other, front to back; with `plain_loops`
+    convolutions and matrix products do so too.
+    """
 
     format: str
     values: tuple[Value, ...]
     steps: tuple[Step, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    sequential: bool = False
+    plain_loops: bool = False
 
     def tensor(self, number: int) -> str:
         """How messages call a tensor."""

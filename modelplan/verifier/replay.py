@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from modelplan.errors import BrokenPlanError
 from modelplan.verifier.addresses import Layout
 from modelplan.verifier.program import Program, Step
-from modelplan.verifier.semantics import Move, is_opaque, may_overwrite, moved
+from modelplan.verifier.semantics import Move, is_opaque, moved
+from modelplan.verifier.walking import may_meet
 
 _RUNS = 2
 
@@ -206,13 +207,13 @@ class _Machine:
     def _check_overlap(self, step: Step, operand: int, output: int, shared: tuple[int, int], moves: list[Move]) -> None:
         """An output may lie over an input whose bytes it keeps, or which the kernel overwrites in step."""
         x, y = step.inputs[operand], step.outputs[output]
-        source, target = self.layout.address[x], self.layout.address[y]
+        target = self.layout.address[y]
         for m in moves:
             home = self.layout.address.get(step.inputs[m.input])
             kept = m.output == output and home is not None and home + m.start == target + m.to
             if kept and target + m.to <= shared[0] and shared[1] <= target + m.to + m.length:
                 return
-        if source == target and may_overwrite(self.program, step, operand, output):
+        if may_meet(self.program, self.layout, step, operand, output):
             return
         raise BrokenPlanError(
             f"{step.label} reads {self.program.tensor(x)} bytes {shared[0]}-{shared[1] - 1},"

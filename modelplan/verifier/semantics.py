@@ -30,7 +30,7 @@ _VIEWS = {
 _JOINS = {"tflite": {"CONCATENATION", "PACK"}, "onnx": {"Concat"}}
 _SPLITS = {"tflite": {"SPLIT", "SPLIT_V", "UNPACK"}, "onnx": {"Split"}}
 
-_ELEMENTWISE = {
+ELEMENTWISE = {
     "tflite": {
         "ABS", "CEIL", "COS", "ELU", "EXP", "FLOOR", "GELU", "HARD_SWISH", "LEAKY_RELU", "LOG", "LOGICAL_NOT",
         "LOGISTIC", "NEG", "RELU", "RELU_0_TO_1", "RELU_N1_TO_1", "RELU6", "ROUND", "RSQRT", "SIGN", "SIN", "SQRT",
@@ -54,7 +54,7 @@ _ELEMENTWISE = {
 }  # fmt: skip
 """Operators that may write output 0 over operand 0 where both have the same elements."""
 
-_ANY_OPERAND = {
+ANY_OPERAND = {
     "tflite": {
         "ADD", "SUB", "MUL", "DIV", "FLOOR_DIV", "FLOOR_MOD", "MAXIMUM", "MINIMUM", "POW", "SQUARED_DIFFERENCE",
         "ATAN2", "BITWISE_XOR", "RIGHT_SHIFT", "LOGICAL_AND", "LOGICAL_OR", "ADD_N", "SELECT", "SELECT_V2", "EQUAL",
@@ -112,7 +112,7 @@ def may_overwrite(program: Program, step: Step, operand: int, output: int) -> bo
     """Whether the kernel may write output `output` over operand `operand`, element over element."""
     if output != 0:
         return False
-    kinds, any_operand = _ELEMENTWISE[program.format], _ANY_OPERAND[program.format]
+    kinds, any_operand = ELEMENTWISE[program.format], ANY_OPERAND[program.format]
     first = step.kind in kinds and operand == 0
     if not (first or step.kind in any_operand or _ONE_OPERAND.get(step.kind) == operand):
         return False

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from modelplan.errors import BrokenPlanError
 from modelplan.verifier.addresses import Layout
 from modelplan.verifier.program import Program, Step
-from modelplan.verifier.semantics import is_opaque, may_overwrite, moved
+from modelplan.verifier.semantics import is_opaque, moved
+from modelplan.verifier.walking import may_meet
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +156,7 @@ class _Sharing:
             return
         y = step.outputs[0]
         for operand, x in enumerate(step.inputs):
-            together = x >= 0 and layout.address.get(x, -1) == layout.address.get(y, -2)
-            if together and may_overwrite(program, step, operand, 0):
+            if x >= 0 and _touch(program, layout, x, y) and may_meet(program, layout, step, operand, 0):
                 self.handovers.add((self._class(x), self._class(y), index))
 
     def _class(self, t: int) -> int:
@@ -169,8 +169,18 @@ class _Sharing:
         a, b = self._class(earlier.tensor), self._class(later.tensor)
         if a == b:
             return True
-        step = max(earlier.first, later.first)
-        return step == min(earlier.last, later.last) and bool({(a, b, step), (b, a, step)} & self.handovers)
+        return self._handed(a, earlier, b, later) or self._handed(b, later, a, earlier)
+
+    def _handed(self, a: int, dying: Life, b: int, born: Life) -> bool:
+        """Whether a step that ends one life may begin the other over it."""
+        return dying.last == born.first and (a, b, born.first) in self.handovers
+
+
+def _touch(program: Program, layout: Layout, a: int, b: int) -> bool:
+    low, high = layout.address.get(a), layout.address.get(b)
+    if low is None or high is None:
+        return False
+    return low < high + program.values[b].nbytes and high < low + program.values[a].nbytes
 
 
 def _sentence(program: Program, earlier: Life, later: Life) -> str:

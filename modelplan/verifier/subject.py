@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from modelplan.errors import BrokenPlanError, ModelError
 from modelplan.tflm import planner
 from modelplan.tflm.file import FileModel
-from modelplan.types import Graph, Merge, Placement, Plan, Problem
+from modelplan.types import Graph, Merge, Overlap, Placement, Plan, Problem, Runtime
 from modelplan.verifier.addresses import Layout, Scratch
 from modelplan.verifier.program import Program, Step, file_program, graph_program
-from modelplan.verifier.semantics import may_overwrite, moved
+from modelplan.verifier.semantics import is_opaque, may_overwrite, moved
+from modelplan.verifier.walking import least_lead
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +26,17 @@ class Offline:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A plan to verify. `merges` are the aliases it declares, `lifetimes` the half-open steps it believes in."""
+    """A plan to verify.
+
+    `merges` and `overlaps` are what it lets share bytes, `lifetimes` the half-open steps it believes in.
+    """
 
     program: Program
     layout: Layout
     merges: tuple[Merge, ...] = ()
     lifetimes: Mapping[int, tuple[int, int]] | None = None
     offline: Offline | None = None
+    overlaps: tuple[Overlap, ...] = ()
 
 
 def offline_subject(model: FileModel, kernels: str = "reference") -> Subject:
@@ -54,7 +59,7 @@ def online_subject(model: FileModel, offsets: Sequence[int], kernels: str = "ref
     """The plan `offsets` for a .tflite file, completed as TFLM completes it."""
     rows = planner.requests(model, kernels)
     places = planner.greedy_offsets(rows, offsets)
-    return _placed(model, rows, places, tuple(offsets))
+    return _placed(model, rows, places, tuple(offsets), kernels)
 
 
 def shim_subject(model: FileModel, places: Sequence[int], kernels: str = "reference") -> Subject:
@@ -66,7 +71,7 @@ def shim_subject(model: FileModel, places: Sequence[int], kernels: str = "refere
     rows = planner.requests(model, kernels)
     if len(rows) != len(places):
         raise BrokenPlanError(f"the BufferPlan has {len(places)} offsets, TFLM adds {len(rows)} buffers for this model")
-    return _placed(model, rows, places, None)
+    return _placed(model, rows, places, None, kernels)
 
 
 def _placed(
@@ -74,8 +79,9 @@ def _placed(
     rows: Sequence[planner.Request],
     places: Sequence[int],
     offsets: tuple[int, ...] | None,
+    kernels: str,
 ) -> Subject:
-    program = file_program(model)
+    program = _walking(file_program(model), "tflm", kernels)
     pairs = list(zip(rows, places, strict=True))
     address = {row.tensor: at for row, at in pairs if not row.scratch}
     if offsets is not None:
@@ -97,16 +103,27 @@ def _planned_state(model: FileModel, offsets: Sequence[int]) -> dict[int, int]:
 
 def plan_subject(plan: Plan, model: FileModel | None = None) -> Subject:
     """A plan of modelplan's own, for the graph and in the order that it remembers; `model` where TFLM can run it."""
-    program = graph_program(plan.graph, plan.schedule.order)
+    program = _walking(graph_program(plan.graph, plan.schedule.order), plan.runtime.name, plan.runtime.kernels)
     layout, lifetimes = _buffers(plan.problem, plan.placement)
     # A capacity is a question: a plan above it does not fit, but is sound.
-    layout = replace(layout, alignment=plan.runtime.alignment, scratch=_scratch(plan.problem, plan.placement))
+    scratch = _scratch(plan.problem, plan.placement)
+    layout = replace(layout, alignment=plan.runtime.alignment, scratch=scratch, declared=_declared(plan.overlaps))
     offline = None
     if model is not None and plan.runtime.name == "tflm" and plan.schedule.order == tuple(range(len(plan.graph.ops))):
         offsets = tuple(layout.address.get(t, planner.ONLINE) for t in range(len(model.tensors)))
         rows = planner.requests(model)
         offline = Offline(model, offsets, planner.head_bytes(rows, planner.greedy_offsets(rows, offsets)))
-    return Subject(program, layout, plan.merges, lifetimes, offline)
+    return Subject(program, layout, plan.merges, lifetimes, offline, plan.overlaps)
+
+
+def _walking(program: Program, runtime: str, kernels: str) -> Program:
+    """The program with what is known of the kernels that run it: TFLM's, and those of a runtime not chosen yet."""
+    in_order = kernels == "reference" and runtime in ("tflm", "generic")
+    return replace(program, sequential=in_order, plain_loops=in_order and runtime == "tflm")
+
+
+def _declared(overlaps: Sequence[Overlap]) -> dict[tuple[int, int, int, int], int]:
+    return {(0, o.op, o.tensor, o.over): o.lead for o in overlaps if o.declared}
 
 
 def _scratch(problem: Problem, placement: Placement) -> tuple[Scratch, ...]:
@@ -133,10 +150,12 @@ def _buffers(problem: Problem, placement: Placement) -> tuple[Layout, dict[int, 
     return Layout(address, reserved=reserved, inside=inside), lifetimes
 
 
-def table_subject(graph: Graph, problem: Problem, placement: Placement, alignment: int) -> Subject:
+def table_subject(
+    graph: Graph, problem: Problem, placement: Placement, runtime: Runtime, overlaps: Sequence[Overlap] = ()
+) -> Subject:
     """A table of named buffers with offsets, for `graph` in the order that its steps tell, else in file order.
 
-    A tensor without a row stands where the bytes it is made of stand.
+    A tensor without a row stands where the bytes it is made of stand. `overlaps` are taken on the caller's word.
 
     Raises:
         BrokenPlanError: a row names no tensor of the graph, or one of several with the same name.
@@ -157,8 +176,10 @@ def table_subject(graph: Graph, problem: Problem, placement: Placement, alignmen
         else:
             address[found[0]], reserved[found[0]], born[found[0]] = at, buffer.size, buffer.start
     program = graph_program(graph, _told_order(graph, born) or range(len(graph.ops)))
+    program = _walking(program, runtime.name, runtime.kernels)
     _inherit(program, address)
-    return Subject(program, Layout(address, alignment, reserved=reserved, scratch=tuple(scratch)))
+    layout = Layout(address, runtime.alignment, None, reserved, {}, tuple(scratch), _declared(overlaps))
+    return Subject(program, layout)
 
 
 def _told_order(graph: Graph, born: Mapping[int, int]) -> list[int]:
@@ -210,7 +231,24 @@ def check_declared(subject: Subject) -> None:
                 f"{label} does not let {subject.program.tensor(merge.tensor)} share the bytes of"
                 f" {subject.program.tensor(merge.into)} ({merge.rule})"
             )
+    for overlap in subject.overlaps:
+        step = steps.get(overlap.op)
+        if step is None or not (overlap.declared or is_opaque(step) or _walks(subject, step, overlap)):
+            label = step.label if step else f"op {overlap.op}"
+            raise BrokenPlanError(
+                f"{label} does not let {subject.program.tensor(overlap.tensor)} start only {overlap.lead} bytes before"
+                f" {subject.program.tensor(overlap.over)} ({overlap.rule})"
+            )
     _check_lifetimes(subject)
+
+
+def _walks(subject: Subject, step: Step, overlap: Overlap) -> bool:
+    """Whether the operator stands the overlap that the plan grants."""
+    if step.outputs[:1] != (overlap.tensor,):
+        return False
+    operands = [i for i, x in enumerate(step.inputs) if x == overlap.over]
+    leads = [least_lead(subject.program, step, operand, 0) for operand in operands]
+    return bool(leads) and all(lead is not None and lead <= overlap.lead for lead in leads)
 
 
 def _justified(subject: Subject, step: Step, pair: set[int]) -> bool:

@@ -20,9 +20,7 @@ from modelplan.runtimes.in_place import SHARING
 
 pytest.importorskip("tflite_micro")
 
-TYPES = {"float32": 0, "int8": 9, "bool": 6}
 SHAPE = (1, 4, 8)
-BYTES = {"float32": 4, "int8": 1, "bool": 1}
 COMPARISONS = {"EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"}
 #: Scale and zero point that int8 kernels insist on for their output.
 FIXED_OUTPUT = {
@@ -43,38 +41,8 @@ CASES = [
 CONTROL = ("REVERSE_V2", 0, "float32")
 
 
-class Writer(tflite_models._Writer):
-    """Adds scales to tensors, constants of any type, and the options of single operators."""
-
-    def tensor(self, name, kind, shape, values):
-        scale, values = values if isinstance(values, tuple) else (None, values)
-        quantisation = self.quantisation(*scale) if scale else None
-        index = 0
-        if values is not None:
-            index = len(self.buffers)
-            self.buffers.append(values)
-        text = self.b.CreateString(name)
-        extents = self.integers(tflite.TensorStartShapeVector, shape)
-        tflite.TensorStart(self.b)
-        tflite.TensorAddName(self.b, text)
-        tflite.TensorAddShape(self.b, extents)
-        tflite.TensorAddType(self.b, kind)
-        tflite.TensorAddBuffer(self.b, index)
-        if quantisation:
-            tflite.TensorAddQuantization(self.b, quantisation)
-        return tflite.TensorEnd(self.b)
-
-    def quantisation(self, scale, zero):
-        tflite.QuantizationParametersStartScaleVector(self.b, 1)
-        self.b.PrependFloat32(scale)
-        scales = self.b.EndVector()
-        tflite.QuantizationParametersStartZeroPointVector(self.b, 1)
-        self.b.PrependInt64(zero)
-        zeros = self.b.EndVector()
-        tflite.QuantizationParametersStart(self.b)
-        tflite.QuantizationParametersAddScale(self.b, scales)
-        tflite.QuantizationParametersAddZeroPoint(self.b, zeros)
-        return tflite.QuantizationParametersEnd(self.b)
+class Writer(tflite_models.Writer):
+    """Writes the options of single operators."""
 
     def options(self, kind, calls):
         name = OPTIONS.get(kind, "AbsOptions")
@@ -88,20 +56,20 @@ class Writer(tflite_models._Writer):
 
 def single(kind: str, operands: int, dtype: str) -> tuple[bytes, int]:
     """A model of one operator, its inputs first, then constants, then the output; and how many tensors it has."""
-    number = TYPES[dtype]
+    number = tflite_models.TYPES[dtype]
     # RSQRT of a quantised number refuses what is not positive.
     scale = ((0.05, -128 if kind == "RSQRT" else 0), None) if dtype == "int8" else None
     tensors = [(f"x{i}", number, SHAPE, scale) for i in range(operands)]
     extra = constant(kind, dtype)
     if extra:
         tensors.append(extra)
-    out = TYPES["bool"] if kind in COMPARISONS else number
+    out = tflite_models.TYPES["bool"] if kind in COMPARISONS else number
     fixed = (FIXED_OUTPUT.get(kind, (0.05, 0)), None) if dtype == "int8" and out == number else None
     tensors.append(("y", out, SHAPE, fixed))
     last = len(tensors) - 1
     ops = [(kind, tuple(range(last)), (last,), ())]
     sub = tflite_models.Sub(tensors, ops, tuple(range(operands)), (last,))
-    return written(sub), len(tensors)
+    return tflite_models.model(sub, writer=Writer()), len(tensors)
 
 
 def constant(kind: str, dtype: str):
@@ -109,16 +77,8 @@ def constant(kind: str, dtype: str):
         return ("axis", tflite.TensorType.INT32, (1,), struct.pack("<i", 2))
     if kind == "PRELU":
         data = struct.pack("<8f", *[0.25] * 8) if dtype == "float32" else struct.pack("<8b", *[5] * 8)
-        return ("alpha", TYPES[dtype], (1, 1, 8), ((0.05, 0) if dtype == "int8" else None, data))
+        return ("alpha", tflite_models.TYPES[dtype], (1, 1, 8), ((0.05, 0) if dtype == "int8" else None, data))
     return None
-
-
-def written(sub: tflite_models.Sub) -> bytes:
-    before, tflite_models._Writer = tflite_models._Writer, Writer
-    try:
-        return tflite_models.model(sub)
-    finally:
-        tflite_models._Writer = before
 
 
 def planned(content: bytes, tensors: int, operand: int) -> bytes:

@@ -13,6 +13,7 @@ from graphs import graph
 from modelplan import BrokenPlanError, Graph, Merge, ModelError, Options, Placement, Plan, Problem, plan
 from modelplan import flatbuffer as fb
 from modelplan.packing import offline_plan
+from modelplan.runtimes import RUNTIMES
 from modelplan.tflm import planner
 from modelplan.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor, read_tflite
 from modelplan.types import Member
@@ -259,9 +260,11 @@ def test_a_table_of_buffers_covers_views_without_rows() -> None:
     model = graph("x -> a : CONV_2D\n a -> b : RESHAPE\n b -> y : CONV_2D", {"x": 16, "a": 32, "b": 32, "y": 16},
                   inputs="x", outputs="y")  # fmt: skip
     problem = Problem(("x", "a", "y"), *(np.array(c) for c in ([16, 32, 16], [0, 0, 2], [1, 3, 3])))
-    prove(table_subject(model, problem, Placement(np.array([0, 16, 0])), 16))
+    prove(table_subject(model, problem, Placement(np.array([0, 16, 0])), RUNTIMES["generic"]))
     with pytest.raises(BrokenPlanError, match=r"row 'z' names 0 tensors"):
-        table_subject(model, replace(problem, names=("x", "z", "y")), Placement(np.array([0, 16, 0])), 16)
+        table_subject(
+            model, replace(problem, names=("x", "z", "y")), Placement(np.array([0, 16, 0])), RUNTIMES["generic"]
+        )
 
 
 def test_members_inside_a_buffer_are_checked_where_they_lie() -> None:

@@ -1,0 +1,210 @@
+"""How far an output must start before an operand that it runs into: the verifier's own account of kernels' loops.
+
+Front to back: when a kernel reads for one piece of its output (an element, or all channels of a pixel), the pieces
+before it are written. Walking the pieces from the last to the first, `needed` is the lowest byte of the operand that
+this piece or a later one reads; what is written before that read must end at or below it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from modelplan.verifier.addresses import Layout
+from modelplan.verifier.program import Program, Step, Value
+from modelplan.verifier.semantics import ANY_OPERAND, ELEMENTWISE, may_overwrite
+
+#: Of the operators that may work in place those that look at more than one element for an element of the result.
+_ROWS_AND_UPDATES = {
+    "SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION", "CUMSUM", "DYNAMIC_UPDATE_SLICE", "MATRIX_SET_DIAG",
+    "STABLEHLO_SCATTER", "STABLEHLO_DYNAMIC_UPDATE_SLICE", "RotaryEmbedding", "Softmax", "LogSoftmax", "Hardmax",
+    "LayerNormalization", "RMSNormalization", "GroupNormalization", "InstanceNormalization",
+    "MeanVarianceNormalization", "LpNormalization", "ScatterElements", "Scatter", "ScatterND", "TensorScatter",
+    "CumSum", "CumProd", "Trilu",
+}  # fmt: skip
+_WIDENING = {"DEQUANTIZE", "DequantizeLinear", "QuantizeLinear"}
+_POINTWISE = (
+    ELEMENTWISE["tflite"] | ELEMENTWISE["onnx"] | ANY_OPERAND["tflite"] | ANY_OPERAND["onnx"] | _WIDENING
+) - _ROWS_AND_UPDATES
+_WINDOWS = {"CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D", "AVERAGE_POOL_2D", "L2_POOL_2D"}
+_PLAIN_LOOPS = {"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"}
+"""Operators that go front to back only if their kernel is the plain nest of loops."""
+
+
+def may_meet(program: Program, layout: Layout, step: Step, operand: int, output: int) -> bool:
+    """Whether the operator may write `output` where the layout puts it, over bytes that it reads of `operand`."""
+    x, y = step.inputs[operand], step.outputs[output]
+    if x not in layout.address or y not in layout.address:
+        return False
+    lead = layout.address[x] - layout.address[y]
+    if lead == 0 and may_overwrite(program, step, operand, output):
+        return True
+    declared = layout.declared.get((step.subgraph, step.op, y, x))
+    least = least_lead(program, step, operand, output) if declared is None else declared
+    return least is not None and lead >= least
+
+
+def least_lead(program: Program, step: Step, operand: int, output: int) -> int | None:
+    """By how many bytes the output must at least start before the operand; None: they must not meet.
+
+    Cost: O(pixels of the output).
+    """
+    if output or not program.sequential or len(step.writes) != 1 or step.inputs[operand] < 0:
+        return None
+    if step.kind in _PLAIN_LOOPS and not program.plain_loops:
+        return None
+    x, y = program.values[step.inputs[operand]], program.values[step.outputs[output]]
+    if not x.nbytes or not y.nbytes or x.nbytes % x.elements or y.nbytes % y.elements:
+        return None
+    if step.kind in _POINTWISE:
+        return _pointwise(x, y)
+    if step.kind in ("PAD", "PADV2") and operand == 0 and x.nbytes <= y.nbytes and _width(x) == _width(y):
+        return y.nbytes - x.nbytes
+    if step.kind in ("CONCATENATION", "SLICE", "STRIDED_SLICE", "Slice"):
+        return _runs(program, step, operand)
+    if operand:
+        return None
+    if step.kind == "Compress":
+        return 0 if len(x.shape) == 1 and _width(x) == _width(y) else None
+    if step.kind in ("MaxPool", "AveragePool", "LpPool"):
+        return 0 if _apart(step) and _width(x) == _width(y) else None
+    pieces = _rows(program, step, x, y) if step.kind == "FULLY_CONNECTED" else _pixels(program, step, x, y)
+    return _least(pieces) if pieces is not None else None
+
+
+def _width(value: Value) -> int:
+    return value.nbytes // value.elements
+
+
+def _pointwise(x: Value, y: Value) -> int | None:
+    """Element i of the output is written after element i of the operand was read."""
+    trimmed = [[n for i, n in enumerate(v.shape) if any(e != 1 for e in v.shape[: i + 1])] for v in (x, y)]
+    if trimmed[0] != trimmed[1]:
+        return None
+    last = y.elements - 1
+    return max(0, last * _width(y) - last * _width(x))
+
+
+def _runs(program: Program, step: Step, operand: int) -> int | None:
+    """Copies of whole runs of bytes: a run must be written entirely below where it is read from."""
+    x, y = program.values[step.inputs[operand]], program.values[step.outputs[0]]
+    if len(x.shape) != len(y.shape) or _width(x) != _width(y):
+        return None
+    if step.kind == "CONCATENATION":
+        axis = step.attribute("axis")
+        if not isinstance(axis, int) or any(t < 0 for t in step.inputs):
+            return None
+        runs = prod(y.shape[: axis % max(len(y.shape), 1)])
+        parts = [program.values[t].nbytes for t in step.inputs]
+        if sum(parts) != y.nbytes or any(n % runs for n in parts):
+            return None
+        end = sum(parts[: operand + 1]) // runs
+        return max(0, *(r * y.nbytes // runs + end - r * x.nbytes // runs for r in (0, runs - 1)))
+    forward = step.kind == "SLICE" or _forward(step)
+    cut = [axis for axis, (a, b) in enumerate(zip(x.shape, y.shape, strict=True)) if a != b]
+    return prod(y.shape[cut[-1] if cut else 0 :]) * _width(y) if forward and operand == 0 else None
+
+
+def _forward(step: Step) -> bool:
+    """Whether the steps of a slice are known and positive."""
+    name = "operand 3" if step.kind == "STRIDED_SLICE" else "operand 4"
+    if step.kind == "Slice" and len(step.inputs) < 5:
+        return True
+    steps = step.attribute(name)
+    steps = steps if isinstance(steps, tuple) else (steps,)
+    return all(isinstance(s, int) and s > 0 for s in steps)
+
+
+def _apart(step: Step) -> bool:
+    """Whether the windows of an ONNX pooling neither overlap nor leave the operand."""
+
+    def numbers(name: str) -> list[int]:
+        found = step.attribute(name)
+        return [n for n in found if isinstance(n, int)] if isinstance(found, tuple) else []
+
+    kernel = numbers("kernel_shape")
+    strides = numbers("strides") or [1] * len(kernel)
+    odd = any(numbers("pads")) or any(d != 1 for d in numbers("dilations")) or step.attribute("ceil_mode")
+    plain = step.attribute("auto_pad") in (None, "NOTSET", "VALID") and not odd
+    return bool(kernel) and plain and all(k <= s for k, s in zip(kernel, strides, strict=True))
+
+
+#: For one piece of the output, in bytes: where what is written before its last read ends, and the lowest it reads then.
+Piece = tuple[int, int]
+
+
+def _least(pieces: Iterator[list[Piece]]) -> int:
+    """The lead that all pieces need; they come from the last to the first, the reads of a piece in any order."""
+    lead, needed = 0, None
+    for piece in pieces:
+        for written, read in piece:
+            lead = max(lead, written - (read if needed is None else min(read, needed)))
+        lowest = min(read for _, read in piece)
+        needed = lowest if needed is None else min(needed, lowest)
+    return lead
+
+
+def _rows(program: Program, step: Step, x: Value, y: Value) -> Iterator[list[Piece]] | None:
+    """A fully connected layer: each row of the output from one row of the operand."""
+    weights = program.values[step.inputs[1]] if len(step.inputs) > 1 and step.inputs[1] >= 0 else None
+    if weights is None or len(weights.shape) != 2 or not weights.elements:
+        return None
+    outputs, inputs = weights.shape
+    rows = y.elements // outputs
+    if (rows * outputs, rows * inputs) != (y.elements, x.elements):
+        return None
+    out, into = outputs * _width(y), inputs * _width(x)
+    return ([((r + 1) * out - _width(y), r * into)] for r in reversed(range(rows)))
+
+
+def _pixels(program: Program, step: Step, x: Value, y: Value) -> Iterator[list[Piece]] | None:
+    """Convolutions and poolings over NHWC: each pixel from a window, all channels or each channel for itself."""
+    if step.kind not in _WINDOWS or len(x.shape) != 4 or len(y.shape) != 4 or x.shape[0] != y.shape[0]:
+        return None
+    kernel = _kernel(program, step)
+    strides = [_number(step, f"stride_{axis}") for axis in "hw"]
+    dilation = [_number(step, f"dilation_{axis}_factor") for axis in "hw"]
+    if kernel is None or min(*kernel, *strides, *dilation) < 1:
+        return None
+    by_channel = step.kind != "CONV_2D"
+    if by_channel and y.shape[3] % x.shape[3]:
+        return None
+    same = step.attribute("padding") in ("SAME", 0)
+    pads = [
+        max((y.shape[1 + a] - 1) * strides[a] + (kernel[a] - 1) * dilation[a] + 1 - x.shape[1 + a], 0) // 2 * same
+        for a in (0, 1)
+    ]
+    return _walk(x, y, (strides[0], strides[1]), (pads[0], pads[1]), by_channel=by_channel)
+
+
+def _walk(
+    x: Value, y: Value, strides: tuple[int, int], pads: tuple[int, int], *, by_channel: bool
+) -> Iterator[list[Piece]]:
+    batches, rows, columns, channels = y.shape
+    _, height, width, depth = x.shape
+    out, into = _width(y), _width(x)
+    for b in reversed(range(batches)):
+        for row in reversed(range(rows)):
+            top = max(row * strides[0] - pads[0], 0)
+            for column in reversed(range(columns)):
+                left = max(column * strides[1] - pads[1], 0)
+                read = ((b * height + top) * width + left) * depth * into
+                before = ((b * rows + row) * columns + column) * channels * out
+                if not by_channel:
+                    yield [(before + (channels - 1) * out, read)]
+                    continue
+                each = channels // depth  # results of one channel; the last of them is the one that matters
+                yield [(before + ((c + 1) * each - 1) * out, read + c * into) for c in {0, depth - 1}]
+
+
+def _kernel(program: Program, step: Step) -> tuple[int, int] | None:
+    if step.kind.endswith("POOL_2D"):
+        return _number(step, "filter_height"), _number(step, "filter_width")
+    weights = program.values[step.inputs[1]] if len(step.inputs) > 1 and step.inputs[1] >= 0 else None
+    return (weights.shape[1], weights.shape[2]) if weights and len(weights.shape) == 4 else None
+
+
+def _number(step: Step, name: str) -> int:
+    """An option as a number; what an operator does not have counts 1."""
+    found = step.attribute(name)
+    return found if isinstance(found, int) else 1

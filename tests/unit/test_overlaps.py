@@ -1,0 +1,345 @@
+"""Outputs that run into an operand: how far they must stay ahead, who may, and who refuses one byte more."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import replace
+from math import prod
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from modelplan import BrokenPlanError, Graph, ModelError, Op, Placement, Problem, Tensor, check, height, load, plan
+from modelplan.aliasing.declared import parse_overlaps
+from modelplan.aliasing.explaining import reasons
+from modelplan.bounds import load_bound
+from modelplan.cli import main
+from modelplan.cli.model_options import _offsets_of
+from modelplan.errors import RequestError
+from modelplan.ops import facts
+from modelplan.outputs.json_plan import read, render
+from modelplan.outputs.summary import summary
+from modelplan.outputs.text import used_overlaps
+from modelplan.pipeline import Options
+from modelplan.types import Kind
+from modelplan.verifier.addresses import Layout
+from modelplan.verifier.program import Program, graph_program
+from modelplan.verifier.replay import replay
+from modelplan.verifier.static import check_static
+from modelplan.verifier.subject import check_declared, plan_subject, table_subject
+from modelplan.verifier.walking import least_lead
+
+WIDTH = {"float32": 4, "int8": 1, "int16": 2}
+
+
+def one(
+    kind: str,
+    shapes: list[tuple[int, ...]],
+    out: tuple[int, ...],
+    dtypes: tuple[str, str] = ("int8", "int8"),
+    weights: tuple[int, ...] = (),
+    **attributes: object,
+) -> Graph:
+    """A model of one operator over inputs of `shapes`."""
+    tensors = [Tensor(f"x{i}", shape, dtypes[0]) for i, shape in enumerate(shapes)]
+    tensors += [Tensor("w", weights, dtypes[0], Kind.CONSTANT)] if weights else []
+    tensors.append(Tensor("y", out, dtypes[1]))
+    last = len(tensors) - 1
+    op = Op("", kind, tuple(range(last)), (last,), tuple(attributes.items()))  # type: ignore[arg-type]
+    return Graph("g", "tflite", tuple(tensors), (op,), tuple(range(len(shapes))), (last,))
+
+
+def window(kind: str, x: tuple[int, ...], channels: int, k: int, stride: int, padding: str, dilation: int = 1) -> Graph:
+    reach = (k - 1) * dilation + 1
+    extents = [-(-n // stride) if padding == "SAME" else (n - reach) // stride + 1 for n in x[1:3]]
+    weights = {"CONV_2D": (channels, k, k, x[3]), "DEPTHWISE_CONV_2D": (1, k, k, channels)}.get(kind, ())
+    size = {} if weights else {"filter_height": k, "filter_width": k}
+    steps = {"stride_h": stride, "stride_w": stride, "dilation_h_factor": dilation, "dilation_w_factor": dilation}
+    return one(kind, [x], (x[0], *extents, channels), weights=weights, padding=padding, **steps, **size)
+
+
+def window_reads(graph: Graph, k: int, stride: int, padding: str, dilation: int = 1) -> list[list[int]]:
+    """The operand's elements that each element of the output is made of, by the plain nest of loops."""
+    x, y, kind = graph.tensors[0].shape, graph.tensors[-1].shape, graph.ops[0].kind
+    reach = (k - 1) * dilation + 1
+    pads = [max((y[a] - 1) * stride + reach - x[a], 0) // 2 if padding == "SAME" else 0 for a in (1, 2)]
+    found = []
+    for b, row, column, channel in itertools.product(*map(range, y)):
+        taps = []
+        for i, j in itertools.product(range(k), range(k)):
+            r, c = row * stride - pads[0] + i * dilation, column * stride - pads[1] + j * dilation
+            if 0 <= r < x[1] and 0 <= c < x[2]:
+                depth = range(x[3]) if kind == "CONV_2D" else [channel // (y[3] // x[3])]
+                taps += [((b * x[1] + r) * x[2] + c) * x[3] + d for d in depth]
+        found.append(taps)
+    return found
+
+
+def exact(reads: list[list[int]], out: int, into: int) -> int:
+    """The least lead by definition: before each element is read for, all before it were written."""
+    lead = 0
+    for j in range(len(reads)):
+        needed = min((min(later) for later in reads[j:] if later), default=None)
+        if needed is not None:
+            lead = max(lead, j * out - needed * into)
+    return lead
+
+
+def derived(graph: Graph, operand: int = 0) -> int | None:
+    row = facts("tflite", graph.ops[0].kind)
+    assert row.lead is not None
+    return row.lead(graph, graph.ops[0], operand)
+
+
+def walked(graph: Graph) -> Program:
+    return replace(graph_program(graph, [0]), sequential=True, plain_loops=True)
+
+
+WINDOWS = [
+    (kind, x, channels, k, stride, padding, dilation)
+    for kind, channels in [("CONV_2D", (1, 2, 5)), ("DEPTHWISE_CONV_2D", (2, 4)), ("MAX_POOL_2D", (2,))]
+    for channels in channels
+    for x in [(1, 5, 4, 2), (2, 4, 5, 2)]
+    for k, stride, dilation in [(1, 1, 1), (1, 2, 1), (3, 1, 1), (3, 2, 1), (2, 2, 1), (2, 1, 2)]
+    for padding in ("SAME", "VALID")
+]
+
+
+@pytest.mark.parametrize(("kind", "x", "channels", "k", "stride", "padding", "dilation"), WINDOWS)
+def test_windows_lead_by_what_their_loops_need(
+    kind: str, x: tuple[int, ...], channels: int, k: int, stride: int, padding: str, dilation: int
+) -> None:
+    """Both tables reach the least lead exactly, except where a dilated window skips the corner it is taken to read."""
+    graph = window(kind, x, channels, k, stride, padding, dilation)
+    least = exact(window_reads(graph, k, stride, padding, dilation), 1, 1)
+    found = derived(graph)
+    assert found is not None
+    assert found == least or (dilation > 1 and found >= least)
+    assert least_lead(walked(graph), walked(graph).steps[0], 0, 0) == found
+
+
+@pytest.mark.parametrize("dtypes", [("int8", "float32"), ("float32", "int8"), ("int8", "int8"), ("int16", "float32")])
+@pytest.mark.parametrize("n", [1, 2, 13])
+def test_elements_one_by_one(dtypes: tuple[str, str], n: int) -> None:
+    graph = one("CAST", [(n,)], (n,), dtypes)
+    least = exact([[i] for i in range(n)], WIDTH[dtypes[1]], WIDTH[dtypes[0]])
+    assert derived(graph) == least == least_lead(walked(graph), walked(graph).steps[0], 0, 0)
+
+
+def test_a_broadcast_operand_is_read_again() -> None:
+    assert derived(one("ADD", [(4,), (3, 4)], (3, 4))) is None
+    assert derived(one("ADD", [(4,), (3, 4)], (3, 4)), 1) == 0
+
+
+@pytest.mark.parametrize(("rows", "inputs", "outputs"), [(1, 6, 4), (3, 6, 4), (3, 4, 6)])
+def test_rows_of_a_matrix(rows: int, inputs: int, outputs: int) -> None:
+    graph = one("FULLY_CONNECTED", [(rows, inputs)], (rows, outputs), weights=(outputs, inputs))
+    reads = [list(range(r * inputs, (r + 1) * inputs)) for r in range(rows) for _ in range(outputs)]
+    assert derived(graph) == exact(reads, 1, 1) == least_lead(walked(graph), walked(graph).steps[0], 0, 0)
+
+
+def test_runs_are_copied_whole() -> None:
+    """memcpy must not overlap itself: a run is written entirely below where it is read."""
+    graph = one("CONCATENATION", [(1, 3, 2), (1, 3, 4)], (1, 3, 6), axis=2)
+    for operand, (before, run) in enumerate([(0, 2), (2, 4)]):
+        ends = [r * 6 + before + run - r * run for r in range(3)]
+        assert derived(graph, operand) == max(ends) == least_lead(walked(graph), walked(graph).steps[0], operand, 0)
+    assert derived(one("PAD", [(1, 3, 2)], (1, 5, 2))) == 4
+    assert derived(one("SLICE", [(4, 3, 2)], (4, 2, 2))) == 4
+    assert derived(one("STRIDED_SLICE", [(4, 3)], (4, 3), **{"operand 3": (1, -1)})) is None
+
+
+def chain(kind: str = "DEQUANTIZE") -> Graph:
+    """x -> QUANTIZE-like widening -> y -> NEG -> z: the first may run into x if it starts far enough ahead."""
+    tensors = (Tensor("x", (64,), "int8"), Tensor("y", (64,), "float32"), Tensor("z", (64,), "float32"))
+    ops = (Op("", kind, (0,), (1,)), Op("", "NEG", (1,), (2,)))
+    return Graph("g", "tflite", tensors, ops, (0,), (2,))
+
+
+def test_verifier_refuses_one_byte_more() -> None:
+    """Static and replay: at the least lead the output may run into the operand, one byte further it may not."""
+    graph = chain()
+    program = replace(graph_program(graph, [0, 1]), sequential=True)
+    for lead, sound in [(189, True), (190, True), (188, False), (0, False)]:
+        layout = Layout({0: lead, 1: 0, 2: 1000})
+        for level in (check_static, replay):
+            if sound:
+                level(program, layout)
+            else:
+                with pytest.raises(BrokenPlanError, match="op 0 DEQUANTIZE"):
+                    level(program, layout)
+    with pytest.raises(BrokenPlanError):  # nothing is known of these kernels
+        check_static(replace(program, sequential=False), Layout({0: 189, 1: 0, 2: 1000}))
+
+
+def test_an_operand_that_is_read_again_is_safe_from_it() -> None:
+    tensors = (*chain().tensors, Tensor("late", (64,), "int8"))
+    ops = (*chain().ops, Op("", "NEG", (0,), (3,)))
+    graph = Graph("g", "tflite", tensors, ops, (0,), (2, 3))
+    assert 1 not in {o.tensor for o in plan(graph, Options("tflm", "file", "max")).overlaps}
+    program = replace(graph_program(graph, [0, 1, 2]), sequential=True)
+    with pytest.raises(BrokenPlanError):
+        replay(program, Layout({0: 189, 1: 0, 2: 1000, 3: 2000}))
+
+
+def test_a_result_that_nobody_reads_still_harms_what_it_covers() -> None:
+    """Both levels: the output dies at once, the operand under it is read later."""
+    tensors = (Tensor("x", (8,), "int8"), Tensor("unread", (8,), "int8"), Tensor("z", (8,), "int8"))
+    graph = Graph("g", "tflite", tensors, (Op("", "NEG", (0,), (1,)), Op("", "NEG", (0,), (2,))), (0,), (2,))
+    for level in (check_static, replay):
+        with pytest.raises(BrokenPlanError):
+            level(graph_program(graph, [0, 1]), Layout({0: 0, 1: 0, 2: 64}))
+
+
+def test_a_plan_uses_the_overlap_and_says_so() -> None:
+    graph = chain()
+    apart, made = (plan(graph, Options("tflm", "file", mode)) for mode in ("views", "safe"))
+    assert (height(apart.problem, apart.placement), height(made.problem, made.placement)) == (512, 256)
+    shape = Graph("g", "tflite", graph.tensors[:2], graph.ops[:1], (0,), (1,))
+    made = plan(shape, Options("tflm", "file", "safe"))
+    assert height(made.problem, made.placement) == 256
+    figures = summary(made)
+    assert figures.overlapped == 64
+    assert figures.arena == figures.activations + figures.alignment_loss + figures.fragmentation - figures.overlapped
+    assert not figures.jointly_optimal
+    [(overlap, shared)] = used_overlaps(made)
+    assert (overlap.lead, shared) == (189, 64)
+    assert read(render(made)) == made
+    assert json.loads(render(made))["plan"]["overlaps"][0]["lead"] == 189
+    assert any("may run into 'x'" in line for line in reasons(made, "y"))
+
+
+def test_the_plans_own_word_does_not_count() -> None:
+    """A plan that claims more than its operator stands is refused, whatever its rows say."""
+    shape = Graph("g", "tflite", chain().tensors[:2], chain().ops[:1], (0,), (1,))
+    made = plan(shape, Options("tflm", "file", "safe"))
+    claimed = replace(made, overlaps=(replace(made.overlaps[0], lead=188),))
+    with pytest.raises(BrokenPlanError, match="188 bytes before"):
+        check_declared(plan_subject(claimed))
+    moved = replace(made, placement=Placement(np.array([176, 0])))
+    with pytest.raises(BrokenPlanError, match="cannot work in place"):
+        replay(plan_subject(moved).program, plan_subject(moved).layout)
+
+
+@pytest.mark.parametrize("kernels", ["cmsis-dsp", "cmsis-mve"])
+def test_other_kernels_are_not_trusted(kernels: str) -> None:
+    assert not plan(chain(), Options("tflm", "file", "max", kernels=kernels)).overlaps
+
+
+@pytest.mark.parametrize("runtime", ["litert", "ort", "executorch"])
+def test_kernels_that_run_in_parallel_are_not_trusted(runtime: str) -> None:
+    assert not plan(chain(), Options(runtime, "file", "max")).overlaps
+
+
+def test_an_operand_that_is_read_twice_counts_once() -> None:
+    tensors = (Tensor("x", (16,), "int8"), Tensor("y", (16,), "int16"))
+    graph = Graph("g", "tflite", tensors, (Op("", "ADD", (0, 0), (1,)),), (0,), (1,))
+    made = plan(graph, Options("tflm", "file", "max"))
+    assert made.problem.overlaps.tolist() == [[1, 0, 17]]
+    assert height(made.problem, made.placement) == 32
+
+
+# -- on the caller's word ----------------------------------------------------------------------------------------------
+
+
+def table(*rows: str) -> str:
+    return "\n".join(("output,input,bytes", *rows)) + "\n"
+
+
+def test_a_declared_overlap_is_used_to_the_byte() -> None:
+    tensors = (Tensor("x", (64,), "int8"), Tensor("y", (64,), "int8"))
+    graph = Graph("g", "tflite", tensors, (Op("", "REVERSE_V2", (0,), (1,)),), (0,), (1,))
+    (overlap,) = parse_overlaps(table("y,x,32"), graph, "o.csv")
+    assert (overlap.lead, overlap.declared) == (32, True)
+    made = plan(graph, Options("tflm", "file", "views", overlaps=(overlap,)))
+    assert height(made.problem, made.placement) == 96
+    assert "on the caller's word" in reasons(made, "y")[0]
+    problem = replace(made.problem, names=("x", "y"), members=(), overlaps=np.zeros((0, 3), dtype=np.int64))
+    for at, sound in [(32, True), (31, False)]:
+        subject = table_subject(
+            graph, problem, Placement(np.array([at, 0])), replace(made.runtime, alignment=1), [overlap]
+        )
+        if sound:
+            check_static(subject.program, subject.layout)
+        else:
+            with pytest.raises(BrokenPlanError):
+                check_static(subject.program, subject.layout)
+    with pytest.raises(RequestError, match="streams"):
+        plan(graph, Options("tflm", "file", "views", streams=1, overlaps=(overlap,)))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "line 1"),
+        ("a,b,c\n", "expected output,input,bytes"),
+        (table("y,x"), "line 2: found 2 cells"),
+        (table("y,q,1"), "line 2: 0 tensors are called 'q'"),
+        (table("x,y,1"), "no operator writes 'x'"),
+        (table("z,x,1"), "does not read 'x'"),
+        (table("y,x,0"), "expected 1 to 256"),
+        (table("y,x,257"), "expected 1 to 256"),
+        (table("y,x,1e3"), "expected 1 to 256"),
+        (table("y,x,4", "y,x,8"), "more than once"),
+    ],
+)
+def test_bad_tables_are_refused_with_the_place(text: str, words: str) -> None:
+    with pytest.raises(ModelError, match=words):
+        parse_overlaps(text, chain(), "o.csv")
+
+
+# -- operators that order their own reads and writes -------------------------------------------------------------------
+
+
+def test_the_plan_of_a_vela_model_is_taken(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its operands lie inside its work areas; analyze, check and verify take the offsets as they are."""
+    path = str(corpus / "tflite" / "person_detect_vela.tflite")
+    out = str(tmp_path / "plan.json")
+    assert main(["analyze", path, "--allocator", "file", "--json", out]) == 0
+    assert main(["check", path, "--allocator", "file", "--budget", "73KiB"]) == 0
+    assert main(["check", path, "--allocator", "file", "--budget", "72KiB"]) == 1
+    assert main(["verify", out, "--quick"]) == 0
+    assert main(["verify", path, "--quick"]) == 0
+    assert "written over what is still read" in capsys.readouterr().out
+    offsets = _offsets_of(path)
+    made = read(Path(out).read_text())
+    for at, members in zip(made.placement.offsets, made.problem.members, strict=True):
+        assert all(offsets[m.tensor] in (-1, at + m.delta) for m in members)
+    assert len(made.problem.overlaps) == len(made.overlaps) == 6
+    assert height(made.problem, made.placement) == 74_560
+    assert load_bound(made.problem) == 74_464
+
+
+def test_nothing_else_may_overlap_in_a_vela_model(corpus: Path) -> None:
+    """One byte beyond what the compiler chose is refused, and so is the same overlap around another operator."""
+    path = corpus / "tflite" / "person_detect_vela.tflite"
+    graph = load(path)
+    assert isinstance(graph, Graph)
+    made = plan(graph, Options("tflm", "file", "views", "tflm-greedy", offsets=_offsets_of(str(path))))
+    below, above, shared = made.problem.overlaps[0]
+    fewer = made.problem.overlaps.copy()
+    fewer[0] = below, above, shared - 1
+    with pytest.raises(BrokenPlanError, match="share bytes"):
+        check(replace(made.problem, overlaps=fewer), made.placement)
+    ordinary = replace(graph, ops=(replace(graph.ops[0], kind="CUSTOM:other"),))
+    with pytest.raises(BrokenPlanError, match="share bytes"):
+        plan(ordinary, Options("tflm", "file", "views", "tflm-greedy", offsets=_offsets_of(str(path))))
+
+
+def test_the_bound_survives_overlaps_in_both_directions() -> None:
+    problem = Problem(
+        ("a", "b"), np.array([10, 4]), np.array([0, 0]), np.array([1, 1]), overlaps=[(0, 1, 10), (1, 0, 4)]
+    )  # type: ignore[arg-type]
+    assert load_bound(problem) == 10
+    check(problem, Placement(np.array([0, 3])))
+
+
+def test_person_detect_fits_in_two_thirds(corpus: Path) -> None:
+    """The pointwise convolution that is the peak runs over its own input."""
+    graph = load(corpus / "tflite" / "person_detect.tflite")
+    assert isinstance(graph, Graph)
+    heights = [plan(graph, Options(alias=mode, schedule="file")) for mode in ("views", "safe")]
+    assert [height(p.problem, p.placement) for p in heights] == [55_296, 36_880]
+    assert prod(graph.tensors[graph.ops[2].outputs[0]].shape) == 36_864
