@@ -3,7 +3,7 @@
     python benchmarks/agreement.py ../shared/corpus
 
 TFLM: the head that the tflite-micro wheel prints. LiteRT: the addresses of its tensors through the Python API.
-ONNX Runtime's release build shows no addresses: its rows are facts from its source, not compared here.
+ONNX Runtime: the calls of the C library by kernel, with its arena off (ort_trace.py, needs g++).
 """
 
 from __future__ import annotations
@@ -11,22 +11,41 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
+import onnx
+from ort_trace import Block, Run, runs
 
-from modelplan import Graph, Options, height, load, plan
+from modelplan import Budget, Graph, Options, Problem, aliasing, height, lifetimes, load, plan
 from modelplan.aliasing.classes import Classes
 from modelplan.aliasing.legality import World, refusal
 from modelplan.aliasing.rules import overwrites, view_of
+from modelplan.allocators.gpu_delegate import share_equal
+from modelplan.dtypes import BITS
 from modelplan.ops import facts
 from modelplan.runtimes import RUNTIMES
 from modelplan.tflm.runner import RefusalError, run_tflm
 from modelplan.types import Member
 
 ROOT = Path(__file__).resolve().parent.parent
+
+_ORT = """
+The release build shows neither its allocation plan (compiled in with debug only) nor addresses. With its arena and
+memory patterns off every buffer of the plan is one call of the C library, which `benchmarks/ort_trace.py` sees, and
+also during which kernel. Values count that no input of the model feeds. `predicted` and `observed` are those without
+a call of their own: aliases and reuse of a freed block. A block is equal when the same node asks for it, with the same
+size, and it is freed after the same node. `equal` is what the row `onnxruntime-reuse` says, which sees sizes and
+lifetimes only; `equal with shapes` adds what a problem does not tell: a block is reused for an equal shape only, and
+of the blocks that one node gives back the last operand's goes first. What is left then: an unused second result (the
+mask of Dropout) stays until the end, and where shapes come out of arithmetic at run time (the transformers with open
+extents; modelplan folds it) ONNX Runtime does not know them when it plans and reuses less. Blocks of folded nodes are
+among `blocks`. Optimisations are off, one thread, open extents are 2; sizes are rounded to 64 bytes.
+""".strip().splitlines()
 
 
 def tflm_rows(files: list[Path]) -> Iterator[str]:
@@ -127,6 +146,148 @@ def litert_rows(files: list[Path]) -> Iterator[str]:
         yield f"| {path.stem} | {counts} | {word} | {'; '.join(unsound(graph, said))} |"
 
 
+@dataclass(frozen=True)
+class Guess:
+    """What ONNX Runtime should allocate, in steps of the run: the blocks, and the tensors that ask for one."""
+
+    blocks: Counter[Block]
+    owners: frozenset[int]
+    tensors: frozenset[int]
+
+
+def ort_guess(graph: Graph, order: list[int], steps: list[int], reuse: Reuse) -> Guess:
+    """The aliases of `--runtime ort` and who reuses whose block; outputs and inputs of the model are apart.
+
+    `order` are the graph's operators as they ran, `steps` at which of the run's steps.
+    """
+    runtime = RUNTIMES["ort"]
+    aliases = aliasing.settled(graph, aliasing.storages(graph, "runtime", runtime), order, runtime)
+    problem = lifetimes.buffers(graph, order, aliases, runtime)
+    fed = [any(m.tensor in graph.inputs for m in members) for members in problem.members]
+    kept = [any(m.tensor in graph.outputs for m in members) for members in problem.members]
+    inner = [i for i in range(len(problem)) if not fed[i] and not kept[i]]
+    blocks, owners = [], set()
+    for held in reuse(graph, order, problem, inner):
+        begin, end = held[0], held[-1]
+        owners.add(problem.members[begin][0].tensor)
+        last = steps[int(problem.end[end]) - 1]
+        blocks.append(Block(_rounded(graph, problem, begin), steps[int(problem.start[begin])], last))
+    for i in (i for i in range(len(problem)) if kept[i] and not fed[i]):
+        owners.add(problem.members[i][0].tensor)
+        blocks.append(Block(_rounded(graph, problem, i), steps[int(problem.start[i])], -1))
+    mine = {m.tensor for i, members in enumerate(problem.members) if not fed[i] for m in members}
+    return Guess(Counter(blocks), frozenset(owners), frozenset(mine))
+
+
+def by_the_row(graph: Graph, order: list[int], problem: Problem, inner: list[int]) -> list[list[int]]:  # noqa: ARG001
+    """What the row `onnxruntime-reuse` of the table says, which knows sizes and lifetimes only."""
+    part = (column[inner] for column in (problem.size, problem.start, problem.end))
+    objects = share_equal(Problem(tuple(problem.names[i] for i in inner), *part), Budget())
+    held: dict[int, list[int]] = {}
+    for place in sorted(range(len(inner)), key=lambda place: problem.start[inner[place]]):
+        held.setdefault(int(objects.holder[place]), []).append(inner[place])
+    return list(held.values())
+
+
+def by_shape(graph: Graph, order: list[int], problem: Problem, inner: list[int]) -> list[list[int]]:
+    """The same rule with what a problem does not tell: equal shapes, and the order in which a node gives back.
+
+    Source: allocation_planner.cc, FindReusableTensor: a list, its front taken first; operands are pushed in turn.
+    """
+    home = {m.tensor: i for i in inner for m in problem.members[i]}
+    idle: list[list[int]] = []
+    held: dict[int, list[int]] = {}
+    for step, index in enumerate(order):
+        op = graph.ops[index]
+        for i in dict.fromkeys(home[t] for t in op.writes if t in home and problem.start[home[t]] == step):
+            found = next(
+                (block for block in reversed(idle) if _key(graph, problem, block[0]) == _key(graph, problem, i)), []
+            )
+            if found:
+                idle.remove(found)
+            found.append(i)
+            held[i] = found
+        for i in dict.fromkeys(home[t] for t in (*op.inputs, *op.writes) if t in home):
+            idle += [held[i]] if problem.end[i] == step + 1 else []
+    return [block for i, block in held.items() if block[0] == i]
+
+
+def _key(graph: Graph, problem: Problem, i: int) -> tuple[tuple[int, ...], int]:
+    tensor = graph.tensors[problem.members[i][0].tensor]
+    return tensor.shape, BITS[tensor.dtype]
+
+
+Reuse = Callable[[Graph, list[int], Problem, list[int]], list[list[int]]]
+
+
+def _rounded(graph: Graph, problem: Problem, i: int) -> int:
+    """Bytes as ONNX Runtime asks for them without its arena: a multiple of 64."""
+    return -(-lifetimes.class_bytes(graph, problem.members[i]) // 64) * 64
+
+
+def ort_rows(files: list[Path]) -> Iterator[str]:
+    graphs = [load(path, _bound(path)) for path in files]
+    shapes = [{g.tensors[t].name: g.tensors[t].shape for t in g.inputs} for g in graphs]  # type: ignore[union-attr]
+    for path, graph, run in zip(files, graphs, runs(zip(files, shapes, strict=True)), strict=True):
+        assert isinstance(graph, Graph)
+        name = path.stem.removeprefix("light_")
+        if isinstance(run, str):
+            yield f"| {name} | - | - | - | - | - | - | - | not run: {run[:80]} |"
+            continue
+        yield f"| {name} | {ort_row(path, graph, run)} |"
+
+
+def ort_row(path: Path, graph: Graph, run: Run) -> str:
+    nodes = onnx.load(path, load_external_data=False).graph.node
+    writer = {graph.tensors[t].name: index for index, op in enumerate(graph.ops) for t in op.writes}
+    ran = [next((writer[name] for name in nodes[n].output if name in writer), -1) for n in run.order]
+    steps = [step for step, index in enumerate(ran) if index >= 0]
+    seen = Counter(block for block in run.blocks if 0 <= block.asked < len(ran) and ran[block.asked] >= 0)
+    folded = sum(1 for block in run.blocks if block not in seen)
+    order = [ran[step] for step in steps]
+    guess, exact = (ort_guess(graph, order, steps, reuse) for reuse in (by_the_row, by_shape))
+    without = seen_without(graph, ran, run)
+    said = guess.tensors - guess.owners
+    words = [f"{folded} blocks of {len(ran) - len(steps)} nodes that modelplan folds"] if folded else []
+    if left := exact.blocks - seen:
+        words.append(odd(graph, ran, left))
+    counts = [len(guess.tensors), len(said), len(without), len(said & without), seen.total()]
+    equal = [(found.blocks & seen).total() for found in (guess, exact)]
+    return f"{' | '.join(map(str, counts + equal))} | {'; '.join(words)}"
+
+
+def seen_without(graph: Graph, ran: list[int], run: Run) -> set[int]:
+    """The values whose kernel asked for no memory of their size: they lie in bytes that were there."""
+    asked: dict[int, list[int]] = {}
+    for block in run.blocks:
+        asked.setdefault(block.asked, []).append(block.size)
+    found = set()
+    for step, index in enumerate(ran):
+        for t in graph.ops[index].writes if index >= 0 else ():
+            size = -(-graph.tensors[t].nbytes // 64) * 64
+            if size in asked.get(step, []):
+                asked[step].remove(size)
+            elif size:
+                found.add(t)
+    return found
+
+
+def odd(graph: Graph, ran: list[int], blocks: Counter[Block]) -> str:
+    """Where the first differing blocks are asked for."""
+    places = [
+        f"{graph.label(ran[b.asked])} {b.size:,} B until {b.freed}" for b in sorted(blocks, key=lambda b: b.asked)
+    ]
+    more = f" and {len(places) - 2} more" if len(places) > 2 else ""
+    return "predicted, not seen: " + ", ".join(places[:2]) + more
+
+
+def _bound(path: Path) -> list[str]:
+    """Two for every extent that the file leaves open."""
+    inputs = onnx.load(path, load_external_data=False).graph.input
+    symbols = {d.dim_param for x in inputs for d in x.type.tensor_type.shape.dim if d.dim_param}
+    return [f"{symbol}=2" for symbol in sorted(symbols) if symbol.isidentifier()]
+
+
 def page(corpus: Path) -> Iterator[str]:
     files = [*sorted((corpus / "tflite").rglob("*.tflite")), *sorted((ROOT / "models").glob("*.tflite"))]
     yield f"Made by `python benchmarks/agreement.py CORPUS` with tflite-micro {version('tflite-micro')} and LiteRT"
@@ -148,10 +309,14 @@ def page(corpus: Path) -> Iterator[str]:
     yield "|---|---:|---:|---:|---|---|"
     yield from litert_rows(files)
     yield ""
-    yield "## ONNX Runtime"
+    light = sorted((Path(onnx.__file__).parent / "backend" / "test" / "data" / "light").glob("*.onnx"))
+    yield f"## ONNX Runtime {version('onnxruntime')}: who lies in memory that was there already"
     yield ""
-    yield "The release build shows neither its allocation plan (compiled in with debug only) nor the addresses of"
-    yield "intermediate values: its row rests on the source named in `modelplan/runtimes/in_place.py`."
+    yield from _ORT
+    yield ""
+    yield "| model | values | predicted | observed | both | blocks | equal | equal with shapes | differences left |"
+    yield "|---|---:|---:|---:|---:|---:|---:|---:|---|"
+    yield from ort_rows([*sorted((ROOT / "models").glob("*.onnx")), *light])
 
 
 if __name__ == "__main__" and sys.argv[1] == "--addresses":
