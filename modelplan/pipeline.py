@@ -11,6 +11,7 @@ import numpy as np
 from modelplan import __version__, aliasing, allocators, bounds, lifetimes, runtimes, schedulers, streams
 from modelplan.aliasing import overlapping as partial
 from modelplan.errors import RequestError
+from modelplan.runtimes.in_place import SHARING
 from modelplan.types import Aliases, Budget, Graph, Op, Overlap, Padding, Placement, Plan, Problem, Runtime, Schedule
 from modelplan.verifier import proof
 from modelplan.verifier.subject import plan_subject
@@ -28,7 +29,7 @@ class Options:
 
     runtime: str | None = None
     schedule: str = schedulers.BEST
-    alias: str = "views"
+    alias: str | None = None
     allocator: str = allocators.DEFAULT
     alignment: int | None = None
     pad: Padding | None = None
@@ -51,6 +52,15 @@ def plan(graph: Graph, options: Options | None = None, budget: Budget | None = N
     return _plan(graph, layout(graph, options), options, budget)
 
 
+def alias_mode(options: Options, runtime: Runtime) -> str:
+    """The mode that was asked for, else the runtime's usual one: no plan needs more than the runtime by itself.
+
+    `safe` where the runtime overwrites operands without being told, `views` where it does not or streams run.
+    """
+    overwrites = bool(SHARING[runtime.name].overwrites) and options.streams is None
+    return options.alias or ("safe" if overwrites else "views")
+
+
 def today(graph: Graph, runtime: Runtime) -> Plan:
     """What the runtime does by itself: file order, the merges that it makes, its own allocator."""
     return _plan(graph, runtime, Options(schedule="file", alias="runtime", allocator=runtime.allocator))
@@ -67,14 +77,15 @@ def _made(graph: Graph, runtime: Runtime, options: Options, budget: Budget | Non
     """The plan, and in mode max also the one without joins and splits: those were judged in the file's order only."""
     in_file = aliasing.topological(graph)
     made_by = f"modelplan {__version__}"
-    offers = [aliasing.storages(graph, options.alias, runtime)]
-    if options.alias == "max":
+    mode = alias_mode(options, runtime)
+    offers = [aliasing.storages(graph, mode, runtime)]
+    if mode == "max":
         with_parts = aliasing.storages(graph, "max", runtime, lambda a: schedulers.peak(graph, in_file, a, runtime))
         offers = [with_parts, *offers] if with_parts != offers[0] else offers
     for offered in offers:
         schedules = schedulers.orders(graph, offered, runtime, options.schedule, precedences=options.precedences)
         schedule, aliases, problem, placement, overlaps = _tightest(graph, offered, runtime, schedules, options, budget)
-        names = options.allocator, options.alias, made_by
+        names = options.allocator, mode, made_by
         yield Plan(graph, schedule, aliases.merges, problem, placement, runtime, *names, overlaps)
 
 
@@ -113,7 +124,7 @@ def posed(
             raise RequestError("streams with overlaps: an op could write over what another still reads")
         return problem, ()  # what may run at the same time has no step in which only two buffers meet
     found = [
-        *partial.overlaps(graph, aliases, order, options.alias, runtime, options.overlaps),
+        *partial.overlaps(graph, aliases, order, alias_mode(options, runtime), runtime, options.overlaps),
         *partial.chosen(graph, order, options.offsets),
     ]
     kept, table = partial.rows(graph, order, problem, found)
@@ -162,8 +173,8 @@ def pose(graph: Graph, order: Sequence[int], aliases: Aliases, runtime: Runtime,
         problem = _pinned(problem, options.offsets)
     if options.streams is None:
         return problem
-    if options.alias not in ("none", "views"):
-        raise RequestError(f"streams with alias mode {options.alias!r}: an op could overwrite what another still reads")
+    if (mode := alias_mode(options, runtime)) not in ("none", "views"):
+        raise RequestError(f"streams with alias mode {mode!r}: an op could overwrite what another still reads")
     given = options.streams
     stream = streams.spread_ops(graph, order, given) if isinstance(given, int) else given
     return replace(problem, conflicts=streams.stream_conflicts(graph, order, stream, problem))

@@ -52,7 +52,10 @@ def add_planning(parser: ArgumentParser) -> None:
     add_overlaps(group)
     aliases = group.add_mutually_exclusive_group()
     aliases.add_argument(
-        "--alias", metavar="MODE", default="views", help="runtime, none, views, safe or max (default: views)"
+        "--alias",
+        metavar="MODE",
+        help="runtime, none, views, safe or max (default: safe for ort and litert, which overwrite by themselves, else"
+        " views)",
     )
     aliases.add_argument("--no-alias", dest="alias", action="store_const", const="none", help="same as --alias none")
 

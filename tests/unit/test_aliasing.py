@@ -10,6 +10,7 @@ import pytest
 from modelplan import Graph, Kind, Options, RequestError, height, load, plan, storages
 from modelplan.aliasing import settled
 from modelplan.aliasing.explaining import reasons
+from modelplan.pipeline import today
 from modelplan.runtimes import RUNTIMES
 from modelplan.types import Aliases
 
@@ -155,3 +156,20 @@ def test_the_order_decides() -> None:
     offered: Aliases = storages(drawn, "max", GENERIC)
     assert not settled(drawn, offered, (0, 1, 2, 3), GENERIC).merges
     assert [m.tensor for m in settled(drawn, offered, (0, 2, 1, 3), GENERIC).merges] == [2]
+
+
+@pytest.mark.parametrize("name", ["inception_like", "mobilenet_v2_like", "resnet8"])
+def test_no_plan_is_worse_than_the_runtime_by_itself(models: Path, name: str) -> None:
+    """Unless it was asked to be: with views alone two of these need more than ONNX Runtime, which overwrites."""
+    graph = load(models / f"{name}.onnx")
+    assert isinstance(graph, Graph)
+    made = plan(graph)
+    own = today(made.graph, made.runtime)
+    assert (made.runtime.name, made.alias) == ("ort", "safe")
+    assert height(made.problem, made.placement) <= height(own.problem, own.placement)
+
+
+@pytest.mark.parametrize(("runtime", "mode"), [("tflm", "views"), ("generic", "views"), ("litert", "safe")])
+def test_the_usual_mode_of_a_runtime(runtime: str, mode: str) -> None:
+    assert plan(graphs.chain(), Options(runtime)).alias == mode
+    assert plan(graphs.chain(), Options(runtime, streams=1)).alias == "views"
