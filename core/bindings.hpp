@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "place.hpp"
+#include "stop.hpp"
 
 namespace modelplan {
 
@@ -34,6 +35,19 @@ inline Column column_of(std::vector<std::int64_t>&& values) {
   auto* owned = new std::vector<std::int64_t>(std::move(values));
   const nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<std::int64_t>*>(p); });
   return Column(owned->data(), {owned->size()}, owner);
+}
+
+// A search asks this now and then: a signal such as Ctrl-C stops it.
+inline bool interrupted() {
+  const nb::gil_scoped_acquire locked;
+  return PyErr_CheckSignals() != 0;
+}
+
+// Ctrl-C has done its work when a search comes back with its best; whatever else a signal raised goes on.
+inline void settle(Ended ended) {
+  if (ended != Ended::kCancelled || PyErr_Occurred() == nullptr) return;
+  if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) == 0) throw nb::python_error();
+  PyErr_Clear();
 }
 
 inline void require_same_length(std::initializer_list<std::size_t> lengths) {

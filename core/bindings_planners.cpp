@@ -31,16 +31,11 @@ Column columns_from(const Column& size, const Column& start, const Column& end) 
   return column_of(std::move(found));
 }
 
-// A search asks this now and then; a signal such as Ctrl-C stops it and is raised on return.
-bool interrupted() {
-  const nb::gil_scoped_acquire locked;
-  return PyErr_CheckSignals() != 0;
-}
-
 // How a search ended, in the words of Placement.
 const char* words(Ended ended) {
-  if (ended == Ended::kCancelled && PyErr_Occurred() != nullptr) throw nb::python_error();
+  settle(ended);
   if (ended == Ended::kComplete) return "complete";
+  if (ended == Ended::kCancelled) return "cancelled";
   return ended == Ended::kDeadline ? "deadline" : "budget";
 }
 

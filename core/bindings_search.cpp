@@ -21,17 +21,7 @@ namespace {
 
 using namespace nb::literals;
 
-// A search asks this now and then; a signal such as Ctrl-C stops it and is raised on return.
-bool interrupted() {
-  const nb::gil_scoped_acquire locked;
-  return PyErr_CheckSignals() != 0;
-}
-
 Limits limits_of(std::int64_t steps, double seconds) { return {steps, seconds, &interrupted}; }
-
-void raise_if_interrupted(Ended ended) {
-  if (ended == Ended::kCancelled && PyErr_Occurred() != nullptr) throw nb::python_error();
-}
 
 template <class Run>
 auto unlocked(Run&& run) {
@@ -72,17 +62,20 @@ std::pair<Column, Column> usmp_greedy(const Column& size, const Column& start, c
   return {column_of(std::move(plan.pool)), column_of(std::move(plan.offset))};
 }
 
-std::tuple<Column, Column, std::int64_t> usmp_hill_climb(
+std::tuple<Column, Column, std::int64_t, std::int64_t> usmp_hill_climb(
     const Column& size, const Column& start, const Column& end, const Column& alignment, const Column& pin,
     const Table& overlaps, const Table& conflicts, const usmp::Lists& lists, const Column& order, std::int64_t goal,
-    const Numbers& limits, const std::vector<Numbers>& pools, bool fixed, std::int64_t attempts, std::uint32_t seed) {
+    const Numbers& limits, const std::vector<Numbers>& pools, bool fixed, std::int64_t attempts, double seconds,
+    std::uint32_t seed) {
   const ProblemColumns problem(size, start, end, alignment, pin, overlaps, conflicts);
   const usmp::Pools allowed{limits, pools_of(pools)};
   auto climb = unlocked([&] {
     return usmp::hill_climb(problem.columns(), problem.facts(), lists, span_of(order), goal, allowed,
-                            {fixed, fixed, fixed}, attempts, seed);
+                            {fixed, fixed, fixed}, limits_of(attempts, seconds), seed);
   });
-  return {column_of(std::move(climb.best.pool)), column_of(std::move(climb.best.offset)), climb.attempts};
+  settle(climb.ended);
+  return {column_of(std::move(climb.best.pool)), column_of(std::move(climb.best.offset)), climb.attempts,
+          static_cast<std::int64_t>(climb.ended)};
 }
 
 Numbers glibc_random(std::uint32_t seed, std::int64_t count) {
@@ -138,7 +131,7 @@ std::tuple<std::int64_t, Column, std::int64_t, double> idealloc_place(const Colu
   const ProblemColumns problem(size, start, end, alignment, pin, overlaps, conflicts);
   auto result = unlocked(
       [&] { return idealloc::place(problem.columns(), problem.facts(), target, seed, limits_of(steps, seconds)); });
-  raise_if_interrupted(result.ended);
+  settle(result.ended);
   return {static_cast<std::int64_t>(result.ended), column_of(std::move(result.offsets)), result.tries, result.epsilon};
 }
 
@@ -177,7 +170,7 @@ Found telamalloc_decide(const Column& size, const Column& start, const Column& e
     return telamalloc::decide(problem.columns(), problem.facts(), capacity,
                               {options[0], options[1], options[2], stuck_after}, limits_of(steps, seconds));
   });
-  raise_if_interrupted(answer.ended);
+  settle(answer.ended);
   return {static_cast<std::int64_t>(answer.ended), column_of(std::move(answer.offsets)), answer.steps};
 }
 
@@ -203,7 +196,7 @@ Found minimalloc_decide(const Column& size, const Column& start, const Column& e
   auto answer = unlocked([&] {
     return minimalloc::decide(problem.columns(), capacity, orders, rules_of(rules), limits_of(steps, seconds));
   });
-  raise_if_interrupted(answer.ended);
+  settle(answer.ended);
   return {static_cast<std::int64_t>(answer.ended), column_of(std::move(answer.offsets)), answer.steps};
 }
 
@@ -216,7 +209,8 @@ void bind_search(nb::module_& module) {
   module.def("usmp_greedy", &usmp_greedy, MODELPLAN_PROBLEM, "lists"_a, "order"_a, "limits"_a, "pools"_a, "fixed"_a,
              "(pool, offset) of each buffer, stacked in `order`.");
   module.def("usmp_hill_climb", &usmp_hill_climb, MODELPLAN_PROBLEM, "lists"_a, "order"_a, "goal"_a, "limits"_a,
-             "pools"_a, "fixed"_a, "attempts"_a, "seed"_a, "(pool, offset) of each buffer and the attempts made.");
+             "pools"_a, "fixed"_a, "attempts"_a, "seconds"_a, "seed"_a,
+             "(pool, offset) of each buffer, the attempts made, how it ended.");
   module.def("glibc_random", &glibc_random, "seed"_a, "count"_a, "The first numbers of glibc's rand_r.");
   module.def("triton_place", &triton_place, MODELPLAN_PROBLEM, "order"_a, "(offsets, passes).");
   module.def("xla_best_fit", &xla_best_fit, MODELPLAN_PROBLEM, "group"_a, "order"_a, "own_sizes"_a, "limit"_a,

@@ -17,16 +17,18 @@ struct Limits {
   std::function<bool()> cancelled;  // asked now and then; may be empty
 };
 
-// Counts steps; the clock and the cancel flag are looked at only every 1,024 steps.
+// Counts steps; looks at the clock every few of them and asks for the cancel flag a hundred times a second.
 class Stop {
  public:
-  explicit Stop(const Limits& limits) : limits_(limits), began_(Clock::now()) {}
+  // `every`: steps between two looks; 1 where a step is long.
+  explicit Stop(const Limits& limits, std::int64_t every = 64)
+      : limits_(limits), every_(every), began_(Clock::now()), next_question_(began_) {}
 
   // Counts one step and says whether to go on.
   bool go_on() {
     if (ended_ != Ended::kComplete) return false;
     if (steps_ >= limits_.steps) return end(Ended::kBudget);
-    if ((++steps_ & 1023) == 0) look();
+    if (++steps_ % every_ == 0) look();
     return ended_ == Ended::kComplete;
   }
 
@@ -43,12 +45,16 @@ class Stop {
   }
 
   void look() {
-    if (std::chrono::duration<double>(Clock::now() - began_).count() > limits_.seconds) end(Ended::kDeadline);
-    if (limits_.cancelled && limits_.cancelled()) end(Ended::kCancelled);
+    const Clock::time_point now = Clock::now();
+    if (std::chrono::duration<double>(now - began_).count() > limits_.seconds) end(Ended::kDeadline);
+    if (!limits_.cancelled || now < next_question_) return;
+    next_question_ = now + std::chrono::milliseconds(10);
+    if (limits_.cancelled()) end(Ended::kCancelled);
   }
 
   Limits limits_;
-  Clock::time_point began_;
+  std::int64_t every_;
+  Clock::time_point began_, next_question_;
   Ended ended_ = Ended::kComplete;
   std::int64_t steps_ = 0;
 };

@@ -160,8 +160,9 @@ def usmp_hill_climb(
     pools: list[list[int]],
     fixed: bool,
     attempts: int,
+    seconds: float,
     seed: int,
-) -> tuple[IntArray, IntArray, int]: ...
+) -> tuple[IntArray, IntArray, int, int]: ...
 def glibc_random(seed: int, count: int) -> list[int]: ...
 def triton_place(
     size: IntArray,

@@ -61,7 +61,7 @@ class Climber {
   Climbed run(Ints first) {
     std::vector<std::size_t> order(first.begin(), first.end());
     best_ = place(order);
-    keep(order);
+    if (best_ != kUnknown) keep(order);
     if (best_ > options_.load) search(std::move(order));
     return {offsets_, steps_, exhausted_ ? Ended::kBudget : stop_.ended()};
   }
@@ -99,7 +99,8 @@ class Climber {
     state_.below[i] = below;
   }
 
-  // The height of placing in this order, or the first height above the best known; the first pass always ends.
+  // The height of placing in this order, or the first height above the best known, or kUnknown when it was stopped; a
+  // deadline lets the first pass end.
   std::int64_t place(const std::vector<std::size_t>& order) {
     std::fill(state_.address.begin(), state_.address.end(), kNone);
     std::int64_t height = 0;
@@ -108,7 +109,7 @@ class Climber {
       state_.turn[order[turn]] = turn;
       height = std::max(height, state_.end[order[turn]]);
       if (height > best_) break;
-      if (!stop_.go_on() && best_ != kUnknown) return kUnknown;
+      if (!stop_.go_on() && (best_ != kUnknown || stop_.ended() == Ended::kCancelled)) return kUnknown;
     }
     return height;
   }

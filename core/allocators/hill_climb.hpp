@@ -21,7 +21,7 @@ struct Climb {
 };
 
 struct Climbed {
-  std::vector<std::int64_t> offsets;
+  std::vector<std::int64_t> offsets;  // empty when it was cancelled in the first pass
   std::int64_t steps;
   Ended ended;  // kBudget: `most_steps` or `most_work` ran out
 };

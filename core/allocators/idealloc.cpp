@@ -386,7 +386,7 @@ class Driver {
     if (ids.empty() || equal_sizes(ids)) return std::move(result_);
     add_dummy(jobs, ids);
     Boxing boxing(std::move(jobs), seed);
-    Stop stop(limits);
+    Stop stop(limits, 1);
     while (result_.height > target && stop.go_on()) {
       if (result_.tries++ == 0) result_.epsilon = boxing.best_epsilon(ids);
       const std::vector<std::int64_t> loose = boxing.loose_offsets(ids, result_.epsilon);

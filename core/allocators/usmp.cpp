@@ -1,6 +1,7 @@
 #include "allocators/usmp.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <stdexcept>
@@ -86,7 +87,7 @@ void require(const Columns& columns, const Lists& lists, Ints order, const Pools
 class HillClimb {
  public:
   HillClimb(const Columns& columns, Lists conflicts, Ints order, const Pools& pools, const Repairs& repairs,
-            std::uint32_t seed)
+            const Limits& limits, std::uint32_t seed)
       : columns_(columns),
         pools_(pools),
         repairs_(repairs),
@@ -94,17 +95,20 @@ class HillClimb {
         candidates_(columns, pools, repairs),
         order_(order.begin(), order.end()),
         position_(order.size()),
+        attempts_(limits.steps),
+        stop_({std::numeric_limits<std::int64_t>::max(), limits.seconds, limits.cancelled}),
         random_(seed) {
     for (std::size_t i = 0; i < order_.size(); ++i) position_[at(order_[i])] = i;
   }
 
-  Climb run(std::int64_t goal, std::int64_t attempts) {
+  Climb run(std::int64_t goal) {
     Climb climb;
-    for (std::int64_t k = 0; k < attempts && !order_.empty(); ++k) {
+    for (std::int64_t k = 0; k < attempts_ && !order_.empty(); ++k) {
+      const std::optional<Assignment> plan = place();
+      if (!plan) break;
       ++climb.attempts;
-      const Assignment plan = place();
-      if (accept(plan, k)) {
-        result_ = plan;
+      if (accept(*plan, k)) {
+        result_ = *plan;
         if (reached(goal)) break;
       } else {
         std::swap(order_[swapped_.first], order_[swapped_.second]);
@@ -114,18 +118,21 @@ class HillClimb {
       move();
     }
     climb.best = repairs_.keep_best && best_ ? *best_ : result_;
+    climb.ended = stop_.ended();
     return climb;
   }
 
  private:
   using Pair = std::pair<std::size_t, std::size_t>;
 
-  Assignment place() {
+  // Nothing when it was stopped; a deadline lets the first placement end.
+  std::optional<Assignment> place() {
     Assignment plan{std::vector<std::int64_t>(order_.size(), kNowhere), std::vector<std::int64_t>(order_.size(), 0)};
     std::vector<bool> placed(order_.size(), false);
     for (const std::int64_t b : order_) {
       put(at(b), plan, placed);
       placed[at(b)] = true;
+      if (!stop_.go_on() && (!result_.pool.empty() || stop_.ended() == Ended::kCancelled)) return std::nullopt;
     }
     return plan;
   }
@@ -251,6 +258,8 @@ class HillClimb {
   Assignment current_, result_;
   std::optional<Assignment> best_;
   std::optional<std::int64_t> stored_, best_total_;
+  std::int64_t attempts_;
+  Stop stop_;
   std::uint32_t random_;
 };
 
@@ -280,10 +289,10 @@ Assignment greedy(const Columns& columns, const Facts& facts, const Lists& lists
 }
 
 Climb hill_climb(const Columns& columns, const Facts& facts, const Lists& lists, Ints order, std::int64_t goal,
-                 const Pools& pools, const Repairs& repairs, std::int64_t attempts, std::uint32_t seed) {
+                 const Pools& pools, const Repairs& repairs, const Limits& limits, std::uint32_t seed) {
   require(columns, lists, order, pools);
   Lists conflicts = lists.empty() ? conflict_lists(columns, facts) : lists;
-  return HillClimb(columns, std::move(conflicts), order, pools, repairs, seed).run(goal, attempts);
+  return HillClimb(columns, std::move(conflicts), order, pools, repairs, limits, seed).run(goal);
 }
 
 std::int32_t rand_r(std::uint32_t& state) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "place.hpp"
+#include "stop.hpp"
 
 namespace modelplan::usmp {
 
@@ -40,15 +41,16 @@ Assignment greedy(const Columns& columns, const Facts& facts, const Lists& lists
                   const Repairs& repairs);
 
 struct Climb {
-  Assignment best;
+  Assignment best;  // empty when it was cancelled before the first placement was complete
   std::int64_t attempts = 0;
+  Ended ended = Ended::kComplete;
 };
 
-// At most `attempts` placements (the original: 500), each first fit in the current order, which changes by one swap;
-// stops at `goal` bytes. `seed` is the start of glibc's rand_r (the original: 0).
+// At most `limits.steps` placements (the original: 500), each first fit in the current order, which changes by one
+// swap; stops at `goal` bytes. `seed` is the start of glibc's rand_r (the original: 0).
 // Time O(attempts n k log k), memory O(n + conflicts).
 Climb hill_climb(const Columns& columns, const Facts& facts, const Lists& lists, Ints order, std::int64_t goal,
-                 const Pools& pools, const Repairs& repairs, std::int64_t attempts, std::uint32_t seed);
+                 const Pools& pools, const Repairs& repairs, const Limits& limits, std::uint32_t seed);
 
 // glibc's rand_r: the next number, and the state moved on.
 std::int32_t rand_r(std::uint32_t& state);

@@ -15,14 +15,19 @@ from modelplan.types import Budget, Placement, Problem
 def _best(problem: Problem, budget: Budget) -> Placement:
     """The lowest answer of the fast allocators that can take the problem, then of the solver, with its bound.
 
-    Each runs only while no answer has reached the load bound; of equal answers the first counts.
+    Each runs only while no answer has reached the load bound; of equal answers the first counts. Ctrl-C keeps the best.
     """
-    bound, answers = bounds.load_bound(problem), []
-    for row in (*(a for a in ALLOCATORS.values() if a.fast), ALLOCATORS[DEFAULT]):
-        if not _refusal(row, problem):
-            answers.append(row.run(problem, budget))
-            if bounds.height(problem, answers[-1]) <= bound:
-                break
+    bound, answers = bounds.load_bound(problem), list[Placement]()
+    try:
+        for row in (*(a for a in ALLOCATORS.values() if a.fast), ALLOCATORS[DEFAULT]):
+            if not _refusal(row, problem):
+                answers.append(row.run(problem, budget))
+                if bounds.height(problem, answers[-1]) <= bound:
+                    break
+    except KeyboardInterrupt:
+        if not answers:
+            raise
+        answers.append(replace(answers[-1], ended="cancelled"))
     lowest = min(answers, key=lambda answer: bounds.height(problem, answer))
     last = answers[-1]
     return replace(lowest, lower_bound=last.lower_bound, ended=last.ended, steps=last.steps)

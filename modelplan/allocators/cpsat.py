@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import signal
-import threading
+import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -37,7 +37,10 @@ class Pool:
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """A pool and an offset inside it for each buffer; `cost` is the sum of height times price, `bound` its proof."""
+    """A pool and an offset inside it for each buffer; `cost` is the sum of height times price, `bound` its proof.
+
+    Without buffers when no solution was found; `ended` says why: "infeasible", "budget" or "cancelled".
+    """
 
     pool: IntArray
     offset: IntArray
@@ -46,8 +49,8 @@ class Spread:
     ended: str
 
 
-def spread(problem: Problem, pools: Sequence[Pool], budget: Budget | None = None) -> Spread | None:
-    """The cheapest choice of a pool and an offset for each buffer; nothing when none was found.
+def spread(problem: Problem, pools: Sequence[Pool], budget: Budget | None = None) -> Spread:
+    """The cheapest choice of a pool and an offset for each buffer.
 
     Each buffer has one optional interval per pool, of which exactly one is present.
 
@@ -190,8 +193,8 @@ class _Model:
         for b, (variable, step) in self.free.items():
             self.model.add_hint(variable, int(placement.offsets[b]) // self.unit // step)
 
-    def solve(self, budget: Budget, hint: Placement | None) -> Spread | None:
-        """The best solution within the budget. `ended` is "optimal", "infeasible" or "budget"."""
+    def solve(self, budget: Budget, hint: Placement | None) -> Spread:
+        """The best solution within the budget. `ended` is "optimal", "infeasible", "budget" or "cancelled"."""
         if hint is not None:
             self.hint(hint)
         solver = self.cp.CpSolver()
@@ -201,12 +204,12 @@ class _Model:
             solver.parameters.max_deterministic_time = budget.steps / STEPS_PER_UNIT
         if budget.seconds is not None:
             solver.parameters.max_time_in_seconds = budget.seconds
-        status = _interruptibly(solver, self.model)
-        if status == self.cp.INFEASIBLE:
-            return Spread(np.zeros(0, np.int64), np.zeros(0, np.int64), 0, 0, "infeasible")
-        if status not in (self.cp.OPTIMAL, self.cp.FEASIBLE):
-            return None
-        return self._read(solver, "optimal" if status == self.cp.OPTIMAL else "budget")
+        status, cancelled = _interruptibly(solver, self.model)
+        words = {self.cp.OPTIMAL: "optimal", self.cp.INFEASIBLE: "infeasible"}
+        ended = words.get(status, "cancelled" if cancelled else "budget")
+        if status in (self.cp.OPTIMAL, self.cp.FEASIBLE):
+            return self._read(solver, ended)
+        return Spread(np.zeros(0, np.int64), np.zeros(0, np.int64), 0, 0, ended)
 
     def _read(self, solver: Any, ended: str) -> Spread:
         pool, offset = np.zeros(len(self.problem), dtype=np.int64), np.maximum(self.problem.pin, 0)
@@ -217,19 +220,21 @@ class _Model:
         return Spread(pool, offset, round(solver.objective_value) * self.unit, bound, ended)
 
 
-def _interruptibly(solver: Any, model: Any) -> Any:
-    """Solves so that Ctrl-C ends the search, and works as before afterwards.
+def _interruptibly(solver: Any, model: Any) -> tuple[Any, bool]:
+    """The status, and whether Ctrl-C ended the search, which then keeps its best.
 
-    CP-SAT takes SIGINT over while it runs and leaves it as "kill the process" behind.
+    CP-SAT would take SIGINT over and leave it as "kill the process" behind; so it runs in a thread of its own.
     """
-    on_main = threading.current_thread() is threading.main_thread()
-    solver.parameters.catch_sigint_signal = on_main
-    ours = signal.getsignal(signal.SIGINT)
-    try:
-        return solver.solve(model)
-    finally:
-        if on_main and ours is not None:
-            signal.signal(signal.SIGINT, ours)
+    solver.parameters.catch_sigint_signal = False
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        search = thread.submit(solver.solve, model)
+        try:
+            return search.result(), False
+        except KeyboardInterrupt:
+            while not search.done():
+                solver.stop_search()
+                time.sleep(0.01)
+            return search.result(), True
 
 
 def _unit(problem: Problem) -> int:
@@ -245,12 +250,12 @@ def _run(problem: Problem, budget: Budget) -> Placement:
     start = narrowing.fallback(problem)
     hint = None if problem.capacity is not None else start
     found = _Model(problem, [Pool(problem.capacity)]).solve(budget, hint)
-    if found is None:
-        return replace(start, ended="budget")
     if found.ended == "infeasible":
         if problem.capacity is None:
             raise RequestError("two pinned buffers that are alive together share bytes: there is no placement")
         return replace(start, ended="infeasible", lower_bound=problem.capacity + 1)
+    if len(found.offset) < len(problem):
+        return replace(start, ended=found.ended)
     answer = Placement(found.offset, lower_bound=found.bound, ended=found.ended)
     return answer if found.cost <= bounds.height(problem, start) else replace(answer, offsets=start.offsets)
 

@@ -78,6 +78,9 @@ def _narrow(problem: Problem, budget: Budget, decide: Decide) -> Placement:
         else:
             low = middle + 1
             bound = low if answer.ended == "infeasible" else bound
+        if answer.ended == "cancelled":
+            ended = "cancelled"
+            break
         if budget.progress:
             budget.progress(Progress(bounds.height(problem, best), bound, used))
     proved = bound >= bounds.height(problem, best)

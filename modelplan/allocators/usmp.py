@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from modelplan import _core, referee
+from modelplan.allocators import narrowing
 from modelplan.allocators.table import Allocator
 from modelplan.bounds import columns
 from modelplan.types import Budget, IntArray, Placement, Problem
@@ -42,6 +43,18 @@ class Assignment:
 
     pool: IntArray
     offset: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Climb:
+    """The plan that a climb returns, the placements it tried, and how it ended.
+
+    The plan is empty when the climb was cancelled in its first placement.
+    """
+
+    plan: Assignment
+    attempts: int
+    ended: str
 
 
 Lists = Sequence[Sequence[int]]
@@ -114,9 +127,10 @@ def climb(
     lists: Lists = (),
     fixed: bool = False,
     attempts: int = ATTEMPTS,
+    seconds: float = float("inf"),
     seed: int = 0,
-) -> tuple[Assignment, int]:
-    """First fit in an order that changes by one swap at a time, and the number of placements tried.
+) -> Climb:
+    """First fit in an order that changes by one swap at a time.
 
     Swaps and the acceptance of worse plans draw from glibc's `rand_r`, so the original replays. It returns the plan
     accepted last, even after a better one; `fixed` returns the best.
@@ -125,7 +139,7 @@ def climb(
 
     Source: apache/tvm fb43fc85774b, src/tir/usmp/algo/hill_climb.cc.
     """
-    pool, offset, used = _core.usmp_hill_climb(
+    pool, offset, used, ended = _core.usmp_hill_climb(
         *columns(problem),
         _listed(lists),
         by_size(problem, lists),
@@ -134,9 +148,10 @@ def climb(
         _listed(pools.of),
         fixed,
         attempts,
+        seconds,
         seed,
     )
-    return Assignment(pool, offset), used
+    return Climb(Assignment(pool, offset), used, narrowing.ENDED[ended])
 
 
 def _pressure(problem: Problem) -> int:
@@ -160,8 +175,11 @@ def _hill_climb(problem: Problem, budget: Budget, *, fixed: bool) -> Placement:
     visits = max(int(_conflicts(problem).sum()), 1)
     most = MOST_VISITS // visits if budget.steps is None else budget.steps
     attempts = min(ATTEMPTS, max(most, 1))
-    plan, used = climb(problem, fixed=fixed, attempts=attempts, seed=budget.seed)
-    return Placement(plan.offset, steps=used)
+    seconds = narrowing.core_limits(budget)[1]
+    found = climb(problem, fixed=fixed, attempts=attempts, seconds=seconds, seed=budget.seed)
+    if len(found.plan.offset) < len(problem):
+        return replace(narrowing.fallback(problem), ended=found.ended)
+    return Placement(found.plan.offset, ended=found.ended, steps=found.attempts)
 
 
 _SOURCE = "apache/tvm at fb43fc85774b, src/tir/usmp/algo/"

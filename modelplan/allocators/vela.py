@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from modelplan import _core
+from modelplan.allocators import narrowing
 from modelplan.allocators.greedy import Fit, end_to_end, in_order, sizes_rounded
 from modelplan.allocators.table import Allocator
 from modelplan.types import Budget, IntArray, Placement, Problem
@@ -50,9 +51,10 @@ def _climb(problem: Problem, budget: Budget, *, restore: bool) -> Placement:
     size, start, end, step = (c[held] for c in (problem.size, problem.start, problem.end, problem.alignment))
     load, order = first_order(size, start, end)
     limit = np.iinfo(np.int64).max if problem.capacity is None else problem.capacity
-    steps = np.iinfo(np.int64).max if budget.steps is None else budget.steps
-    seconds = float("inf") if budget.seconds is None else budget.seconds
+    steps, seconds = narrowing.core_limits(budget)
     found, done, ended = _core.climb(size, start, end, step, order, load, limit, steps, MOST_PAIRS, seconds, restore)
+    if len(found) < len(held):
+        return replace(narrowing.fallback(problem), ended=ended)
     offsets = np.zeros(len(problem), dtype=np.int64)
     offsets[held] = found
     return Placement(offsets, ended=ended, steps=done)

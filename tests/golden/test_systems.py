@@ -42,7 +42,7 @@ def test_usmp_sets(sizes: tuple[int, ...], conflicts: dict[str, str], heights: t
     plans = (
         usmp.stack(problem, usmp.by_size(problem, lists), lists=lists),
         usmp.stack(problem, usmp.by_conflicts(problem, lists), lists=lists),
-        usmp.climb(problem, lists=lists)[0],
+        usmp.climb(problem, lists=lists).plan,
     )
     assert tuple(int((plan.offset + problem.size).max()) for plan in plans) == heights
 
@@ -58,7 +58,7 @@ def test_usmp_fills_the_pools_in_order() -> None:
     pools = usmp.Pools((15, -1))
     plan = usmp.stack(NAMED, usmp.by_size(NAMED), pools)
     assert (plan.pool.tolist(), plan.offset.tolist()) == ([1, 1, 0], [10, 0, 0])
-    climbed, _ = usmp.climb(NAMED, pools)
+    climbed = usmp.climb(NAMED, pools).plan
     assert sorted(climbed.pool.tolist()) == [0, 1, 1]
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import importlib.util
 import random
+import signal
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -154,6 +156,32 @@ def test_a_capacity_is_a_question(name: str) -> None:
     found = answer(roomy, name)
     assert found is not None
     assert answer(replace(roomy, capacity=10), name) is not None
+
+
+SEARCHES = [name for name in ROWS if ALLOCATORS[name].kind in ("portfolio", "exact", "search")]
+
+
+@pytest.mark.parametrize("name", [*SEARCHES, "tflite-min-cost-flow"])
+def test_ctrl_c_ends_a_search_and_keeps_its_best(name: str) -> None:
+    draw, rows = random.Random(5), []
+    for _ in range(700):
+        start = draw.randrange(300)
+        rows.append((draw.randint(1, 10**6), start, start + draw.randint(1, 200)))
+    main = threading.main_thread().ident
+    assert main is not None
+    timer = threading.Timer(0.4, signal.pthread_kill, [main, signal.SIGINT])
+    place(problem([(8, 0, 1)]), name, SHORT)  # loads what the search needs
+    timer.start()
+    found = place(problem(rows), name, Budget(steps=10**9, seconds=100))
+    timer.join()
+    assert found.ended == "cancelled"
+
+
+def test_a_deadline_ends_a_search_of_long_steps() -> None:
+    draw = random.Random(5)
+    given = problem([(draw.randint(1, 999), i % 500, i % 500 + draw.randint(1, 200)) for i in range(2000)])
+    for name in ("idealloc", "tvm-hill-climb", "vela-hill-climb"):
+        assert place(given, name, Budget(steps=10**9, seconds=0.1)).ended == "deadline", name
 
 
 @pytest.mark.parametrize("name", ROWS)
