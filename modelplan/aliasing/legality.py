@@ -61,7 +61,18 @@ def overlap_refusal(world: World, index: int, x: int, y: int, group: str) -> str
         or _unshared(world, op, x, y, group, world.graph.tensors[x].shape)
         or _kept(world, x)
         or _read_later(world, index, x)
+        or _in_use(world, index, y)
     )
+
+
+def _in_use(world: World, index: int, y: int) -> str:
+    """Nothing else in the output's class may hold a value when the operator begins: it would be overlapped, too."""
+    for t in world.classes.of(y):
+        producer = world.graph.producers[t]
+        before = world.position is not None and producer >= 0 and world.position[producer] < world.position[index]
+        if producer < 0 or before:
+            return f"3: the output's block already holds {world.graph.tensors[t].name!r}"
+    return ""
 
 
 def _planned(world: World, x: int, y: int) -> str:

@@ -343,3 +343,13 @@ def test_person_detect_fits_in_two_thirds(corpus: Path) -> None:
     heights = [plan(graph, Options(alias=mode, schedule="file")) for mode in ("views", "safe")]
     assert [height(p.problem, p.placement) for p in heights] == [55_296, 36_880]
     assert prod(graph.tensors[graph.ops[2].outputs[0]].shape) == 36_864
+
+
+def test_an_output_that_took_one_operand_cannot_run_into_the_other() -> None:
+    """At the first step both operands are inputs: the block of the output is in use before it is written."""
+    tensors = tuple(Tensor(name, (64,), "int8") for name in ("a", "b", "y"))
+    graph = Graph("g", "tflite", tensors, (Op("", "ADD", (0, 1), (2,)),), (0, 1), (2,))
+    for mode in ("safe", "max"):
+        made = plan(graph, Options("tflm", "file", mode))
+        assert height(made.problem, made.placement) == 128
+        assert not made.overlaps
