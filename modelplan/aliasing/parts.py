@@ -7,13 +7,14 @@ from itertools import accumulate
 from math import prod
 
 from modelplan.aliasing.classes import Classes
+from modelplan.aliasing.rules import part_of
 from modelplan.ops import facts
 from modelplan.types import Graph, Kind, Merge, Runtime
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One join or split: its parts with their places in bytes inside the whole."""
+    """One join, split or slice: its parts with their places in bytes inside the whole."""
 
     graph: Graph
     op: int
@@ -30,8 +31,10 @@ class Site:
         homes = [classes.home[part] for part, _ in self.parts if part in classes]
         if len(set(homes)) != len(homes):
             return []  # one part is a view of another: the bytes cannot lie in two places
-        word, merges = ("join" if self.is_join else "split"), []
-        rule = f"{word}: {self.graph.ops[self.op].kind} with its parts side by side"
+        rule = f"{'join' if self.is_join else 'split'}: {self.graph.ops[self.op].kind} with its parts side by side"
+        if len(self.parts) == 1:
+            rule = f"slice: {self.graph.ops[self.op].kind} takes a run of bytes as they are"
+        merges = []
         for part, delta in self.parts:
             if part in classes:
                 classes.join(part, self.whole, delta)
@@ -50,8 +53,8 @@ class Site:
 
 
 def sites(graph: Graph) -> list[Site]:
-    """The joins and splits whose parts are contiguous, the largest first."""
-    found = [site for index in range(len(graph.ops)) if (site := _site(graph, index))]
+    """The joins, splits and slices whose parts are contiguous, the largest first."""
+    found = [site for index in range(len(graph.ops)) if (site := _site(graph, index) or _slice(graph, index))]
     return sorted(found, key=lambda site: -graph.tensors[site.whole].nbytes)
 
 
@@ -73,6 +76,11 @@ def _site(graph: Graph, index: int) -> Site | None:
         return None
     starts = list(accumulate([0, *sizes[:-1]]))
     return Site(graph, index, whole, tuple(zip(parts, starts, strict=True)), is_join)
+
+
+def _slice(graph: Graph, index: int) -> Site | None:
+    found = part_of(graph, index)
+    return Site(graph, index, found[1], ((found[0], found[2]),), is_join=False) if found else None
 
 
 def _whole(inputs: tuple[int, ...], operand: int) -> int:

@@ -13,8 +13,19 @@ MODES = {
     "none": "every tensor has bytes of its own",
     "views": "operators that leave the bytes as they are share their input's memory",
     "safe": "views, and overwrites and partial overlaps that were proved for the kernels of that runtime",
-    "max": "all that the operators' meaning allows; joins and splits in place where that lowers the peak",
+    "max": "all that the operators' meaning allows; joins, splits and slices in place where that lowers the peak",
 }
+
+
+#: Operators whose results may hold an operand's bytes as they are, besides those that always do.
+_PASSED_ON = """
+Transpose Slice Gather Pad Expand Tile ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd DepthToSpace SpaceToDepth
+Cast CastLike TRANSPOSE SLICE STRIDED_SLICE GATHER PAD PADV2 MIRROR_PAD BROADCAST_TO TILE MEAN SUM REDUCE_PROD
+REDUCE_MAX REDUCE_MIN DEPTH_TO_SPACE SPACE_TO_DEPTH CAST STABLEHLO_CONVERT
+"""
+PASSED_ON = frozenset(_PASSED_ON.split())
+#: Those of them whose result may be a part of the operand.
+SLICES = frozenset({"Slice", "Gather", "SLICE", "STRIDED_SLICE", "GATHER"})
 
 
 def view_of(graph: Graph, index: int, mode: str, runtime: Runtime) -> tuple[int, int, int, str] | None:
@@ -30,11 +41,21 @@ def view_of(graph: Graph, index: int, mode: str, runtime: Runtime) -> tuple[int,
     if mode == "runtime" and not _shares_view(SHARING[runtime.name], graph, op.kind, view, source):
         return None
     delta = _start(graph, index, mode)
-    if delta is None or delta % runtime.alignment or delta + graph.tensors[view].nbytes > graph.tensors[source].nbytes:
-        return None
-    if graph.tensors[view].nbytes != graph.tensors[source].nbytes:
-        return None  # a part that outlives the rest would keep the whole alive
+    if delta != 0 or graph.tensors[view].nbytes != graph.tensors[source].nbytes:
+        return None  # a part that outlives the rest would keep the whole alive: decided site by site
     return view, source, delta, f"view: {op.kind} leaves the bytes as they are"
+
+
+def part_of(graph: Graph, index: int) -> tuple[int, int, int] | None:
+    """(part, whole, bytes into the whole) where output 0 of op `index` is a run of operand 0, and not all of it."""
+    op = graph.ops[index]
+    row = facts(graph.format, op.kind)
+    if op.kind not in SLICES or row.view_if is None or not op.outputs or min(op.outputs[0], *op.inputs[:1]) < 0:
+        return None
+    delta, part, whole = row.view_if(graph, op), op.outputs[0], op.inputs[0]
+    if delta is None or graph.tensors[part].nbytes >= graph.tensors[whole].nbytes:
+        return None
+    return part, whole, delta
 
 
 def _start(graph: Graph, index: int, mode: str) -> int | None:
@@ -42,7 +63,9 @@ def _start(graph: Graph, index: int, mode: str) -> int | None:
     row = facts(graph.format, op.kind)
     if row.view is not None:
         return 0
-    if row.view_if is not None and (row.group == "view" or (mode == "max" and row.group == "join")):
+    if row.view_if is None:
+        return None
+    if row.group == "view" or (mode == "max" and (row.group == "join" or op.kind in PASSED_ON)):
         return row.view_if(graph, op)
     return None
 

@@ -121,7 +121,8 @@ def kept_order(graph: Graph, op: Op) -> int | None:
     if pair is None:
         return None
     rank = len(pair[0].shape)
-    order = numbers(op, "perm") or numbers(op, "operand 1") or (tuple(reversed(range(rank))) if rank < 2 else None)
+    usual = tuple(reversed(range(rank))) if rank < 2 and op.kind == "Transpose" else None
+    order = numbers(op, "perm") or numbers(op, "operand 1") or usual
     if order is None or sorted(order) != list(range(rank)):
         return None
     moved = [axis for axis in order if pair[0].shape[axis] != 1]
@@ -203,6 +204,8 @@ def gathered_start(graph: Graph, op: Op) -> int | None:
     axis = number(op, "axis", 0) % max(len(x.shape), 1)
     first = _from_end(indices[0], x.shape[axis]) if x.shape else 0
     if prod(x.shape[:axis]) != 1 or any(b - a != 1 for a, b in pairwise(indices)):
+        return None
+    if prod(pair[1].shape) != len(indices) * prod(x.shape[axis + 1 :]):
         return None
     return (
         _start(first * prod(x.shape[axis + 1 :]), x) if first >= 0 and first + len(indices) <= x.shape[axis] else None

@@ -19,12 +19,16 @@ def _nothing(name: str) -> object:  # noqa: ARG001
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A tensor: planned (`activation`), kept between runs (`state`), or given from outside (`constant`)."""
+    """A tensor: planned (`activation`), kept between runs (`state`), or given from outside (`constant`).
+
+    `dtype` is empty where the program's source does not name types.
+    """
 
     name: str
     nbytes: int
     shape: tuple[int, ...]
     role: str
+    dtype: str = ""
 
     @property
     def elements(self) -> int:
@@ -87,7 +91,7 @@ class Program:
 def graph_program(graph: Graph, order: Sequence[int]) -> Program:
     """The run of `graph` in `order`."""
     roles = {Kind.ACTIVATION: "activation", Kind.STATE: "state"}
-    values = tuple(Value(t.name, t.nbytes, t.shape, roles.get(t.kind, "constant")) for t in graph.tensors)
+    values = tuple(Value(t.name, t.nbytes, t.shape, roles.get(t.kind, "constant"), t.dtype) for t in graph.tensors)
     steps = tuple(_graph_step(graph, i) for i in order)
     return Program(graph.format, values, steps, graph.inputs, graph.outputs)
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+from modelplan.verifier.picking import passed_on
 from modelplan.verifier.program import Program, Step, Value
 
 _VIEWS = {
@@ -105,7 +106,8 @@ def moved(program: Program, step: Step) -> list[Move]:
         return _joined(program, step)
     if step.kind in _SPLITS[program.format]:
         return _parted(program, step)
-    return []
+    found = passed_on(program, step)
+    return [Move(0, found[0], 0, 0, found[1])] if found else []
 
 
 def may_overwrite(program: Program, step: Step, operand: int, output: int) -> bool:

@@ -14,7 +14,7 @@ BINARY = ["ADD", "MUL", "SUB", "MAXIMUM"]
 
 def random_graph(rng: random.Random) -> Graph:
     """Rows of 16 or 32 bytes, joined, split, viewed and computed; some results are read by nobody."""
-    tensors, ops = [Tensor("in0", (32,), "int8"), Tensor("in1", (16,), "int8")], []
+    tensors, ops = [Tensor(f"in{i}", (extent,), "int8") for i, extent in enumerate((32, 16, 32))], []
 
     def made(extent: int) -> int:
         tensors.append(Tensor(f"t{len(tensors)}", (extent,), "int8"))
@@ -29,6 +29,10 @@ def random_graph(rng: random.Random) -> Graph:
             ops.append(Op("", rng.choice(UNARY), (x,), (made(extent),)))
         elif choice < 0.75:
             ops.append(Op("", rng.choice(BINARY), (x, y), (made(extent),)))
+        elif choice < 0.8:
+            begin = rng.choice([0, extent // 2])
+            slices = (("operand 1", (begin,)), ("operand 2", (extent // 2,)))
+            ops.append(Op("", "SLICE", (x,), (made(extent // 2),), slices))
         elif choice < 0.9:
             ops.append(Op("", "CONCATENATION", (x, y), (made(2 * extent),), (("axis", 0), ("requantises", False))))
         elif extent >= 32:
@@ -38,7 +42,7 @@ def random_graph(rng: random.Random) -> Graph:
         ops.append(Op("", "RELU", (0,), (made(32),)))
     written = [t for op in ops for t in op.outputs]
     outputs = rng.sample(written, rng.randint(1, min(3, len(written))))
-    return Graph("random", "tflite", tuple(tensors), tuple(ops), (0, 1), tuple(outputs))
+    return Graph("random", "tflite", tuple(tensors), tuple(ops), (0, 1, 2), tuple(outputs))
 
 
 @pytest.mark.parametrize("mode", ["views", "runtime", "safe", "max"])
