@@ -249,7 +249,10 @@ def _run(problem: Problem, budget: Budget) -> Placement:
         budget = replace(budget, steps=STEPS)
     start = narrowing.fallback(problem)
     hint = None if problem.capacity is not None else start
-    found = _Model(problem, [Pool(problem.capacity)]).solve(budget, hint)
+    try:
+        found = _Model(problem, [Pool(problem.capacity)]).solve(budget, hint)
+    except KeyboardInterrupt:  # while the model was built
+        return replace(start, ended="cancelled")
     if found.ended == "infeasible":
         if problem.capacity is None:
             raise RequestError("two pinned buffers that are alive together share bytes: there is no placement")

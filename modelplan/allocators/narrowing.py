@@ -53,11 +53,19 @@ def decided(problem: Problem, budget: Budget, decide: Decide, steps: int) -> Pla
         budget = replace(budget, steps=steps * FULL_BUDGET**2 // max(len(problem), FULL_BUDGET) ** 2)
     if problem.capacity is None:
         return _narrow(problem, budget, decide)
-    answer = decide(problem, problem.capacity, budget)
+    answer = _asked(decide, problem, problem.capacity, budget)
     if answer.ended == "complete":
         return Placement(answer.offsets, steps=answer.steps)
     bound = problem.capacity + 1 if answer.ended == "infeasible" else 0
     return replace(fallback(problem), ended=answer.ended, steps=answer.steps, lower_bound=bound)
+
+
+def _asked(decide: Decide, problem: Problem, capacity: int, budget: Budget) -> Decision:
+    """The answer, or that it was cancelled: Ctrl-C may come outside the part of the method that listens to it."""
+    try:
+        return decide(problem, capacity, budget)
+    except KeyboardInterrupt:
+        return Decision("cancelled", np.zeros(0, dtype=np.int64), 0)
 
 
 def _narrow(problem: Problem, budget: Budget, decide: Decide) -> Placement:
@@ -70,7 +78,7 @@ def _narrow(problem: Problem, budget: Budget, decide: Decide) -> Placement:
             ended = "budget"
             break
         middle = (low + high) // 2
-        answer = decide(problem, middle, part)
+        answer = _asked(decide, problem, middle, part)
         used += answer.steps
         if answer.ended == "complete":
             best = Placement(answer.offsets)
