@@ -113,6 +113,8 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=10**9)
     parser.add_argument("--greedy", action="store_true")
     arguments = parser.parse_args()
+    if not (arguments.corpus / "problems").is_dir():
+        parser.error(f"no problems in {arguments.corpus}")
     names = [name for name, row in ALLOCATORS.items() if not arguments.greedy or row.kind not in SEARCHES]
     cells: list[Cell] = []
     for name, problem in problems(arguments.corpus, arguments.only):

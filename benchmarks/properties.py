@@ -164,6 +164,8 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--most", type=int, default=10**9, help="the most buffers of a problem")
     arguments = parser.parse_args()
+    if not (arguments.corpus / "problems").is_dir():
+        parser.error(f"no problems in {arguments.corpus}")
     tally, command = Tally(), " ".join(sys.argv[1:])
     for label, problem in problems(arguments.corpus, arguments.most):
         tally.add(label, problem)

@@ -126,5 +126,6 @@ ROWS: tuple[Allocator, ...] = (
         "O(n log n)",
         honours=frozenset({"alignment", "overlaps"}),
         alignment=GRANULE,
+        omits="growth, several regions and frees by timestamp: one region without end",
     ),
 )

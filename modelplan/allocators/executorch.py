@@ -11,7 +11,7 @@ import numpy as np
 
 from modelplan import _core
 from modelplan.allocators.greedy import end_to_end
-from modelplan.allocators.table import Allocator, Records
+from modelplan.allocators.table import Allocator, Records, baseline
 from modelplan.types import Budget, Placement, Problem
 
 
@@ -37,17 +37,7 @@ def place_greedy(problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
 SOURCE = "ExecuTorch, exir/memory_planning.py"
 
 ROWS: tuple[Allocator, ...] = (
-    Allocator(
-        "executorch-naive",
-        place_naive,
-        SOURCE,
-        "baseline",
-        "the sum of the sizes",
-        "O(n)",
-        honours=frozenset({"alignment", "overlaps", "conflicts"}),
-        alignment=16,
-        invariants=frozenset({"scaling", "reversal"}),
-    ),
+    baseline("executorch-naive", place_naive, SOURCE, alignment=16),
     Allocator(
         "executorch-greedy",
         place_greedy,
@@ -58,5 +48,6 @@ ROWS: tuple[Allocator, ...] = (
         honours=frozenset({"alignment", "overlaps"}),
         alignment=16,
         invariants=frozenset({"scaling"}),
+        omits="mem_id pools and devices: a problem has one memory",
     ),
 )

@@ -17,7 +17,7 @@ import numpy as np
 
 from modelplan import _core
 from modelplan.allocators.greedy import Fit, by_size, end_to_end, in_order
-from modelplan.allocators.table import Allocator, Demand, Invariant, Objects, Records, Share, sharing
+from modelplan.allocators.table import Allocator, Demand, Invariant, Objects, Records, Share, baseline, sharing
 from modelplan.errors import RequestError
 from modelplan.types import Budget, IntArray, Placement, Problem
 
@@ -164,7 +164,10 @@ OBJECTS: frozenset[Demand] = frozenset({"alignment", "overlaps"})
 SCALES: frozenset[Invariant] = frozenset({"scaling"})
 
 
-def _objects(name: str, share: Share, guarantees: str, cost: str, *, load: bool = False) -> Allocator:
+ANY_ORDER = "the reallocation graph for tasks in any order: here the order is fixed"
+
+
+def _objects(name: str, share: Share, guarantees: str, cost: str, *, load: bool = False, omits: str = "") -> Allocator:
     return Allocator(
         name,
         sharing(share),
@@ -175,23 +178,21 @@ def _objects(name: str, share: Share, guarantees: str, cost: str, *, load: bool 
         honours=OBJECTS,
         share=share,
         invariants=SCALES | {"load"} if load else SCALES,
+        omits=omits,
     )
 
 
 ROWS: tuple[Allocator, ...] = (
-    Allocator(
-        "naive",
-        place_naive,
-        f"{SOURCE}, naive_assignment",
-        "baseline",
-        "the sum of the sizes",
-        "O(n)",
-        honours=frozenset({"alignment", "overlaps", "conflicts"}),
-        share=share_naive,
-        invariants=frozenset({"scaling", "reversal"}),
+    replace(baseline("naive", place_naive, f"{SOURCE}, naive_assignment"), share=share_naive),
+    _objects("tflite-equality", share_equal, "load for equal sizes", "O(n log n)", load=True, omits=ANY_ORDER),
+    _objects(
+        "tflite-greedy-in-order",
+        share_in_order,
+        "load for equal sizes",
+        "O(n log n + n objects)",
+        load=True,
+        omits=ANY_ORDER,
     ),
-    _objects("tflite-equality", share_equal, "load for equal sizes", "O(n log n)", load=True),
-    _objects("tflite-greedy-in-order", share_in_order, "load for equal sizes", "O(n log n + n objects)", load=True),
     _objects("tflite-greedy-by-breadth", share_by_breadth, "none", "O(n objects log n)"),
     _objects("tflite-greedy-by-size-objects", share_by_size, "none", "O(n^2 + n objects log n)"),
     _objects("tflite-min-cost-flow", share_min_cost, "load for equal sizes", "O(n^3) and worse", load=True),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from modelplan.allocators.greedy import Fit, end_to_end, in_order
-from modelplan.allocators.table import Allocator
+from modelplan.allocators.table import Allocator, baseline
 from modelplan.types import Budget, IntArray, Placement, Problem
 
 
@@ -66,15 +66,5 @@ ROWS: tuple[Allocator, ...] = (
         alignment=16,
         invariants=frozenset({"scaling"}),
     ),
-    Allocator(
-        "tflm-linear",
-        place_linear,
-        "tflite-micro, memory_planner/linear_memory_planner.cc",
-        "baseline",
-        "the sum of the sizes",
-        "O(n)",
-        honours=frozenset({"alignment", "overlaps", "conflicts"}),
-        alignment=16,
-        invariants=frozenset({"scaling", "reversal"}),
-    ),
+    baseline("tflm-linear", place_linear, "tflite-micro, memory_planner/linear_memory_planner.cc", alignment=16),
 )

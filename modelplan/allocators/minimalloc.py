@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import astuple, dataclass
-
-import numpy as np
+from functools import partial
 
 from modelplan import _core
 from modelplan.allocators import narrowing
@@ -63,13 +62,8 @@ def decide(
     Source: Moffitt, MiniMalloc: A Lightweight Memory Allocator for Hardware-Accelerated Machine Learning, ASPLOS 2023,
     doi 10.1145/3623278.3624752; google/minimalloc, solver.cc, sweeper.cc.
     """
-    if int(_core.conflict_counts(*columns(problem)).sum()) // 2 > MOST_PAIRS:
-        return Decision("budget", np.zeros(0, dtype=np.int64), 0)
-    steps, seconds = narrowing.core_limits(budget or Budget())
-    ended, offsets, used = _core.minimalloc_decide(
-        *columns(problem), capacity, list(orders), list(astuple(rules)), steps, seconds
-    )
-    return Decision(narrowing.ENDED[ended], offsets, used)
+    ask = partial(_core.minimalloc_decide, *columns(problem), capacity, list(orders), list(astuple(rules)))
+    return narrowing.core_decision(problem, budget, MOST_PAIRS, ask)
 
 
 def _run(problem: Problem, budget: Budget) -> Placement:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from modelplan import bounds
+from modelplan import _core, bounds
 from modelplan.allocators import greedy
 from modelplan.types import Budget, IntArray, Placement, Problem, Progress
 
@@ -33,6 +33,8 @@ class Decision:
 
 
 Decide = Callable[[Problem, int, Budget], Decision]
+CoreDecide = Callable[[int, float], tuple[int, IntArray, int]]
+"""Steps and seconds to a number in ENDED, offsets and the steps used."""
 
 
 def fallback(problem: Problem) -> Placement:
@@ -103,6 +105,14 @@ def _share(budget: Budget, used: int, elapsed: float) -> Budget | None:
     if (steps is not None and steps <= 0) or (seconds is not None and seconds <= 0):
         return None
     return replace(budget, steps=steps, seconds=seconds)
+
+
+def core_decision(problem: Problem, budget: Budget | None, most_pairs: int, decide: CoreDecide) -> Decision:
+    """What a search of the core answers within the budget; out of budget at once for more pairs in conflict."""
+    if int(_core.conflict_counts(*bounds.columns(problem)).sum()) // 2 > most_pairs:
+        return Decision("budget", np.zeros(0, dtype=np.int64), 0)
+    ended, offsets, used = decide(*core_limits(budget or Budget()))
+    return Decision(ENDED[ended], offsets, used)
 
 
 def core_limits(budget: Budget) -> tuple[int, float]:

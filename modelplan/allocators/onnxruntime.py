@@ -42,6 +42,7 @@ def _lcm_at(step: IntArray, holder: IntArray, alignment: IntArray) -> None:
 
 
 SOURCE = "onnxruntime, core/framework"
+STREAMS = "the plan for several streams, which asks for devices and kernels: extra conflicts are refused"
 
 ROWS: tuple[Allocator, ...] = (
     Allocator(
@@ -54,6 +55,7 @@ ROWS: tuple[Allocator, ...] = (
         honours=frozenset({"alignment", "overlaps"}),
         share=share_equal,
         invariants=frozenset({"scaling", "load"}),
+        omits=STREAMS,
     ),
     Allocator(
         "onnxruntime",
@@ -65,5 +67,6 @@ ROWS: tuple[Allocator, ...] = (
         honours=frozenset({"alignment", "overlaps"}),
         alignment=256,
         invariants=frozenset({"scaling", "load"}),
+        omits=STREAMS,
     ),
 )

@@ -85,6 +85,7 @@ class Allocator:
         alignment: what the original aligns offsets to of its own accord; `run` keeps to the problem's alignments.
         share: of a planner of shared objects, the objects behind `run`'s offsets.
         quirks: the faults of the original that `run` reproduces.
+        omits: the parts of the original that it leaves out, and why.
         fixed: the same method without these faults; becomes a row of its own, `NAME-fixed`.
         invariants: what the tests may expect: "scaling" (sizes and alignments times k: offsets times k),
             "reversal" (time reversed: same height), "load" (meets the load bound when all sizes are equal).
@@ -102,6 +103,7 @@ class Allocator:
     alignment: int = 1
     share: Share | None = None
     quirks: str = ""
+    omits: str = ""
     fixed: Run | None = None
     invariants: frozenset[Invariant] = frozenset()
 
@@ -122,6 +124,21 @@ class Allocator:
             self, name=f"{self.name}-fixed", run=self.fixed, fixed=None, quirks="", fast=False, one_alignment=False
         )
         return (self, repaired)
+
+
+def baseline(name: str, run: Run, source: str, alignment: int = 1) -> Allocator:
+    """A row without reuse: whatever lies end to end is right for every relation of conflicts."""
+    return Allocator(
+        name,
+        run,
+        source,
+        "baseline",
+        "the sum of the sizes",
+        "O(n)",
+        honours=frozenset({"alignment", "overlaps", "conflicts"}),
+        alignment=alignment,
+        invariants=frozenset({"scaling", "reversal"}),
+    )
 
 
 def sharing(share: Share) -> Run:

@@ -9,8 +9,7 @@ learned choice of the point to return to, which needs a trained model, is not pa
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-import numpy as np
+from functools import partial
 
 from modelplan import _core
 from modelplan.allocators import narrowing
@@ -49,14 +48,9 @@ def decide(problem: Problem, capacity: int, budget: Budget | None = None, option
     Source: Maas, Beaugnon, Chauhan and Ilbeyi, TelaMalloc: Efficient On-Chip Memory Allocation for Production Machine
     Learning Accelerators, ASPLOS 2023, doi 10.1145/3567955.3567961.
     """
-    if int(_core.conflict_counts(*columns(problem)).sum()) // 2 > MOST_PAIRS:
-        return Decision("budget", np.zeros(0, dtype=np.int64), 0)
-    steps, seconds = narrowing.core_limits(budget or Budget())
     flags = [options.phases, options.smart_backtracks, options.priorities]
-    ended, offsets, used = _core.telamalloc_decide(
-        *columns(problem), capacity, flags, options.stuck_after, steps, seconds
-    )
-    return Decision(narrowing.ENDED[ended], offsets, used)
+    ask = partial(_core.telamalloc_decide, *columns(problem), capacity, flags, options.stuck_after)
+    return narrowing.core_decision(problem, budget, MOST_PAIRS, ask)
 
 
 def _run(problem: Problem, budget: Budget) -> Placement:
@@ -72,5 +66,6 @@ ROWS = (
         "search",
         "none when it gives up",
         "exponential at worst; memory O(n + pairs in conflict); 20,000 placements by default",
+        omits="the learned choice of the point to return to, which needs a trained model",
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from modelplan import _core, referee
 from modelplan.allocators import narrowing
-from modelplan.allocators.table import Allocator
+from modelplan.allocators.table import Allocator, Kind
 from modelplan.bounds import columns
 from modelplan.types import Budget, IntArray, Placement, Problem
 
@@ -185,47 +185,34 @@ def _hill_climb(problem: Problem, budget: Budget, *, fixed: bool) -> Placement:
 _SOURCE = "apache/tvm at fb43fc85774b, src/tir/usmp/algo/"
 _ALIGNMENT = "starts are rounded to the neighbours' alignment, so all buffers need the same one"
 
+
+def _row(name: str, run: Callable[..., Placement], source: str, kind: Kind, cost: str, quirks: str) -> Allocator:
+    return Allocator(
+        name,
+        partial(run, fixed=False),
+        _SOURCE + source,
+        kind,
+        "none",
+        cost,
+        honours=frozenset({"alignment", "overlaps", "conflicts"}),
+        one_alignment=True,
+        alignment=16,
+        quirks=quirks,
+        fixed=partial(run, fixed=True),
+        invariants=frozenset({"scaling"}),
+        omits="several pools, which a problem does not have; `modelplan.allocators.usmp` has them",
+    )
+
+
 ROWS = (
-    Allocator(
-        "tvm-greedy-by-size",
-        partial(_greedy_by_size, fixed=False),
-        _SOURCE + "greedy.cc",
-        "offsets",
-        "none",
-        "O(n log n + n k)",
-        honours=frozenset({"alignment", "overlaps", "conflicts"}),
-        one_alignment=True,
-        alignment=16,
-        quirks=_ALIGNMENT,
-        fixed=partial(_greedy_by_size, fixed=True),
-        invariants=frozenset({"scaling"}),
-    ),
-    Allocator(
-        "tvm-greedy-by-conflicts",
-        partial(_greedy_by_conflicts, fixed=False),
-        _SOURCE + "greedy.cc",
-        "offsets",
-        "none",
-        "O(n log n + n k)",
-        honours=frozenset({"alignment", "overlaps", "conflicts"}),
-        one_alignment=True,
-        alignment=16,
-        quirks=_ALIGNMENT,
-        fixed=partial(_greedy_by_conflicts, fixed=True),
-        invariants=frozenset({"scaling"}),
-    ),
-    Allocator(
+    _row("tvm-greedy-by-size", _greedy_by_size, "greedy.cc", "offsets", "O(n log n + n k)", _ALIGNMENT),
+    _row("tvm-greedy-by-conflicts", _greedy_by_conflicts, "greedy.cc", "offsets", "O(n log n + n k)", _ALIGNMENT),
+    _row(
         "tvm-hill-climb",
-        partial(_hill_climb, fixed=False),
-        _SOURCE + "hill_climb.cc, with glibc's rand_r",
+        _hill_climb,
+        "hill_climb.cc, with glibc's rand_r",
         "search",
-        "none",
         "O(attempts n k log k), memory O(n + conflicts); 500 attempts, fewer where conflicts are many",
-        honours=frozenset({"alignment", "overlaps", "conflicts"}),
-        one_alignment=True,
-        alignment=16,
-        quirks=_ALIGNMENT + "; returns the plan accepted last, not the best one",
-        fixed=partial(_hill_climb, fixed=True),
-        invariants=frozenset({"scaling"}),
+        _ALIGNMENT + "; returns the plan accepted last, not the best one",
     ),
 )

@@ -12,7 +12,7 @@ import numpy as np
 from modelplan import _core
 from modelplan.allocators import narrowing
 from modelplan.allocators.greedy import Fit, end_to_end, in_order, sizes_rounded
-from modelplan.allocators.table import Allocator
+from modelplan.allocators.table import Allocator, baseline
 from modelplan.types import Budget, IntArray, Placement, Problem
 
 #: Pairs of buffers that one run of the hill climb may look at: about two seconds. Models stay far below it.
@@ -86,17 +86,7 @@ def _window_maxima(values: IntArray, first: IntArray, past: IntArray) -> IntArra
 SOURCE = "ethos-u-vela, ethosu/vela"
 
 ROWS: tuple[Allocator, ...] = (
-    Allocator(
-        "vela-linear",
-        place_linear,
-        f"{SOURCE}/tensor_allocation.py",
-        "baseline",
-        "the sum of the sizes",
-        "O(n)",
-        honours=frozenset({"alignment", "overlaps", "conflicts"}),
-        alignment=16,
-        invariants=frozenset({"scaling", "reversal"}),
-    ),
+    baseline("vela-linear", place_linear, f"{SOURCE}/tensor_allocation.py", alignment=16),
     Allocator(
         "vela-greedy",
         place_greedy,

@@ -198,7 +198,12 @@ ROWS = (
     _BEST_FIT("xla-temporal", _temporal, _HEAP, fast=True),
     _BEST_FIT("xla-choose-best", _choose_best, _HEAP),
     _BEST_FIT("xla-constrained", _constrained, _HEAP),
-    _BEST_FIT("xla-repack", _repack, "openxla/xla, memory_space_assignment/best_fit_repacker.cc"),
+    _BEST_FIT(
+        "xla-repack",
+        _repack,
+        "openxla/xla, memory_space_assignment/best_fit_repacker.cc",
+        omits="slices, parts of a buffer with starts of their own: a buffer of a problem is one block",
+    ),
     _FAST("xla-fast-merge", _fast_merge, _HEAP, invariants=frozenset({"scaling"})),
     _FAST("xla-fast-split", _fast_split, _HEAP),
 )

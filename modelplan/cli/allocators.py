@@ -68,6 +68,7 @@ def _entry(row: Allocator) -> str:
         "refuses": ", ".join(sorted(EVERY_DEMAND - row.honours)),
         "alignment": f"{row.alignment:,}" if row.alignment > 1 else "",
         "faults reproduced": row.quirks,
+        "left out": row.omits,
         "source": row.source,
     }
     lines = [f"* {name}: {value}" for name, value in facts.items() if value]

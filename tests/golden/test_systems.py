@@ -47,6 +47,20 @@ def test_usmp_sets(sizes: tuple[int, ...], conflicts: dict[str, str], heights: t
     assert tuple(int((plan.offset + problem.size).max()) for plan in plans) == heights
 
 
+@pytest.mark.parametrize(
+    ("rows", "total"),
+    [
+        ([(0, 159, 2048), (0, 13, 7904), (4, 35, 16), (12, 17, 32768), (16, 21, 32768)], 67600),
+        ([(4, 5, 95), (1, 4, 52135), (3, 4, 12136), (3, 5, 62099), (4, 5, 50458)], 176923),
+    ],
+)
+def test_usmp_meets_the_load_on_the_interval_sets_of_its_test(rows: list[tuple[int, int, int]], total: int) -> None:
+    start, end, size = (np.array(column) for column in zip(*rows, strict=True))
+    problem = Problem(tuple("01234"), size, start, end + 1)
+    assert load_bound(problem) == total
+    assert [height(problem, place(problem, name)) for name in TVM] == [total] * 3
+
+
 def test_rand_r_is_the_one_of_glibc() -> None:
     from modelplan import _core
 
