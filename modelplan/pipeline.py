@@ -67,7 +67,7 @@ def today(graph: Graph, runtime: Runtime) -> Plan:
 
 
 def _plan(graph: Graph, runtime: Runtime, options: Options, budget: Budget | None = None) -> Plan:
-    graph = with_scratch(graph, runtime, options)
+    graph = with_scratch(runtimes.as_stored(graph, runtime), runtime, options)
     made = min(_made(graph, runtime, options, budget), key=lambda plan: bounds.height(plan.problem, plan.placement))
     proof.prove(plan_subject(made))
     return made

@@ -560,8 +560,10 @@ class Runtime:
     allocator: str
     source: str
     inputs: Literal["dying", "live"] = "dying"
+    outputs: Literal["arena", "apart"] = "arena"
     scratch: bool = False
     kernels: str = "reference"
+    unpacked: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

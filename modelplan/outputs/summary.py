@@ -34,6 +34,7 @@ class Summary:
     """What a user asks first. `arena` = `activations` + `alignment_loss` + `fragmentation` - `overlapped`.
 
     `overlapped`: bytes at the peak that two buffers hold at once, where operators write over what they read.
+    `outside`: bytes at the peak in buffers of inputs and outputs, where the runtime keeps these outside its own arena.
 
     `optimal`: no placement of this order is lower; `jointly_optimal`: nor is one of any other order.
     """
@@ -47,6 +48,7 @@ class Summary:
     alignment_loss: int
     fragmentation: int
     overlapped: int
+    outside: int
     constants: int
     state: int
     peak_step: int
@@ -86,6 +88,7 @@ def summary(plan: Plan) -> Summary:
         alignment_loss=held - raw,
         fragmentation=arena - held + overlapped,
         overlapped=overlapped,
+        outside=sum(int(problem.size[i]) for i in alive if _is_outside(plan, int(i))),
         constants=_bytes_of(graph, Kind.CONSTANT),
         state=_bytes_of(graph, Kind.STATE),
         peak_step=step,
@@ -94,6 +97,12 @@ def summary(plan: Plan) -> Summary:
         capacity=problem.capacity,
         today=today_of(plan),
     )
+
+
+def _is_outside(plan: Plan, i: int) -> bool:
+    """Whether buffer `i` holds an input or output that the runtime does not keep in its arena."""
+    ends = {*plan.graph.inputs, *plan.graph.outputs} if plan.runtime.outputs == "apart" else set()
+    return any(m.tensor in ends for m in plan.problem.members[i])
 
 
 def _covered(plan: Plan, alive: IntArray) -> int:

@@ -69,6 +69,7 @@ def _parts(figures: Summary) -> Section:
         ("fragmentation", figures.fragmentation),
         *([("written over what is still read", -figures.overlapped)] if figures.overlapped else []),
         ("arena", figures.arena),
+        *([("of it inputs and outputs, which the runtime keeps apart", figures.outside)] if figures.outside else []),
         ("lower bound", figures.lower_bound),
         ("state kept between runs", figures.state),
         ("constants in flash", figures.constants),

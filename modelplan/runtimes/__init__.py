@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from modelplan.errors import ModelError, RequestError
 from modelplan.runtimes.scratch import Call, Operand, scratch
 from modelplan.types import Graph, Kind, Op, Runtime, Tensor
@@ -15,8 +17,10 @@ RUNTIMES: dict[str, Runtime] = {
             pad="tensor",
             state="separate",
             allocator="tflm-greedy",
-            source="tflite-micro, micro_allocator.cc (MicroArenaBufferAlignment) and micro_allocation_info.cc",
+            source="tflite-micro, micro_allocator.cc (MicroArenaBufferAlignment) and micro_allocation_info.cc;"
+            " memory_helpers.cc TfLiteTypeSizeOf: 4-bit values are unpacked",
             scratch=True,
+            unpacked=("int4",),
         ),
         Runtime(
             "litert",
@@ -33,8 +37,10 @@ RUNTIMES: dict[str, Runtime] = {
             pad="tensor",
             state="separate",
             allocator="onnxruntime",
-            source="onnxruntime, framework/allocator.h kAllocAlignment, execution_frame.cc; inputs are the caller's",
+            source="onnxruntime, framework/allocator.h kAllocAlignment, execution_frame.cc; inputs are the caller's,"
+            " outputs are allocated apart from the plan (allocation_planner.cc kAllocateOutput)",
             inputs="live",
+            outputs="apart",
         ),
         Runtime(
             "executorch",
@@ -56,6 +62,14 @@ RUNTIMES: dict[str, Runtime] = {
 }
 
 _BY_FORMAT = {"tflite": "tflm", "onnx": "ort"}
+
+
+def as_stored(graph: Graph, runtime: Runtime) -> Graph:
+    """The graph with the data types that its values have in the runtime's memory; constants stay as in the file."""
+    wide = {t for t in graph.tensors if t.dtype in runtime.unpacked and t.kind is not Kind.CONSTANT}
+    if not wide:
+        return graph
+    return replace(graph, tensors=tuple(replace(t, dtype="int8") if t in wide else t for t in graph.tensors))
 
 
 def kernel_scratch(graph: Graph, op: Op, runtime: Runtime) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from modelplan.errors import ModelError
-from modelplan.tflm.file import FileModel, FileOp
+from modelplan.tflm.file import FileModel, FileOp, FileTensor
 from modelplan.types import Graph, Kind
 
 Attribute = Callable[[str], object]
@@ -109,13 +109,24 @@ def file_program(model: FileModel) -> Program:
     Raises:
         ModelError: an operator and the subgraph that it calls differ in their number of values.
     """
+    handles = {
+        first + t
+        for first, subgraph in zip(model.firsts, model.subgraphs, strict=True)
+        for op in subgraph.ops
+        for t in op.writes
+        if op.kind == "VAR_HANDLE"  # its kernel points the handle at data of its own
+    }
     values = tuple(
-        Value(t.name, t.nbytes, t.shape, "constant" if t.constant else "state" if t.variable else "activation")
-        for t in model.tensors
+        Value(t.name, t.nbytes, t.shape, "constant" if t.constant or n in handles else _role(t))
+        for n, t in enumerate(model.tensors)
     )
     main = model.subgraphs[0]
     steps = tuple(_unrolled(model, 0, ()))
     return Program("tflite", values, steps, main.inputs, main.outputs)
+
+
+def _role(tensor: FileTensor) -> str:
+    return "state" if tensor.variable else "activation"
 
 
 def _unrolled(model: FileModel, index: int, callers: tuple[int, ...]) -> Iterator[Step]:
