@@ -25,7 +25,7 @@ class Packing:
     `own` is the head of the file without any offline plan, `before` that of the file as it came, `head` the
     predicted one with this plan. No plan with the same aliases can go below `lower_bound`. `places` is where each
     of `rows` ends up. `pinned` places them all, scratch too, for a runtime that is told every address; its head is
-    `pinned_head`.
+    `pinned_head`. `running` are the overlaps in which an output really lies over an operand, in one of the two.
     """
 
     offsets: tuple[int, ...]
@@ -37,6 +37,7 @@ class Packing:
     head: int
     lower_bound: int
     shared: tuple[tuple[Member, ...], ...]
+    running: tuple[Overlap, ...] = ()
 
     @property
     def pinned_head(self) -> int:
@@ -75,18 +76,26 @@ def offline_plan(
     candidates = _candidates(rows, problem, together, len(model.tensors), allocator, budget)
     head, offsets = min(((_head(rows, offsets), offsets) for offsets in candidates), key=lambda pair: pair[0])
     places = tuple(planner.greedy_offsets(rows, offsets))
-    pinned = _row_places(rows, problem, together)
+    pinned = min(_row_places(rows, problem, together), places, key=lambda found: planner.head_bytes(rows, found))
     return Packing(
         offsets,
         rows,
         places,
-        min(pinned, places, key=lambda offsets: planner.head_bytes(rows, offsets)),
+        pinned,
         _head(rows, None),
         planner.predicted_head(model, kernels),
         head,
         bounds.load_bound(problem),
         tuple(_used(groups, offsets)),
+        tuple(o for o in overlaps if _runs_into(rows, places, o) or _runs_into(rows, pinned, o)),
     )
+
+
+def _runs_into(rows: Sequence[Request], places: Sequence[int], overlap: Overlap) -> bool:
+    """Whether the output lies over the operand, and not as one of its class."""
+    at = {row.tensor: (start, start + row.size) for row, start in zip(rows, places, strict=True) if not row.scratch}
+    (a, b), (c, d) = at.get(overlap.tensor, (0, 0)), at.get(overlap.over, (0, 0))
+    return max(a, c) < min(b, d)
 
 
 def _head(rows: Sequence[Request], offsets: Sequence[int] | None) -> int:

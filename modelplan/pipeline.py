@@ -125,7 +125,7 @@ def posed(
         return problem, ()  # what may run at the same time has no step in which only two buffers meet
     found = [
         *partial.overlaps(graph, aliases, order, alias_mode(options, runtime), runtime, options.overlaps),
-        *partial.chosen(graph, order, options.offsets),
+        *partial.chosen(graph, order, options.offsets, runtime),
     ]
     kept, table = partial.rows(graph, order, problem, found)
     return replace(problem, overlaps=table), tuple(kept)

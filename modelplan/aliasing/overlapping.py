@@ -13,6 +13,7 @@ import numpy as np
 
 from modelplan.aliasing.classes import Classes
 from modelplan.aliasing.legality import World, overlap_refusal
+from modelplan.aliasing.rules import overwrites
 from modelplan.ops import facts
 from modelplan.runtimes.in_place import SHARING
 from modelplan.types import Aliases, Graph, IntArray, Kind, Overlap, Problem, Runtime
@@ -81,19 +82,38 @@ def _rule(kind: str, *, proved: bool) -> str:
     return f"overlap: {kind} was proved front to back" if proved else f"overlap: {kind} can work front to back"
 
 
-def chosen(graph: Graph, order: Sequence[int], offsets: Sequence[int]) -> Iterator[Overlap]:
-    """The overlaps that a ready plan has inside operators that order their own reads and writes, to the byte."""
+def chosen(graph: Graph, order: Sequence[int], offsets: Sequence[int], runtime: Runtime) -> Iterator[Overlap]:
+    """The overlaps that a ready plan has, to the byte, and that its operators stand.
+
+    Inside an operator that orders its own reads and writes any of its operands, since its compiler chose them;
+    elsewhere an output over an operand, where mode `safe` would allow that.
+    """
+    place = {t: at for t, at in enumerate(offsets) if at >= 0 and t < len(graph.tensors)}
+    place = {t: at for t, at in place.items() if graph.tensors[t].kind is Kind.ACTIVATION}
     for index in order:
         op = graph.ops[index]
-        if facts(graph.format, op.kind).group != "opaque":
-            continue
-        mine = [t for t in (*op.reads, *op.writes) if t < len(offsets) and offsets[t] >= 0]
-        mine = sorted((t for t in mine if graph.tensors[t].kind is Kind.ACTIVATION), key=lambda t: offsets[t])
-        for place, below in enumerate(mine):
-            for above in mine[place + 1 :]:
-                lead = offsets[above] - offsets[below]
-                if lead < graph.tensors[below].nbytes:
-                    yield Overlap(index, below, above, lead, f"overlap: {op.kind} keeps its own order, as compiled")
+        if facts(graph.format, op.kind).group == "opaque":
+            mine = sorted((t for t in (*op.reads, *op.writes) if t in place), key=place.__getitem__)
+            rule = f"overlap: {op.kind} keeps its own order, as compiled"
+            pairs = [(below, above, rule) for i, below in enumerate(mine) for above in mine[i + 1 :]]
+        else:
+            pairs = list(_stood(graph, index, place, runtime))
+        for below, above, rule in pairs:
+            lead = place[above] - place[below]
+            if 0 <= lead < graph.tensors[below].nbytes:
+                yield Overlap(index, below, above, lead, rule)
+
+
+def _stood(graph: Graph, index: int, place: dict[int, int], runtime: Runtime) -> Iterator[tuple[int, int, str]]:
+    """(output, operand, rule) where the output lies far enough before the operand, or over a whole one."""
+    op = graph.ops[index]
+    output = op.outputs[0] if op.outputs else -1
+    for operand, lead, rule in offered(graph, index, "safe", runtime):
+        if {output, op.inputs[operand]} <= place.keys() and place[op.inputs[operand]] - place[output] >= lead:
+            yield output, op.inputs[operand], rule
+    for operand, rule in overwrites(graph, index, "safe", runtime):
+        if output in place and place.get(op.inputs[operand], -1) == place[output]:
+            yield output, op.inputs[operand], rule
 
 
 def rows(

@@ -134,4 +134,7 @@ def _overlaps(plan: Plan, used: list[tuple[Overlap, int]]) -> Section:
         more = sum(shared for _, shared in used[_MOST_ROWS:])
         rows.append((f"[{len(used) - _MOST_ROWS} others]", "", "", "", f"{more:,}"))
     heads = ("tensor", "runs into", "rule", ">bytes ahead at least", ">bytes shared")
-    return Section("Written over what is being read", (), Table(heads, tuple(rows)))
+    lines = (
+        (f"right for the {plan.runtime.kernels} kernels of {plan.runtime.name} only",) if plan.runtime.scratch else ()
+    )
+    return Section("Written over what is being read", lines, Table(heads, tuple(rows)))

@@ -247,6 +247,8 @@ def _walks(subject: Subject, step: Step, overlap: Overlap) -> bool:
     if step.outputs[:1] != (overlap.tensor,):
         return False
     operands = [i for i, x in enumerate(step.inputs) if x == overlap.over]
+    if overlap.lead == 0 and any(may_overwrite(subject.program, step, operand, 0) for operand in operands):
+        return True
     leads = [least_lead(subject.program, step, operand, 0) for operand in operands]
     return bool(leads) and all(lead is not None and lead <= overlap.lead for lead in leads)
 

@@ -353,3 +353,20 @@ def test_an_output_that_took_one_operand_cannot_run_into_the_other() -> None:
         made = plan(graph, Options("tflm", "file", mode))
         assert height(made.problem, made.placement) == 128
         assert not made.overlaps
+
+
+def test_a_packed_plan_with_overlaps_says_what_it_needs_and_is_usable(
+    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its offsets are taken again in every mode that keeps views; other kernels get a plan without overlaps."""
+    source, packed = str(corpus / "tflite" / "person_detect.tflite"), str(tmp_path / "packed.tflite")
+    assert main(["pack", source, "--alias", "safe", "-o", packed]) == 0
+    said = capsys.readouterr().out
+    assert "36,880 B" in said
+    assert "reference kernels only" in said
+    for mode in ("views", "safe"):
+        assert main(["check", packed, "--allocator", "file", "--alias", mode, "--budget", "36880"]) == 0
+    assert main(["verify", packed, "--quick"]) == 0
+    assert main(["verify", packed, "--quick", "--kernels", "cmsis-dsp"]) == 4
+    assert main(["pack", source, "--alias", "safe", "--kernels", "cmsis-dsp", "-o", packed]) == 0
+    assert "reference kernels only" not in capsys.readouterr().out
