@@ -83,16 +83,18 @@ class Climber {
 
   void place_one(std::size_t i) {
     std::int64_t address = 0, below = kNone;
-    const std::vector<std::size_t>& around = neighbours(i);
+    neighbours(i);
     for (bool fits = false; !fits;) {
       fits = true;
-      for (const std::size_t j : around) {
-        if (state_.address[j] == kNone || state_.end[j] <= address) continue;
-        if (state_.address[j] >= address + records_.size[i]) continue;
+      const auto is_passed = [&](std::size_t j) {
+        if (state_.address[j] == kNone || state_.end[j] <= address) return true;  // the address only rises
+        if (state_.address[j] >= address + records_.size[i]) return false;
         fits = false;
         address = round_up(state_.end[j], alignment_[i]);
         below = static_cast<std::int64_t>(j);
-      }
+        return true;
+      };
+      std::erase_if(around_, is_passed);
     }
     state_.address[i] = address;
     state_.end[i] = address + records_.size[i];
