@@ -113,8 +113,8 @@ class _Writer:
 
 
 #: TensorType numbers and bytes of an element.
-TYPES = {"float32": 0, "int8": 9, "bool": 6}
-BYTES = {"float32": 4, "int8": 1, "bool": 1}
+TYPES = {"float32": 0, "int16": 7, "int8": 9, "bool": 6}
+BYTES = {"float32": 4, "int16": 2, "int8": 1, "bool": 1}
 
 
 class Writer(_Writer):

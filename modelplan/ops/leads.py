@@ -120,6 +120,13 @@ def connected(graph: Graph, op: Op, operand: int) -> int | None:
     return _of_pixels(np.arange(rows, dtype=np.int64) * inputs, outputs, wide)
 
 
+def read_first(graph: Graph, op: Op, operand: int) -> int | None:
+    """A transposed convolution of integers sums up in working memory and writes nothing before it has read it all."""
+    x, y = source(graph, op, operand), result(graph, op)
+    whole = operand == 2 and x and y and x.dtype == y.dtype and x.dtype in ("int8", "int16")
+    return 0 if whole else None
+
+
 def _windows(graph: Graph, op: Op, operand: int, kernel: tuple[int, ...], *, by_channel: bool) -> int | None:
     """The lead over an NHWC operand of which each output pixel reads a window."""
     x, y = source(graph, op), result(graph, op)

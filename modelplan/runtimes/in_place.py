@@ -63,7 +63,8 @@ _TFLM = Sharing(
         **_safe("EQUAL NOT_EQUAL GREATER GREATER_EQUAL LESS LESS_EQUAL", "int8", (0, 1)),
     },
     front_to_back={
-        **dict.fromkeys(_FRONT_TO_BACK.split(), frozenset({"float32", "int8"})),
+        **dict.fromkeys(_FRONT_TO_BACK.split(), frozenset({"float32", "int16", "int8"})),
+        "TRANSPOSE_CONV": frozenset({"int16", "int8"}),
         "QUANTIZE": frozenset({"float32"}),
         "DEQUANTIZE": frozenset({"int8"}),
     },

@@ -27,8 +27,13 @@ _POINTWISE = (
     ELEMENTWISE["tflite"] | ELEMENTWISE["onnx"] | ANY_OPERAND["tflite"] | ANY_OPERAND["onnx"] | _WIDENING
 ) - _ROWS_AND_UPDATES
 _WINDOWS = {"CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D", "AVERAGE_POOL_2D", "L2_POOL_2D"}
-_PLAIN_LOOPS = {"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"}
+_PLAIN_LOOPS = {"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV"}
 """Operators that go front to back only if their kernel is the plain nest of loops."""
+
+
+#: Operators of `_copied`, with the operand that holds the data.
+_PLACES = {"PAD": 0, "PADV2": 0, "TRANSPOSE_CONV": 2, "Compress": 0, "MaxPool": 0, "AveragePool": 0, "LpPool": 0}
+_FLOAT = 4
 
 
 def may_meet(program: Program, layout: Layout, step: Step, operand: int, output: int) -> bool:
@@ -58,18 +63,27 @@ def least_lead(program: Program, step: Step, operand: int, output: int) -> int |
         return None
     if step.kind in _POINTWISE:
         return _pointwise(x, y)
-    if step.kind in ("PAD", "PADV2") and operand == 0 and x.nbytes <= y.nbytes and _width(x) == _width(y):
-        return y.nbytes - x.nbytes
     if step.kind in ("CONCATENATION", "SLICE", "STRIDED_SLICE", "Slice"):
         return _runs(program, step, operand)
+    if step.kind in _PLACES:
+        return _copied(step, x, y) if operand == _PLACES[step.kind] else None
     if operand:
         return None
-    if step.kind == "Compress":
-        return 0 if len(x.shape) == 1 and _width(x) == _width(y) else None
-    if step.kind in ("MaxPool", "AveragePool", "LpPool"):
-        return 0 if _apart(step) and _width(x) == _width(y) else None
     pieces = _rows(program, step, x, y) if step.kind == "FULLY_CONNECTED" else _pixels(program, step, x, y)
     return _least(pieces) if pieces is not None else None
+
+
+def _copied(step: Step, x: Value, y: Value) -> int | None:
+    """Of operators for which the order of the operand's elements says enough."""
+    if _width(x) != _width(y):
+        return None
+    if step.kind in ("PAD", "PADV2"):  # at worst all padding comes first
+        return y.nbytes - x.nbytes if x.nbytes <= y.nbytes else None
+    if step.kind == "TRANSPOSE_CONV":  # sums of integers stand in working memory until all was read; float has none
+        return 0 if _width(x) < _FLOAT else None
+    if step.kind == "Compress":
+        return 0 if len(x.shape) == 1 else None
+    return 0 if _apart(step) else None
 
 
 def _width(value: Value) -> int:

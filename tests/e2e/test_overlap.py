@@ -33,7 +33,10 @@ APART = 8192
 
 @dataclass(frozen=True)
 class Case:
-    """One operator over inputs of `shapes`: `options` are the schema's, `weights` the shape of its constant operand."""
+    """One operator over inputs of `shapes`.
+
+    `options` are the schema's, `weights` is the shape of its constant operand, `order` that of all its operands.
+    """
 
     kind: str
     shapes: tuple[Shape, ...]
@@ -41,6 +44,7 @@ class Case:
     weights: Shape = ()
     options: dict[str, int] = field(default_factory=dict)
     tight: bool = False
+    order: tuple[int, ...] = ()
 
 
 def convolution(x: Shape, channels: int, k: int, stride: int, padding: int = 0) -> Case:
@@ -76,12 +80,15 @@ CASES = [
     Case("PADV2", ((1, 4, 5, 3),), (1, 7, 6, 3), ("pads",)),
     Case("SLICE", ((1, 9, 40),), (1, 5, 33), ("begin",)),
     Case("QUANTIZE", ((1, 40),), (1, 40)),
+    *(Case("TRANSPOSE_CONV", ((1, 3, 4, c),), (1, 6, 8, 3), (3, 3, 3, c),
+           {"StrideH": 2, "StrideW": 2, "Padding": 0}, order=(1, 2, 0)) for c in (2, 9)),
     Case("DEQUANTIZE", ((1, 40),), (1, 40), tight=True),
 ]  # fmt: skip
 NAMES = {
     "CONV_2D": "Conv2D", "DEPTHWISE_CONV_2D": "DepthwiseConv2D", "FULLY_CONNECTED": "FullyConnected",
     "MAX_POOL_2D": "Pool2D", "AVERAGE_POOL_2D": "Pool2D", "CONCATENATION": "Concatenation", "PAD": "Pad",
     "PADV2": "PadV2", "SLICE": "Slice", "QUANTIZE": "Quantize", "DEQUANTIZE": "Dequantize",
+    "TRANSPOSE_CONV": "TransposeConv",
 }  # fmt: skip
 ROWS = [
     (number, dtype)
@@ -115,21 +122,27 @@ def constants(case: Case, dtype: str) -> list[tuple]:
         return [integers("begin", (3,), [0, 2, 3]), integers("size", (3,), case.out)]
     if not case.weights:
         return []
+    if case.kind == "TRANSPOSE_CONV":
+        values = np.random.default_rng(1).integers(-127, 128, int(np.prod(case.weights))).astype("<i1")
+        return [
+            integers("shape", (4,), case.out),
+            ("weights", TYPES["int8"], case.weights, ((0.01, 0), values.tobytes())),
+        ]
     rng, count, outputs = np.random.default_rng(1), int(np.prod(case.weights)), case.out[-1]
     if dtype == "float32":
         data, bias = rng.standard_normal(count).astype("<f4"), rng.standard_normal(outputs).astype("<f4")
-    else:
-        data, bias = rng.integers(-127, 128, count).astype("<i1"), rng.integers(-99, 99, outputs).astype("<i4")
-    kind = TYPES[dtype] if dtype == "float32" else tflite.TensorType.INT32
-    products = (0.0005, 0) if dtype == "int8" else None
+        return [("weights", 0, case.weights, (None, data.tobytes())), ("bias", 0, (outputs,), (None, bias.tobytes()))]
+    wide = {"int8": "<i4", "int16": "<i8"}[dtype]
+    kind = {"int8": tflite.TensorType.INT32, "int16": tflite.TensorType.INT64}[dtype]
+    data, bias = rng.integers(-127, 128, count).astype("<i1"), rng.integers(-99, 99, outputs).astype(wide)
     return [
-        ("weights", TYPES[dtype], case.weights, ((0.01, 0) if dtype == "int8" else None, data.tobytes())),
-        ("bias", kind, (outputs,), (products, bias.tobytes())),
+        ("weights", TYPES["int8"], case.weights, ((0.01, 0), data.tobytes())),
+        ("bias", kind, (outputs,), ((0.0005, 0), bias.tobytes())),
     ]
 
 
 def scale(dtype: str) -> tuple[float, int] | None:
-    return (0.05, 0) if dtype == "int8" else None
+    return (0.05, 0) if dtype in ("int8", "int16") else None
 
 
 def written(case: Case, dtype: str) -> tuple[bytes, int]:
@@ -140,7 +153,7 @@ def written(case: Case, dtype: str) -> tuple[bytes, int]:
     tensors.append(("y", TYPES[out], case.out, (scale(out), None)))
     last = len(tensors) - 1
     inputs = tuple(range(len(case.shapes)))
-    sub = tflite_models.Sub(tensors, [(case.kind, tuple(range(last)), (last,), ())], inputs, (last,))
+    sub = tflite_models.Sub(tensors, [(case.kind, case.order or tuple(range(last)), (last,), ())], inputs, (last,))
     return tflite_models.model(sub, writer=Loops(case)), len(tensors)
 
 
@@ -162,7 +175,8 @@ def digests(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         (folder / f"{stem}-apart.tflite").write_bytes(planned(content, tensors, 0, APART))
         graph = load(folder / f"{stem}-apart.tflite")
         assert isinstance(graph, Graph)
-        for operand, lead, _ in offered(graph, 0, "safe", RUNTIMES["tflm"]):
+        for place, lead, _ in offered(graph, 0, "safe", RUNTIMES["tflm"]):
+            operand = graph.ops[0].inputs[place]
             (folder / f"{stem}-over{operand}.tflite").write_bytes(planned(content, tensors, operand, lead))
             if case.tight and lead:
                 step = BYTES[graph.tensors[-1].dtype]

@@ -151,6 +151,13 @@ def test_runs_are_copied_whole() -> None:
     assert derived(one("STRIDED_SLICE", [(4, 3)], (4, 3), **{"operand 3": (1, -1)})) is None
 
 
+@pytest.mark.parametrize(("dtype", "least"), [("int8", 0), ("int16", 0), ("float32", None)])
+def test_sums_of_integers_are_written_when_all_was_read(dtype: str, least: int | None) -> None:
+    graph = one("TRANSPOSE_CONV", [(4,), (9,), (1, 2, 2, 3)], (1, 4, 4, 3), (dtype, dtype))
+    assert derived(graph, 2) == least == least_lead(walked(graph), walked(graph).steps[0], 2, 0)
+    assert derived(graph, 1) is None is least_lead(walked(graph), walked(graph).steps[0], 1, 0)
+
+
 def chain(kind: str = "DEQUANTIZE") -> Graph:
     """x -> QUANTIZE-like widening -> y -> NEG -> z: the first may run into x if it starts far enough ahead."""
     tensors = (Tensor("x", (64,), "int8"), Tensor("y", (64,), "float32"), Tensor("z", (64,), "float32"))
