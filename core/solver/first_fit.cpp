@@ -43,7 +43,7 @@ std::vector<Bytes> stack_all(const Instance& instance) {
   return offsets;
 }
 
-std::vector<Bytes> pool_all(const Instance& instance) {
+std::vector<Bytes> pool_all(const Instance& instance, Pulse& pulse) {
   if (instance.pinned || instance.aligned) return {};
   std::vector<Bytes> offsets(instance.items.size());
   std::vector<std::vector<Bytes>> free(64);  // offsets of free blocks of 2^k units
@@ -52,6 +52,7 @@ std::vector<Bytes> pool_all(const Instance& instance) {
   Id section = 0;
   for (Id i = 0; i < instance.count(); ++i) {
     const Item& item = instance.items[at(i)];
+    pulse.beat();
     for (; section < item.first; ++section)
       for (Id gone = ending[at(section) + 1]; gone >= 0; gone = next[at(gone)])
         free[at(std::bit_width(static_cast<std::uint64_t>(instance.items[at(gone)].size - 1)))].push_back(
@@ -69,11 +70,13 @@ std::vector<Bytes> pool_all(const Instance& instance) {
   return offsets;
 }
 
-FirstFit::FirstFit(const Instance& instance) : instance_(instance), begin_(earlier_begins(instance)) {
+FirstFit::FirstFit(const Instance& instance, Pulse& pulse) : instance_(instance), begin_(earlier_begins(instance)) {
   earlier_.resize(at(begin_.back()));
   std::vector<std::int64_t> fill(begin_.begin(), begin_.end() - 1);
-  for (Id i = 0; i < instance.count(); ++i)
+  for (Id i = 0; i < instance.count(); ++i) {
+    pulse.beat(instance.items[at(i)].last - instance.items[at(i)].first);
     for (Id s = instance.items[at(i)].first + 1; s < instance.items[at(i)].last; ++s) earlier_[at(fill[at(s)]++)] = i;
+  }
 }
 
 std::int64_t FirstFit::conflicts(const Instance& instance) {
@@ -92,7 +95,7 @@ std::int64_t FirstFit::conflicts_of(Id i) const {
          instance_.starts[at(item.first)] - 1;
 }
 
-std::vector<Id> FirstFit::order(Key key) const {
+std::vector<Id> FirstFit::order(Key key, Pulse& pulse) const {
   struct Entry {
     double first, second;
     Id item;
@@ -112,9 +115,10 @@ std::vector<Id> FirstFit::order(Key key) const {
     if (key == Key::kInput) entry = {-static_cast<double>(item.original), 0, i};
     if (key == Key::kWidthThenSize) entry = {width, size, i};
   }
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+  const auto before = [](const Entry& a, const Entry& b) {
     return std::tie(b.first, b.second, a.item) < std::tie(a.first, a.second, b.item);
-  });
+  };
+  std::sort(entries.begin(), entries.end(), pulse.watched(before));
   std::vector<Id> order(entries.size());
   std::transform(entries.begin(), entries.end(), order.begin(), [](const Entry& e) { return e.item; });
   return order;

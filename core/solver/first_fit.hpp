@@ -13,14 +13,14 @@ namespace modelplan::solver {
 class FirstFit {
  public:
   // Memory: linear in the number of items plus instance.width.
-  explicit FirstFit(const Instance& instance);
+  FirstFit(const Instance& instance, Pulse& pulse);
 
   // The orders tried, each by the larger first unless said otherwise.
   enum class Key { kSize, kArea, kWidth, kStart, kConflicts, kConflictedSize, kWidthThenSize, kInput };
   static constexpr Key kKeys[] = {Key::kSize,      Key::kArea,           Key::kWidth,         Key::kStart,
                                   Key::kConflicts, Key::kConflictedSize, Key::kWidthThenSize, Key::kInput};
 
-  std::vector<Id> order(Key key) const;
+  std::vector<Id> order(Key key, Pulse& pulse) const;
 
   // Offsets in units per item, pinned ones first of all; empty when the meter ran out.
   // Cost: the sum over all items of conflicts times its logarithm.
@@ -47,6 +47,6 @@ std::vector<Bytes> stack_all(const Instance& instance);
 
 // The same with reuse: blocks of powers of two, free ones taken again, in linear time. Empty where there are pins or
 // alignments, which it does not serve.
-std::vector<Bytes> pool_all(const Instance& instance);
+std::vector<Bytes> pool_all(const Instance& instance, Pulse& pulse);
 
 }  // namespace modelplan::solver

@@ -1,6 +1,7 @@
 #include "instance.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <stdexcept>
@@ -62,12 +63,9 @@ void check_facts(const Problem& p) {
 // Builds the instance step by step; each method states what it adds.
 class Preparation {
  public:
-  Preparation(const Problem& problem, const Rules& rules) : p_(problem), rules_(rules) {}
+  Preparation(const Problem& problem, const Rules& rules, Pulse& pulse) : p_(problem), rules_(rules), pulse_(pulse) {}
 
   Instance run() {
-    check_lengths(p_);
-    check_buffers(p_);
-    check_facts(p_);
     make_items();
     sort_items();
     round_sizes();
@@ -84,6 +82,7 @@ class Preparation {
   void make_items() {
     std::vector<std::pair<Bytes, Id>> starts, ends;
     for (std::size_t i = 0; i < p_.size.size(); ++i) {
+      pulse_.beat();
       if (p_.size[i] == 0) {
         out_.apart.push_back(static_cast<Id>(i));
         continue;
@@ -93,12 +92,13 @@ class Preparation {
       ends.emplace_back(p_.end[i], item);
       out_.items.push_back({0, 0, static_cast<Id>(i), -1, p_.size[i], 0, alignment_of(p_, i), pin_of(p_, i)});
     }
-    std::sort(starts.begin(), starts.end());
-    std::sort(ends.begin(), ends.end());
+    std::sort(starts.begin(), starts.end(), pulse_.watched(std::less<>()));
+    std::sort(ends.begin(), ends.end(), pulse_.watched(std::less<>()));
     Id section = 0;
     bool grown = false;
     std::size_t next = 0;
     for (const auto& [time, item] : ends) {
+      pulse_.beat();
       for (; next < starts.size() && starts[next].first < time; ++next, grown = true)
         out_.items[at(starts[next].second)].first = section;
       if (grown) ++section;
@@ -109,16 +109,18 @@ class Preparation {
   }
 
   void sort_items() {
-    std::sort(out_.items.begin(), out_.items.end(), [](const Item& a, const Item& b) {
+    const auto before = [](const Item& a, const Item& b) {
       if (a.first != b.first) return a.first < b.first;
       if (a.last != b.last) return a.last > b.last;
       if (a.size != b.size) return a.size > b.size;
       return a.original < b.original;
-    });
+    };
+    std::sort(out_.items.begin(), out_.items.end(), pulse_.watched(before));
     out_.starts.assign(out_.load.size() + 1, out_.count());
     for (Id i = out_.count() - 1; i >= 0; --i) out_.starts[at(out_.items[at(i)].first)] = i;
     for (std::size_t s = out_.load.size(); s-- > 0;) out_.starts[s] = std::min(out_.starts[s], out_.starts[s + 1]);
     for (const Item& item : out_.items) {
+      pulse_.beat();
       out_.width += item.last - item.first;
       out_.aligned |= item.alignment > 1;
       out_.pinned |= item.pin >= 0;
@@ -132,6 +134,7 @@ class Preparation {
     if (!out_.aligned || !rules_.stacked_sizes) return;
     const std::vector<std::vector<Bytes>> table = step_table();
     for (Item& item : out_.items) {
+      pulse_.beat();
       const Bytes step = range_step(table, at(item.first), at(item.last));
       const Bytes rounded = round_up(item.size, step);
       item.pad = rounded - item.size;
@@ -140,22 +143,26 @@ class Preparation {
   }
 
   // Level k, entry s: greatest common divisor of all possible offsets in sections [s, s + 2^k).
-  std::vector<std::vector<Bytes>> step_table() const {
+  std::vector<std::vector<Bytes>> step_table() {
     std::vector<std::vector<Bytes>> table(1, common_steps());
     for (std::size_t span = 1; 2 * span <= out_.load.size(); span *= 2) {
       const std::vector<Bytes>& half = table.back();
       std::vector<Bytes> level(half.size() - span);
-      for (std::size_t s = 0; s < level.size(); ++s) level[s] = std::gcd(half[s], half[s + span]);
+      for (std::size_t s = 0; s < level.size(); ++s) {
+        pulse_.beat();
+        level[s] = std::gcd(half[s], half[s + span]);
+      }
       table.push_back(std::move(level));
     }
     return table;
   }
 
-  std::vector<Bytes> common_steps() const {
+  std::vector<Bytes> common_steps() {
     std::vector<Bytes> step(out_.load.size(), 0);
     Bytes everywhere = 0;  // long items count as if they were alive throughout: coarser, but never wrong
     for (const Item& item : out_.items) {
       const Bytes own = item.pin >= 0 ? item.pin : item.alignment;
+      pulse_.beat(std::min(item.last - item.first, kLongRange));
       if (item.last - item.first > kLongRange)
         everywhere = std::gcd(everywhere, own);
       else
@@ -177,6 +184,7 @@ class Preparation {
     for (Id i = 0; i < out_.count(); ++i) item_of[at(out_.items[at(i)].original)] = i;
     std::vector<std::vector<Fact>> facts(out_.items.size());
     for (std::size_t k = 0; k < p_.fact_below.size(); ++k) {
+      pulse_.beat();
       const Id below = item_of[static_cast<std::size_t>(p_.fact_below[k])];
       const Id above = item_of[static_cast<std::size_t>(p_.fact_above[k])];
       if (below >= 0 && above >= 0 && alive_together(below, above)) add_fact(facts, below, above, p_.fact_bytes[k]);
@@ -218,7 +226,10 @@ class Preparation {
   // In a packing pushed down as far as it goes every offset is a sum of sizes, distances and roundings.
   void choose_unit() {
     Bytes unit = 0;
-    for (const Item& item : out_.items) unit = std::gcd(std::gcd(unit, item.size), std::max<Bytes>(item.pin, 0));
+    for (const Item& item : out_.items) {
+      pulse_.beat();
+      unit = std::gcd(std::gcd(unit, item.size), std::max<Bytes>(item.pin, 0));
+    }
     for (const Fact& fact : out_.facts) unit = std::gcd(std::gcd(unit, fact.under), fact.over);
     for (Bytes before = -1; before != unit;) {  // alignments that divide the unit hold by themselves
       before = unit;
@@ -229,6 +240,7 @@ class Preparation {
     out_.unit = unit;
     out_.aligned = false;
     for (Item& item : out_.items) {
+      pulse_.beat();
       item.size /= unit;
       item.alignment = unit % item.alignment == 0 ? 1 : item.alignment / unit;
       if (item.pin >= 0) item.pin /= unit;
@@ -247,6 +259,7 @@ class Preparation {
     out_.top_pad.assign(load.size(), 0);
     std::vector<Bytes> change(load.size() + 1, 0);
     for (const Item& item : out_.items) {
+      pulse_.beat();
       change[at(item.first)] += item.size;
       change[at(item.last)] -= item.size;
     }
@@ -281,8 +294,10 @@ class Preparation {
       std::fill(out_.top_pad.begin(), out_.top_pad.end(), largest);
       return;
     }
-    for (const Item& item : out_.items)
+    for (const Item& item : out_.items) {
+      pulse_.beat(item.last - item.first);
       for (Id s = item.first; s < item.last; ++s) out_.top_pad[at(s)] = std::max(out_.top_pad[at(s)], item.pad);
+    }
   }
 
   // Equal neighbours in the sort order; exchanging the offsets of two of them changes nothing.
@@ -291,6 +306,7 @@ class Preparation {
       return out_.items[at(i)].pin < 0 && (!out_.has_facts() || out_.fact_begin[at(i)] == out_.fact_begin[at(i) + 1]);
     };
     for (Id i = 0; i + 1 < out_.count(); ++i) {
+      pulse_.beat();
       Item& a = out_.items[at(i)];
       const Item& b = out_.items[at(i) + 1];
       if (a.first == b.first && a.last == b.last && a.size == b.size && a.pad == b.pad && a.alignment == b.alignment &&
@@ -306,6 +322,7 @@ class Preparation {
       const Item& item = out_.items[at(i)];
       if (item.pin < 0) continue;
       std::erase_if(alive, [&](Id j) { return out_.items[at(j)].last <= item.first; });
+      pulse_.beat(std::ssize(alive));
       for (const Id j : alive) {
         const Bytes other = out_.items[at(j)].pin;
         if (item.pin + out_.distance(i, j) > other && other + out_.distance(j, i) > item.pin) out_.pins_clash = true;
@@ -319,6 +336,7 @@ class Preparation {
 
   const Problem& p_;
   const Rules& rules_;
+  Pulse& pulse_;
   Instance out_;
 };
 
@@ -330,6 +348,14 @@ Bytes Instance::next_height(Bytes height) const {
   return (height + pad) / unit * unit + unit - pad;
 }
 
-Instance prepare(const Problem& problem, const Rules& rules) { return Preparation(problem, rules).run(); }
+void validate(const Problem& problem) {
+  check_lengths(problem);
+  check_buffers(problem);
+  check_facts(problem);
+}
+
+Instance prepare(const Problem& problem, const Rules& rules, Pulse& pulse) {
+  return Preparation(problem, rules, pulse).run();
+}
 
 }  // namespace modelplan::solver

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "problem.hpp"
+#include "stop.hpp"
 
 namespace modelplan::solver {
 
@@ -72,6 +73,9 @@ struct Instance {
 };
 
 // Throws std::invalid_argument naming the first buffer or fact that makes no sense.
-Instance prepare(const Problem& problem, const Rules& rules);
+void validate(const Problem& problem);
+
+// The problem must be valid. Throws Interrupted when the pulse does.
+Instance prepare(const Problem& problem, const Rules& rules, Pulse& pulse);
 
 }  // namespace modelplan::solver

@@ -40,8 +40,15 @@ Joins::Joins(const Instance& instance, Bytes height, Meter& meter)
       is_touched_(full_.size()),
       items_(instance.count()) {
   std::iota(section_.begin(), section_.end(), 0);
-  for (const Item& item : instance.items) add(item.first, item.last, item.size);
-  for (Id i = 0; i < instance.count(); ++i) join_alike(i);
+  Pulse pulse(meter.stop());
+  for (const Item& item : instance.items) {
+    pulse.beat();
+    add(item.first, item.last, item.size);
+  }
+  for (Id i = 0; i < instance.count(); ++i) {
+    pulse.beat();
+    if (pieces_[at(i)].begin_place >= 0) join_alike(i);
+  }
   for (Id seam = instance.sections(); seam >= 0; --seam) touch(seam);
   join_touched(meter);
   for (bool more = true; more && !meter.exhausted();) {
@@ -217,7 +224,7 @@ bool Joins::is_wheel(Id left, Id core, Id right) {
   return true;
 }
 
-Instance Joins::remainder(const Rules& rules) const {
+Instance Joins::remainder(const Rules& rules, Pulse& pulse) const {
   std::vector<Bytes> size, start, end;
   for (const Piece& piece : pieces_) {
     if (piece.begin_place < 0) continue;
@@ -225,7 +232,7 @@ Instance Joins::remainder(const Rules& rules) const {
     start.push_back(section_[at(piece.begin)]);
     end.push_back(piece.end);
   }
-  return prepare({size, start, end, {}, {}, {}, {}, {}}, rules);
+  return prepare({size, start, end, {}, {}, {}, {}, {}}, rules, pulse);
 }
 
 std::vector<Bytes> Joins::expand(const Instance& remainder, std::span<const Bytes> offsets) const {

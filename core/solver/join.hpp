@@ -32,13 +32,13 @@ class Joins {
   // Whether to try: the instance is plain (no facts, pins, alignments or pads) and a quarter of its seams are full.
   static bool apply_to(const Instance& instance, Bytes height);
 
-  // Joins what can be joined under `height` bytes.
+  // Joins what can be joined under `height` bytes. Throws Interrupted when the meter stops at the outset.
   // Cost: linear in the number of items and sections, save for seams that must be taken apart.
   Joins(const Instance& instance, Bytes height, Meter& meter);
 
   Id count() const { return alive_; }  // buffers that remain
   // What remains as a problem of its own, in units.
-  Instance remainder(const Rules& rules) const;
+  Instance remainder(const Rules& rules, Pulse& pulse) const;
   // Offsets of all items, from those of the remainder's, in units.
   std::vector<Bytes> expand(const Instance& remainder, std::span<const Bytes> offsets) const;
 

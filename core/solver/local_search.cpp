@@ -7,18 +7,18 @@ namespace modelplan::solver {
 namespace {
 
 constexpr int kPatience = 150;   // trials without improvement before a fresh start
-constexpr int kPlainStarts = 9;  // later starts are noisy
+constexpr int kPlainStarts = 6;  // later starts are noisy
 constexpr std::int64_t kSpareNodes = 60;
-constexpr Pick kPicks[] = {Pick::kLowestTop, Pick::kSlack, Pick::kLowestBuffer};
+constexpr Pick kPicks[] = {Pick::kLowestTop, Pick::kSlack};
 constexpr double kShapes[][2] = {{1, 0}, {1, 0.3}, {0.5, 1}};  // exponents of width and size
 
 }  // namespace
 
 template <class Coord>
 void LocalSearch<Coord>::start() {
-  pick_ = kPicks[starts_ % 3];
-  mirrored_ = starts_ / 9 % 2 == 1;
-  const auto& shape = kShapes[starts_ / 3 % 3];
+  pick_ = kPicks[(starts_ + variant_) % 2];
+  mirrored_ = starts_ / 6 % 2 == 1;
+  const auto& shape = kShapes[starts_ / 2 % 3];
   keys_.resize(instance_.items.size());
   for (std::size_t i = 0; i < keys_.size(); ++i) {
     const Item& item = instance_.items[i];
@@ -33,8 +33,9 @@ void LocalSearch<Coord>::start() {
 
 template <class Coord>
 Found LocalSearch<Coord>::evaluate(Search<Coord>& search, Bytes height, Meter& meter) {
-  const Found found =
-      search.run(height, {pick_, mirrored_}, Orders::ranks_of(trial_), instance_.count() + kSpareNodes, meter);
+  Pulse pulse(meter.stop());
+  const Found found = search.run(height, {pick_, mirrored_}, Orders::ranks_of(trial_, pulse),
+                                 instance_.count() + kSpareNodes, meter, instance_.count() - missing_);
   nodes_ += search.nodes();
   return found;
 }

@@ -12,7 +12,9 @@ namespace modelplan::solver {
 template <class Coord>
 class LocalSearch {
  public:
-  LocalSearch(const Instance& instance, std::uint64_t seed) : instance_(instance), random_(seed) {}
+  // Searches of different variants begin with different ways to choose a section.
+  LocalSearch(const Instance& instance, std::uint64_t seed, int variant)
+      : instance_(instance), random_(seed), variant_(variant) {}
 
   // Looks for a placement of at most `height` bytes until the meter is exhausted; goes on where it left off.
   Found run(Search<Coord>& search, Bytes height, Meter& meter);
@@ -33,6 +35,7 @@ class LocalSearch {
   Bytes height_ = -1;  // of the last run
   Id missing_ = 0;     // buffers that the best trial of this start could not place
   int idle_ = 0;       // trials since it last improved
+  int variant_;
   int starts_ = 0;
   std::int64_t nodes_ = 0;
 };

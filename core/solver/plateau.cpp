@@ -16,8 +16,9 @@ std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 // Unplaced items by width class floor(log2 width), each class in order of first section.
 class Shelves {
  public:
-  explicit Shelves(const Instance& instance) : instance_(instance), slot_(instance.items.size()) {
+  Shelves(const Instance& instance, Pulse& pulse) : instance_(instance), slot_(instance.items.size()) {
     for (Id i = 0; i < instance.count(); ++i) {
+      pulse.beat();
       const std::size_t k = width_class(width(i));
       if (classes_.size() <= k) classes_.resize(k + 1);
       slot_[at(i)] = static_cast<Id>(classes_[k].items.size());
@@ -123,10 +124,10 @@ std::vector<Bytes> plain_loads(const Instance& instance) {
 
 class Dive {
  public:
-  Dive(const Instance& instance, Meter& meter)
+  Dive(const Instance& instance, Meter& meter, Pulse& pulse)
       : instance_(instance),
         meter_(meter),
-        shelves_(instance),
+        shelves_(instance, pulse),
         loads_(plain_loads(instance)),
         level_(instance.load.size()),
         last_(instance.load.size()),
@@ -303,6 +304,9 @@ class Dive {
 
 }  // namespace
 
-std::vector<Bytes> plateau_dive(const Instance& instance, Meter& meter) { return Dive(instance, meter).run(); }
+std::vector<Bytes> plateau_dive(const Instance& instance, Meter& meter) {
+  Pulse pulse(meter.stop());
+  return Dive(instance, meter, pulse).run();
+}
 
 }  // namespace modelplan::solver

@@ -92,6 +92,11 @@ std::int64_t node_limit(const Instance& instance, const Setting& setting) {
   return setting.patience * (std::int64_t{instance.count()} + 250);
 }
 
+Orders ordered(const Instance& instance, const Stop& stop) {
+  Pulse pulse(stop);
+  return Orders(instance, pulse);
+}
+
 }  // namespace
 
 template <class Coord>
@@ -103,7 +108,7 @@ Portfolio<Coord>::Portfolio(const Instance& instance, Bytes capacity, const Opti
       options_(options),
       stop_(stop),
       state_(state),
-      orders_(instance),
+      orders_(ordered(instance, stop)),
       searches_(options.threads > 1 ? kLanes : 1) {}
 
 template <class Coord>
@@ -126,12 +131,13 @@ void Portfolio<Coord>::run() {
 template <class Coord>
 void Portfolio<Coord>::first_fits(std::int64_t most_conflicts) {
   if (over() || first_fits_done_ || FirstFit::conflicts(instance_) > most_conflicts) return;
-  const FirstFit first_fit(instance_);
+  Pulse pulse(stop_);
+  const FirstFit first_fit(instance_, pulse);
   first_fits_done_ = true;
   for (const FirstFit::Key key : FirstFit::kKeys) {
     if (over()) return;
     Meter meter(stop_, work_left());
-    std::vector<Bytes> offsets = first_fit.place(first_fit.order(key), meter);
+    std::vector<Bytes> offsets = first_fit.place(first_fit.order(key, pulse), meter);
     state_.work += meter.used();
     if (!offsets.empty()) keep(std::move(offsets));
   }
@@ -184,8 +190,9 @@ typename Portfolio<Coord>::Outcome Portfolio<Coord>::single(Search<Coord>& searc
   Outcome outcome;
   const std::int64_t before = meter.used();
   outcome.height = height;
+  Pulse pulse(stop_);
   const bool mirrored = noise > 0 ? random.below(2) == 1 : chosen.mirrored;
-  outcome.found = search.run(height, {chosen.pick, mirrored}, orders_.ranks(chosen.traits, noise, random),
+  outcome.found = search.run(height, {chosen.pick, mirrored}, orders_.ranks(chosen.traits, noise, random, pulse),
                              times * node_limit(instance_, chosen), meter);
   if (outcome.found == Found::kPlacement)
     for (Id i = 0; i < instance_.count(); ++i) outcome.offsets.push_back(search.offset(i));
@@ -220,7 +227,8 @@ void Portfolio<Coord>::make_arms() {
     const std::uint64_t seed = options_.seed * 1000 + arms_.size();
     const double share = instance_.count() <= 500 ? row.small : instance_.count() <= 3000 ? row.medium : row.large;
     const double late = instance_.count() <= 500 ? row.late : share;
-    arms_.push_back({row.method, row.target, share, late, Random(seed), LocalSearch<Coord>(instance_, seed)});
+    arms_.push_back({row.method, row.target, share, late, Random(seed),
+                     LocalSearch<Coord>(instance_, seed, static_cast<int>(arms_.size()) / 2)});
   }
 }
 
@@ -299,6 +307,16 @@ typename Portfolio<Coord>::Outcome Portfolio<Coord>::restarts(Arm& arm, Search<C
   return total;
 }
 
+// A local search that is interrupted has found nothing; what was found before it stays.
+template <class Coord>
+Found Portfolio<Coord>::descent(LocalSearch<Coord>& local, Search<Coord>& search, Bytes height, Meter& meter) {
+  try {
+    return local.run(search, height, meter);
+  } catch (const Interrupted&) {
+    return Found::kNothing;
+  }
+}
+
 // Local search, each placement found setting the next height, until the work is used up.
 template <class Coord>
 typename Portfolio<Coord>::Outcome Portfolio<Coord>::descents(Arm& arm, Search<Coord>& search, const Order& order,
@@ -308,7 +326,7 @@ typename Portfolio<Coord>::Outcome Portfolio<Coord>::descents(Arm& arm, Search<C
   Bytes height = order.height;
   outcome.height = height;
   while (!meter.exhausted()) {
-    const Found found = arm.local.run(search, height, meter);
+    const Found found = descent(arm.local, search, height, meter);
     outcome.nodes += arm.local.nodes();
     if (found == Found::kNothing) break;
     outcome.found = found;
@@ -332,7 +350,8 @@ typename Portfolio<Coord>::Outcome Portfolio<Coord>::descents(Arm& arm, Search<C
 
 template <class Coord>
 Search<Coord>& Portfolio<Coord>::search(std::size_t lane) {
-  if (!searches_[lane]) searches_[lane] = std::make_unique<Search<Coord>>(instance_, options_.rules);
+  Pulse pulse(stop_);
+  if (!searches_[lane]) searches_[lane] = std::make_unique<Search<Coord>>(instance_, options_.rules, pulse);
   return *searches_[lane];
 }
 
@@ -366,6 +385,7 @@ void Portfolio<Coord>::run_in_parallel(const std::vector<Task>& tasks) {
       outcomes[k] = tasks[k](*searches_[k], abandon[k]);
       if (settles(outcomes[k]))
         for (std::size_t later = k + 1; later < tasks.size(); ++later) abandon[later].store(true);
+    } catch (const Interrupted&) {  // nothing to merge
     } catch (...) {
       errors[k] = std::current_exception();
     }

@@ -70,6 +70,7 @@ class Portfolio {
   Task task_of(Arm& arm, std::int64_t work);
   Outcome restarts(Arm& arm, Search<Coord>& search, const Order& order, const std::atomic<bool>& abandon);
   Outcome descents(Arm& arm, Search<Coord>& search, const Order& order, const std::atomic<bool>& abandon);
+  static Found descent(LocalSearch<Coord>& local, Search<Coord>& search, Bytes height, Meter& meter);
   Outcome single(Search<Coord>& search, std::size_t setting, Bytes height, double noise, std::int64_t times,
                  Random& random, Meter& meter) const;
   Bytes height_of(Target target) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace modelplan::solver {
 namespace {
@@ -14,14 +15,16 @@ constexpr std::size_t kMostChanges = std::size_t{1} << 22;
 }  // namespace
 
 template <class Coord>
-Search<Coord>::Search(const Instance& instance, const Rules& rules)
+Search<Coord>::Search(const Instance& instance, const Rules& rules, Pulse& pulse)
     : instance_(instance),
       rules_(rules),
       adjusted_(instance.aligned || (instance.pinned && rules.pin_jump)),
       facts_(instance.has_facts()),
       slots_(instance.items.size()),
+      floor_(instance.items.size()),
       unplaced_((instance.items.size() + 63) / 64),
       remaining_(instance.load.size()),
+      listed_(instance.load.size()),
       top_(instance.load.size()),
       latest_(instance.load.size()),
       first_watch_(instance.load.size()),
@@ -34,12 +37,12 @@ Search<Coord>::Search(const Instance& instance, const Rules& rules)
       latest_high_(instance.load.size() / kBlock + 1),
       tree_(instance.load.size()),
       is_dirty_(instance.load.size()) {
-  build_members();
-  if (instance.pinned && rules.pin_jump) build_pin_lists();
+  build_members(pulse);
+  if (instance.pinned && rules.pin_jump) build_pin_lists(pulse);
 }
 
 template <class Coord>
-void Search<Coord>::build_members() {
+void Search<Coord>::build_members(Pulse& pulse) {
   begin_.assign(instance_.load.size() + 1, 0);
   std::int64_t entries = 0;
   for (Id i = 0; i < instance_.count(); ++i) {
@@ -50,31 +53,44 @@ void Search<Coord>::build_members() {
     slot.last = item.last;
     slot.twin = item.twin;
     slot.pinned = item.pin >= 0;
-    slot.origin = entries - item.first;
     entries += item.last - item.first;
+    pulse.beat(item.last - item.first);
     for (Id s = item.first; s < item.last; ++s) ++begin_[at(s) + 1];
   }
   for (std::size_t s = 1; s < begin_.size(); ++s) begin_[s] += begin_[s - 1];
   members_.resize(at(entries));
-  where_.resize(at(entries));
-  fill_members();
+  fill_members(pulse);
 }
 
 // In the order of items, whatever earlier runs did: a run depends on nothing but its arguments.
 template <class Coord>
-void Search<Coord>::fill_members() {
+void Search<Coord>::fill_members(Pulse& pulse) {
   std::fill(remaining_.begin(), remaining_.end(), 0);
-  for (Id i = 0; i < instance_.count(); ++i)
-    for (Id s = slots_[at(i)].first; s < slots_[at(i)].last; ++s) {
-      const Id place = remaining_[at(s)]++;
-      members_[at(begin_[at(s)] + place)] = i;
-      where_[at(slots_[at(i)].origin + s)] = place;
-    }
+  for (Id i = 0; i < instance_.count(); ++i) {
+    pulse.beat(slots_[at(i)].last - slots_[at(i)].first);
+    for (Id s = slots_[at(i)].first; s < slots_[at(i)].last; ++s) members_[at(begin_[at(s)] + remaining_[at(s)]++)] = i;
+  }
+  listed_ = remaining_;
+}
+
+// Members of a section that are not placed. Placed ones are sorted out when somebody asks, not when they are placed:
+// most sections are not asked about between two placements.
+template <class Coord>
+inline std::span<const Id> Search<Coord>::remaining_members(Id section) {
+  Id* members = members_.data() + begin_[at(section)];
+  const Id count = remaining_[at(section)];
+  Id& listed = listed_[at(section)];
+  if (listed > count) {
+    for (Id k = 0; k < count; ++k)
+      while (floor_[at(members[k])] == kGone) std::swap(members[k], members[--listed]);
+    listed = count;
+  }
+  return {members, at(count)};
 }
 
 // Gives the rule up (it is one of inference only) when the lists would outgrow the instance.
 template <class Coord>
-void Search<Coord>::build_pin_lists() {
+void Search<Coord>::build_pin_lists(Pulse& pulse) {
   std::vector<std::pair<Id, Id>> pairs;  // item, pinned neighbour
   std::vector<Id> pinned;
   for (Id i = 0; i < instance_.count(); ++i)
@@ -84,6 +100,7 @@ void Search<Coord>::build_pin_lists() {
   for (const Id p : pinned) {
     if (pairs.size() > kMostPinnedPairs) return;
     const Slot& own = slots_[at(p)];
+    pulse.beat(remaining_[at(own.first)]);
     for (Id k = 0; k < remaining_[at(own.first)]; ++k) pairs.emplace_back(members_[at(begin_[at(own.first)] + k)], p);
     for (Id i = instance_.starts[at(own.first) + 1]; i < instance_.starts[at(own.last)]; ++i) pairs.emplace_back(i, p);
   }
@@ -140,11 +157,13 @@ inline bool Search<Coord>::supported(Id item) const {
 // --- a run -----------------------------------------------------------------------------------------------------
 
 template <class Coord>
-Found Search<Coord>::run(Bytes height, Style style, std::span<const Id> rank, std::int64_t nodes, Meter& meter) {
+Found Search<Coord>::run(Bytes height, Style style, std::span<const Id> rank, std::int64_t nodes, Meter& meter,
+                         Id least) {
   const Pick pick = style.pick;
   pick_ = pick;
   tilt_ = style.mirrored ? -1e-7 : 0;
-  scanning_ = pick == Pick::kCandidates || pick == Pick::kWeightedCandidates || pick == Pick::kLowestBuffer;
+  counting_ = pick == Pick::kCandidates || pick == Pick::kWeightedCandidates;
+  swept_ = !counting_ && !coarse_;
   weighted_ = pick == Pick::kWeightedSlack || pick == Pick::kCrowdedSlack || pick == Pick::kPaddedSlack ||
               pick == Pick::kWeightedCandidates;
   meter_ = &meter;
@@ -153,7 +172,8 @@ Found Search<Coord>::run(Bytes height, Style style, std::span<const Id> rank, st
   changes_.clear();
   if (!sound) return exact_ ? Found::kProofOfNone : Found::kNothing;
   while (placed_ < instance_.count()) {
-    if (nodes_ >= nodes || meter.exhausted()) return Found::kNothing;
+    const bool hopeless = deepest_ < least && placed_ + (nodes - nodes_) < least;
+    if (nodes_ >= nodes || hopeless || meter.exhausted()) return Found::kNothing;
     Choice choice{};
     sound = choose(choice);
     if (sound) {
@@ -177,8 +197,7 @@ bool Search<Coord>::reset(Bytes height, std::span<const Id> rank) {
   changes_.clear();
   tops_.clear();
   decisions_.clear();
-  for (const Id s : dirty_) is_dirty_[at(s)] = 0;
-  dirty_.clear();
+  forget_dirty();
   std::fill(unplaced_.begin(), unplaced_.end(), 0);
   std::fill(crossing_.begin(), crossing_.end(), 0);
   for (std::size_t s = 0; s < top_.size(); ++s) {
@@ -188,7 +207,8 @@ bool Search<Coord>::reset(Bytes height, std::span<const Id> rank) {
     weight_[s] = 1;
   }
   tree_.touch_all();
-  fill_members();
+  Pulse pulse(meter_->stop());
+  fill_members(pulse);
   bound_blocks(0, instance_.sections());
   for (Id i = 0; i < instance_.count(); ++i) {
     const Item& item = instance_.items[at(i)];
@@ -196,7 +216,7 @@ bool Search<Coord>::reset(Bytes height, std::span<const Id> rank) {
     const Bytes room = height + item.pad - item.size * instance_.unit;
     if (room < std::max<Bytes>(item.pin, 0) * instance_.unit) return fail(slot.first, slot.last);
     slot.placed = slot.was_single = false;
-    slot.low = slot.pinned ? static_cast<Coord>(item.pin) : 0;
+    slot.low = floor_[at(i)] = slot.pinned ? static_cast<Coord>(item.pin) : 0;
     slot.limit = slot.pinned ? slot.low : static_cast<Coord>(room / instance_.unit);
     slot.support = 0;
     slot.rank = rank[at(i)];
@@ -216,7 +236,7 @@ bool Search<Coord>::start_lows() {
     if (adjusted_ && !slots_[at(i)].pinned && !raise(i, admissible(i, 0))) return false;
     if (slots_[at(i)].twin >= 0 && !raise(slots_[at(i)].twin, slots_[at(i)].low + slots_[at(i)].size)) return false;
   }
-  for (Id s = 0; s < instance_.sections(); ++s) mark(s);
+  mark(0, instance_.sections());
   return true;
 }
 
@@ -227,6 +247,24 @@ inline void Search<Coord>::mark(Id section) {
   if (is_dirty_[at(section)]) return;
   is_dirty_[at(section)] = 1;
   dirty_.push_back(section);
+}
+
+template <class Coord>
+inline void Search<Coord>::mark(Id first, Id last) {
+  if (swept_) {
+    dirty_first_ = std::min(dirty_first_, first);
+    dirty_last_ = std::max(dirty_last_, last);
+  } else {
+    for (Id s = first; s < last; ++s) mark(s);
+  }
+}
+
+template <class Coord>
+void Search<Coord>::forget_dirty() {
+  for (const Id s : dirty_) is_dirty_[at(s)] = 0;
+  dirty_.clear();
+  dirty_first_ = instance_.sections();
+  dirty_last_ = 0;
 }
 
 // Notes that the offset of `item` is at least `offset`; false if that is too high.
@@ -245,7 +283,7 @@ bool Search<Coord>::lift(Id item, Coord offset) {
   if (adjusted_) offset = admissible(item, offset);
   if (offset > slot.limit) return fail(slot.first, slot.last);
   const Coord before = slot.low;
-  slot.low = offset;
+  slot.low = floor_[at(item)] = offset;
   note_loss(slot, item, before, offset);
   return slot.twin < 0 || raise(slot.twin, static_cast<Coord>(offset + slot.size));  // a twin lies above
 }
@@ -254,12 +292,13 @@ bool Search<Coord>::lift(Id item, Coord offset) {
 // sections are many, blocks of them in which neither can be are passed over.
 template <class Coord>
 inline void Search<Coord>::note_loss(const Slot& slot, Id item, Coord before, Coord after) {
+  if (swept_) return mark(slot.first, slot.last);
   if (!coarse_) return note_loss_in(slot.first, slot.last, item, before, after);
   meter_->add((slot.last - slot.first) / kBlock);
   for (Id begin = slot.first; begin < slot.last; begin = (begin / kBlock + 1) * kBlock) {
     const auto block = at(begin / kBlock);
     if (before > latest_high_[block]) continue;
-    if (after <= latest_low_[block] && !slot.was_single && pick_ != Pick::kLowestBuffer) continue;
+    if (after <= latest_low_[block] && !slot.was_single) continue;
     note_loss_in(begin, std::min(slot.last, (begin / kBlock + 1) * kBlock), item, before, after);
   }
 }
@@ -268,8 +307,7 @@ template <class Coord>
 inline void Search<Coord>::note_loss_in(Id first, Id last, Id item, Coord before, Coord after) {
   for (Id s = first; s < last; s += kStride) {
     const Id end = std::min(last, s + kStride);
-    if (pick_ == Pick::kLowestBuffer || any_loss(s, end, item, before, after))
-      note_loss_at(s, end, item, before, after);
+    if (any_loss(s, end, item, before, after)) note_loss_at(s, end, item, before, after);
   }
 }
 
@@ -294,11 +332,10 @@ inline void Search<Coord>::note_loss_at(Id first, Id last, Id item, Coord before
     if (before > latest_[at(s)]) continue;
     if (after > latest_[at(s)]) {
       mark(s);
-      if (scanning_) tree_.touch(at(s));
+      if (counting_) tree_.touch(at(s));
     } else if (first_watch_[at(s)] == item) {
       mark(s);
     }
-    if (pick_ == Pick::kLowestBuffer && static_cast<double>(before) + tilt_ * s <= tree_.key(at(s))) tree_.touch(at(s));
   }
 }
 
@@ -321,6 +358,7 @@ void Search<Coord>::bound_blocks(Id first, Id last) {
 
 template <class Coord>
 bool Search<Coord>::propagate() {
+  if (swept_) return sweep();
   while (!dirty_.empty()) {
     const Id s = dirty_.back();
     dirty_.pop_back();
@@ -330,22 +368,50 @@ bool Search<Coord>::propagate() {
   return true;
 }
 
+// Checks the marked range from left to right; what is marked meanwhile on the left of that comes again.
+template <class Coord>
+bool Search<Coord>::sweep() {
+  if (!rules_.section_check) forget_dirty();
+  while (dirty_first_ < dirty_last_) {
+    Id last = std::exchange(dirty_last_, 0), again_first = instance_.sections(), again_last = 0;
+    for (Id s = std::exchange(dirty_first_, instance_.sections()); s < last; ++s) {
+      if (!check(s)) return false;
+      if (dirty_first_ >= dirty_last_) continue;
+      last = std::max(last, std::exchange(dirty_last_, 0));
+      again_first = std::min(again_first, std::exchange(dirty_first_, instance_.sections()));
+      again_last = s + 1;
+    }
+    dirty_first_ = again_first;
+    dirty_last_ = again_last;
+  }
+  return true;
+}
+
 // The lowest remaining buffer of a section starts at latest[s] or below: some buffer must be able to.
 template <class Coord>
 bool Search<Coord>::check(Id section) {
-  const Id count = remaining_[at(section)];
-  if (count == 0) return true;
+  if (remaining_[at(section)] == 0) return true;
   const Coord latest = latest_[at(section)];
-  const auto can_be_lowest = [&](Id i) { return !slots_[at(i)].placed && slots_[at(i)].low <= latest; };
   Id& one = first_watch_[at(section)];
   Id& two = second_watch_[at(section)];
-  if (one >= 0 && two >= 0 && can_be_lowest(one) && can_be_lowest(two)) return true;
-  const Id* members = members_.data() + begin_[at(section)];
+  if (one >= 0 && floor_[at(one)] <= latest) {
+    if (two >= 0 && floor_[at(two)] <= latest) return true;
+    // Nobody else can have become a candidate since `one` was found to be the only one.
+    const Single& last = single_[at(section)];
+    if (last.item == one && last.latest == latest && last.epoch == epoch_) return lift_others(section, one);
+  }
   one = two = -1;
-  Id k = 0;
-  for (; k < count && two < 0; ++k)
-    if (slots_[at(members[k])].low <= latest) (one < 0 ? one : two) = members[k];
-  meter_->add(k);
+  std::int64_t seen = 0;
+  for (const Id member : remaining_members(section)) {
+    ++seen;
+    if (floor_[at(member)] > latest) continue;
+    if (one >= 0) {
+      two = member;
+      break;
+    }
+    one = member;
+  }
+  meter_->add(seen);
   if (one < 0) return fail(section, section + 1);
   return two >= 0 || !rules_.single_candidate || lift_others(section, one);
 }
@@ -357,11 +423,9 @@ bool Search<Coord>::lift_others(Id section, Id lowest) {
   slots_[at(lowest)].was_single = true;
   Single& last = single_[at(section)];
   if (last.epoch == epoch_ && last.item == lowest && last.low == low && last.latest == latest) return true;
-  const Id* members = members_.data() + begin_[at(section)];
   meter_->add(remaining_[at(section)]);
-  for (Id k = 0; k < remaining_[at(section)]; ++k)
-    if (members[k] != lowest && !raise(members[k], static_cast<Coord>(low + distance(lowest, members[k]))))
-      return false;
+  for (const Id member : remaining_members(section))
+    if (member != lowest && !raise(member, static_cast<Coord>(low + distance(lowest, member)))) return false;
   last = {epoch_, lowest, low, latest};
   return true;
 }
@@ -392,11 +456,9 @@ template <class Coord>
 template <class Visit>
 inline bool Search<Coord>::all_unplaced_neighbours(Id item, const Visit& visit) {
   const Slot& own = slots_[at(item)];
-  const Id* members = members_.data() + begin_[at(own.first)];
-  const Id alive = remaining_[at(own.first)];
-  std::int64_t seen = alive;
-  for (Id k = 0; k < alive; ++k)
-    if (members[k] != item && !visit(members[k])) return false;
+  std::int64_t seen = remaining_[at(own.first)];
+  for (const Id member : remaining_members(own.first))
+    if (member != item && !visit(member)) return false;
   const Id begin = instance_.starts[at(own.first) + 1], end = instance_.starts[at(own.last)];
   for (Id word = begin / 64; word * 64 < end; ++word) {
     std::uint64_t bits = unplaced_[at(word)];
@@ -420,13 +482,30 @@ inline void Search<Coord>::visit_unplaced_neighbours(Id item, const Visit& visit
 
 template <class Coord>
 Id Search<Coord>::lowest_member(Id section) {
-  const Id* members = members_.data() + begin_[at(section)];
-  Id best = members[0];
-  for (Id k = 1; k < remaining_[at(section)]; ++k) {
-    const Slot &a = slots_[at(members[k])], &b = slots_[at(best)];
-    if (a.low < b.low || (a.low == b.low && a.rank < b.rank)) best = members[k];
+  Id best = -1;
+  Coord low = kGone;
+  for (const Id member : remaining_members(section)) {
+    const Coord own = floor_[at(member)];
+    if (own > low || (own == low && slots_[at(best)].rank < slots_[at(member)].rank)) continue;
+    best = member;
+    low = own;
   }
   meter_->add(remaining_[at(section)]);
+  return best;
+}
+
+// The lowest of all unplaced items; of several the one in the first section, or in the last when mirrored.
+template <class Coord>
+Id Search<Coord>::lowest_item() {
+  const Coord low = *std::min_element(floor_.begin(), floor_.end());
+  meter_->add(instance_.count() / 16);
+  Id best = -1;
+  for (Id i = 0; i < instance_.count(); ++i) {
+    if (floor_[at(i)] != low) continue;
+    const Slot &a = slots_[at(i)], *b = best < 0 ? nullptr : &slots_[at(best)];
+    const Id before = b == nullptr ? -1 : tilt_ < 0 ? b->last - a.last : a.first - b->first;
+    if (before < 0 || (before == 0 && a.rank < b->rank)) best = i;
+  }
   return best;
 }
 
@@ -465,8 +544,8 @@ typename Search<Coord>::Choice Search<Coord>::descend(Id item) {
 template <class Coord>
 bool Search<Coord>::choose(Choice& choice) {
   for (;;) {
-    const Id section = tree_.best([this](Id s) { return key(s); });
-    choice = descend(lowest_member(section));
+    choice = descend(pick_ == Pick::kLowestBuffer ? lowest_item()
+                                                  : lowest_member(tree_.best([this](Id s) { return key(s); })));
     const Slot& slot = slots_[at(choice.item)];
     if (!rules_.support || supported(choice.item) || choice.lifted <= slot.low) return true;
     // Nothing placed holds it up at this height, so it rests on an unplaced neighbour.
@@ -476,36 +555,30 @@ bool Search<Coord>::choose(Choice& choice) {
 }
 
 template <class Coord>
-Id Search<Coord>::candidates(Id section) const {
-  const Id* members = members_.data() + begin_[at(section)];
+Id Search<Coord>::candidates(Id section) {
   const Coord latest = latest_[at(section)];
   Id count = 0;
-  for (Id k = 0; k < remaining_[at(section)]; ++k) count += slots_[at(members[k])].low <= latest;
+  for (const Id member : remaining_members(section)) count += floor_[at(member)] <= latest;
   meter_->add(remaining_[at(section)]);
   return count;
 }
 
 template <class Coord>
-double Search<Coord>::key(Id section) const {
+double Search<Coord>::key(Id section) {
   return untilted_key(section) + tilt_ * section;
 }
 
 template <class Coord>
-double Search<Coord>::untilted_key(Id section) const {
+double Search<Coord>::untilted_key(Id section) {
   const auto s = at(section);
   if (remaining_[s] == 0) return SectionTree::kNone;
   const double slack = static_cast<double>(latest_[s] - top_[s]), weight = static_cast<double>(weight_[s]);
-  const bool counting = pick_ == Pick::kCandidates || pick_ == Pick::kWeightedCandidates;
-  const double crowd = counting ? candidates(section) + 0.5 * static_cast<double>(top_[s]) /
-                                                            std::max<double>(1, static_cast<double>(height_))
-                                : 0;  // ties: lowest
+  const double crowd = counting_ ? candidates(section) + 0.5 * static_cast<double>(top_[s]) /
+                                                             std::max<double>(1, static_cast<double>(height_))
+                                 : 0;  // ties: lowest
   switch (pick_) {
-    case Pick::kLowestBuffer: {
-      Coord low = std::numeric_limits<Coord>::max();
-      for (Id k = 0; k < remaining_[s]; ++k) low = std::min(low, slots_[at(members_[at(begin_[s] + k)])].low);
-      meter_->add(remaining_[s]);
-      return static_cast<double>(low);
-    }
+    case Pick::kLowestBuffer:  // found without sections
+      return 0;
     case Pick::kSlack:
       return slack;
     case Pick::kWeightedSlack:
@@ -531,6 +604,7 @@ template <class Coord>
 bool Search<Coord>::place(Id item) {
   Slot& own = slots_[at(item)];
   own.placed = true;
+  floor_[at(item)] = kGone;
   unplaced_[at(item) / 64] &= ~(std::uint64_t{1} << (item % 64));
   deepest_ = std::max(deepest_, ++placed_);
   enter_sections(item);
@@ -544,28 +618,23 @@ void Search<Coord>::enter_sections(Id item) {
   const Slot& own = slots_[at(item)];
   const Coord end = static_cast<Coord>(own.low + own.size);
   for (Id s = own.first; s < own.last; ++s) {
-    Id* members = members_.data() + begin_[at(s)];
-    std::int32_t& place = where_[at(own.origin + s)];
-    const Id last = --remaining_[at(s)], moved = members[last];
-    members[place] = moved;
-    members[last] = item;
-    where_[at(slots_[at(moved)].origin + s)] = place;
-    place = last;
-    tops_.push_back(top_[at(s)]);
+    --remaining_[at(s)];
+    tops_.push_back({top_[at(s)], listed_[at(s)]});
     top_[at(s)] = std::max(top_[at(s)], end);
     latest_[at(s)] = static_cast<Coord>(latest_[at(s)] + own.size);
     if (s + 1 < own.last) --crossing_[at(s)];
-    mark(s);
     tree_.touch(at(s));
   }
+  mark(own.first, own.last);
 }
 
 template <class Coord>
 void Search<Coord>::leave_sections(Id item) {
   const Slot& own = slots_[at(item)];
   for (Id s = own.last - 1; s >= own.first; --s) {
-    ++remaining_[at(s)];  // it is still the first of the placed members
-    top_[at(s)] = tops_.back();
+    ++remaining_[at(s)];
+    listed_[at(s)] = tops_.back().listed;
+    top_[at(s)] = tops_.back().top;
     tops_.pop_back();
     latest_[at(s)] = static_cast<Coord>(latest_[at(s)] - own.size);
     if (s + 1 < own.last) ++crossing_[at(s)];
@@ -605,16 +674,16 @@ void Search<Coord>::undo(const Decision& decision) {
   leave_sections(decision.item);
   bound_blocks(own.first, own.last);
   own.placed = false;
+  floor_[at(decision.item)] = own.low;
   unplaced_[at(decision.item) / 64] |= std::uint64_t{1} << (decision.item % 64);
   --placed_;
   for (; changes_.size() > decision.changes; changes_.pop_back()) {
     const Change& change = changes_.back();
     Slot& slot = slots_[at(change.item)];
-    if (scanning_ && slot.low != change.low)
+    if (counting_ && slot.low != change.low)
       for (Id s = slot.first; s < slot.last; ++s)
-        if (pick_ == Pick::kLowestBuffer || (change.low <= latest_[at(s)] && slot.low > latest_[at(s)]))
-          tree_.touch(at(s));
-    slot.low = change.low;
+        if (change.low <= latest_[at(s)] && slot.low > latest_[at(s)]) tree_.touch(at(s));
+    slot.low = floor_[at(change.item)] = change.low;
     slot.support = change.support;
   }
 }
@@ -648,8 +717,7 @@ void Search<Coord>::widen_failure(Id first, Id last) {
 // Leaves failed branches until an untried right branch holds; false when none is left.
 template <class Coord>
 bool Search<Coord>::backtrack() {
-  for (const Id s : dirty_) is_dirty_[at(s)] = 0;
-  dirty_.clear();
+  forget_dirty();
   ++epoch_;
   widen_failure(failed_first_, failed_last_);
   while (!decisions_.empty()) {
@@ -664,8 +732,7 @@ bool Search<Coord>::backtrack() {
     } else if (raise(decision.item, std::max<Coord>(decision.lifted, own.low + 1)) && propagate()) {
       return true;
     }
-    for (const Id s : dirty_) is_dirty_[at(s)] = 0;
-    dirty_.clear();
+    forget_dirty();
     ++epoch_;
     widen_failure(failed_first_, failed_last_);
     if (involved()) widen_failure(own.first, own.last);

@@ -14,6 +14,7 @@
 // must rest on an unplaced neighbour, and low[c] rises to the lowest end that one of them may have.
 #pragma once
 
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -47,12 +48,14 @@ enum class Found { kPlacement, kProofOfNone, kNothing };
 template <class Coord>
 class Search {
  public:
-  // Memory: linear in the number of buffers plus instance.width.
-  Search(const Instance& instance, const Rules& rules);
+  // Memory: linear in the number of buffers plus instance.width. Throws Interrupted when the pulse does; so does run()
+  // when its meter stops while it sets out.
+  Search(const Instance& instance, const Rules& rules, Pulse& pulse);
 
   // Searches for a placement of height at most `height` bytes; rank[i] breaks ties among items, lowest first.
-  // Stops with kNothing after `nodes` placements tried, or when the meter is exhausted.
-  Found run(Bytes height, Style style, std::span<const Id> rank, std::int64_t nodes, Meter& meter);
+  // Stops with kNothing after `nodes` placements tried, as soon as these cannot place `least` buffers any more, or when
+  // the meter is exhausted.
+  Found run(Bytes height, Style style, std::span<const Id> rank, std::int64_t nodes, Meter& meter, Id least = 0);
 
   Bytes offset(Id item) const { return slots_[static_cast<std::size_t>(item)].low; }  // after kPlacement; units
   std::int64_t nodes() const { return nodes_; }       // placements tried by the last run
@@ -61,6 +64,7 @@ class Search {
 
  private:
   static constexpr Id kBlock = 64, kCoarse = 512, kStride = 16;
+  static constexpr Coord kGone = std::numeric_limits<Coord>::max();
 
   struct Slot {
     Coord low;      // lower bound of the offset; the offset once placed
@@ -68,13 +72,16 @@ class Search {
     Coord size;
     Coord limit;  // highest offset under the capacity; the pin of a pinned buffer
     Id rank, first, last, twin;
-    std::int64_t origin;  // where_[origin + s]: its place among the members of section s
     bool placed, pinned;
     bool was_single;  // the single-candidate rule has been used on it in this run
   };
   struct Change {  // what a slot held before
     Id item;
     Coord low, support;
+  };
+  struct Top {  // what a section held before
+    Coord top;
+    Id listed;
   };
   struct Decision {
     Id item;
@@ -91,9 +98,10 @@ class Search {
     Coord low = 0, latest = 0;
   };
 
-  void build_members();
-  void fill_members();
-  void build_pin_lists();
+  void build_members(Pulse& pulse);
+  void fill_members(Pulse& pulse);
+  std::span<const Id> remaining_members(Id section);
+  void build_pin_lists(Pulse& pulse);
   bool reset(Bytes height, std::span<const Id> rank);
   bool start_lows();
 
@@ -110,12 +118,15 @@ class Search {
   void note_loss_at(Id first, Id last, Id item, Coord before, Coord after);
   void bound_blocks(Id first, Id last);
   bool propagate();
+  bool sweep();
+  void forget_dirty();
   bool check(Id section);
   bool lift_others(Id section, Id lowest);
   bool fail(Id first, Id last);
 
   bool choose(Choice& choice);
   Id lowest_member(Id section);
+  Id lowest_item();
   Choice descend(Id item);
   bool place(Id item);
   bool push_neighbours(Id item);
@@ -126,10 +137,11 @@ class Search {
   void forget();
   bool backtrack();
   void widen_failure(Id first, Id last);
-  double key(Id section) const;
-  double untilted_key(Id section) const;
-  Id candidates(Id section) const;
+  double key(Id section);
+  double untilted_key(Id section);
+  Id candidates(Id section);
   void mark(Id section);
+  void mark(Id first, Id last);
 
   template <class Visit>
   void visit_unplaced_neighbours(Id item, const Visit& visit);
@@ -140,18 +152,19 @@ class Search {
   Rules rules_;
   bool adjusted_;          // offsets must be aligned or keep clear of pins
   bool facts_;             // some pair may overlap
-  bool scanning_ = false;  // the pick depends on `low`
+  bool counting_ = false;  // the pick depends on the number of candidates
+  bool swept_ = false;     // sections to check are kept as one range
   bool weighted_ = false;
   Pick pick_ = Pick::kSlack;
   double tilt_ = 0;  // added to the key per section, to break ties
   Meter* meter_ = nullptr;
 
   std::vector<Slot> slots_;
+  std::vector<Coord> floor_;                    // low of every unplaced item, kGone of a placed one
   std::vector<std::uint64_t> unplaced_;         // bit set of items
-  std::vector<Id> members_;                     // per section: remaining members first, then the placed ones
-  std::vector<std::int32_t> where_;             // position in its section's list, per item and section
+  std::vector<Id> members_;                     // per section: all of them, the unplaced ones among the first `listed`
   std::vector<std::int64_t> begin_;             // where a section's members start
-  std::vector<Id> remaining_;                   // per section
+  std::vector<Id> remaining_, listed_;          // per section: members not placed, and where the last of them may stand
   std::vector<Coord> top_, latest_;             // per section
   std::vector<Id> first_watch_, second_watch_;  // per section: two buffers that could be its lowest
   std::vector<Single> single_;
@@ -164,9 +177,10 @@ class Search {
   SectionTree tree_;
 
   std::vector<Change> changes_;
-  std::vector<Coord> tops_;
+  std::vector<Top> tops_;
   std::vector<Decision> decisions_;
-  std::vector<Id> dirty_;
+  std::vector<Id> dirty_;                // sections to check, or
+  Id dirty_first_ = 0, dirty_last_ = 0;  // the range of them
   std::vector<char> is_dirty_;
 
   Coord height_ = 0;

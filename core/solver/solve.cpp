@@ -10,11 +10,12 @@
 namespace modelplan::solver {
 namespace {
 
-constexpr Bytes kNarrow = Bytes{1} << 29;          // heights below this many units are searched in 32 bits
-constexpr std::int64_t kSearchWidth = 30'000'000;  // the search's memory is linear in the width
+constexpr Bytes kNarrow = Bytes{1} << 29;             // heights below this many units are searched in 32 bits,
+constexpr Bytes kNarrowPlain = (Bytes{1} << 31) - 2;  // and these where no sum is ever above the height
+constexpr std::int64_t kSearchWidth = 30'000'000;     // the search's memory is linear in the width
 
 constexpr std::int64_t kUnlimited = std::int64_t{1} << 60;
-constexpr double kFewJoined = 0.7;             // of the buffers: more are left to the search of the whole
+constexpr double kFewJoined = 0.6;             // of the buffers: more are left to the search of the whole
 constexpr std::int64_t kJoinedSteps = 20'000;  // for the search of what is left
 
 void search(const Instance& instance, Bytes capacity, const Options& options, const Stop& stop, State& state);
@@ -31,7 +32,8 @@ void first_answers(const Instance& instance, const Options& options, const Stop&
   state.offsets = stack_all(instance);
   state.height = height_of(instance, state.offsets);
   if (state.height <= state.bound || instance.pinned) return;
-  std::vector<Bytes> pooled = pool_all(instance);
+  Pulse pulse(stop);
+  std::vector<Bytes> pooled = pool_all(instance, pulse);
   if (!pooled.empty() && height_of(instance, pooled) < state.height) {
     state.height = height_of(instance, pooled);
     state.offsets = std::move(pooled);
@@ -79,7 +81,8 @@ void join(const Instance& instance, const Options& options, const Stop& stop, St
   const Joins joins(instance, state.bound, meter);
   state.work += meter.used();
   if (meter.exhausted() || joins.count() > kFewJoined * instance.count()) return;
-  const Instance part = joins.remainder(options.rules);
+  Pulse pulse(stop);
+  const Instance part = joins.remainder(options.rules, pulse);
   const Bytes height = state.bound / instance.unit;
   Options own = options;
   own.minimize = false;
@@ -108,7 +111,8 @@ void search(const Instance& instance, Bytes capacity, const Options& options, co
   repair(instance, options, stop, state);
   if (options.progress) options.progress({state.height, state.bound, (state.work + 999) / 1000});
   if (instance.width > kSearchWidth || state.height <= state.bound) return;
-  if (state.height / instance.unit < kNarrow)
+  const bool plain = !instance.aligned && !instance.pinned && !instance.has_facts();
+  if (state.height / instance.unit < (plain ? kNarrowPlain : kNarrow))
     improve<std::int32_t>(instance, capacity, options, stop, state);
   else
     improve<std::int64_t>(instance, capacity, options, stop, state);
@@ -119,6 +123,24 @@ Result no_placement(const Problem& problem) {
   result.verdict = problem.size.empty() ? Verdict::kFeasible : Verdict::kInfeasible;
   result.ended = problem.size.empty() ? Ended::kOptimal : Ended::kInfeasible;
   result.proved = true;
+  return result;
+}
+
+// All buffers on top of each other: the answer when there is no time even to look at the lifetimes.
+Result stacked(const Problem& problem, const Stop& stop) {
+  Result result;
+  for (std::size_t i = 0; i < problem.size.size(); ++i) {
+    const Bytes alignment = problem.alignment.empty() ? 1 : problem.alignment[i];
+    result.offsets.push_back((result.height + alignment - 1) / alignment * alignment);
+    result.height = result.offsets.back() + problem.size[i];
+    result.bound = std::max(result.bound, problem.size[i]);
+  }
+  result.proved = result.bound == result.height;
+  const bool fits = problem.capacity < 0 || result.height <= problem.capacity;
+  result.verdict = fits                              ? Verdict::kFeasible
+                   : result.bound > problem.capacity ? Verdict::kInfeasible
+                                                     : Verdict::kUnknown;
+  result.ended = result.proved ? Ended::kOptimal : stop.cancelled() ? Ended::kCancelled : Ended::kDeadline;
   return result;
 }
 
@@ -138,12 +160,24 @@ Ended ended_of(const Result& result, const Problem& problem, const Options& opti
 }  // namespace
 
 Result solve(const Problem& problem, const Options& options) {
-  const Stop stop(options.seconds, options.cancel);
-  const Instance instance = prepare(problem, options.rules);
+  const Stop stop(options.seconds, options.cancel), never(0, nullptr);
+  validate(problem);
+  // Whether pins exclude each other is known after the preparation only, so that it is not left then.
+  const bool pinned = std::any_of(problem.pin.begin(), problem.pin.end(), [](Bytes pin) { return pin >= 0; });
+  Pulse pulse(pinned ? never : stop);
+  Instance instance;
+  try {
+    instance = prepare(problem, options.rules, pulse);
+  } catch (const Interrupted&) {
+    return stacked(problem, stop);
+  }
   if (problem.size.empty() || instance.pins_clash) return no_placement(problem);
   State state;
   state.bound = instance.bound;
-  search(instance, problem.capacity, options, stop, state);
+  try {
+    search(instance, problem.capacity, options, stop, state);
+  } catch (const Interrupted&) {  // the state holds the best so far
+  }
   Result result;
   result.offsets.assign(problem.size.size(), 0);
   for (Id i = 0; i < instance.count(); ++i)

@@ -34,6 +34,37 @@ class Stop {
   mutable std::atomic<bool> cancelled_{false}, late_{false};
 };
 
+struct Interrupted {};
+
+// Polls a Stop during work that has no best of its own to keep; throws Interrupted once the Stop is reached.
+class Pulse {
+ public:
+  explicit Pulse(const Stop& stop) : stop_(&stop) {}
+
+  void beat(std::int64_t work = 1) {
+    left_ -= work;
+    if (left_ < 0) look();
+  }
+  // A comparison that beats, so that a long sort can be left.
+  template <class Before>
+  auto watched(Before before) {
+    return [this, before](const auto& a, const auto& b) {
+      beat();
+      return before(a, b);
+    };
+  }
+
+ private:
+  static constexpr std::int64_t kLookEvery = 1 << 15;
+  void look() {
+    left_ = kLookEvery;
+    if (stop_->poll()) throw Interrupted();
+  }
+
+  const Stop* stop_;
+  std::int64_t left_ = kLookEvery;
+};
+
 // Counts work (buffers looked at) against a limit and polls a Stop every few microseconds of it.
 class Meter {
  public:
@@ -48,6 +79,7 @@ class Meter {
   bool exhausted() const { return used_ >= limit_ || stopped_; }
   std::int64_t used() const { return used_; }
   bool stopped() const { return stopped_; }
+  const Stop& stop() const { return *stop_; }
 
  private:
   static constexpr std::int64_t kPollEvery = 1 << 16;

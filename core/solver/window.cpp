@@ -121,7 +121,8 @@ class Repair {
       end.push_back(item.last);
       alignment.push_back(item.alignment);
     }
-    const Instance part = prepare({size, start, end, alignment, pins, {}, {}, {}}, rules_);
+    Pulse pulse(meter_.stop());
+    const Instance part = prepare({size, start, end, alignment, pins, {}, {}, {}}, rules_, pulse);
     const Bytes height = height_ / instance_.unit;
     if (part.pins_clash || part.bound > height) return {};
     if (height / part.unit < (Bytes{1} << 29)) return search<std::int32_t>(part, height);
@@ -130,15 +131,16 @@ class Repair {
 
   template <class Coord>
   std::vector<Bytes> search(const Instance& part, Bytes height) {
-    const Orders orders(part);
-    Search<Coord> search(part, rules_);
+    Pulse pulse(meter_.stop());
+    const Orders orders(part, pulse);
+    Search<Coord> search(part, rules_, pulse);
     Random random(0);
     const int tries = part.width <= kThoroughWidth ? kTries : 1;
     for (int round = 0; round < tries; ++round)
       for (const Pick pick : {Pick::kPaddedSlack, Pick::kSlack, Pick::kWeightedCandidates, Pick::kCandidates}) {
         if (part.width > kThoroughWidth && pick == Pick::kWeightedCandidates) break;
         for (const Traits& traits : kShapes) {
-          const std::vector<Id> ranks = orders.ranks(traits, round > 0 ? 0.3 : 0, random);
+          const std::vector<Id> ranks = orders.ranks(traits, round > 0 ? 0.3 : 0, random, pulse);
           if (search.run(height, {pick}, ranks, 2 * part.count() + 500, meter_) == Found::kPlacement)
             return offsets_of(part, search);
           if (meter_.exhausted()) return {};

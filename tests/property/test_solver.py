@@ -210,6 +210,27 @@ def test_a_deadline_ends_the_search_and_keeps_the_best(hard: Problem) -> None:
     assert load_bound(hard) <= placement.lower_bound <= height(hard, placement)
 
 
+@pytest.mark.parametrize("seconds", [1e-9, 0.002, 0.01, 0.03, 0.1])
+@pytest.mark.parametrize("features", ["plain", "alignment pins"])
+def test_a_deadline_in_any_stage_leaves_a_sound_placement(seconds: float, features: str) -> None:
+    problem = crowd(30_000, 1, 30_000, 60)
+    if "pins" in features:
+        pin = np.full(len(problem), -1)
+        pin[::3000] = 64 * np.arange(10)
+        problem = replace(problem, alignment=np.resize([16, 64], len(problem)), pin=pin)
+    offsets, bound, _ = solve(problem, seconds=seconds)
+    check(problem, Placement(offsets))
+    assert 0 < bound <= height(problem, Placement(offsets))
+
+
+def test_no_time_at_all_stacks_the_buffers() -> None:
+    problem = crowd(100_000, 1, 100_000, 60)
+    offsets, bound, ended = solve(problem, seconds=1e-9)
+    assert ended == "deadline"
+    assert bound == problem.size.max()
+    assert height(problem, Placement(offsets)) == problem.size.sum()
+
+
 def test_an_interruption_keeps_the_best(hard: Problem) -> None:
     timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
     timer.start()
