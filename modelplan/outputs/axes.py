@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from modelplan.outputs import canvas, lettering
-from modelplan.outputs.canvas import BODY, INK, MUTED, SMALL, TITLE, WARNING, Sheet
+from modelplan.outputs.canvas import BODY, INK, MUTED, SMALL, TITLE, WARNING, Margins, Sheet
 from modelplan.outputs.drawing import Drawing
 from modelplan.outputs.units import brief, human
 
@@ -23,6 +23,8 @@ COLOURS = {
 }
 _MEANINGS = {"shared": "activations sharing a buffer"}
 
+_NARROWEST, _WIDEST = 640.0, 1060.0
+_POINTS_PER_STEP = 20.0
 _ROW = 14.0
 _EDGE = 12.0
 _NOTE = 26.0
@@ -123,6 +125,15 @@ def bytes_width(drawing: Drawing) -> float:
 
 
 # Head ----------------------------------------------------------------------------------------------------------------
+
+
+def bytes_sheet(drawing: Drawing, entries: Sequence[Entry], plot_height: float) -> Sheet:
+    """A sheet for bytes over steps, with room for the head, the byte axis, the levels and the step axis."""
+    width = min(max(drawing.steps * _POINTS_PER_STEP, _NARROWEST), _WIDEST)
+    left, right = bytes_width(drawing), levels_width(drawing)
+    above = head_height(drawing, entries, width + left + right - 24)
+    margins = Margins(left, right, above, foot_height(drawing, width / drawing.steps))
+    return canvas.sheet(margins, width, plot_height, drawing.steps, top(drawing))
 
 
 def facts(drawing: Drawing) -> list[tuple[str, str]]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from modelplan.outputs import axes, canvas
-from modelplan.outputs.canvas import MUTED, Margins, Sheet
+from modelplan.outputs.canvas import MUTED, Sheet
 from modelplan.outputs.drawing import KINDS, Drawing, live_by_kind, of_plan
 from modelplan.types import IntArray, Plan
 
-_NARROWEST, _WIDEST = 640.0, 1060.0
-_POINTS_PER_STEP = 20.0
 _PLOT_HEIGHT = 260.0
 _MOST_POINTS = 4000
 
@@ -28,7 +26,7 @@ def png(plan: Plan) -> bytes:
 def draw(drawing: Drawing) -> Sheet:
     """The memory curve of a drawing; must run inside `canvas.style()`. Cost: O(n log n)."""
     entries = [axes.kind_entry(KINDS[k]) for k in np.unique(drawing.kinds)]
-    sheet = _sheet(drawing, entries)
+    sheet = axes.bytes_sheet(drawing, entries, _PLOT_HEIGHT)
     _draw_live(sheet, drawing)
     axes.head(sheet, drawing, "live bytes by step", entries)
     axes.byte_axis(sheet, drawing, "live bytes", grid=True)
@@ -36,14 +34,6 @@ def draw(drawing: Drawing) -> Sheet:
     axes.draw_levels(sheet, axes.levels(drawing))
     axes.draw_peak(sheet, drawing)
     return sheet
-
-
-def _sheet(drawing: Drawing, entries: list[axes.Entry]) -> Sheet:
-    width = min(max(drawing.steps * _POINTS_PER_STEP, _NARROWEST), _WIDEST)
-    left, right = axes.bytes_width(drawing), axes.levels_width(drawing)
-    above = axes.head_height(drawing, entries, width + left + right - 24)
-    margins = Margins(left, right, above, axes.foot_height(drawing, width / drawing.steps))
-    return canvas.sheet(margins, width, _PLOT_HEIGHT, drawing.steps, axes.top(drawing))
 
 
 def _draw_live(sheet: Sheet, drawing: Drawing) -> None:

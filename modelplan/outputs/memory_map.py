@@ -16,15 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from modelplan.outputs import axes, canvas, lettering
-from modelplan.outputs.canvas import FREE, MUTED, SMALL, WARNING, Boxes, Margins, Sheet
+from modelplan.outputs.canvas import FREE, MUTED, SMALL, WARNING, Boxes, Sheet
 from modelplan.outputs.drawing import KINDS, Drawing, of_plan
 from modelplan.outputs.units import brief
 from modelplan.types import IntArray, Plan
 
 Column = npt.NDArray[np.float64]
 
-_NARROWEST, _WIDEST = 640.0, 1060.0
-_POINTS_PER_STEP = 20.0
 _PLOT_HEIGHT = 400.0
 _MOST_LABELS = 400
 _PADDING = 2.5
@@ -61,7 +59,7 @@ def draw(drawing: Drawing) -> Sheet:
     Cost: O(n log n), with at most 400 labels however many buffers there are.
     """
     entries = _legend(drawing)
-    sheet = _sheet(drawing, entries)
+    sheet = axes.bytes_sheet(drawing, entries, _PLOT_HEIGHT)
     _draw_free(sheet, drawing)
     _draw_buffers(sheet, drawing)
     _draw_overflow(sheet, drawing)
@@ -89,14 +87,6 @@ def overflow(drawing: Drawing) -> Boxes:
     boxes = boxes[boxes[:, 3] > drawing.problem.capacity]
     boxes[:, 1] = np.maximum(boxes[:, 1], drawing.problem.capacity)
     return boxes[boxes[:, 3] > boxes[:, 1]]
-
-
-def _sheet(drawing: Drawing, entries: list[axes.Entry]) -> Sheet:
-    width = min(max(drawing.steps * _POINTS_PER_STEP, _NARROWEST), _WIDEST)
-    left, right = axes.bytes_width(drawing), axes.levels_width(drawing)
-    above = axes.head_height(drawing, entries, width + left + right - 24)
-    margins = Margins(left, right, above, axes.foot_height(drawing, width / drawing.steps))
-    return canvas.sheet(margins, width, _PLOT_HEIGHT, drawing.steps, axes.top(drawing))
 
 
 def _legend(drawing: Drawing) -> list[axes.Entry]:
