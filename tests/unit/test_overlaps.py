@@ -297,6 +297,27 @@ def test_bad_tables_are_refused_with_the_place(text: str, words: str) -> None:
         parse_overlaps(text, chain(), "o.csv")
 
 
+def test_declared_overlaps_reach_the_commands(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`analyze` uses the table and says so; what verifies its table of offsets needs to be told the same."""
+    model, wish = str(corpus / "tflite" / "simple_add_model.tflite"), tmp_path / "wish.csv"
+    graph = load(corpus / "tflite" / "simple_add_model.tflite")
+    assert isinstance(graph, Graph)
+    output, operand = graph.tensors[graph.outputs[0]], graph.tensors[graph.inputs[0]]
+    wish.write_text(table(f"{graph.outputs[0]},{graph.inputs[0]},{output.nbytes}"))
+    csv, planned = str(tmp_path / "p.csv"), str(tmp_path / "p.json")
+    asked = ["analyze", model, "--overlaps", str(wish), "--why-not", output.name]
+    assert main([*asked, "--csv", csv, "--json", planned]) == 0
+    said = capsys.readouterr().out
+    assert f"may run into {operand.name!r}" in said
+    assert "on the caller's word" in said
+    assert main(["verify", planned, "--quick"]) == 0
+    assert main(["verify", csv, "--model", model, "--overlaps", str(wish), "--quick"]) == 0
+    wish.write_text("output;input\n")
+    assert main(asked) == 3
+    assert "line 1" in capsys.readouterr().err
+    assert main(["analyze", model, "--overlaps", str(tmp_path / "none.csv")]) == 2
+
+
 # -- operators that order their own reads and writes -------------------------------------------------------------------
 
 
