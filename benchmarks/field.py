@@ -1,7 +1,6 @@
 """Every allocator on every problem of the corpus: height over the load bound, and CPU seconds.
 
-    python benchmarks/field.py --corpus ../shared/corpus --output reports/field --most 1100 --greedy
-    python benchmarks/field.py --corpus ../shared/corpus --output reports/field_pangu --only pangu --greedy
+    python benchmarks/field.py --corpus ../shared/corpus --output reports/field
 
 Every placement passes the referee. `--only` takes a part of the path of the problems to run, `--most` the most
 buffers, `--greedy` leaves the searches out. Writes a page .md and all cells as .csv.
