@@ -50,12 +50,11 @@ CONV_2D DEPTHWISE_CONV_2D FULLY_CONNECTED MAX_POOL_2D AVERAGE_POOL_2D CONCATENAT
 
 _TFLM = Sharing(
     safe={
-        **_safe(
-            "RELU RELU6 LOGISTIC TANH HARD_SWISH ABS RSQRT ELU LEAKY_RELU SOFTMAX L2_NORMALIZATION", "float32 int8"
-        ),
+        **_safe("RELU RELU6 HARD_SWISH ABS RSQRT ELU L2_NORMALIZATION", "float32 int8"),
+        **_safe("LOGISTIC TANH LEAKY_RELU SOFTMAX", "float32 int16 int8"),
         **_safe("PRELU", "float32 int8"),
         **_safe("NEG EXP SQRT SQUARE LOG SIN COS FLOOR CEIL ROUND LOG_SOFTMAX CUMSUM", "float32"),
-        **_safe("ADD SUB MUL", "float32 int8", (0, 1)),
+        **_safe("ADD SUB MUL", "float32 int16 int8", (0, 1)),
         **_safe("MAXIMUM MINIMUM", "float32 int8", (0, 1)),
         **_safe("DIV FLOOR_DIV FLOOR_MOD SQUARED_DIFFERENCE", "float32", (0, 1)),
         **_safe("LOGICAL_AND LOGICAL_OR", "bool", (0, 1)),

@@ -22,9 +22,11 @@ pytest.importorskip("tflite_micro")
 
 SHAPE = (1, 4, 8)
 COMPARISONS = {"EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"}
-#: Scale and zero point that int8 kernels insist on for their output.
+#: Scale and zero point that quantised kernels insist on for their output.
 FIXED_OUTPUT = {
-    "LOGISTIC": (1 / 256, -128), "SOFTMAX": (1 / 256, -128), "TANH": (1 / 128, 0), "L2_NORMALIZATION": (1 / 128, 0),
+    ("LOGISTIC", "int8"): (1 / 256, -128), ("SOFTMAX", "int8"): (1 / 256, -128), ("TANH", "int8"): (1 / 128, 0),
+    ("L2_NORMALIZATION", "int8"): (1 / 128, 0), ("LOGISTIC", "int16"): (1 / 32768, 0),
+    ("SOFTMAX", "int16"): (1 / 32768, 0), ("TANH", "int16"): (1 / 32768, 0),
 }  # fmt: skip
 OPTIONS = {
     "ADD": "AddOptions", "SUB": "SubOptions", "MUL": "MulOptions", "DIV": "DivOptions", "SOFTMAX": "SoftmaxOptions",
@@ -58,13 +60,13 @@ def single(kind: str, operands: int, dtype: str) -> tuple[bytes, int]:
     """A model of one operator, its inputs first, then constants, then the output; and how many tensors it has."""
     number = tflite_models.TYPES[dtype]
     # RSQRT of a quantised number refuses what is not positive.
-    scale = ((0.05, -128 if kind == "RSQRT" else 0), None) if dtype == "int8" else None
+    scale = ((0.05, -128 if kind == "RSQRT" else 0), None) if dtype in ("int8", "int16") else None
     tensors = [(f"x{i}", number, SHAPE, scale) for i in range(operands)]
     extra = constant(kind, dtype)
     if extra:
         tensors.append(extra)
     out = tflite_models.TYPES["bool"] if kind in COMPARISONS else number
-    fixed = (FIXED_OUTPUT.get(kind, (0.05, 0)), None) if dtype == "int8" and out == number else None
+    fixed = (FIXED_OUTPUT.get((kind, dtype), (0.05, 0)), None) if scale and out == number else None
     tensors.append(("y", out, SHAPE, fixed))
     last = len(tensors) - 1
     ops = [(kind, tuple(range(last)), (last,), ())]
