@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kPatience = 150;   // trials without improvement before a fresh start
 constexpr int kPlainStarts = 6;  // later starts are noisy
-constexpr std::int64_t kSpareNodes = 60;
+constexpr std::int64_t kSpareNodes = 200;
 constexpr Pick kPicks[] = {Pick::kLowestTop, Pick::kSlack};
 constexpr double kShapes[][2] = {{1, 0}, {1, 0.3}, {0.5, 1}};  // exponents of width and size
 

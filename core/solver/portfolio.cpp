@@ -15,16 +15,9 @@ constexpr std::int64_t kLastSlice = 40'000'000;
 constexpr std::int64_t kScanWidth = 400'000;  // above this the picks that count candidates cost too much
 constexpr std::int64_t kLateRestarts = 24;
 constexpr std::size_t kAll = 1000, kFirstSettings = 8;  // settings
-constexpr Id kSlackItems = 1500;
-constexpr std::uint64_t kSlackRounds = 12;
+constexpr Id kSmallItems = 500, kNoisyItems = 1500;
+constexpr std::int64_t kExtraNodes = 250;  // that a run may take beyond one for each buffer
 constexpr double kNoises[] = {0.15, 0.3};
-
-struct Setting {
-  Pick pick;
-  Traits traits;
-  std::int64_t patience = 2;  // nodes before it is given up, times buffers plus 250
-  bool mirrored = false;
-};
 
 constexpr Traits kWAT = {Trait::kWidth, Trait::kArea, Trait::kLoad};
 constexpr Traits kZWA = {Trait::kSize, Trait::kWidth, Trait::kArea};
@@ -54,6 +47,10 @@ constexpr Setting kDense[] = {{Pick::kCandidates, kWAT},
                               {Pick::kWeightedCandidates, kTWA},
                               {Pick::kLowestBuffer, kZWA},
                               {Pick::kSlack, kTAW}};
+
+// With noise: the cheapest first; what solves random problems of a thousand buffers later.
+constexpr Setting kSlackRounds[] = {{Pick::kPaddedSlack, kWAT}, {Pick::kSlack, kWAT}};
+constexpr Setting kCountingRounds[] = {{Pick::kWeightedCandidates, kAWT, 1}, {Pick::kWeightedCandidates, kWAT, 1}};
 
 constexpr Setting kLarge[] = {{Pick::kPaddedSlack, kWAT},
                               {Pick::kPaddedSlack, kZWA},
@@ -88,8 +85,11 @@ std::int64_t luby(std::int64_t k) {
   }
 }
 
+// Between these sizes a failed run is dear, and a fresh one is as likely to succeed.
 std::int64_t node_limit(const Instance& instance, const Setting& setting) {
-  return setting.patience * (std::int64_t{instance.count()} + 250);
+  const bool dear = instance.count() > kSmallItems && instance.count() <= kNoisyItems;
+  const std::int64_t patience = dear ? 1 : setting.patience;
+  return patience * (std::int64_t{instance.count()} + kExtraNodes);
 }
 
 Orders ordered(const Instance& instance, const Stop& stop) {
@@ -153,47 +153,42 @@ void Portfolio<Coord>::plain_settings(Bytes height, std::size_t begin, std::size
       tasks.push_back([this, k, height, work = share_left()](Search<Coord>& own, const std::atomic<bool>& abandon) {
         Meter meter(stop_, work, &abandon);
         Random unused(0);
-        return single(own, k, height, 0, 1, unused, meter);
+        const Setting setting = settings_for(instance_)[k];
+        return single(own, setting, height, 0, node_limit(instance_, setting), unused, meter);
       });
     run_round(tasks);
   }
 }
 
-// The cheapest settings again, with a little noise.
+// Some settings again and again, with a little noise and little patience.
 template <class Coord>
-void Portfolio<Coord>::slack_settings(Bytes height) {
-  const std::vector<Setting> settings = settings_for(instance_);
-  std::vector<std::size_t> chosen;
-  for (std::size_t k = 0; k < settings.size(); ++k)
-    if ((settings[k].pick == Pick::kSlack || settings[k].pick == Pick::kPaddedSlack) && settings[k].traits == kWAT)
-      chosen.push_back(k);
-  if (instance_.count() > kSlackItems) return;
-  for (std::uint64_t round = 0; round < kSlackRounds && !over() && state_.height > height && state_.bound <= height;
+void Portfolio<Coord>::noisy_settings(Bytes height, std::span<const Setting> chosen, std::uint64_t rounds) {
+  const std::int64_t nodes = std::int64_t{instance_.count()} + kExtraNodes;
+  for (std::uint64_t round = 0; round < rounds && !over() && state_.height > height && state_.bound <= height;
        ++round) {
     std::vector<Task> tasks;
-    for (const std::size_t k : chosen)
-      tasks.push_back(
-          [this, k, height, round, work = share_left()](Search<Coord>& own, const std::atomic<bool>& abandon) {
-            Meter meter(stop_, work, &abandon);
-            Random random(options_.seed * kSlackRounds + round);
-            return single(own, k, height, kNoises[0], 1, random, meter);
-          });
+    for (const Setting& setting : chosen)
+      tasks.push_back([this, setting, height, nodes, seed = options_.seed * rounds + round, work = share_left()](
+                          Search<Coord>& own, const std::atomic<bool>& abandon) {
+        Meter meter(stop_, work, &abandon);
+        Random random(seed);
+        return single(own, setting, height, kNoises[0], setting.patience * nodes, random, meter);
+      });
     run_round(tasks);
   }
 }
 
 template <class Coord>
-typename Portfolio<Coord>::Outcome Portfolio<Coord>::single(Search<Coord>& search, std::size_t setting, Bytes height,
-                                                            double noise, std::int64_t times, Random& random,
+typename Portfolio<Coord>::Outcome Portfolio<Coord>::single(Search<Coord>& search, const Setting& chosen, Bytes height,
+                                                            double noise, std::int64_t nodes, Random& random,
                                                             Meter& meter) const {
-  const Setting chosen = settings_for(instance_)[setting];
   Outcome outcome;
   const std::int64_t before = meter.used();
   outcome.height = height;
   Pulse pulse(stop_);
   const bool mirrored = noise > 0 ? random.below(2) == 1 : chosen.mirrored;
-  outcome.found = search.run(height, {chosen.pick, mirrored}, orders_.ranks(chosen.traits, noise, random, pulse),
-                             times * node_limit(instance_, chosen), meter);
+  outcome.found =
+      search.run(height, {chosen.pick, mirrored}, orders_.ranks(chosen.traits, noise, random, pulse), nodes, meter);
   if (outcome.found == Found::kPlacement)
     for (Id i = 0; i < instance_.count(); ++i) outcome.offsets.push_back(search.offset(i));
   outcome.nodes = search.nodes();
@@ -204,7 +199,9 @@ typename Portfolio<Coord>::Outcome Portfolio<Coord>::single(Search<Coord>& searc
 template <class Coord>
 void Portfolio<Coord>::all_settings(Bytes height) {
   plain_settings(height, 0, kFirstSettings);
-  slack_settings(height);
+  if (instance_.count() <= kNoisyItems) noisy_settings(height, kSlackRounds, 12);
+  if (instance_.count() > kSmallItems && instance_.count() <= kNoisyItems && instance_.width <= kScanWidth)
+    noisy_settings(height, kCountingRounds, 20);
   plain_settings(height, kFirstSettings, kAll);
 }
 
@@ -225,8 +222,10 @@ void Portfolio<Coord>::make_arms() {
                            {Method::kRestart, Target::kBest, 0.05, 0.02, 0.05, 0.10}};
   for (const Row& row : kRows) {
     const std::uint64_t seed = options_.seed * 1000 + arms_.size();
-    const double share = instance_.count() <= 500 ? row.small : instance_.count() <= 3000 ? row.medium : row.large;
-    const double late = instance_.count() <= 500 ? row.late : share;
+    const double share = instance_.count() <= kSmallItems ? row.small
+                         : instance_.count() <= 3000      ? row.medium
+                                                          : row.large;
+    const double late = instance_.count() <= kSmallItems ? row.late : share;
     arms_.push_back({row.method, row.target, share, late, Random(seed),
                      LocalSearch<Coord>(instance_, seed, static_cast<int>(arms_.size()) / 2)});
   }
@@ -291,14 +290,16 @@ template <class Coord>
 typename Portfolio<Coord>::Outcome Portfolio<Coord>::restarts(Arm& arm, Search<Coord>& search, const Order& order,
                                                               const std::atomic<bool>& abandon) {
   Outcome total;
-  const auto settings = static_cast<std::int64_t>(settings_for(instance_).size());
+  const std::vector<Setting> settings = settings_for(instance_);
+  const auto count = std::ssize(settings);
   while (total.found == Found::kNothing && total.work < order.work) {
     Meter meter(stop_, order.most_work - total.work, &abandon);
     // The earlier ones more often: they come first for a reason.
-    const auto setting = static_cast<std::size_t>(
-        std::min({arm.random.below(settings), arm.random.below(settings), arm.random.below(settings)}));
+    const auto setting =
+        static_cast<std::size_t>(std::min({arm.random.below(count), arm.random.below(count), arm.random.below(count)}));
     const double noise = kNoises[arm.random.below(2)];
-    Outcome next = single(search, setting, order.height, noise, luby(++arm.restarts), arm.random, meter);
+    const std::int64_t nodes = luby(++arm.restarts) * node_limit(instance_, settings[setting]);
+    Outcome next = single(search, settings[setting], order.height, noise, nodes, arm.random, meter);
     next.work += total.work;
     next.nodes += total.nodes;
     total = std::move(next);

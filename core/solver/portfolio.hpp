@@ -25,6 +25,14 @@ struct State {
   std::int64_t nodes = 0;
 };
 
+// One way to run the complete search.
+struct Setting {
+  Pick pick;
+  Traits traits;
+  std::int64_t patience = 2;  // nodes before it is given up, times buffers plus 250
+  bool mirrored = false;
+};
+
 template <class Coord>
 class Portfolio {
  public:
@@ -62,7 +70,7 @@ class Portfolio {
   void first_fits(std::int64_t most_conflicts);
   void all_settings(Bytes height);
   void plain_settings(Bytes height, std::size_t begin, std::size_t end);
-  void slack_settings(Bytes height);
+  void noisy_settings(Bytes height, std::span<const Setting> chosen, std::uint64_t rounds);
   void make_arms();
   void arms_round();
   std::vector<Arm*> due_arms();
@@ -71,7 +79,7 @@ class Portfolio {
   Outcome restarts(Arm& arm, Search<Coord>& search, const Order& order, const std::atomic<bool>& abandon);
   Outcome descents(Arm& arm, Search<Coord>& search, const Order& order, const std::atomic<bool>& abandon);
   static Found descent(LocalSearch<Coord>& local, Search<Coord>& search, Bytes height, Meter& meter);
-  Outcome single(Search<Coord>& search, std::size_t setting, Bytes height, double noise, std::int64_t times,
+  Outcome single(Search<Coord>& search, const Setting& chosen, Bytes height, double noise, std::int64_t nodes,
                  Random& random, Meter& meter) const;
   Bytes height_of(Target target) const;
 
