@@ -25,6 +25,9 @@ from modelplan.allocators import ALLOCATORS
 
 SHORT = Budget(steps=300)
 
+#: Buffers up to which a search gets all these steps; beyond, they shrink with the square.
+FULL_BUDGET = 300
+
 
 @functools.cache
 def random_problems() -> tuple[Problem, ...]:
@@ -45,14 +48,20 @@ def _random_problem(draw: random.Random, i: int) -> Problem:
     return Problem.of(buffers)
 
 
-def answer(problem: Problem, name: str, budget: Budget = SHORT) -> Placement | None:
-    """The refereed placement, or None where the allocator refuses.
+def short(problem: Problem) -> Budget:
+    """Steps that are few in time, too."""
+    assert SHORT.steps is not None
+    return Budget(steps=max(1, SHORT.steps * FULL_BUDGET**2 // max(len(problem), FULL_BUDGET) ** 2))
+
+
+def answer(problem: Problem, name: str, budget: Budget | None = None) -> Placement | None:
+    """The refereed placement within the budget, or a short one; None where the allocator refuses.
 
     Raises:
         AssertionError: its bound is above its height, or below the load.
     """
     try:
-        found = place(problem, name, budget)
+        found = place(problem, name, budget or short(problem))
     except RequestError:
         return None
     assert load_bound(problem) <= found.lower_bound <= height(problem, found), name
@@ -143,8 +152,9 @@ def report(tally: Tally, command: str) -> str:
         "# What every allocator has to show",
         "",
         f"{tally.problems} problems of up to {tally.buffers:,} buffers, {len(random_problems())} of them random, the",
-        f"others of the corpus. Every answer refereed, searches stopped after {SHORT.steps} steps. The columns count",
-        "the problems on which a property was asked of the row; none is asked that the row does not claim.",
+        f"others of the corpus. Every answer refereed; searches stopped after {SHORT.steps} steps, fewer for more than",
+        f"{FULL_BUDGET} buffers. The columns count the problems on which a property was asked of the row; none is",
+        "asked that the row does not claim.",
         "",
         f"Did not hold: {len(tally.faults)}.",
         "",
