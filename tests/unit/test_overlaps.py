@@ -19,6 +19,7 @@ from modelplan.cli import main
 from modelplan.cli.model_options import _offsets_of
 from modelplan.errors import RequestError
 from modelplan.ops import facts
+from modelplan.outputs import text
 from modelplan.outputs.json_plan import read, render
 from modelplan.outputs.summary import summary
 from modelplan.outputs.text import used_overlaps
@@ -213,6 +214,9 @@ def test_a_plan_uses_the_overlap_and_says_so() -> None:
     assert not figures.jointly_optimal
     [(overlap, shared)] = used_overlaps(made)
     assert (overlap.lead, shared) == (189, 64)
+    said = text.render(made)
+    assert "written over what is still read" in said
+    assert "right for the reference kernels of tflm only" in said
     assert read(render(made)) == made
     assert json.loads(render(made))["plan"]["overlaps"][0]["lead"] == 189
     assert any("may run into 'x'" in line for line in reasons(made, "y"))
