@@ -13,7 +13,7 @@ from modelplan.types import Budget, IntArray, Placement, Problem, Progress
 
 #: Thousands of buffers looked at: what a search may use when nothing else limits it, a few seconds of one core.
 STEPS = 500_000
-STEPS_PER_BUFFER = 20
+STEPS_PER_BUFFER = 40
 
 
 def run(problem: Problem, budget: Budget) -> Placement:
