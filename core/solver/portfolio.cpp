@@ -24,6 +24,7 @@ constexpr Traits kZWA = {Trait::kSize, Trait::kWidth, Trait::kArea};
 constexpr Traits kAWT = {Trait::kArea, Trait::kWidth, Trait::kLoad};
 constexpr Traits kTWA = {Trait::kLoad, Trait::kWidth, Trait::kArea};
 constexpr Traits kTAW = {Trait::kLoad, Trait::kArea, Trait::kWidth};
+constexpr Traits kTZA = {Trait::kLoad, Trait::kSize, Trait::kArea};
 
 // In the order in which they are tried; docs/solver.md says how it was chosen.
 constexpr Setting kDense[] = {{Pick::kCandidates, kWAT},
@@ -36,6 +37,7 @@ constexpr Setting kDense[] = {{Pick::kCandidates, kWAT},
                               {Pick::kCandidates, kZWA},
                               {Pick::kLowestBuffer, kAWT},
                               {Pick::kLowestBuffer, kAWT, 2, true},
+                              {Pick::kPaddedSlack, kTZA, 4},
                               {Pick::kWeightedSlack, kWAT},
                               {Pick::kWeightedCandidates, kWAT},
                               {Pick::kWeightedCandidates, kAWT, 4},
