@@ -64,6 +64,15 @@ def reorder_operators(model: bytes, order: Sequence[int], subgraph: int = 0) -> 
     return _guarded(lambda: _reorder_operators(model, order, subgraph))
 
 
+def operator_count(model: bytes, subgraph: int = 0) -> int:
+    """How many operators the file lists in a subgraph.
+
+    Raises:
+        ModelError: `model` is not a TFLite flatbuffer.
+    """
+    return _guarded(lambda: len(_operator_slots(model, subgraph)))
+
+
 def _guarded(edit: Callable[[], T]) -> T:
     try:
         return edit()
@@ -267,9 +276,12 @@ def _absolute(data: bytes) -> Iterator[int]:
                 yield at
 
 
+def _operator_slots(model: bytes, subgraph: int) -> Sequence[int]:
+    return _slots(model, _tables(model, _root(model), _MODEL_SUBGRAPHS)[subgraph], _SUBGRAPH_OPERATORS)
+
+
 def _reorder_operators(model: bytes, order: Sequence[int], subgraph: int) -> bytes:
-    table = _tables(model, _root(model), _MODEL_SUBGRAPHS)[subgraph]
-    slots = _slots(model, table, _SUBGRAPH_OPERATORS)
+    slots = _operator_slots(model, subgraph)
     if sorted(order) != list(range(len(slots))):
         raise ValueError(f"an order of {len(order)} operators, expected a permutation of {len(slots)}")
     reordered = bytearray(model)

@@ -20,7 +20,8 @@ def reordered(model: bytes, graph: Graph, order: Sequence[int]) -> bytes:
     nodes do. Nodes that the graph folded into constants come as early as they can.
 
     Raises:
-        RequestError: the model carries an offline memory plan, which holds for its present order only.
+        RequestError: the model carries an offline memory plan, which holds for its present order only; or it calls
+            subgraphs.
         ValueError: `order` is not a permutation of the graph's ops, or breaks `file_precedences`.
     """
     if sorted(order) != list(range(len(graph.ops))):
@@ -29,6 +30,8 @@ def reordered(model: bytes, graph: Graph, order: Sequence[int]) -> bytes:
         return model
     if graph.format == "onnx":
         return protobuf.reorder_nodes(model, _node_order(protobuf.nodes(model), graph, order))
+    if flatbuffer.operator_count(model) != len(order):
+        raise RequestError(f"{graph.name}: subgraphs stand in place of CALL, so their operators are not in one list")
     if flatbuffer.get_metadata(model, _OFFLINE_PLAN) is not None:
         raise RequestError(
             f"{graph.name} carries a memory plan ({_OFFLINE_PLAN}) made for its present order;"

@@ -66,6 +66,10 @@ class _Writer:
             tflite.WhileOptionsAddCondSubgraphIndex(self.b, calls[0])
             tflite.WhileOptionsAddBodySubgraphIndex(self.b, calls[1])
             return tflite.BuiltinOptions.WhileOptions, tflite.WhileOptionsEnd(self.b)
+        if kind == "CALL":
+            tflite.CallOptionsStart(self.b)
+            tflite.CallOptionsAddSubgraph(self.b, calls[0])
+            return tflite.BuiltinOptions.CallOptions, tflite.CallOptionsEnd(self.b)
         name = {"ADD": "Add", "MUL": "Mul", "LESS": "Less"}[kind]
         getattr(tflite, f"{name}OptionsStart")(self.b)
         return getattr(tflite.BuiltinOptions, f"{name}Options"), getattr(tflite, f"{name}OptionsEnd")(self.b)

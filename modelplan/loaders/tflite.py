@@ -1,5 +1,7 @@
 """TFLite flatbuffers as a Graph: tensor `i` of the graph is tensor `i` of subgraph 0; bodies become subgraphs.
 
+What CALL runs stands in its place, its tensors behind those of subgraph 0.
+
 Nothing in the file is believed: counts and offsets are measured against its length before they are used, and the
 work is bounded by that length however often the parts of the file overlap.
 """
@@ -17,6 +19,7 @@ from modelplan.dtypes import UNPLANNED
 from modelplan.errors import ModelError
 from modelplan.loaders.dims import Dims
 from modelplan.loaders.limits import check_sizes
+from modelplan.loaders.tflite_calls import inlined
 from modelplan.loaders.tflite_options import BODIES, attributes, body_indices, builtin_names
 from modelplan.ops import facts
 from modelplan.types import Graph, Kind, Op, Tensor, Value
@@ -147,6 +150,7 @@ class _Reader:
         settled = _with_resources(_with_empty_constants(tensors, ops, inputs), ops)
         if self.dims.used:
             _check_followed(settled, ops, self.dynamic_tensors(table))
+        settled, ops = inlined(settled, ops)
         return Graph(self.text(table.Name()) or "body", "tflite", tuple(settled), tuple(ops), inputs, outputs)
 
     def check_indices(self, indices: Sequence[int], count: int) -> None:

@@ -19,6 +19,7 @@ from onnx.helper import (
 )
 
 from modelplan import Graph, Kind, ModelError, Options, RequestError, height, load, plan
+from modelplan.reordering import reordered
 
 FLOAT, INT64, BOOL = 1, 7, 9
 
@@ -190,3 +191,81 @@ def test_a_custom_operator_needs_the_types_of_its_results(tmp_path: Path) -> Non
         loaded(tmp_path, model)
     model.value_info.append(info("a", [4]))
     assert [op.kind for op in loaded(tmp_path, model).ops] == ["my.Thing", "Relu"]
+
+
+def vector(name: str, values: list[float] | None = None) -> tuple[str, int, tuple[int, ...], list[float] | None]:
+    return (name, tflite_models.FLOAT32, (4,), values)
+
+
+#: o = (i + one) * i
+CALLED = tflite_models.Sub(
+    [vector("i"), vector("one", [1.0] * 4), vector("s"), vector("o")],
+    [("ADD", (0, 1), (2,), ()), ("MUL", (2, 0), (3,), ())],
+    (0,),
+    (3,),
+)
+
+
+FLAT = ("i", tflite_models.FLOAT32, (1, 4), None)
+
+
+def calling(path: Path, called: tflite_models.Sub, *more: tflite_models.Sub) -> Path:
+    """y = f(x), z = f(y), where f is subgraph 1."""
+    main = tflite_models.Sub(
+        [vector("x"), vector("y"), vector("z")], [("CALL", (0,), (1,), (1,)), ("CALL", (1,), (2,), (1,))], (0,), (2,)
+    )
+    (path / "calls.tflite").write_bytes(tflite_models.model(main, called, *more))
+    return path / "calls.tflite"
+
+
+def test_what_call_runs_stands_in_its_place(tmp_path: Path) -> None:
+    graph = load(calling(tmp_path, CALLED))
+    assert isinstance(graph, Graph)
+    assert [op.kind for op in graph.ops] == ["ADD", "MUL", "ADD", "MUL"]
+    assert names(graph, graph.ops[0].inputs) == ["x", "one"]
+    assert names(graph, graph.ops[1].outputs) == ["y"]
+    assert names(graph, graph.ops[3].outputs) == ["z"]
+    assert [t.name for t in graph.tensors] == ["x", "y", "z", "one", "s", "s"]  # the constant once, the rest per call
+    made = plan(graph, Options("tflm", alias="none", schedule="file", allocator="tflm-greedy"))
+    assert height(made.problem, made.placement) == 3 * 16  # i, s and o; as a body it would stand beside i and o
+
+
+def test_calls_inside_calls_are_opened_too(tmp_path: Path) -> None:
+    outer = tflite_models.Sub([vector("a"), vector("b")], [("CALL", (0,), (1,), (2,))], (0,), (1,))
+    graph = load(calling(tmp_path, outer, CALLED))
+    assert isinstance(graph, Graph)
+    assert [op.kind for op in graph.ops] == ["ADD", "MUL", "ADD", "MUL"]
+    assert names(graph, graph.ops[2].inputs) == ["y", "one"]
+
+
+@pytest.mark.parametrize(
+    "called",
+    [
+        tflite_models.Sub([vector("i")], [], (0,), (0,)),  # gives what it takes
+        tflite_models.Sub([vector("i"), vector("c", [1.0] * 4)], [], (0,), (1,)),  # gives a constant
+        tflite_models.Sub([FLAT, vector("o")], [("ADD", (0, 0), (1,), ())], (0,), (1,)),
+        tflite_models.Sub([vector("o"), vector("c", [1.0] * 4)], [("ADD", (1, 1), (0,), ())], (), (0,)),
+    ],
+)
+def test_a_call_that_copies_or_takes_other_values_stays(tmp_path: Path, called: tflite_models.Sub) -> None:
+    graph = load(calling(tmp_path, called))
+    assert isinstance(graph, Graph)
+    assert [op.kind for op in graph.ops] == ["CALL", "CALL"]
+    assert graph.ops[0].subgraphs[0].tensors[-1].name in {"i", "c", "o"}
+
+
+def test_calls_that_grow_without_bound_are_refused(tmp_path: Path) -> None:
+    def twice(number: int) -> tflite_models.Sub:
+        calls = [("CALL", (0,), (1,), (number,)), ("CALL", (1,), (2,), (number,))]
+        return tflite_models.Sub([vector("a"), vector("b"), vector("c")], calls, (0,), (2,))
+
+    with pytest.raises(ModelError, match="called subgraphs grow to more than 100000 operators"):
+        load(calling(tmp_path, *(twice(number) for number in range(2, 22)), CALLED))
+
+
+def test_called_operators_are_not_reordered(tmp_path: Path) -> None:
+    path = calling(tmp_path, CALLED)
+    graph = load(path)
+    assert isinstance(graph, Graph)
+    with pytest.raises(RequestError, match="stand in place of CALL"):
+        reordered(path.read_bytes(), graph, [1, 0, 2, 3])

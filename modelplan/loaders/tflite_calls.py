@@ -1,0 +1,68 @@
+"""Subgraphs that CALL runs, put in place of the operators that call them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from modelplan.types import Kind, Op, Tensor
+
+#: Subgraphs that call subgraphs grow without bound.
+_MOST_OPS = 100_000
+
+#: What a subgraph holds once, however often it is called.
+_HELD = frozenset({Kind.CONSTANT, Kind.STATE})
+
+
+def inlined(tensors: list[Tensor], ops: list[Op]) -> tuple[list[Tensor], list[Op]]:
+    """The tensors and operators with each CALL replaced by the operators that it runs.
+
+    Tensors of the subgraph come behind all others, its data and state once for all calls. Where the subgraph takes or
+    gives other values than the call (in number, type or shape), or gives one that it did not compute, or one twice,
+    the call stays, and the subgraph is its body.
+
+    Raises:
+        ValueError: more than 100,000 operators or 400,000 tensors come out.
+    """
+    grown, made = list(tensors), list[Op]()
+    held: dict[tuple[int, int], int] = {}  # (subgraph, its tensor): where it stands now
+    for op in ops:
+        if not _fits(tensors, op):
+            made.append(op)
+            continue
+        body = op.subgraphs[0]
+        if len(made) + len(body.ops) > _MOST_OPS or len(grown) + len(body.tensors) > 4 * _MOST_OPS:
+            raise ValueError(f"called subgraphs grow to more than {_MOST_OPS} operators or {4 * _MOST_OPS} tensors")
+        place = dict(zip((*body.inputs, *body.outputs), (*op.inputs, *op.outputs), strict=True))
+        for t, tensor in enumerate(body.tensors):
+            key = (id(body), t)
+            if t in place:
+                continue
+            if tensor.kind in _HELD and key in held:
+                place[t] = held[key]
+                continue
+            place[t] = held[key] = len(grown)
+            grown.append(tensor)
+        made += (_moved(inner, place) for inner in body.ops)
+    return grown, made
+
+
+def _moved(op: Op, place: dict[int, int]) -> Op:
+    inputs, outputs = (tuple(place[t] if t >= 0 else -1 for t in side) for side in (op.inputs, op.outputs))
+    return replace(op, inputs=inputs, outputs=outputs)
+
+
+def _fits(tensors: list[Tensor], op: Op) -> bool:
+    if op.kind != "CALL" or len(op.subgraphs) != 1:
+        return False
+    body = op.subgraphs[0]
+    given, taken = (*op.inputs, *op.outputs), (*body.inputs, *body.outputs)
+    return (
+        (len(op.inputs), len(op.outputs)) == (len(body.inputs), len(body.outputs))
+        and len(set(taken)) == len(taken)
+        and all(t >= 0 and _alike(tensors[t], body.tensors[u]) for t, u in zip(given, taken, strict=True))
+        and all(body.producers[t] >= 0 for t in body.outputs)
+    )
+
+
+def _alike(a: Tensor, b: Tensor) -> bool:
+    return (a.dtype, a.shape) == (b.dtype, b.shape)
