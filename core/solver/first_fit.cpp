@@ -5,6 +5,8 @@
 #include <numeric>
 #include <tuple>
 
+#include "../address_sort.hpp"
+
 namespace modelplan::solver {
 namespace {
 
@@ -127,13 +129,13 @@ std::vector<Id> FirstFit::order(Key key, Pulse& pulse) const {
 std::vector<Bytes> FirstFit::place(std::span<const Id> order, Meter& meter) const {
   std::vector<Bytes> offsets(instance_.items.size(), -1);
   for (Id i = 0; i < instance_.count(); ++i) offsets[at(i)] = instance_.items[at(i)].pin;
-  std::vector<Obstacle> obstacles;
+  std::vector<Obstacle> obstacles, spare;
   for (const Id i : order) {
     if (offsets[at(i)] >= 0) continue;
     if (meter.exhausted()) return {};
     collect(i, offsets, obstacles);
     meter.add(conflicts_of(i) + 2 * static_cast<std::int64_t>(obstacles.size()));
-    offsets[at(i)] = lowest(i, obstacles);
+    offsets[at(i)] = lowest(i, obstacles, spare);
   }
   return offsets;
 }
@@ -154,8 +156,8 @@ void FirstFit::collect(Id item, std::span<const Bytes> offsets, std::vector<Obst
     if (other != item) add(other);
 }
 
-Bytes FirstFit::lowest(Id item, std::vector<Obstacle>& obstacles) const {
-  std::sort(obstacles.begin(), obstacles.end(), [](const Obstacle& a, const Obstacle& b) { return a.from < b.from; });
+Bytes FirstFit::lowest(Id item, std::vector<Obstacle>& obstacles, std::vector<Obstacle>& spare) const {
+  sort_by_address(obstacles, spare, [](const Obstacle& obstacle) { return obstacle.from; });
   const Bytes alignment = instance_.items[at(item)].alignment;
   Bytes offset = 0;
   for (const Obstacle& o : obstacles) {

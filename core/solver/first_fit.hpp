@@ -15,10 +15,10 @@ class FirstFit {
   // Memory: linear in the number of items plus instance.width.
   FirstFit(const Instance& instance, Pulse& pulse);
 
-  // The orders tried, each by the larger first unless said otherwise.
+  // The orders tried, the most promising first, each by the larger first unless said otherwise.
   enum class Key { kSize, kArea, kWidth, kStart, kConflicts, kConflictedSize, kWidthThenSize, kInput };
-  static constexpr Key kKeys[] = {Key::kSize,      Key::kArea,           Key::kWidth,         Key::kStart,
-                                  Key::kConflicts, Key::kConflictedSize, Key::kWidthThenSize, Key::kInput};
+  static constexpr Key kKeys[] = {Key::kConflictedSize, Key::kSize,  Key::kConflicts,     Key::kArea,
+                                  Key::kWidth,          Key::kStart, Key::kWidthThenSize, Key::kInput};
 
   std::vector<Id> order(Key key, Pulse& pulse) const;
 
@@ -34,7 +34,7 @@ class FirstFit {
     Bytes from, to;
   };
   void collect(Id item, std::span<const Bytes> offsets, std::vector<Obstacle>& obstacles) const;
-  Bytes lowest(Id item, std::vector<Obstacle>& obstacles) const;
+  Bytes lowest(Id item, std::vector<Obstacle>& obstacles, std::vector<Obstacle>& spare) const;
   std::int64_t conflicts_of(Id item) const;
 
   const Instance& instance_;
