@@ -15,7 +15,6 @@ import importlib.util
 import math
 import multiprocessing
 import os
-import resource
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -88,7 +87,8 @@ def seven_first_fits(problem: Problem) -> tuple[int, float]:
     """The best of seven orders by our own first fit, and the time of all."""
     began = time.perf_counter()
     life = problem.end - problem.start
-    alive = np.searchsorted(np.sort(problem.start), problem.end) - np.searchsorted(np.sort(problem.end), problem.start)
+    begun = np.searchsorted(np.sort(problem.start), problem.end)
+    alive = begun - np.searchsorted(np.sort(problem.end), problem.start, side="right") - 1  # conflicts
     keys = [-problem.size, -problem.size * life, -life, problem.start, -alive, -alive * problem.size,
             np.arange(len(problem))]  # fmt: skip
     heights = [height(problem, in_order(problem, np.argsort(key, kind="stable"), Fit.LOWEST)) for key in keys]
@@ -256,6 +256,12 @@ def large() -> Iterator[str]:
     yield from lines_of(headings, rows())
 
 
+def _resident(what: str) -> float:
+    """Resident megabytes of this process: VmRSS now, VmHWM at most."""
+    line = next(x for x in Path("/proc/self/status").read_text().splitlines() if x.startswith(what))
+    return int(line.split()[1]) * 1024 / 1e6
+
+
 def _peer_alone(family: str, n: int) -> Sequence[object]:
     problem = FAMILIES[family](n, FRESH_SEEDS[0])
     answer = omnimalloc(problem, "omni")
@@ -264,14 +270,15 @@ def _peer_alone(family: str, n: int) -> Sequence[object]:
 
 def _alone(family: str, n: int) -> Sequence[object]:
     problem = FAMILIES[family](n, FRESH_SEEDS[0])
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    Path("/proc/self/clear_refs").write_text("5")  # the peak counts from here
+    before = _resident("VmRSS")
     run = solve(problem, 12)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    peak = _resident("VmHWM")
     bound = max(load_bound(problem), run.placement.lower_bound)
     at, first = run.trace[0]
     return (family, f"{n:,}", f"{at:.2f}", f"{first / bound:.5f}", f"{run.height_at(2) / bound:.5f}",
             f"{run.height_at(5) / bound:.5f}", f"{run.seconds:.2f}", f"{run.worked:.2f}", f"{run.tall / bound:.6f}",
-            "yes" if run.proved else "no", f"{peak / 1024:.0f}", f"{before / 1024:.0f}")  # fmt: skip
+            "yes" if run.proved else "no", f"{peak:.0f}", f"{before:.0f}")  # fmt: skip
 
 
 def networks() -> Iterator[str]:
