@@ -202,7 +202,7 @@ ROWS = (
         "xla-repack",
         _repack,
         "openxla/xla, memory_space_assignment/best_fit_repacker.cc",
-        omits="slices, parts of a buffer with starts of their own: a buffer of a problem is one block",
+        omits="slices (parts with starts of their own) and preferred offsets: a buffer of a problem has neither",
     ),
     _FAST("xla-fast-merge", _fast_merge, _HEAP, invariants=frozenset({"scaling"})),
     _FAST("xla-fast-split", _fast_split, _HEAP),

@@ -27,9 +27,8 @@ _POINTWISE = (
     ELEMENTWISE["tflite"] | ELEMENTWISE["onnx"] | ANY_OPERAND["tflite"] | ANY_OPERAND["onnx"] | _WIDENING
 ) - _ROWS_AND_UPDATES
 _WINDOWS = {"CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D", "AVERAGE_POOL_2D", "L2_POOL_2D"}
+#: Operators that go front to back only if their kernel is the plain nest of loops.
 _PLAIN_LOOPS = {"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV"}
-"""Operators that go front to back only if their kernel is the plain nest of loops."""
-
 
 #: Operators of `_copied`, with the operand that holds the data.
 _PLACES = {"PAD": 0, "PADV2": 0, "TRANSPOSE_CONV": 2, "Compress": 0, "MaxPool": 0, "AveragePool": 0, "LpPool": 0}
