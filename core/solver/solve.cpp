@@ -27,6 +27,10 @@ Bytes height_of(const Instance& instance, const std::vector<Bytes>& offsets) {
   return height;
 }
 
+void tell(const Options& options, const State& state) {
+  if (options.progress) options.progress({state.height, state.bound, (state.work + 999) / 1000});
+}
+
 // Any placement at once, and a good one soon.
 void first_answers(const Instance& instance, const Options& options, const Stop& stop, State& state) {
   state.offsets = stack_all(instance);
@@ -39,6 +43,7 @@ void first_answers(const Instance& instance, const Options& options, const Stop&
     state.offsets = std::move(pooled);
   }
   if (state.height <= state.bound) return;
+  tell(options, state);
   Meter meter(stop, options.steps > 0 ? options.steps * 1000 : std::int64_t{1} << 60);
   std::vector<Bytes> offsets = plateau_dive(instance, meter);
   state.work += meter.used();
@@ -106,10 +111,10 @@ bool settled(Bytes capacity, const Options& options, const State& state) {
 
 void search(const Instance& instance, Bytes capacity, const Options& options, const Stop& stop, State& state) {
   first_answers(instance, options, stop, state);
-  if (options.progress) options.progress({state.height, state.bound, (state.work + 999) / 1000});
+  tell(options, state);
   if (!settled(capacity, options, state)) join(instance, options, stop, state);
   repair(instance, options, stop, state);
-  if (options.progress) options.progress({state.height, state.bound, (state.work + 999) / 1000});
+  tell(options, state);
   if (instance.width > kSearchWidth || state.height <= state.bound) return;
   const bool plain = !instance.aligned && !instance.pinned && !instance.has_facts();
   if (state.height / instance.unit < (plain ? kNarrowPlain : kNarrow))
