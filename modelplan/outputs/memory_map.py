@@ -3,7 +3,7 @@
 address ^   +-------+        A buffer alive in [start, end) at [offset, offset + size) is the rectangle
         |   |   B   |        between these lines; two of them that touch an area are a broken plan.
         |+--+---+---+--+     What lies above the capacity is hatched: it does not fit the memory.
-        ||  A   |   C  |
+        ||  A   |   C  |        Where an allowed overlap lets two share bytes, their common area is striped.
         ++------+------+--> step
 """
 
@@ -30,6 +30,7 @@ _SLIM = 2.0
 _LINE = lettering.line_height(SMALL)
 _MOST_LINES = 3
 _LEAST_TELLING = 10
+_STRIPED = {"facecolor": "none", "edgecolor": MUTED, "linewidth": 0.4, "hatch": "\\\\\\\\\\\\"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,7 @@ def draw(drawing: Drawing) -> Sheet:
     sheet = axes.bytes_sheet(drawing, entries, _PLOT_HEIGHT)
     _draw_free(sheet, drawing)
     _draw_buffers(sheet, drawing)
+    sheet.boxes(overlapping(drawing)[1], zorder=3, **_STRIPED)
     _draw_overflow(sheet, drawing)
     for label in labels(sheet, drawing):
         _write(sheet, label)
@@ -89,10 +91,21 @@ def overflow(drawing: Drawing) -> Boxes:
     return boxes[boxes[:, 3] > boxes[:, 1]]
 
 
+def overlapping(drawing: Drawing) -> tuple[IntArray, Boxes]:
+    """Pairs of buffers that an allowed overlap lets share bytes, and for each pair the area that they share."""
+    pairs, boxes = drawing.problem.overlaps[:, :2], rectangles(drawing)
+    a, b = boxes[pairs[:, 0]], boxes[pairs[:, 1]]
+    common = np.concatenate([np.maximum(a[:, :2], b[:, :2]), np.minimum(a[:, 2:], b[:, 2:])], axis=1)
+    met = (common[:, 0] < common[:, 2]) & (common[:, 1] < common[:, 3])
+    return pairs[met], common[met]
+
+
 def _legend(drawing: Drawing) -> list[axes.Entry]:
     present = np.unique(drawing.kinds)
     entries = [axes.kind_entry(KINDS[k]) for k in present]
     entries.append(axes.Entry("free", {"facecolor": FREE, "edgecolor": MUTED, "linewidth": 0.4}))
+    if len(overlapping(drawing)[1]):
+        entries.append(axes.Entry("written over what is still read", _STRIPED))
     if len(overflow(drawing)):
         style = {"facecolor": "none", "edgecolor": WARNING, "linewidth": 0.8, "hatch": "//////"}
         entries.append(axes.Entry("beyond the capacity", style))
@@ -152,7 +165,7 @@ def labels(sheet: Sheet, drawing: Drawing) -> list[Label]:
 
 def _writable(sheet: Sheet, drawing: Drawing) -> Boxes:
     """For each buffer the largest part of its rectangle that no line of the figure crosses, in points."""
-    boxes = rectangles(drawing)
+    boxes = _alone(drawing)
     limit = np.inf if drawing.problem.capacity is None else drawing.problem.capacity
     top = np.maximum(np.minimum(boxes[:, 3], limit), boxes[:, 1])
     low, high = _clear(boxes[:, 1], top, drawing.lower_bound, drawing.lower_bound)
@@ -161,6 +174,19 @@ def _writable(sheet: Sheet, drawing: Drawing) -> Boxes:
     x, y = sheet.margins.left, sheet.margins.bottom
     per_step, per_unit = sheet.per_step, sheet.per_unit
     return np.stack([x + start * per_step, y + low * per_unit, x + end * per_step, y + high * per_unit], axis=1)
+
+
+def _alone(drawing: Drawing) -> Boxes:
+    """For each buffer the largest part of its rectangle found that it shares with no other."""
+    boxes = rectangles(drawing)
+    for pair, (x0, y0, x1, y1) in zip(*overlapping(drawing), strict=True):
+        for i in pair:
+            a0, b0, a1, b1 = boxes[i]
+            if a0 < x1 and x0 < a1 and b0 < y1 and y0 < b1:
+                beside = [(a0, b0, x0, b1), (x1, b0, a1, b1), (a0, b0, a1, y0), (a0, y1, a1, b1)]
+                boxes[i] = max(beside, key=lambda box: max(box[2] - box[0], 0) * max(box[3] - box[1], 0))
+    boxes[:, 2:] = np.maximum(boxes[:, 2:], boxes[:, :2])
+    return boxes
 
 
 def _clear(low: Column, high: Column, cut_low: float, cut_high: float) -> tuple[Column, Column]:

@@ -48,6 +48,14 @@ def with_ops(count: int, steps: int, **facts: int) -> Drawing:
     return drawn(random_problem(count, steps, **facts), ops=ops, kinds=np.arange(count) % len(KINDS))
 
 
+def overlapping(count: int) -> Drawing:
+    """A chain in which each buffer may run into the one that it is made from."""
+    chain = [(4000 + 7919 * i % 9000, i, i + 2) for i in range(count)]
+    facts = np.array([(i + 1, i, min(chain[i + 1][0], chain[i][0])) for i in range(count - 1)])
+    problem = graphs.problem(chain, overlaps=facts)
+    return replace(of_problem("a chain", problem, place(problem)), ops=("CONV_2D",) * (count + 1))
+
+
 DRAWINGS: dict[str, Callable[[], Drawing]] = {
     "empty": lambda: drawn(Problem.of([])),
     "one": lambda: drawn(graphs.problem([(7, 0, 1)])),
@@ -63,6 +71,7 @@ DRAWINGS: dict[str, Callable[[], Drawing]] = {
     "hostile": lambda: drawn(
         Problem(("$x^2$ \x1b[2J\n</script> 漢字 " * 3,), np.array([9]), np.array([0]), np.array([4])), title="$\\frac"
     ),
+    "overlaps": lambda: overlapping(14),
     "long title": lambda: replace(with_ops(8, 5), title="model " * 60),
     "long steps": lambda: drawn(graphs.problem([(8, 0, 10**9), (8, 5, 10**12)])),
 }
@@ -194,6 +203,19 @@ def test_what_exceeds_the_capacity_is_drawn_and_told() -> None:
     with canvas.style():
         words = {t.get_text() for t in memory_map.draw(drawing).figure.texts}
     assert {"beyond the capacity", "capacity", "50 B"} <= words
+
+
+def test_allowed_overlaps_are_striped_and_told() -> None:
+    problem = graphs.problem([(8, 0, 2), (8, 1, 3)], overlaps=np.array([(1, 0, 5)]))
+    drawing = of_problem("two", problem, Placement(np.array([3, 0]), lower_bound=11))
+    pairs, areas = memory_map.overlapping(drawing)
+    assert pairs.tolist() == [[1, 0]]
+    assert areas.tolist() == [[1, 3, 2, 8]]
+    with canvas.style():
+        words = {t.get_text() for t in memory_map.draw(drawing).figure.texts}
+    assert "written over what is still read" in words
+    apart = replace(drawing, placement=Placement(np.array([8, 0]), lower_bound=11))
+    assert not len(memory_map.overlapping(apart)[1])
 
 
 def test_a_capacity_far_above_is_drawn_out_of_scale() -> None:
