@@ -63,7 +63,7 @@ def draw(drawing: Drawing) -> Sheet:
     sheet = axes.bytes_sheet(drawing, entries, _PLOT_HEIGHT)
     _draw_free(sheet, drawing)
     _draw_buffers(sheet, drawing)
-    sheet.boxes(overlapping(drawing)[1], zorder=3, **_STRIPED)
+    sheet.boxes(common_areas(drawing)[1], zorder=3, **_STRIPED)
     _draw_overflow(sheet, drawing)
     for label in labels(sheet, drawing):
         _write(sheet, label)
@@ -91,7 +91,7 @@ def overflow(drawing: Drawing) -> Boxes:
     return boxes[boxes[:, 3] > boxes[:, 1]]
 
 
-def overlapping(drawing: Drawing) -> tuple[IntArray, Boxes]:
+def common_areas(drawing: Drawing) -> tuple[IntArray, Boxes]:
     """Pairs of buffers that an allowed overlap lets share bytes, and for each pair the area that they share."""
     pairs, boxes = drawing.problem.overlaps[:, :2], rectangles(drawing)
     a, b = boxes[pairs[:, 0]], boxes[pairs[:, 1]]
@@ -104,7 +104,7 @@ def _legend(drawing: Drawing) -> list[axes.Entry]:
     present = np.unique(drawing.kinds)
     entries = [axes.kind_entry(KINDS[k]) for k in present]
     entries.append(axes.Entry("free", {"facecolor": FREE, "edgecolor": MUTED, "linewidth": 0.4}))
-    if len(overlapping(drawing)[1]):
+    if len(common_areas(drawing)[1]):
         entries.append(axes.Entry("written over what is still read", _STRIPED))
     if len(overflow(drawing)):
         style = {"facecolor": "none", "edgecolor": WARNING, "linewidth": 0.8, "hatch": "//////"}
@@ -179,7 +179,7 @@ def _writable(sheet: Sheet, drawing: Drawing) -> Boxes:
 def _alone(drawing: Drawing) -> Boxes:
     """For each buffer the largest part of its rectangle found that it shares with no other."""
     boxes = rectangles(drawing)
-    for pair, (x0, y0, x1, y1) in zip(*overlapping(drawing), strict=True):
+    for pair, (x0, y0, x1, y1) in zip(*common_areas(drawing), strict=True):
         for i in pair:
             a0, b0, a1, b1 = boxes[i]
             if a0 < x1 and x0 < a1 and b0 < y1 and y0 < b1:

@@ -208,14 +208,14 @@ def test_what_exceeds_the_capacity_is_drawn_and_told() -> None:
 def test_allowed_overlaps_are_striped_and_told() -> None:
     problem = graphs.problem([(8, 0, 2), (8, 1, 3)], overlaps=np.array([(1, 0, 5)]))
     drawing = of_problem("two", problem, Placement(np.array([3, 0]), lower_bound=11))
-    pairs, areas = memory_map.overlapping(drawing)
+    pairs, areas = memory_map.common_areas(drawing)
     assert pairs.tolist() == [[1, 0]]
     assert areas.tolist() == [[1, 3, 2, 8]]
     with canvas.style():
         words = {t.get_text() for t in memory_map.draw(drawing).figure.texts}
     assert "written over what is still read" in words
     apart = replace(drawing, placement=Placement(np.array([8, 0]), lower_bound=11))
-    assert not len(memory_map.overlapping(apart)[1])
+    assert not len(memory_map.common_areas(apart)[1])
 
 
 def test_a_capacity_far_above_is_drawn_out_of_scale() -> None:
