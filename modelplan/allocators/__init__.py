@@ -58,7 +58,7 @@ ROWS_OF = {
     "tokens": "tvm-token-reuse",
     "somas": "somas somas-fixed",
     "triton": "triton",
-    "xla": ("xla-spatial xla-temporal xla-choose-best xla-constrained xla-repack xla-fast-merge xla-fast-split"),
+    "xla": "xla-spatial xla-temporal xla-choose-best xla-constrained xla-repack xla-fast-merge xla-fast-split",
     "telamalloc": "telamalloc",
     "minimalloc": "minimalloc",
     "idealloc": "idealloc",

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import random
 from importlib.util import find_spec
 from pathlib import Path
 
+import graphs
 import numpy as np
 import pytest
 from commands import run
 
 from modelplan import Graph, load, reordering
-from modelplan.schedulers.side_effects import precedences
 from modelplan.tflm.file import read_tflite
 from modelplan.tflm.planner import predicted_head
 from modelplan.tflm.runner import INSTALL, installed, run_tflm
@@ -25,15 +24,8 @@ def scrambled(path: Path, into: Path, seed: int) -> Path:
     """The model in a random order that respects data and side effects."""
     graph = load(path)
     assert isinstance(graph, Graph)
-    rng = random.Random(seed)
-    before: list[set[int]] = [set() for _ in graph.ops]
-    for a, b in [*graph.dag.edges, *precedences(graph)]:
-        before[b].add(a)
-    order: list[int] = []
-    while len(order) < len(graph.ops):
-        order.append(rng.choice([op for op in range(len(graph.ops)) if op not in order and before[op] <= set(order)]))
     target = into / f"scrambled{path.suffix}"
-    target.write_bytes(reordering.reordered(path.read_bytes(), graph, order))
+    target.write_bytes(reordering.reordered(path.read_bytes(), graph, graphs.random_order(graph, seed)))
     return target
 
 

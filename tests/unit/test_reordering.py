@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
 import graphs
@@ -11,19 +10,6 @@ import pytest
 
 from modelplan import BrokenPlanError, Graph, ModelError, RequestError, load, protobuf, reordering
 from modelplan.flatbuffer import set_metadata
-from modelplan.schedulers.posing import precedences
-
-
-def random_order(graph: Graph, seed: int) -> list[int]:
-    """An order that respects data and side effects."""
-    rng = random.Random(seed)
-    before: list[set[int]] = [set() for _ in graph.ops]
-    for a, b in [*graph.dag.edges, *precedences(graph)]:
-        before[b].add(a)
-    order: list[int] = []
-    while len(order) < len(graph.ops):
-        order.append(rng.choice([op for op in range(len(graph.ops)) if op not in order and before[op] <= set(order)]))
-    return order
 
 
 def loaded(path: Path) -> Graph:
@@ -36,7 +22,7 @@ def loaded(path: Path) -> Graph:
 def test_a_reordered_model_is_the_same_graph_in_another_order(models: Path, tmp_path: Path, name: str) -> None:
     graph, data = loaded(models / name), (models / name).read_bytes()
     for seed in range(3):
-        order = random_order(graph, seed)
+        order = graphs.random_order(graph, seed)
         made = reordering.reordered(data, graph, order)
         (tmp_path / name).write_bytes(made)
         reordering.check_same(graph, loaded(tmp_path / name), order)
@@ -47,7 +33,7 @@ def test_a_reordered_model_is_the_same_graph_in_another_order(models: Path, tmp_
 def test_a_reordered_onnx_model_keeps_every_record(light: Path) -> None:
     path = light / "light_shufflenet.onnx"
     graph, data = loaded(path), path.read_bytes()
-    made = reordering.reordered(data, graph, random_order(graph, 1))
+    made = reordering.reordered(data, graph, graphs.random_order(graph, 1))
     old, new = onnx.load_model_from_string(data), onnx.load_model_from_string(made)
     as_bytes = sorted(node.SerializeToString() for node in old.graph.node)
     assert as_bytes == sorted(node.SerializeToString() for node in new.graph.node)
@@ -90,7 +76,7 @@ def test_an_offline_plan_is_not_carried_into_another_order(models: Path) -> None
     graph = loaded(path)
     planned = set_metadata(path.read_bytes(), "OfflineMemoryAllocation", bytes(16))
     with pytest.raises(RequestError, match="made for its present order"):
-        reordering.reordered(planned, graph, random_order(graph, 0))
+        reordering.reordered(planned, graph, graphs.random_order(graph, 0))
 
 
 @pytest.mark.parametrize("damage", [b"\x3a\x05ab", b"\x0b", b"\x80" * 12, b"\x3a\x00\x3a\x00"])
