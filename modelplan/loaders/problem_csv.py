@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,9 @@ HEADINGS = {
     "size": "size", "offset": "offset", "alignment": "alignment", "pin": "pin", "hint": "hint", "gaps": "gaps",
 }  # fmt: skip
 
+#: Rows that are text at any one time.
+_ROWS_AT_ONCE = 1 << 14
+
 
 def read(path: Path, dims: Dims) -> Problem:
     """The buffers of the file; an `offset` column is an answer, not part of the question: see `read_solution`.
@@ -31,54 +35,61 @@ def read(path: Path, dims: Dims) -> Problem:
     Raises:
         ModelError: a missing, unknown or doubled column, a short row, a cell that is not an integer, two rows
             with the same id, a buffer that makes no sense.
+
+    Cost: O(rows) time; no more memory than the problem itself and a set of its ids.
     """
     dims.check_used(())
-    return _problem(path, _columns(path))
+    return _problem(path, *_columns(path, {"offset"}))
 
 
 def read_solution(path: Path) -> tuple[Problem, Placement | None]:
     """The buffers of the file and, where it has an `offset` column, the offsets."""
-    columns = _columns(path)
-    problem = _problem(path, columns)
-    if "offset" not in columns:
-        return problem, None
-    return problem, Placement(_integers(path, columns, "offset"))
+    names, numbers = _columns(path, set())
+    offsets = numbers.pop("offset", None)
+    return _problem(path, names, numbers), None if offsets is None else Placement(offsets)
 
 
-def _problem(path: Path, columns: dict[str, Sequence[str]]) -> Problem:
-    _refuse_gaps(path, columns)
-    names = tuple(columns["id"])
+def _problem(path: Path, names: tuple[str, ...], numbers: dict[str, IntArray]) -> Problem:
     if len(set(names)) != len(names):
         seen: set[str] = set()
         row, name = next((i, n) for i, n in enumerate(names) if n in seen or seen.add(n))  # type: ignore[func-returns-value]
         raise ModelError(f"{path}: line {row + 2}: a second buffer with id {name!r}")
-    inclusive = "end" in columns
-    end = _integers(path, columns, "end") + 1 if inclusive else _integers(path, columns, "upper")
     none = np.zeros(0, np.int64)
-    alignment = _integers(path, columns, "alignment") if "alignment" in columns else none
-    pin = _integers(path, columns, "pin") if "pin" in columns else none
-    size, lower = _integers(path, columns, "size"), _integers(path, columns, "lower")
+    end = numbers["end"] + 1 if "end" in numbers else numbers["upper"]
+    alignment, pin = numbers.get("alignment", none), numbers.get("pin", none)
     try:
-        return Problem(names, size, lower, end, alignment, pin)
+        return Problem(names, numbers["size"], numbers["lower"], end, alignment, pin)
     except ValueError as problem:
         raise ModelError(f"{path}: {problem}") from None
 
 
-def _columns(path: Path) -> dict[str, Sequence[str]]:
-    """Our column names with their cells, blank lines left out."""
+def _columns(path: Path, unread: set[str]) -> tuple[tuple[str, ...], dict[str, IntArray]]:
+    """The ids, and every other column but hints and those `unread`, blank lines left out."""
+    names: list[str] = []
+    pieces: dict[str, list[IntArray]] = {}
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             rows = csv.reader(file, strict=True)
             headings = _headings(path, next(rows, []))
-            body = [row for row in rows if row]
+            wanted = [(i, name) for i, name in enumerate(headings) if name not in unread | {"id", "hint", "gaps"}]
+            pieces = {name: [np.zeros(0, np.int64)] for _, name in wanted}
+            while piece := list(islice(filter(None, rows), _ROWS_AT_ONCE)):
+                _check_widths(path, piece, len(headings), len(names))
+                cells = list(zip(*piece, strict=True))
+                if "gaps" in headings:
+                    _refuse_gaps(path, cells[headings.index("gaps")], len(names))
+                for column, name in wanted:
+                    pieces[name].append(_integers(path, cells[column], name, len(names)))
+                names += cells[headings.index("id")]
     except (UnicodeDecodeError, csv.Error) as problem:
         raise ModelError(f"{path}: not a CSV table: {problem}") from None
-    width = len(headings)
-    for number, row in enumerate(body):
+    return tuple(names), {name: np.concatenate(found) for name, found in pieces.items()}
+
+
+def _check_widths(path: Path, rows: list[list[str]], width: int, before: int) -> None:
+    for number, row in enumerate(rows, before + 1):
         if len(row) != width:
-            raise ModelError(f"{path}: row {number + 1}: found {len(row)} cells, expected {width}")
-    cells: list[Sequence[str]] = list(zip(*body, strict=True)) if body else [()] * width
-    return dict(zip(headings, cells, strict=True))
+            raise ModelError(f"{path}: row {number}: found {len(row)} cells, expected {width}")
 
 
 def _headings(path: Path, found: Sequence[str]) -> list[str]:
@@ -99,18 +110,17 @@ def _headings(path: Path, found: Sequence[str]) -> list[str]:
     return ours
 
 
-def _integers(path: Path, columns: dict[str, Sequence[str]], name: str) -> IntArray:
-    """A column as int64; an empty cell of an optional column is its default."""
+def _integers(path: Path, cells: Sequence[str], name: str, before: int) -> IntArray:
+    """Cells of a column as int64; an empty one of an optional column is its default."""
     default = {"alignment": "1", "pin": "-1"}.get(name)
-    cells = columns[name]
     if default is not None:
         cells = [cell.strip() or default for cell in cells]
     try:
         return np.fromiter(map(int, cells), dtype=np.int64, count=len(cells))
     except (ValueError, OverflowError):
-        number, cell = next((i, c) for i, c in enumerate(cells) if not _is_int64(c))
+        number, cell = next((i, c) for i, c in enumerate(cells, before + 1) if not _is_int64(c))
         raise ModelError(
-            f"{path}: row {number + 1}, column {name}: found {cell[:40]!r}, expected a 64-bit integer"
+            f"{path}: row {number}, column {name}: found {cell[:40]!r}, expected a 64-bit integer"
         ) from None
 
 
@@ -121,10 +131,10 @@ def _is_int64(cell: str) -> bool:
         return False
 
 
-def _refuse_gaps(path: Path, columns: dict[str, Sequence[str]]) -> None:
-    for number, cell in enumerate(columns.get("gaps", ())):
+def _refuse_gaps(path: Path, cells: Sequence[str], before: int) -> None:
+    for number, cell in enumerate(cells, before + 1):
         if cell.strip():
             raise ModelError(
-                f"{path}: row {number + 1}, column gaps: found {cell[:40]!r}, expected none: "
+                f"{path}: row {number}, column gaps: found {cell[:40]!r}, expected none: "
                 "a buffer that is absent for part of its lifetime is not supported"
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import tracemalloc
 from pathlib import Path
 
 import onnx
@@ -143,6 +144,38 @@ def test_csv_offsets_are_an_answer(tmp_path: Path) -> None:
 )
 def test_bad_tables_are_refused(tmp_path: Path, text: str, words: list[str]) -> None:
     refused(written(tmp_path / "p.csv", text), *words)
+
+
+@pytest.mark.parametrize(
+    ("third", "words"),
+    [
+        ("c,6,9", ["row 3", "3 cells"]),
+        ("c,6,nine,4,", ["row 3", "column upper", "'nine'"]),
+        ("c,6,9,4,7-8", ["row 3", "column gaps"]),
+        ("a,6,9,4,", ["line 4", "'a'"]),
+    ],
+)
+def test_rows_are_counted_through_the_pieces_of_a_table(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, third: str, words: list[str]
+) -> None:
+    monkeypatch.setattr(problem_csv, "_ROWS_AT_ONCE", 2)
+    rows = ["id,lower,upper,size,gaps", "a,0,3,4,", "", "b,3,9,4,", third]
+    refused(written(tmp_path / "p.csv", "\n".join(rows)), *words)
+    problem = load(written(tmp_path / "q.csv", "\n".join([*rows[:-1], "c,6,9,4,"])))
+    assert isinstance(problem, Problem)
+    assert problem.names == ("a", "b", "c")
+
+
+def test_a_large_table_costs_little_more_than_its_problem(tmp_path: Path) -> None:
+    rows = "".join(f"{i},{i},{i + 1},8\n" for i in range(200_000))
+    path = written(tmp_path / "p.csv", "id,lower,upper,size\n" + rows)
+    tracemalloc.start()
+    problem = load(path)
+    held, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert isinstance(problem, Problem)
+    assert len(problem) == 200_000
+    assert peak < 2 * held
 
 
 def test_a_plan_in_the_file_can_be_used(corpus: Path, tmp_path: Path) -> None:
