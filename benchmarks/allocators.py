@@ -39,7 +39,6 @@ FRESH = {"pinwheel": (33, 65, 129, 257, 1025, 4097), "tiling": (64, 128, 256, 10
          "rand_short": (1000,), "rand_sparse": (1000,), "rand_unif": (1000,)}  # fmt: skip
 LARGE = {100_000: ("rand_short", "rand_sparse", "nn_unet", "nn_dense", "nn_multi", "nn_train"),
          1_000_000: ("rand_short", "rand_sparse")}  # fmt: skip
-MOST_FOR_PEERS = 5000
 PATIENCE = 60  # seconds for a peer with a large problem
 
 
@@ -129,8 +128,6 @@ Figures = tuple[float, ...]  # under PEERS: ratios and seconds; nan where nothin
 
 def peers(problem: Problem, bound: int) -> Figures:
     """What the first fits reach, ours when stopped after their time, and the peers."""
-    if len(problem) > MOST_FOR_PEERS:
-        return (math.nan,) * len(PEERS)
     lowest, spent = seven_first_fits(problem)
     figures = [lowest / bound, spent, solve(problem, spent).tall / bound]
     for allocator in ("greedy_by_all", "supermalloc"):
@@ -248,7 +245,7 @@ def large() -> Iterator[str]:
                     try:
                         peer = pool.apply_async(_peer_alone, (family, n)).get(PATIENCE)
                     except multiprocessing.TimeoutError:
-                        peer = ("nothing", f"over {PATIENCE}")
+                        peer = ("no answer", f"over {PATIENCE}")
                 yield (*ours, *peer)
 
     headings = ("family", "n", "first answer s", "/ bound", "after 2 s", "after 5 s", "end s", "CPU s", "/ bound",
@@ -265,7 +262,7 @@ def _resident(what: str) -> float:
 def _peer_alone(family: str, n: int) -> Sequence[object]:
     problem = FAMILIES[family](n, FRESH_SEEDS[0])
     answer = omnimalloc(problem, "omni")
-    return (f"{answer[0] / load_bound(problem):.6f}", f"{answer[1]:.2f}") if answer else ("", "")
+    return (f"{answer[0] / load_bound(problem):.6f}", f"{answer[1]:.2f}") if answer else ("no answer", "")
 
 
 def _alone(family: str, n: int) -> Sequence[object]:
