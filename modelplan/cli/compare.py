@@ -16,7 +16,7 @@ from modelplan.outputs import canvas, field_chart
 from modelplan.outputs.field_chart import Field, Mark
 from modelplan.outputs.report import Section, Table, printable
 from modelplan.outputs.summary import Today, today_of
-from modelplan.outputs.units import human
+from modelplan.outputs.units import counted, human
 from modelplan.types import Budget, Problem
 
 
@@ -120,7 +120,7 @@ def section(source: str, problem: Problem, bound: int, rows: list[Row], own: Tod
     ranked = sorted(rows, key=lambda row: (row.height is None, row.height or 0, row.microseconds))
     cells = tuple(_cells(row, bound) for row in ranked)
     headings = ("allocator", ">height", ">objects", ">height/bound", ">gap", ">time us", "optimal")
-    lines = [f"{len(problem)} buffers, lower bound {human(bound)}"]
+    lines = [f"{counted(len(problem), 'buffer')}, lower bound {human(bound)}"]
     if own:
         lines.append(f"{own.runtime} by itself, with its own order and sharing ({own.allocator}): {human(own.height)}")
     return Section(printable(source), tuple(lines), Table(headings, cells))

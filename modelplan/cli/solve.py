@@ -17,7 +17,7 @@ from modelplan.cli.progress import ProgressLine
 from modelplan.errors import RequestError
 from modelplan.outputs import problem_csv
 from modelplan.outputs.report import Section, printable
-from modelplan.outputs.units import human, parse_bytes
+from modelplan.outputs.units import counted, human, parse_bytes
 from modelplan.types import Placement, Problem
 
 #: Why a search stopped before the proof.
@@ -116,7 +116,7 @@ def section(source: str, problem: Problem, placement: Placement) -> Section:
     if placement.ended in STOPPED and height > bound:
         proof += f"; {STOPPED[placement.ended]}"
     lines = [
-        f"{len(problem)} buffers",
+        counted(len(problem), "buffer"),
         f"height      {human(height)}",
         f"lower bound {human(bound)}, {proof}",
     ]

@@ -55,7 +55,7 @@ def _problem(path: Path, names: tuple[str, ...], numbers: dict[str, IntArray]) -
         row, name = next((i, n) for i, n in enumerate(names) if n in seen or seen.add(n))  # type: ignore[func-returns-value]
         raise ModelError(f"{path}: line {row + 2}: a second buffer with id {name!r}")
     none = np.zeros(0, np.int64)
-    end = numbers["end"] + 1 if "end" in numbers else numbers["upper"]
+    end = numbers["end" if "end" in numbers else "upper"]
     alignment, pin = numbers.get("alignment", none), numbers.get("pin", none)
     try:
         return Problem(names, numbers["size"], numbers["lower"], end, alignment, pin)
@@ -111,22 +111,23 @@ def _headings(path: Path, found: Sequence[str]) -> list[str]:
 
 
 def _integers(path: Path, cells: Sequence[str], name: str, before: int) -> IntArray:
-    """Cells of a column as int64; an empty one of an optional column is its default."""
+    """Cells of a column as int64: a last step as the one after it, an empty optional cell as its default."""
     default = {"alignment": "1", "pin": "-1"}.get(name)
     if default is not None:
         cells = [cell.strip() or default for cell in cells]
+    more = 1 if name == "end" else 0
     try:
-        return np.fromiter(map(int, cells), dtype=np.int64, count=len(cells))
+        return np.fromiter((int(cell) + more for cell in cells), dtype=np.int64, count=len(cells))
     except (ValueError, OverflowError):
-        number, cell = next((i, c) for i, c in enumerate(cells, before + 1) if not _is_int64(c))
+        number, cell = next((i, c) for i, c in enumerate(cells, before + 1) if not _is_int64(c, more))
         raise ModelError(
             f"{path}: row {number}, column {name}: found {cell[:40]!r}, expected a 64-bit integer"
         ) from None
 
 
-def _is_int64(cell: str) -> bool:
+def _is_int64(cell: str, more: int) -> bool:
     try:
-        return -(2**63) <= int(cell) < 2**63
+        return -(2**63) <= int(cell) + more < 2**63
     except ValueError:
         return False
 

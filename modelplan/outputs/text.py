@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from modelplan.outputs.report import Report, Section, Table, folded, plain, printable
 from modelplan.outputs.summary import Summary, summary
-from modelplan.outputs.units import human
+from modelplan.outputs.units import counted, human
 from modelplan.types import Overlap, Plan, Schedule
 
 _MOST_ROWS = 12
@@ -47,8 +47,9 @@ def _verdict(plan: Plan, figures: Summary) -> Section:
         word = f"fits, {human(spare)} to spare" if spare >= 0 else f"does not fit, {human(-spare)} too much"
         lines.append(f"capacity {human(figures.capacity)}: {word}")
     lines.append(
-        f"{graph.format}, {len(graph.ops)} operators, {len(plan.problem)} buffers; runtime {plan.runtime.name},"
-        f" alignment {plan.runtime.alignment}, aliases {plan.alias}, allocator {plan.allocator}"
+        f"{graph.format}, {counted(len(graph.ops), 'operator')}, {counted(len(plan.problem), 'buffer')};"
+        f" runtime {plan.runtime.name}, alignment {plan.runtime.alignment}, aliases {plan.alias},"
+        f" allocator {plan.allocator}"
     )
     return Section(printable(graph.name), tuple(lines))
 

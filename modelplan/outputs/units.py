@@ -1,4 +1,4 @@
-"""Bytes as people read them: KiB or MiB with the byte count beside it."""
+"""Bytes as people read them, KiB or MiB with the byte count beside it, and counts."""
 
 import re
 
@@ -28,6 +28,15 @@ def brief(size: int) -> str:
         if abs(size) >= scale:
             return f"{size / scale:.2f} {unit}"
     return f"{size:,} B"
+
+
+def counted(count: int, noun: str) -> str:
+    """A count with its noun.
+
+    >>> counted(1, "buffer"), counted(18692, "buffer")
+    ('1 buffer', '18,692 buffers')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def parse_bytes(text: str) -> int:

@@ -136,6 +136,7 @@ def test_csv_offsets_are_an_answer(tmp_path: Path) -> None:
         ("id,lower,upper,size\na,0,3\n", ["row 1", "3 cells"]),
         ("id,lower,upper,size\na,0,x,4\n", ["row 1", "column upper", "'x'"]),
         ("id,lower,upper,size\na,0,3,99999999999999999999\n", ["column size"]),
+        ("id,start,end,size\na,0,9223372036854775807,4\n", ["row 1", "column end", "9223372036854775807"]),
         ("id,lower,upper,size\na,3,3,4\n", ["'a'", "[3, 3)"]),
         ("id,lower,upper,size\na,0,3,4\na,0,3,4\n", ["line 3", "'a'"]),
         ("id,lower,upper,size,gaps\na,0,9,4,1-2\n", ["gaps", "1-2"]),

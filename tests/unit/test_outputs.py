@@ -12,7 +12,7 @@ from modelplan import ModelError, Options, Plan, RequestError, plan, read, rende
 from modelplan.outputs import OUTPUTS, problem_csv
 from modelplan.outputs.report import Section, Table, folded, plain, printable
 from modelplan.outputs.summary import summary
-from modelplan.outputs.units import human, parse_bytes
+from modelplan.outputs.units import counted, human, parse_bytes
 
 
 def a_plan(**options: object) -> Plan:
@@ -99,6 +99,10 @@ def test_sizes_are_read_with_units(text: str, size: int) -> None:
 def test_what_is_no_size_is_refused(text: str) -> None:
     with pytest.raises(RequestError, match="bytes"):
         parse_bytes(text)
+
+
+def test_counts_agree_with_their_nouns() -> None:
+    assert [counted(n, "buffer") for n in (0, 1, 18_692)] == ["0 buffers", "1 buffer", "18,692 buffers"]
 
 
 def test_sizes_are_shown_in_both_units() -> None:
