@@ -98,7 +98,10 @@ def order_line(schedule: Schedule) -> str:
 
 
 def _schedule(plan: Plan) -> Section:
-    return Section("Order", (f"peak {order_line(plan.schedule)}",))
+    lines = [f"peak {order_line(plan.schedule)}"]
+    if plan.overlaps:
+        lines.append("counted without what operators write over while they read it; orders are compared by this figure")
+    return Section("Order", tuple(lines))
 
 
 def _merges(plan: Plan) -> Section:

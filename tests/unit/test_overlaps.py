@@ -216,6 +216,7 @@ def test_a_plan_uses_the_overlap_and_says_so() -> None:
     assert (overlap.lead, shared) == (189, 64)
     said = text.render(made)
     assert "written over what is still read" in said
+    assert "orders are compared by this figure" in said
     assert "right for the reference kernels of tflm only" in said
     assert read(render(made)) == made
     assert json.loads(render(made))["plan"]["overlaps"][0]["lead"] == 189
