@@ -13,10 +13,10 @@ from typing import Any
 from modelplan.dtypes import UNPLANNED, nbytes
 from modelplan.errors import ModelError
 from modelplan.loaders.dims import Dims
-from modelplan.loaders.limits import MOST_OPS, check_sizes
+from modelplan.loaders.limits import Limits, Tally, check_sizes
 from modelplan.loaders.onnx_builder import Builder, Model
-from modelplan.loaders.onnx_functions import bodies_of, inlined, nodes_of
-from modelplan.loaders.onnx_guards import check_nodes
+from modelplan.loaders.onnx_functions import graphs_of, inlined
+from modelplan.loaders.onnx_guards import check_counts, check_nodes
 from modelplan.loaders.onnx_types import dtype_name, refusals
 from modelplan.types import Graph
 
@@ -52,14 +52,19 @@ def _parsed(path: Path) -> Any:
 
 
 def _graph(path: Path, proto: Any, dims: Dims) -> Graph:
-    _check_opsets(proto)
-    proto = inlined(proto)
-    if sum(1 for _ in nodes_of(proto.graph)) > MOST_OPS:
-        raise ValueError(f"found more than {MOST_OPS} nodes")
-    check_nodes(proto.graph, {i.domain: i.version for i in proto.opset_import})
-    stored = _lightened(proto.graph)
-    symbols = _bound(proto.graph, dims)
-    model = Model({i.domain: i.version for i in proto.opset_import}, dims, stored)
+    limits = Limits.of(proto.ByteSize())
+    parts = [part for owner in (proto.graph, *proto.functions) for part in graphs_of(owner)]
+    check_counts(parts, limits)
+    _check_opsets(proto, parts)
+    if proto.functions:
+        proto = inlined(proto, limits.operators)
+        parts = graphs_of(proto.graph)
+        check_counts(parts, limits)
+    opsets = {i.domain: i.version for i in proto.opset_import}
+    check_nodes(parts, opsets)
+    stored = _lightened(parts)
+    symbols = _bound(parts, dims)
+    model = Model(opsets, dims, stored, Tally(limits, times=2))
     builder = Builder(model, _inferred(proto, model).graph)
     graph = builder.graph(path.stem)
     dims.check_used(symbols)
@@ -67,7 +72,7 @@ def _graph(path: Path, proto: Any, dims: Dims) -> Graph:
     return graph
 
 
-def _check_opsets(proto: Any) -> None:
+def _check_opsets(proto: Any, parts: list[Any]) -> None:
     """Writes the standard domain as "" everywhere and makes sure that its version is one that onnx knows."""
     import onnx
 
@@ -79,21 +84,16 @@ def _check_opsets(proto: Any) -> None:
             raise ValueError(f"found opset {entry.version}, expected 1 to {newest}")
     if not any(entry.domain == "" for entry in proto.opset_import):
         proto.opset_import.add(domain="", version=1)
-    for owner in (proto.graph, *proto.functions):
-        for node in nodes_of(owner):
+    for part in parts:
+        for node in part.node:
             if node.domain == "ai.onnx":
                 node.domain = ""
 
 
-def _graphs_of(graph: Any) -> list[Any]:
-    """The graph and all bodies inside it."""
-    return [graph, *(body for node in nodes_of(graph) for body in bodies_of(node))]
-
-
-def _lightened(main: Any) -> dict[tuple[str, tuple[int, ...]], int]:
+def _lightened(graphs: list[Any]) -> dict[tuple[str, tuple[int, ...]], int]:
     """Checks every initialiser's bytes, drops those of weights; returns how many are stored where not `nbytes`."""
     stored = {}
-    for graph in _graphs_of(main):
+    for graph in graphs:
         for tensor in graph.initializer:
             size = _stored_bytes(tensor)
             if len(tensor.raw_data) > WEIGHT_BYTES:
@@ -136,10 +136,10 @@ def _length(place: str, text: str) -> int:
     return int(text)
 
 
-def _bound(main: Any, dims: Dims) -> set[str]:
+def _bound(graphs: list[Any], dims: Dims) -> set[str]:
     """Replaces the symbols that the caller binds, everywhere; returns all symbols of the file."""
     symbols = set()
-    for graph in _graphs_of(main):
+    for graph in graphs:
         for value in (*graph.input, *graph.output, *graph.value_info):
             for tensor_type in _tensor_types(value.type):
                 for axis, dim in enumerate(tensor_type.shape.dim):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 from modelplan.dtypes import UNPLANNED
 from modelplan.loaders import onnx_fold as fold
 from modelplan.loaders.dims import Dims
-from modelplan.loaders.limits import MOST_OPS
+from modelplan.loaders.limits import Tally
 from modelplan.loaders.onnx_functions import bodies_of
 from modelplan.loaders.onnx_types import (
     Extent,
@@ -42,16 +42,20 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(slots=True)
 class Model:
-    """What all graphs of one model share: versions, bindings, what was found on the way."""
+    """What all graphs of one model share: versions, bindings, what was found on the way.
+
+    `walked` counts what was built, also in readings of bodies that were given up; `trials` are those under way.
+    """
 
     opsets: dict[str, int]
     dims: Dims
     stored: dict[tuple[str, tuple[int, ...]], int]
+    walked: Tally
     remarks: list[str] = field(default_factory=list)
     open: list[str] = field(default_factory=list)
     unplanned: list[str] = field(default_factory=list)
     evaluations: int = 0
-    nodes: int = 0
+    trials: int = 0
     folded: int = 0
     followers: int = 0
 
@@ -90,7 +94,7 @@ class Builder:
         self.captured: dict[int, int] = {}
         self.unsure: set[int] = set()  # tensors whose values, not sizes, depend on an open extent
         self.ops: list[Op] = []
-        self.hints = self.read_hints(proto)
+        self.hints: MutableMapping[str, Type] = self.read_hints(proto)
 
     # -- the graph -------------------------------------------------------------------------------------------
 
@@ -126,10 +130,14 @@ class Builder:
         """What the file and onnx's inference say about the values of `proto`."""
         hints: dict[str, Type] = {}
         for value in (*proto.input, *proto.value_info, *proto.output):
-            if value.type.WhichOneof("value"):
-                known = self._at(f"value {value.name!r}", read_type, value.type)
-                both = self._at(f"value {value.name!r}", merged, known, hints.get(value.name))
-                hints[value.name] = both or known
+            if not value.type.WhichOneof("value"):
+                continue
+            name = value.name
+            try:
+                known = read_type(value.type)
+                hints[name] = merged(known, hints.get(name)) or known
+            except ValueError as problem:
+                raise ValueError(f"{self.place}value {name!r}: {problem}") from None
         return hints
 
     def _at(self, place: str, function: Any, *arguments: Any) -> Any:
@@ -161,6 +169,7 @@ class Builder:
         self.index[name] = t
 
     def _append(self, tensor: Tensor, outer: int) -> int:
+        self.model.walked.add("tensors")
         self.tensors.append(tensor)
         assert self.parent is not None
         self.types.append(self.parent.types[outer])
@@ -173,23 +182,23 @@ class Builder:
         self, name: str, known: Type | None, place: str, kind: Kind = Kind.ACTIVATION, *, follows: bool = False
     ) -> int:
         """A new tensor; one whose extents stay open is noted, once for all that follow from it."""
+        self.model.walked.add("tensors")
         if name in self.index.maps[0]:
             raise ValueError(f"{self.place}{place}: {name!r} already has a value")
         if known is None:
             raise ValueError(f"{self.place}{place}: the type of {name!r} is unknown; give it by value_info")
-        known = replaced(known, lambda axis, symbol: self._extent(name, axis, symbol))
-        shape: tuple[int, ...] = ()
+        if known.is_open:
+            known = replaced(known, lambda axis, symbol: self._extent(name, axis, symbol))
         if known.is_open:
             self._note_open(name, known, follows=follows)
-        elif all(isinstance(extent, int) for extent in known.shape or ()):
-            shape = tuple(int(extent) for extent in known.shape or () if extent is not None)
+        shape = known.extents or ()
         if known.dtype in UNPLANNED and kind is Kind.ACTIVATION:
             self.model.unplanned.append(f"{name!r} ({known.dtype})")
         stored = self.model.stored.get((name, shape)) if kind is Kind.CONSTANT else None
-        self.index[name] = len(self.tensors)
-        self.tensors.append(self._at(f"{place} {name!r}", Tensor, name, shape, known.dtype, kind, stored))
+        self.index[name] = t = len(self.tensors)
+        self.tensors.append(Tensor(name, shape, known.dtype, kind, stored))
         self.types.append(known)
-        return self.index[name]
+        return t
 
     def _extent(self, name: str, axis: int, symbol: Extent) -> int | None:
         symbols = [symbol] if isinstance(symbol, str) and not symbol.startswith("unk__") else []
@@ -233,8 +242,7 @@ class Builder:
         if source.node.op_type == "Constant":
             found = [fold.attribute_value(source.node)]
         elif source.node.op_type in ("Shape", "Size"):
-            shape = tuple(int(e) for e in self.types[source.inputs[0]].shape or () if isinstance(e, int))
-            found = [fold.shape_value(source.node, shape)]
+            found = [fold.shape_value(source.node, self.types[source.inputs[0]].extents or ())]
         else:
             known = self.types[source.outputs[0]] if source.outputs and source.outputs[0] >= 0 else None
             found = self._referenced(source.node, source.inputs, known)
@@ -245,9 +253,7 @@ class Builder:
     def _referenced(self, node: Any, inputs: Sequence[int], known: Type | None) -> Sequence[Array | None] | None:
         """The outputs by onnx's reference, where the inputs have values and the result is small."""
         values = [self.value(i) if i >= 0 else None for i in inputs]
-        shape = None
-        if known and known.shape is not None and not known.is_open:
-            shape = tuple(int(e) for e in known.shape if isinstance(e, int))
+        shape = known.extents if known else None
         absent = any(value is None for value, i in zip(values, inputs, strict=True) if i >= 0)
         if absent or not fold.is_small(node, values, shape) or self.model.evaluations >= fold.MOST_EVALUATIONS:
             return None
@@ -257,9 +263,7 @@ class Builder:
     # -- nodes -----------------------------------------------------------------------------------------------
 
     def _node(self, node: Any, place: str) -> None:
-        self.model.nodes += 1
-        if self.model.nodes > 4 * MOST_OPS:
-            raise ValueError(f"{place}: bodies inside bodies grow beyond {4 * MOST_OPS} nodes")
+        self.model.walked.add("operators")
         inputs = tuple(self.find(name, place) if name else -1 for name in node.input)
         if bodies_of(node):
             from modelplan.loaders.onnx_control import add_control
@@ -267,7 +271,7 @@ class Builder:
             add_control(self, node, inputs, place)
             return
         follows = self.follows(inputs)
-        types = self.output_types(node, inputs, place)
+        types = self.output_types(node, inputs, place, follows=follows)
         if self._is_constant(node, inputs):
             self._add_constants(node, inputs, types, place)
             return
@@ -310,10 +314,16 @@ class Builder:
     def _known_before(self, t: int) -> bool:
         return self.tensors[t].kind is Kind.CONSTANT
 
-    def output_types(self, node: Any, inputs: tuple[int, ...], place: str) -> list[Type | None]:
-        """The types of the outputs: the file's, then onnx's for this node, then what the values show."""
+    def output_types(
+        self, node: Any, inputs: tuple[int, ...], place: str, *, follows: bool = False
+    ) -> list[Type | None]:
+        """The types of the outputs: the file's, then onnx's for this node, then what the values show.
+
+        What follows from an extent for which the model will be refused is not looked at more closely.
+        """
         hints = [self.hints.get(name) for name in node.output]
-        if all(known and not known.is_open for known, name in zip(hints, node.output, strict=True) if name):
+        lost = follows and self.model.open and not self.model.trials
+        if all(known and (lost or not known.is_open) for known, name in zip(hints, node.output, strict=True) if name):
             return hints
         inferred = self._inferred(node, inputs, place)
         return [

@@ -5,6 +5,7 @@ A branch whose condition is known takes its If's place. Every other body becomes
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,7 @@ def _run(builder: Builder, body: Any, types: Sequence[Type | None], place: str) 
     """The body as a graph, its inputs of the given types where those are known."""
     from modelplan.loaders.onnx_builder import Builder
 
+    builder.model.walked.add("bodies")
     child = Builder(builder.model, body, builder, f"{place}: ")
     if len(types) > len(body.input):
         raise ValueError(f"{place}: the body takes {len(body.input)} inputs, expected {len(types)}")
@@ -61,7 +63,7 @@ def _finish(
     """The operator itself: what its bodies read from outside stands behind its own inputs."""
     children = list(children)
     captured = {outer for child, _ in children for outer in child.captured}
-    read = [t for t in sorted(captured) if builder.tensors[t].kind is not Kind.CONSTANT and t not in inputs]
+    read = [t for t in sorted(captured - set(inputs)) if builder.tensors[t].kind is not Kind.CONSTANT]
     hints = [builder.hints.get(name) for name in node.output]
     settled = [hint if hint and not hint.is_open else own or hint for hint, own in zip(hints, types, strict=True)]
     follows = builder.follows((*inputs, *captured))
@@ -99,7 +101,7 @@ def _inline(builder: Builder, node: Any, body: Any, place: str) -> None:
     """Walks the branch in place of its If; its names end with it, its outputs go by the If's names."""
     hints, where = builder.hints, builder.place
     builder.index, builder.place = builder.index.new_child(), f"{place}: "
-    builder.hints = hints | builder.read_hints(body)
+    builder.hints = ChainMap(builder.read_hints(body), hints)
     builder.walk(body)
     outputs = [builder.find(value.name, place) for value in body.output]
     builder.index, builder.hints, builder.place = builder.index.parents, hints, where
@@ -151,7 +153,9 @@ def _stable(
 ) -> tuple[Builder, Graph]:
     """The body with carried values whose size holds from one iteration to the next, or is open."""
     mark = builder.model.mark()
+    builder.model.trials += 1
     found = _run(builder, body, [*start, *carried], place)
+    builder.model.trials -= 1
     after = _out(*found)[skip : skip + len(carried)]
     if all(before is None or _same(before, now) for before, now in zip(carried, after, strict=True)):
         return found

@@ -5,32 +5,38 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from modelplan.loaders.limits import MOST_OPS
+from modelplan.loaders.onnx_types import refusals
 
 _DEPTH = 100
 
 
-def inlined(model: Any) -> Any:
-    """The model without local functions; domains that only they used are gone.
+def inlined(model: Any, most: int) -> Any:
+    """The model without local functions, of `most` operators; domains that only they used are gone.
 
     Raises:
         ValueError: a function that calls itself, or more nodes than a model may have.
     """
-    if not model.functions:
-        return model
     from onnx import inliner
 
-    _check_growth(model)
-    return inliner.inline_local_functions(model)
+    _check_growth(model, most)
+    try:
+        return inliner.inline_local_functions(model)
+    except refusals() as problem:
+        raise ValueError(f"local functions: {problem}") from None
+
+
+def graphs_of(graph: Any) -> list[Any]:
+    """The graph or function and all bodies inside it, the outer before the inner."""
+    found = [graph]
+    for outer in found:  # which grows meanwhile
+        for node in outer.node:
+            found += bodies_of(node)
+    return found
 
 
 def nodes_of(graph: Any) -> Iterator[Any]:
     """Every node of a graph or function and of the bodies inside it."""
-    pending = [graph.node]
-    while pending:
-        for node in pending.pop():
-            yield node
-            pending += [body.node for body in bodies_of(node)]
+    return (node for part in graphs_of(graph) for node in part.node)
 
 
 def bodies_of(node: Any) -> list[Any]:
@@ -38,17 +44,17 @@ def bodies_of(node: Any) -> list[Any]:
     return [g for a in node.attribute for g in ([a.g] if a.HasField("g") else list(a.graphs))]
 
 
-def _check_growth(model: Any) -> None:
+def _check_growth(model: Any, most: int) -> None:
     """Counts what inlining would make before it is made: functions that call functions grow without bound."""
     functions = {_key(f.domain, f.name, f.overload): f for f in model.functions}
     if len(functions) != len(model.functions):
         raise ValueError("two local functions have the same domain, name and overload")
     sizes: dict[tuple[str, str, str], int] = {}
     for key in functions:
-        _measure(key, functions, sizes)
+        _measure(key, functions, sizes, most)
     total = sum(sizes.get(_called(node), 1) for node in nodes_of(model.graph))
-    if total > MOST_OPS:
-        raise ValueError(f"local functions grow to {total} nodes, expected at most {MOST_OPS}")
+    if total > most:
+        raise ValueError(f"local functions grow to {total:,} operators, expected at most {most:,}")
 
 
 def _key(domain: str, name: str, overload: str) -> tuple[str, str, str]:
@@ -59,7 +65,7 @@ def _called(node: Any) -> tuple[str, str, str]:
     return _key(node.domain, node.op_type, node.overload)
 
 
-def _measure(start: tuple[str, str, str], functions: dict[Any, Any], sizes: dict[Any, int]) -> None:
+def _measure(start: tuple[str, str, str], functions: dict[Any, Any], sizes: dict[Any, int], most: int) -> None:
     """Nodes that one call of `start` becomes, by depth first with the path at hand."""
     path = [start]
     while path:
@@ -67,7 +73,7 @@ def _measure(start: tuple[str, str, str], functions: dict[Any, Any], sizes: dict
         called = [_called(node) for node in nodes_of(functions[key])]
         missing = next((c for c in called if c in functions and c not in sizes), None)
         if missing is None:
-            sizes[key] = min(1 + sum(sizes.get(c, 1) for c in called), 2 * MOST_OPS)
+            sizes[key] = min(1 + sum(sizes.get(c, 1) for c in called), 2 * most)
             path.pop()
         elif missing in path or len(path) > _DEPTH:
             raise ValueError(f"local function {missing[0]}.{missing[1]} calls itself or calls too deep")

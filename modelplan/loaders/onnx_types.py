@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -15,18 +15,22 @@ Extent = int | str | None
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """The type of a value: `shape` is None where even the rank is open. `proto` is onnx's own form of it."""
+    """The type of a value: `shape` is None where even the rank is open. `proto` is onnx's own form of it.
+
+    `extents` is the shape where all of it is known, else None; `is_open`: whether what is unknown decides about bytes.
+    """
 
     dtype: str
     shape: tuple[Extent, ...] | None
     proto: Any
+    extents: tuple[int, ...] | None = field(init=False)
+    is_open: bool = field(init=False)
 
-    @property
-    def is_open(self) -> bool:
-        """Whether an extent that decides about bytes is unknown."""
-        if self.dtype in UNPLANNED:
-            return False
-        return self.shape is None or not all(isinstance(extent, int) for extent in self.shape)
+    def __post_init__(self) -> None:
+        numbers = tuple(extent for extent in self.shape or () if isinstance(extent, int))
+        closed = self.shape is not None and len(numbers) == len(self.shape)
+        object.__setattr__(self, "extents", numbers if closed else None)
+        object.__setattr__(self, "is_open", not closed and self.dtype not in UNPLANNED)
 
 
 def refusals() -> tuple[type[Exception], ...]:
@@ -136,7 +140,7 @@ def _merged_extent(x: Extent, y: Extent, a: Type, b: Type) -> Extent:
 
 def replaced(known: Type, extent_of: Callable[[int, Extent], int | None]) -> Type:
     """The type with each open extent replaced where `extent_of(axis, symbol)` knows one."""
-    if not known.is_open or known.shape is None:
+    if known.shape is None:
         return known
     shape = tuple(
         extent if isinstance(extent, int) or (found := extent_of(axis, extent)) is None else found

@@ -18,7 +18,7 @@ from typing import Any
 from modelplan.dtypes import UNPLANNED
 from modelplan.errors import ModelError
 from modelplan.loaders.dims import Dims
-from modelplan.loaders.limits import check_sizes
+from modelplan.loaders.limits import MOST_AXES, Limits, Tally, check_sizes
 from modelplan.loaders.tflite_calls import inlined
 from modelplan.loaders.tflite_options import BODIES, attributes, body_indices, builtin_names
 from modelplan.ops import facts
@@ -67,8 +67,10 @@ class _Reader:
         self.dims = dims
         self.place = "header"
         self.budget = 64 * len(data) + 4096
+        self.tally = Tally(Limits.of(len(data)))
         self.model: Any = None
-        self.kinds: list[str] = []
+        self.codes: list[tuple[str, int]] = []  # kind and version of each operator code
+        self.buffers: dict[int, tuple[int, int, int]] = {}  # length, offset and size of those seen
         self.graphs: dict[int, Graph] = {}
         self.path: list[int] = []
         self.symbols: set[str] = set()
@@ -83,11 +85,14 @@ class _Reader:
         self.place = "subgraphs"
         if self.count(self.model.SubgraphsLength()) == 0:
             raise ValueError("found no subgraph, expected at least 1")
-        self.kinds = [self.kind(i) for i in range(self.count(self.model.OperatorCodesLength()))]
-        graph = self.subgraph(0)
+        self.place = "operator codes"
+        if self.count(self.model.OperatorCodesLength()) > self.tally.limits.operators:
+            raise ValueError(f"found {self.model.OperatorCodesLength()}, more than a model may have operators")
+        self.codes = [self.code(i) for i in range(self.model.OperatorCodesLength())]
+        graph = self.subgraph(0, name)
         self.place = "sizes"
         check_sizes(list(graph.tensors))
-        return replace(graph, name=name, remarks=self.all_remarks())
+        return graph
 
     def all_remarks(self) -> tuple[str, ...]:
         found = [*self.remarks, *self.dims.remarks()]
@@ -121,37 +126,47 @@ class _Reader:
         return (value or b"").decode("utf-8", "replace")
 
     def vector(self, table: Any, field: str) -> tuple[int, ...]:
-        """A vector of int32, empty where it is absent."""
-        length = self.count(getattr(table, f"{field}Length")())
-        return tuple(getattr(table, f"{field}AsNumpy")().tolist()) if length else ()
+        """A vector of int32, empty where it is absent; numpy sees to it that it ends inside the file."""
+        found = getattr(table, f"{field}AsNumpy")()
+        if isinstance(found, int):
+            return ()
+        self.spend(4 * len(found))
+        return tuple(found.tolist())
 
     # -- subgraphs -------------------------------------------------------------------------------------------
 
-    def subgraph(self, number: int) -> Graph:
-        """Subgraph `number`, read once however many operators run it."""
+    def subgraph(self, number: int, name: str = "") -> Graph:
+        """Subgraph `number`, read once however many operators run it; the first has the model's name."""
         if number in self.graphs:
             return self.graphs[number]
         if not 0 <= number < self.model.SubgraphsLength():
             raise ValueError(f"found subgraph {number}, expected one of {self.model.SubgraphsLength()}")
         if number in self.path or len(self.path) >= _DEEPEST:
             raise ValueError(f"subgraph {number} runs itself or bodies lie more than {_DEEPEST} deep")
+        self.tally.add("bodies", number > 0)
         self.path.append(number)
-        self.graphs[number] = graph = self.read_subgraph(number)
+        self.graphs[number] = graph = self.read_subgraph(number, name)
         self.path.pop()
         return graph
 
-    def read_subgraph(self, number: int) -> Graph:
+    def read_subgraph(self, number: int, name: str) -> Graph:
         table, where = self.model.Subgraphs(number), f"subgraph {number}: " if number else ""
-        tensors = [self.tensor(table, i, where) for i in range(self.count(table.TensorsLength()))]
-        ops = [self.op(table, i, where, tensors) for i in range(self.count(table.OperatorsLength()))]
+        self.place = f"subgraph {number}"
+        self.tally.add("tensors", self.count(table.TensorsLength()))
+        self.tally.add("operators", self.count(table.OperatorsLength()))
+        tables = [table.Tensors(i) for i in range(table.TensorsLength())]
+        tensors = [self.tensor(stored, i, where) for i, stored in enumerate(tables)]
+        ops = [self.op(table.Operators(i), i, where, tables) for i in range(table.OperatorsLength())]
         self.place = f"subgraph {number}"
         inputs, outputs = self.vector(table, "Inputs"), self.vector(table, "Outputs")
-        self.check_indices([*inputs, *outputs, *(t for op in ops for t in (*op.inputs, *op.outputs))], len(tensors))
+        self.check_indices([*inputs, *outputs], len(tensors))
         settled = _with_resources(_with_empty_constants(tensors, ops, inputs), ops)
         if self.dims.used:
-            _check_followed(settled, ops, self.dynamic_tensors(table))
-        settled, ops = inlined(settled, ops)
-        return Graph(self.text(table.Name()) or "body", "tflite", tuple(settled), tuple(ops), inputs, outputs)
+            _check_followed(settled, ops, self.dynamic_tensors(tables))
+        settled, ops = inlined(settled, ops, self.tally.limits)
+        name = name or self.text(table.Name()) or "body"
+        remarks = () if number else self.all_remarks()
+        return Graph(name, "tflite", tuple(settled), tuple(ops), inputs, outputs, remarks)
 
     def check_indices(self, indices: Sequence[int], count: int) -> None:
         for t in indices:
@@ -160,9 +175,8 @@ class _Reader:
 
     # -- tensors ---------------------------------------------------------------------------------------------
 
-    def tensor(self, subgraph: Any, i: int, where: str) -> Tensor:
+    def tensor(self, table: Any, i: int, where: str) -> Tensor:
         self.place = f"{where}tensor {i}"
-        table = subgraph.Tensors(i)
         name = self.text(table.Name())
         self.place = f"{where}tensor {i} {name[:200]!r}"
         number = table.Type()
@@ -179,6 +193,8 @@ class _Reader:
     def shape(self, name: str, table: Any, kind: Kind) -> tuple[int, ...]:
         """The extents: the caller's where the signature leaves one open, else the file's, which runtimes start with."""
         shape, signature = list(self.vector(table, "Shape")), self.vector(table, "ShapeSignature")
+        if len(shape) > MOST_AXES:
+            raise ValueError(f"found {len(shape)} axes, expected at most {MOST_AXES}")
         if signature and len(signature) != len(shape):
             raise ValueError(f"found signature {list(signature)} for shape {shape}")
         open_axes = [axis for axis, extent in enumerate(signature or shape) if extent < 0]
@@ -195,19 +211,20 @@ class _Reader:
             raise ValueError(f"found shape {shape}, expected known extents; bind NAME:{shape.index(min(shape))}")
         return tuple(shape)
 
-    def dynamic_tensors(self, table: Any) -> set[int]:
-        count = range(table.TensorsLength())
-        return {i for i in count if min(self.vector(table.Tensors(i), "ShapeSignature"), default=0) < 0}
+    def dynamic_tensors(self, tables: list[Any]) -> set[int]:
+        return {i for i, table in enumerate(tables) if min(self.vector(table, "ShapeSignature"), default=0) < 0}
 
     def stored(self, table: Any) -> int | None:
         """Bytes of data that the file holds for the tensor, None where it is computed or fed at run time."""
         index = table.Buffer()
-        if index >= self.model.BuffersLength():
-            raise ValueError(f"found buffer {index}, expected one of {self.model.BuffersLength()}")
+        if index not in self.buffers:
+            if index >= self.model.BuffersLength():
+                raise ValueError(f"found buffer {index}, expected one of {self.model.BuffersLength()}")
+            buffer = self.model.Buffers(index)
+            self.buffers[index] = buffer.DataLength(), buffer.Offset(), buffer.Size()
         if self.is_external(table):
             return -1
-        buffer = self.model.Buffers(index)
-        length, offset, size = buffer.DataLength(), buffer.Offset(), buffer.Size()
+        length, offset, size = self.buffers[index]
         if length > len(self.data):
             raise ValueError(f"found a buffer of {length} bytes, expected at most {len(self.data)}")
         if offset > 1 and offset + size > len(self.data):
@@ -232,32 +249,33 @@ class _Reader:
 
     # -- operators -------------------------------------------------------------------------------------------
 
-    def kind(self, i: int) -> str:
+    def code(self, i: int) -> tuple[str, int]:
+        """Kind and version of operator code `i`."""
         self.place = f"operator code {i}"
         code = self.model.OperatorCodes(i)
         number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
         name = builtin_names().get(number, f"BUILTIN_{number}")
-        return f"CUSTOM:{self.text(code.CustomCode())}" if name == "CUSTOM" else name
+        return f"CUSTOM:{self.text(code.CustomCode())}" if name == "CUSTOM" else name, max(code.Version(), 1)
 
-    def op(self, subgraph: Any, i: int, where: str, tensors: list[Tensor]) -> Op:
+    def op(self, table: Any, i: int, where: str, tensors: list[Any]) -> Op:
+        """Operator `i`; `tensors` are the file's tables."""
         self.place = f"{where}operator {i}"
-        table = subgraph.Operators(i)
         code = table.OpcodeIndex()
-        if code >= len(self.kinds):
-            raise ValueError(f"found operator code {code}, expected one of {len(self.kinds)}")
-        kind = self.kinds[code]
+        if code >= len(self.codes):
+            raise ValueError(f"found operator code {code}, expected one of {len(self.codes)}")
+        kind, version = self.codes[code]
         self.place = place = f"{where}operator {i} {kind[:200]}"
         inputs, outputs = self.vector(table, "Inputs"), self.vector(table, "Outputs")
         self.check_indices((*inputs, *outputs), len(tensors))
         self.spend(1024)
         values = (
             *attributes(kind, table),
-            *self.operands(kind, subgraph, inputs),
-            *self.requantises(kind, subgraph, inputs, outputs),
+            *self.operands(kind, tensors, inputs),
+            *self.requantises(kind, tensors, inputs, outputs),
         )
         bodies = tuple(self.subgraph(number) for number in self.bodies(kind, table))
         self.place = place
-        return Op("", kind, inputs, outputs, values, max(self.model.OperatorCodes(code).Version(), 1), bodies)
+        return Op("", kind, inputs, outputs, values, version, bodies)
 
     def bodies(self, kind: str, table: Any) -> tuple[int, ...]:
         """The subgraphs that the operator runs each time. What runs once before all else is planned apart."""
@@ -267,12 +285,12 @@ class _Reader:
             return ()
         return found
 
-    def operands(self, kind: str, subgraph: Any, inputs: tuple[int, ...]) -> tuple[tuple[str, Value], ...]:
+    def operands(self, kind: str, tensors: list[Any], inputs: tuple[int, ...]) -> tuple[tuple[str, Value], ...]:
         """The values of the constant operands that decide what the operator does to memory."""
         found = []
         for operand in facts("tflite", kind).operands:
             if operand < len(inputs) and inputs[operand] >= 0:
-                value = self.integers(subgraph.Tensors(inputs[operand]))
+                value = self.integers(tensors[inputs[operand]])
                 if value is not None:
                     found.append((f"operand {operand}", value))
         return tuple(found)
@@ -287,11 +305,11 @@ class _Reader:
         data = buffer.DataAsNumpy().tobytes()
         return struct.unpack(f"<{length // struct.calcsize(f'<{letter}')}{letter}", data)
 
-    def requantises(self, kind: str, subgraph: Any, *sides: tuple[int, ...]) -> tuple[tuple[str, Value], ...]:
+    def requantises(self, kind: str, tensors: list[Any], *sides: tuple[int, ...]) -> tuple[tuple[str, Value], ...]:
         """Whether operands and outputs differ in scale or zero point, where sharing memory depends on it."""
         if not facts("tflite", kind).same_quantisation:
             return ()
-        found = {self.quantisation(subgraph.Tensors(t)) for side in sides for t in side if t >= 0}
+        found = {self.quantisation(tensors[t]) for side in sides for t in side if t >= 0}
         return (("requantises", len(found - {None}) > 1),)
 
     def quantisation(self, table: Any) -> tuple[bytes, bytes] | None:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from modelplan.loaders.limits import Limits
 from modelplan.types import Kind, Op, Tensor
-
-#: Subgraphs that call subgraphs grow without bound.
-_MOST_OPS = 100_000
 
 #: What a subgraph holds once, however often it is called.
 _HELD = frozenset({Kind.CONSTANT, Kind.STATE})
 
 
-def inlined(tensors: list[Tensor], ops: list[Op]) -> tuple[list[Tensor], list[Op]]:
+def inlined(tensors: list[Tensor], ops: list[Op], limits: Limits) -> tuple[list[Tensor], list[Op]]:
     """The tensors and operators with each CALL replaced by the operators that it runs.
 
     Tensors of the subgraph come behind all others, its data and state once for all calls. Where the subgraph takes or
@@ -21,7 +19,7 @@ def inlined(tensors: list[Tensor], ops: list[Op]) -> tuple[list[Tensor], list[Op
     the call stays, and the subgraph is its body.
 
     Raises:
-        ValueError: more than 100,000 operators or 400,000 tensors come out.
+        ValueError: more operators or tensors come out than a model may have.
     """
     grown, made = list(tensors), list[Op]()
     held: dict[tuple[int, int], int] = {}  # (subgraph, its tensor): where it stands now
@@ -30,8 +28,9 @@ def inlined(tensors: list[Tensor], ops: list[Op]) -> tuple[list[Tensor], list[Op
             made.append(op)
             continue
         body = op.subgraphs[0]
-        if len(made) + len(body.ops) > _MOST_OPS or len(grown) + len(body.tensors) > 4 * _MOST_OPS:
-            raise ValueError(f"called subgraphs grow to more than {_MOST_OPS} operators or {4 * _MOST_OPS} tensors")
+        if len(made) + len(body.ops) > limits.operators or len(grown) + len(body.tensors) > limits.tensors:
+            most = f"{limits.operators:,} operators or {limits.tensors:,} tensors"
+            raise ValueError(f"called subgraphs grow to more than {most}")
         place = dict(zip((*body.inputs, *body.outputs), (*op.inputs, *op.outputs), strict=True))
         for t, tensor in enumerate(body.tensors):
             key = (id(body), t)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from modelplan.types import Value
@@ -62,15 +62,20 @@ def attributes(kind: str, operator: Any) -> tuple[tuple[str, Value], ...]:
     options = _options(operator)
     if options is None:
         return ()
-    found: list[tuple[str, Value]] = [
-        (name, int(getattr(options, field)())) for field, name in _FIELDS.items() if hasattr(options, field)
-    ]
+    table: type = type(options)
+    found: list[tuple[str, Value]] = [(name, int(read(options))) for read, name in _numbers_of(table)]
     if hasattr(options, "Padding"):
         found.append(("padding", "SAME" if options.Padding() == 0 else "VALID"))
     for field, name in _TEXTS.items():
         if hasattr(options, field):
             found.append((name, (getattr(options, field)() or b"")[:200].decode("utf-8", "replace")))
     return tuple(found)
+
+
+@cache
+def _numbers_of(table: type) -> tuple[tuple[Any, str], ...]:
+    """The accessors of a table of options that are in `_FIELDS`, with our names."""
+    return tuple((getattr(table, field), name) for field, name in _FIELDS.items() if hasattr(table, field))
 
 
 def body_indices(kind: str, operator: Any) -> tuple[int, ...]:
@@ -98,12 +103,10 @@ def _options(operator: Any) -> Any:
     """The option table of an operator as the class of its type, None where it has none that the schema knows."""
     import tflite
 
-    for field, table in (
-        ("BuiltinOptions", operator.BuiltinOptions()),
-        ("BuiltinOptions2", operator.BuiltinOptions2()),
-    ):
+    for field in ("BuiltinOptions", "BuiltinOptions2"):
         name = _option_names(field).get(getattr(operator, f"{field}Type")())
-        if table is not None and name and name != "NONE":
+        table = getattr(operator, field)() if name and name != "NONE" else None
+        if name and table is not None:
             options = getattr(tflite, name)()
             options.Init(table.Bytes, table.Pos)
             return options

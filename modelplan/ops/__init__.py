@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from modelplan.ops.op_facts import OpFacts
 
+_UNKNOWN = OpFacts()
+
 
 def facts(format: str, kind: str) -> OpFacts:  # noqa: A002
     """What is known about operators of `kind` in files of `format`; an unknown operator shares nothing."""
     if format == "tflite":
         from modelplan.ops.tflite import CUSTOM, OPERATORS
 
-        return OPERATORS.get(kind) or CUSTOM.get(kind, OpFacts())
+        return OPERATORS.get(kind) or CUSTOM.get(kind, _UNKNOWN)
     from modelplan.ops.onnx import OPERATORS
 
-    return OPERATORS.get(kind, OpFacts())
+    return OPERATORS.get(kind, _UNKNOWN)
 
 
 __all__ = ["OpFacts", "facts"]
