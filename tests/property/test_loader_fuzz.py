@@ -3,13 +3,17 @@ the inputs that once broke the promise. `tests/fuzz.py` runs the same for as lon
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
+import dense
 import fuzz
 import mutations
 import pytest
 
 from modelplan import Graph, ModelError, load
+from modelplan.loaders import onnx_guards
+from modelplan.loaders.limits import Limits
 
 REGRESSIONS = sorted((Path(__file__).parent.parent / "regressions").iterdir())
 CASES = 120
@@ -36,6 +40,28 @@ def test_a_damaged_onnx_file(models: Path, tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("path", REGRESSIONS, ids=lambda path: path.name)
 def test_what_once_broke_the_promise(path: Path) -> None:
     assert not fuzz.promise(path)
+
+
+@pytest.mark.parametrize("build", dense.CASES, ids=lambda build: build.__name__)
+def test_a_dense_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, build: Callable[[int], bytes]) -> None:
+    """Small ones of what `tests/dense.py` makes as large as can be: taken, and refused where limits are low."""
+    path = tmp_path / f"a.{build.__name__.split('_')[0]}"
+    path.write_bytes(build(40))
+    assert not fuzz.promise(path)
+    monkeypatch.setattr(Limits, "of", lambda _: Limits(30, 30, 30))
+    monkeypatch.setattr(onnx_guards, "_MOST_SEEN", 30)
+    monkeypatch.setattr(onnx_guards, "MOST_AXES", 30)
+    assert not fuzz.promise(path)
+    if build in (dense.onnx_attributes, dense.tflite_operands, dense.onnx_functions):
+        return
+    with pytest.raises(ModelError, match=r"found more than 30 |too many|expected at most 30"):
+        load(path)
+
+
+def test_more_functions_than_onnx_inlines(tmp_path: Path) -> None:
+    (tmp_path / "a.onnx").write_bytes(dense.onnx_functions(10_001))
+    with pytest.raises(ModelError, match=r"local functions: .*10001"):
+        load(tmp_path / "a.onnx")
 
 
 def test_a_hundred_thousand_operators(tmp_path: Path) -> None:
