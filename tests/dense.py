@@ -72,6 +72,12 @@ def onnx_split(n: int) -> bytes:
     return onnx_file([node], [value("x", [n])], [value("0", [1])])
 
 
+def onnx_types(n: int) -> bytes:
+    graph = helper.make_graph([helper.make_node("Abs", ["x"], ["y"])], "g", [X], [value("y", [4])])
+    graph.value_info.extend(value(f"{i:x}", [1]) for i in range(n))
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)]).SerializeToString()
+
+
 def onnx_axes(n: int) -> bytes:
     return onnx_file([helper.make_node("Abs", ["x"], ["y"])], [value("x", [1] * n)], [value("y", None)])
 
@@ -206,6 +212,7 @@ CASES: dict[Callable[[int], bytes], tuple[int, int]] = {
     onnx_constants: (99_999, 260_000),
     onnx_symbols: (149_000, 370_000),
     onnx_split: (149_000, 1_400_000),
+    onnx_types: (149_000, 450_000),
     onnx_axes: (64, 2_400_000),
     onnx_weight_axes: (64, 4_900_000),
     onnx_attributes: (700_000, 0),
