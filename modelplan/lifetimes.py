@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
 
 from modelplan.types import Aliases, Buffer, Graph, Kind, Member, Problem, Runtime
 
@@ -19,20 +21,53 @@ def buffers(
 
     Cost: O(tensors + ops).
     """
-    first, last = _spans(graph, order, runtime)
-    steps = max(len(order), 1)
-    rows = []
-    for members in aliases.classes:
-        tensors = [graph.tensors[m.tensor] for m in members]
-        is_state = any(t.kind is Kind.STATE for t in tensors)
-        if is_state and runtime.state == "separate":
-            continue
-        start = 0 if is_state else min(first[m.tensor] for m in members)
-        end = steps if is_state else max(last[m.tensor] for m in members) + 1
-        size = padded(class_bytes(graph, members), runtime)
-        rows.append(Buffer(tensors[0].name, size, start, end, runtime.alignment, members=members))
-    rows += _scratch(graph, order, runtime)
-    return Problem.of(rows, capacity)
+    lives = _Lives(graph, order, runtime)
+    rows = [
+        Buffer(graph.tensors[members[0].tensor].name, *block, runtime.alignment, members=members)
+        for members in aliases.classes
+        if (block := lives.block(members)) is not None
+    ]
+    return Problem.of([*rows, *_scratch(graph, order, runtime)], capacity)
+
+
+class Occupancy:
+    """The bytes alive at each step of an order, while storage classes come and go."""
+
+    def __init__(self, graph: Graph, order: Sequence[int], runtime: Runtime) -> None:
+        self._lives = _Lives(graph, order, runtime)
+        self._alive = np.zeros(self._lives.steps, dtype=np.int64)
+        for scratch in _scratch(graph, order, runtime):
+            self._alive[scratch.start] += scratch.size
+
+    def swap(self, gone: Iterable[Sequence[Member]], come: Iterable[Sequence[Member]]) -> int:
+        """The most bytes alive at once after the classes `gone` made room for `come`.
+
+        Cost: O(members + steps).
+        """
+        for sign, classes in ((-1, gone), (1, come)):
+            for members in classes:
+                if (block := self._lives.block(members)) is not None:
+                    size, start, end = block
+                    self._alive[start:end] += sign * size
+        return int(self._alive.max())
+
+
+class _Lives:
+    """When tensors must exist in an order, and so the classes that hold them."""
+
+    def __init__(self, graph: Graph, order: Sequence[int], runtime: Runtime) -> None:
+        self.graph, self.runtime = graph, runtime
+        self.first, self.last = _spans(graph, order, runtime)
+        self.steps = max(len(order), 1)
+
+    def block(self, members: Sequence[Member]) -> tuple[int, int, int] | None:
+        """Size, start and end of a class's buffer; None for state that is kept apart from the arena."""
+        is_state = any(self.graph.tensors[m.tensor].kind is Kind.STATE for m in members)
+        if is_state and self.runtime.state == "separate":
+            return None
+        start = 0 if is_state else min(self.first[m.tensor] for m in members)
+        end = self.steps if is_state else max(self.last[m.tensor] for m in members) + 1
+        return padded(class_bytes(self.graph, members), self.runtime), start, end
 
 
 def _scratch(graph: Graph, order: Sequence[int], runtime: Runtime) -> Iterator[Buffer]:

@@ -80,7 +80,7 @@ def _made(graph: Graph, runtime: Runtime, options: Options, budget: Budget | Non
     mode = alias_mode(options, runtime)
     offers = [aliasing.storages(graph, mode, runtime)]
     if mode == "max":
-        with_parts = aliasing.storages(graph, "max", runtime, lambda a: schedulers.peak(graph, in_file, a, runtime))
+        with_parts = aliasing.storages(graph, "max", runtime, lifetimes.Occupancy(graph, in_file, runtime).swap)
         offers = [with_parts, *offers] if with_parts != offers[0] else offers
     for offered in offers:
         schedules = schedulers.orders(graph, offered, runtime, options.schedule, precedences=options.precedences)

@@ -16,7 +16,7 @@ PUBLIC = [
 
 ARGUMENTS = {
     "load": ["path", "dims"],
-    "storages": ["graph", "mode", "runtime", "peak_of"],
+    "storages": ["graph", "mode", "runtime", "swap"],
     "order": ["graph", "aliases", "runtime", "name", "budget"],
     "buffers": ["graph", "order", "aliases", "runtime", "capacity"],
     "place": ["problem", "name", "budget"],

@@ -6,7 +6,7 @@ the peak, so each is tried. Overwrites depend on the order: `storages` offers th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from modelplan.aliasing.classes import Classes
 from modelplan.aliasing.legality import World, refusal
@@ -17,29 +17,28 @@ from modelplan.ops import facts
 from modelplan.runtimes import RUNTIMES
 from modelplan.types import Aliases, Graph, Kind, Member, Merge, Offer, Runtime
 
-#: What a set of classes costs: the scheduler's peak. Given by the caller, who knows the schedulers.
-PeakOf = Callable[[Aliases], int]
+#: What an exchange of classes costs: takes some away, puts others there, returns the most bytes alive at once then.
+Swap = Callable[[Iterable[Sequence[Member]], Iterable[Sequence[Member]]], int]
 
 
-def storages(
-    graph: Graph, mode: str = "views", runtime: Runtime | None = None, peak_of: PeakOf | None = None
-) -> Aliases:
+def storages(graph: Graph, mode: str = "views", runtime: Runtime | None = None, swap: Swap | None = None) -> Aliases:
     """The storage classes of every tensor that needs memory, the merges that made them, and what the order may add.
 
-    Without `peak_of` no join or split is written in place; without `runtime` the generic one's facts hold.
+    Without `swap`, which knows an order (`lifetimes.Occupancy`), no join or split is written in place; without
+    `runtime` the generic one's facts hold.
 
     Raises:
         RequestError: unknown mode; the message lists the modes.
 
-    Cost: O(tensors + ops), and one peak for each join or split.
+    Cost: O(tensors + ops), and a swap or two for each join or split.
     """
     if mode not in MODES:
         raise RequestError(f"no alias mode {mode!r}; there are: {', '.join(MODES)}")
     runtime = runtime or RUNTIMES["generic"]
     classes = Classes(graph, ((Member(t),) for t in planned(graph)))
     merges = list(_views(graph, classes, mode, runtime))
-    if mode == "max" and peak_of is not None:
-        classes = _with_parts(graph, classes, merges, runtime, peak_of)
+    if mode == "max" and swap is not None:
+        merges += _parts_in_place(graph, classes, runtime, swap)
     offers = tuple(_offers(World(graph, classes, runtime), mode))
     return Aliases(tuple(classes.rows()), tuple(merges), offers)
 
@@ -116,16 +115,20 @@ def _offers(world: World, mode: str) -> Iterator[Offer]:
                 yield Offer(index, op.outputs[0], op.inputs[operand], rule)
 
 
-def _with_parts(graph: Graph, classes: Classes, merges: list[Merge], runtime: Runtime, peak_of: PeakOf) -> Classes:
-    """The classes with each join or split written in place that lowers the peak, or keeps it and saves bytes.
+def _parts_in_place(graph: Graph, classes: Classes, runtime: Runtime, swap: Swap) -> Iterator[Merge]:
+    """Writes each join or split in place that lowers the peak, or keeps it and saves bytes.
 
     Largest first, each tried on top of those kept: forced everywhere they raise the peak of many networks.
     """
-    best = peak_of(Aliases(tuple(classes.rows())))
+    best = swap((), classes.rows())
     for site in sites(graph):
-        trial = classes.copy()
-        found = site.merged(trial, runtime)
-        if found and (peak := peak_of(Aliases(tuple(trial.rows())))) <= best:
-            classes, best = trial, peak
-            merges += found
-    return classes
+        trial = classes.around(site.tensors)
+        before = tuple(trial.rows())
+        if not site.merged(trial, runtime):
+            continue
+        after = tuple(trial.rows())
+        if (peak := swap(before, after)) <= best:
+            best = peak
+            yield from site.merged(classes, runtime)
+        else:
+            swap(after, before)

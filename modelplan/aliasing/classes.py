@@ -52,9 +52,12 @@ class Classes:
 
     def rows(self) -> Iterator[tuple[Member, ...]]:
         """The classes, their tensors in the order in which they came together."""
-        for members in self.members.values():
-            yield tuple(Member(t, self.delta[t]) for t in members)
+        return map(self._row, self.members.values())
 
-    def copy(self) -> Classes:
-        """The same classes, to try something on."""
-        return Classes(self.graph, self.rows())
+    def _row(self, members: list[int]) -> tuple[Member, ...]:
+        return tuple(Member(t, self.delta[t]) for t in members)
+
+    def around(self, tensors: Iterable[int]) -> Classes:
+        """The classes of some tensors by themselves, to try something on."""
+        homes = dict.fromkeys(self.home[t] for t in tensors if t in self)
+        return Classes(self.graph, (self._row(self.members[home]) for home in homes))

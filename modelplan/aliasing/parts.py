@@ -22,6 +22,11 @@ class Site:
     parts: tuple[tuple[int, int], ...]
     is_join: bool
 
+    @property
+    def tensors(self) -> tuple[int, ...]:
+        """The whole and its parts."""
+        return self.whole, *(part for part, _ in self.parts)
+
     def merged(self, classes: Classes, runtime: Runtime) -> list[Merge]:
         """Puts the parts into the whole; no merge where something forbids it."""
         if self.whole not in classes or classes.span(self.whole) != self.graph.tensors[self.whole].nbytes:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import graphs
+import pytest
 
-from modelplan import Kind, buffers, storages
+from modelplan import Graph, Kind, buffers, load, storages
+from modelplan.aliasing import topological
+from modelplan.lifetimes import Occupancy
 from modelplan.runtimes import RUNTIMES
+from modelplan.schedulers import peak
 
 TFLM, GENERIC = RUNTIMES["tflm"], RUNTIMES["generic"]
 
@@ -50,3 +55,18 @@ def test_a_graph_without_ops_keeps_its_inputs() -> None:
 
 def test_unused_tensors_get_no_buffer() -> None:
     assert "u" not in spans(graphs.graph("x -> y : A", dict.fromkeys("xyu", 16), "x", "y"))
+
+
+@pytest.mark.parametrize("runtime", ["tflm", "generic", "ort"])
+@pytest.mark.parametrize("name", ["unet_small.tflite", "inception_like.onnx", "decoder_kv.onnx"])
+def test_occupancy_follows_the_classes(models: Path, name: str, runtime: str) -> None:
+    """As many bytes as the buffers of the same classes have at their peak, whatever was there before."""
+    dims = ["batch=1", "sequence=8", "past_sequence=24"] if name.startswith("decoder") else []
+    graph = load(models / name, dims)
+    assert isinstance(graph, Graph)
+    row, order = RUNTIMES[runtime], topological(graph)
+    apart, merged = storages(graph, "none", row), storages(graph, "views", row)
+    occupancy = Occupancy(graph, order, row)
+    assert occupancy.swap((), apart.classes) == peak(graph, order, apart, row)
+    assert occupancy.swap(apart.classes, merged.classes) == peak(graph, order, merged, row)
+    assert occupancy.swap(merged.classes, apart.classes) == peak(graph, order, apart, row)
