@@ -52,7 +52,7 @@ def _parsed(path: Path) -> Any:
 
 
 def _graph(path: Path, proto: Any, dims: Dims) -> Graph:
-    limits = Limits.of(proto.ByteSize())
+    limits = Limits.of(path.stat().st_size)
     parts = [part for owner in (proto.graph, *proto.functions) for part in graphs_of(owner)]
     check_counts(parts, limits)
     _check_opsets(proto, parts)

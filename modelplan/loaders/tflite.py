@@ -86,9 +86,10 @@ class _Reader:
         if self.count(self.model.SubgraphsLength()) == 0:
             raise ValueError("found no subgraph, expected at least 1")
         self.place = "operator codes"
-        if self.count(self.model.OperatorCodesLength()) > self.tally.limits.operators:
-            raise ValueError(f"found {self.model.OperatorCodesLength()}, more than a model may have operators")
-        self.codes = [self.code(i) for i in range(self.model.OperatorCodesLength())]
+        codes, most = self.count(self.model.OperatorCodesLength()), self.tally.limits.operators
+        if codes > most:
+            raise ValueError(f"found {codes:,}, expected at most {most:,}")
+        self.codes = [self.code(i) for i in range(codes)]
         graph = self.subgraph(0, name)
         self.place = "sizes"
         check_sizes(list(graph.tensors))
@@ -127,7 +128,11 @@ class _Reader:
 
     def vector(self, table: Any, field: str) -> tuple[int, ...]:
         """A vector of int32, empty where it is absent; numpy sees to it that it ends inside the file."""
-        found = getattr(table, f"{field}AsNumpy")()
+        try:
+            found = getattr(table, f"{field}AsNumpy")()
+        except ValueError:
+            length = getattr(table, f"{field}Length")()
+            raise ValueError(f"found a vector of {length} elements, which ends outside the file") from None
         if isinstance(found, int):
             return ()
         self.spend(4 * len(found))
