@@ -316,7 +316,8 @@ Bytes Driver::bytes_at_ends() const {
 Outcome Driver::outcome() {
   Outcome out;
   out.segments = static_cast<int>(segments_.size());
-  out.peak = Live(*g_).bytes();
+  out.peak = Live(*g_).bytes();  // which no order changes
+  out.found_by = name_of(Method::file);
   const Segment* critical = nullptr;
   for (const Segment& s : segments_) {
     if (s.upper > out.peak) {

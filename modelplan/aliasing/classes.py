@@ -10,7 +10,7 @@ from modelplan.types import Graph, Member
 class Classes:
     """Every planned tensor in a class of its own at first; `join` puts one class inside another.
 
-    Cost: O(size of the smaller class) for a join, O(1) for a question.
+    Cost: O(size of the class that moves) for a join, O(1) for a question.
     """
 
     def __init__(self, graph: Graph, classes: Iterable[tuple[Member, ...]]) -> None:
@@ -18,10 +18,12 @@ class Classes:
         self.members: dict[int, list[int]] = {}
         self.home: dict[int, int] = {}
         self.delta: dict[int, int] = {}
+        self.bytes: dict[int, int] = {}  # by home
         for rows in classes:
             for m in rows:
                 self.home[m.tensor], self.delta[m.tensor] = rows[0].tensor, m.delta
             self.members[rows[0].tensor] = [m.tensor for m in rows]
+            self.bytes[rows[0].tensor] = max(m.delta + graph.tensors[m.tensor].nbytes for m in rows)
 
     def __contains__(self, t: int) -> bool:
         return t in self.home
@@ -36,17 +38,20 @@ class Classes:
 
     def span(self, t: int) -> int:
         """Bytes of the class of `t`."""
-        return max(self.delta[m] + self.graph.tensors[m].nbytes for m in self.of(t))
+        return self.bytes[self.home[t]]
 
     def join(self, t: int, into: int, delta: int = 0) -> None:
         """Puts the class of `t` where `t` starts `delta` bytes after `into`, which must not be before that class."""
         shift = self.delta[into] + delta - self.delta[t]
-        moved, kept = self.members.pop(self.home[t]), self.home[into]
+        gone, kept = self.home[t], self.home[into]
+        moved = self.members.pop(gone)
+        self.bytes[kept] = max(self.bytes[kept], self.bytes.pop(gone) + shift)
         for m in moved:
             self.delta[m] += shift
             self.home[m] = kept
         self.members[kept] += moved
         if (low := min(self.delta[m] for m in moved)) < 0:
+            self.bytes[kept] -= low
             for m in self.members[kept]:
                 self.delta[m] -= low
 

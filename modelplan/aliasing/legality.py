@@ -116,16 +116,16 @@ def _unshared(world: World, op: Op, x: int, y: int, group: str, shape: tuple[int
 
 def _kept(world: World, x: int) -> str:
     """Nothing in the class may be the caller's, fed from outside for good, or alive between runs."""
+    tensors, producers = world.graph.tensors, world.graph.producers
     for t in world.classes.of(x):
-        name = repr(world.graph.tensors[t].name)
-        if world.graph.tensors[t].kind is not Kind.ACTIVATION:
-            return f"4: shares memory with {name}, which is {world.graph.tensors[t].kind}"
+        if tensors[t].kind is not Kind.ACTIVATION:
+            return f"4: shares memory with {tensors[t].name!r}, which is {tensors[t].kind}"
         if t in world.ends:
-            return f"4: shares memory with {name}, an output of the model"
+            return f"4: shares memory with {tensors[t].name!r}, an output of the model"
         if t in world.feeds and world.runtime.inputs == "live":
-            return f"4: shares memory with {name}, an input that {world.runtime.name} keeps"
-        if world.graph.producers[t] < 0 and t not in world.feeds:
-            return f"4: shares memory with {name}, which nothing here writes"
+            return f"4: shares memory with {tensors[t].name!r}, an input that {world.runtime.name} keeps"
+        if producers[t] < 0 and t not in world.feeds:
+            return f"4: shares memory with {tensors[t].name!r}, which nothing here writes"
     return ""
 
 

@@ -8,7 +8,7 @@ import graphs
 import order_oracles
 import pytest
 
-from modelplan import BrokenPlanError, Graph, Kind, RequestError, runtimes, schedulers, storages
+from modelplan import BrokenPlanError, Graph, Kind, Options, RequestError, plan, runtimes, schedulers, storages
 from modelplan.referee import check_flow
 from modelplan.schedulers.posing import pose
 from modelplan.schedulers.side_effects import has_side_effects, precedences
@@ -173,6 +173,13 @@ def test_what_is_alive_at_the_ends_of_time_needs_no_flow() -> None:
     check_flow(problem, Witness(-1, 16))
     with pytest.raises(BrokenPlanError, match="8 bytes are alive before the first op, 16 after the last, not 17"):
         check_flow(problem, Witness(-1, 17))
+
+
+def test_a_peak_that_no_order_changes_is_found_in_the_file() -> None:
+    """Everything is written over the input, so that most is alive before the first op."""
+    graph = graphs.graph("x -> a : RELU \n a -> y : RELU", dict.fromkeys("xay", 16), "x", "y")
+    schedule = plan(graph, Options("tflm", alias="safe")).schedule
+    assert (schedule.method, schedule.peak, schedule.optimal) == ("best (file order)", 16, True)
 
 
 def test_flow_must_be_conserved_at_ops_that_may_run_on_either_side() -> None:
