@@ -8,6 +8,7 @@ ONNX Runtime: the calls of the C library by kernel, with its arena off (ort_trac
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -319,9 +320,20 @@ def page(corpus: Path) -> Iterator[str]:
     yield from ort_rows([*sorted((ROOT / "models").glob("*.onnx")), *light])
 
 
-if __name__ == "__main__" and sys.argv[1] == "--addresses":
-    print(json.dumps(addresses(sys.argv[2])))
-elif __name__ == "__main__":
-    text = "\n".join(page(Path(sys.argv[1]))) + "\n"
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("corpus", type=Path, nargs="?", help="the folder with tflite/")
+    parser.add_argument("--addresses", metavar="MODEL", help="only LiteRT's addresses of one model, as JSON")
+    arguments = parser.parse_args()
+    if arguments.addresses:
+        print(json.dumps(addresses(arguments.addresses)))
+        return
+    if arguments.corpus is None or not (arguments.corpus / "tflite").is_dir():
+        parser.error(f"no corpus at {arguments.corpus or '(name its folder)'}")
+    text = "\n".join(page(arguments.corpus)) + "\n"
     (ROOT / "reports" / "agreement.md").write_text(text)
     print(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -6,6 +6,7 @@ tails by row, outputs, the number for `tensor_arena`; then public totals of 32-b
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -170,7 +171,11 @@ def corstone(corpus: Path) -> Iterator[str]:
 
 
 def main() -> None:
-    corpus = Path(sys.argv[1])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("corpus", type=Path, help="the folder with tflite/")
+    corpus = parser.parse_args().corpus
+    if not (corpus / "tflite").is_dir():
+        parser.error(f"no corpus at {corpus}")
     rows, skipped = [], []
     models = Path(__file__).resolve().parent.parent / "models"
     for path in [*sorted((corpus / "tflite").rglob("*.tflite")), *sorted(models.glob("*.tflite"))]:
