@@ -178,7 +178,7 @@ def model_row(name: str, path: Path) -> list[str]:
         f"{answer.flow_bound:,}",
         f"{answer.lower_bound:,}",
         proof(answer),
-        answer.found_by or "file order",
+        answer.found_by,
         f"{answer.states:,}",
         f"{found.seconds:.3f}",
     ]
