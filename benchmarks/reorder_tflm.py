@@ -33,6 +33,7 @@ HEAD = (
 
 
 def random_order(graph: Graph, seed: int) -> list[int]:
+    """An order that respects data and side effects."""
     rng = random.Random(seed)
     before: list[set[int]] = [set() for _ in graph.ops]
     for a, b in [*graph.dag.edges, *precedences(graph)]:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import random
-
 from modelplan import Buffer, Graph, Kind, Op, Problem, Tensor
-from modelplan.schedulers.side_effects import precedences
 
 
 def graph(
@@ -80,15 +77,3 @@ def problem(rows: list[tuple[int, int, int]], **facts: object) -> Problem:
 def inclusive(rows: list[tuple[int, int, int]]) -> Problem:
     """A problem from (size, first, last) rows whose last step is part of the lifetime."""
     return problem([(size, first, last + 1) for size, first, last in rows])
-
-
-def random_order(graph: Graph, seed: int) -> list[int]:
-    """An order that respects data and side effects."""
-    rng = random.Random(seed)
-    before: list[set[int]] = [set() for _ in graph.ops]
-    for a, b in [*graph.dag.edges, *precedences(graph)]:
-        before[b].add(a)
-    order: list[int] = []
-    while len(order) < len(graph.ops):
-        order.append(rng.choice([op for op in range(len(graph.ops)) if op not in order and before[op] <= set(order)]))
-    return order

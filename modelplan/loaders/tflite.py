@@ -160,7 +160,7 @@ class _Reader:
         self.tally.add("tensors", self.count(table.TensorsLength()))
         self.tally.add("operators", self.count(table.OperatorsLength()))
         tables = [table.Tensors(i) for i in range(table.TensorsLength())]
-        tensors = [self.tensor(stored, i, where) for i, stored in enumerate(tables)]
+        tensors = [self.tensor(entry, i, where) for i, entry in enumerate(tables)]
         ops = [self.op(table.Operators(i), i, where, tables) for i in range(table.OperatorsLength())]
         self.place = f"subgraph {number}"
         inputs, outputs = self.vector(table, "Inputs"), self.vector(table, "Outputs")

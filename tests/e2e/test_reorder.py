@@ -5,10 +5,10 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
-import graphs
 import numpy as np
 import pytest
 from commands import run
+from reorder_tflm import random_order
 
 from modelplan import Graph, load, reordering
 from modelplan.tflm.file import read_tflite
@@ -25,7 +25,7 @@ def scrambled(path: Path, into: Path, seed: int) -> Path:
     graph = load(path)
     assert isinstance(graph, Graph)
     target = into / f"scrambled{path.suffix}"
-    target.write_bytes(reordering.reordered(path.read_bytes(), graph, graphs.random_order(graph, seed)))
+    target.write_bytes(reordering.reordered(path.read_bytes(), graph, random_order(graph, seed)))
     return target
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import graphs
 import onnx
 import pytest
+from reorder_tflm import random_order
 
 from modelplan import BrokenPlanError, Graph, ModelError, RequestError, load, protobuf, reordering
 from modelplan.flatbuffer import set_metadata
@@ -22,7 +23,7 @@ def loaded(path: Path) -> Graph:
 def test_a_reordered_model_is_the_same_graph_in_another_order(models: Path, tmp_path: Path, name: str) -> None:
     graph, data = loaded(models / name), (models / name).read_bytes()
     for seed in range(3):
-        order = graphs.random_order(graph, seed)
+        order = random_order(graph, seed)
         made = reordering.reordered(data, graph, order)
         (tmp_path / name).write_bytes(made)
         reordering.check_same(graph, loaded(tmp_path / name), order)
@@ -33,7 +34,7 @@ def test_a_reordered_model_is_the_same_graph_in_another_order(models: Path, tmp_
 def test_a_reordered_onnx_model_keeps_every_record(light: Path) -> None:
     path = light / "light_shufflenet.onnx"
     graph, data = loaded(path), path.read_bytes()
-    made = reordering.reordered(data, graph, graphs.random_order(graph, 1))
+    made = reordering.reordered(data, graph, random_order(graph, 1))
     old, new = onnx.load_model_from_string(data), onnx.load_model_from_string(made)
     as_bytes = sorted(node.SerializeToString() for node in old.graph.node)
     assert as_bytes == sorted(node.SerializeToString() for node in new.graph.node)
@@ -76,7 +77,7 @@ def test_an_offline_plan_is_not_carried_into_another_order(models: Path) -> None
     graph = loaded(path)
     planned = set_metadata(path.read_bytes(), "OfflineMemoryAllocation", bytes(16))
     with pytest.raises(RequestError, match="made for its present order"):
-        reordering.reordered(planned, graph, graphs.random_order(graph, 0))
+        reordering.reordered(planned, graph, random_order(graph, 0))
 
 
 @pytest.mark.parametrize("damage", [b"\x3a\x05ab", b"\x0b", b"\x80" * 12, b"\x3a\x00\x3a\x00"])
