@@ -34,7 +34,7 @@ class Limits:
 
     @classmethod
     def of(cls, size: int) -> Limits:
-        """The limits for a file of `size` bytes: 100,000 operators in any, a million in none."""
+        """The limits for a file of `size` bytes: 100,000 operators, more from ten megabytes on, at most a million."""
         operators = min(max(100_000, size // _OPERATOR_BYTES), 1_000_000)
         return cls(operators, operators * 3 // 2, 20_000)
 
