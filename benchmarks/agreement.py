@@ -30,7 +30,7 @@ from modelplan.allocators.gpu_delegate import share_equal
 from modelplan.dtypes import BITS
 from modelplan.ops import facts
 from modelplan.runtimes import RUNTIMES
-from modelplan.tflm.runner import RefusalError, run_tflm
+from modelplan.runtimes.tflm.runner import RefusalError, run_tflm
 from modelplan.types import Member
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -14,12 +14,13 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from modelplan import Graph, Options, load, plan, reordering
+from modelplan import Graph, Options, load, plan
 from modelplan.errors import ModelPlanError
+from modelplan.rewriting import reordering
+from modelplan.runtimes.tflm.file import read_tflite
+from modelplan.runtimes.tflm.planner import predicted_head
+from modelplan.runtimes.tflm.runner import Run, run_tflm, tflm_version
 from modelplan.schedulers.side_effects import precedences
-from modelplan.tflm.file import read_tflite
-from modelplan.tflm.planner import predicted_head
-from modelplan.tflm.runner import Run, run_tflm, tflm_version
 
 ROOT = Path(__file__).resolve().parent.parent
 CORPUS = Path(os.environ.get("MODELPLAN_CORPUS", ROOT.parent / "shared" / "corpus"))

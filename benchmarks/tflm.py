@@ -15,11 +15,11 @@ from pathlib import Path
 from modelplan import Options, load, pipeline
 from modelplan.aliasing import MODES
 from modelplan.errors import ModelPlanError
-from modelplan.packing import Packing, offline_plan
-from modelplan.tflm import planner
-from modelplan.tflm.arena import Arena, arena
-from modelplan.tflm.file import FileModel, read_tflite
-from modelplan.tflm.runner import RefusalError, Run, run_tflm, tflm_version
+from modelplan.rewriting.packing import Packing, offline_plan
+from modelplan.runtimes.tflm import planner
+from modelplan.runtimes.tflm.arena import Arena, arena
+from modelplan.runtimes.tflm.file import FileModel, read_tflite
+from modelplan.runtimes.tflm.runner import RefusalError, Run, run_tflm, tflm_version
 from modelplan.types import Member, Overlap
 
 #: Public arena totals of boards: model, kernels, board, bytes. Sources: mcufit-bench; TFLM's benchmark README.

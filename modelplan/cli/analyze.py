@@ -12,8 +12,8 @@ from modelplan.errors import ModelError
 from modelplan.outputs import OUTPUTS, figures, render, text
 from modelplan.outputs.arena_report import arena_section
 from modelplan.outputs.report import Section
-from modelplan.tflm.arena import ABIS, arena
-from modelplan.tflm.file import read_tflite
+from modelplan.runtimes.tflm.arena import ABIS, arena
+from modelplan.runtimes.tflm.file import read_tflite
 from modelplan.types import Plan
 
 

@@ -135,8 +135,8 @@ def _offsets_of(path: str) -> tuple[int, ...]:
     Raises:
         RequestError: the file carries none.
     """
-    from modelplan.tflm.file import read_tflite
-    from modelplan.tflm.planner import METADATA, read_plan
+    from modelplan.runtimes.tflm.file import read_tflite
+    from modelplan.runtimes.tflm.planner import METADATA, read_plan
 
     found = read_plan(read_tflite(Path(path).read_bytes(), path)) if path.endswith(".tflite") else None
     if found is None:

@@ -5,18 +5,19 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from modelplan import packing, pipeline
+from modelplan import pipeline
 from modelplan.cli import files, model_options, terminal
 from modelplan.errors import ModelError
 from modelplan.outputs import tflm_headers
 from modelplan.outputs.report import Section
 from modelplan.outputs.units import human
-from modelplan.packing import Packing
 from modelplan.pipeline import Options
-from modelplan.runtimes.scratch import KERNELS
-from modelplan.tflm import planner
-from modelplan.tflm.arena import ABIS, arena
-from modelplan.tflm.file import FileModel, read_tflite
+from modelplan.rewriting import packing
+from modelplan.rewriting.packing import Packing
+from modelplan.runtimes.tflm import planner
+from modelplan.runtimes.tflm.arena import ABIS, arena
+from modelplan.runtimes.tflm.file import FileModel, read_tflite
+from modelplan.runtimes.tflm.kernels import KERNELS
 from modelplan.types import Member, Overlap
 from modelplan.verifier import proof
 from modelplan.verifier.subject import offline_subject, shim_subject

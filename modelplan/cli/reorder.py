@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from modelplan import bounds, pipeline, reordering
+from modelplan import bounds, pipeline
 from modelplan.cli import files, model_options, terminal
 from modelplan.errors import RequestError
 from modelplan.outputs import render
 from modelplan.outputs.report import Section, Table
 from modelplan.outputs.text import order_line
 from modelplan.outputs.units import human
+from modelplan.rewriting import reordering
 from modelplan.types import Graph, Plan
 
 _MOST_ROWS = 12

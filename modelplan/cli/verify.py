@@ -10,8 +10,8 @@ from modelplan.cli import model_options, terminal
 from modelplan.errors import BrokenPlanError, ModelError, RequestError
 from modelplan.outputs.report import Section
 from modelplan.runtimes import runtime
-from modelplan.runtimes.scratch import KERNELS
-from modelplan.tflm.file import FileModel, read_tflite
+from modelplan.runtimes.tflm.file import FileModel, read_tflite
+from modelplan.runtimes.tflm.kernels import KERNELS
 from modelplan.verifier import proof
 from modelplan.verifier.subject import Subject, offline_subject, plan_subject, shim_subject, table_subject
 

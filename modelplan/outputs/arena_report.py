@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from modelplan.outputs.report import Section, Table
 from modelplan.outputs.units import human
-from modelplan.tflm.arena import VERSION, Arena
-from modelplan.tflm.planner import ALIGNMENT
+from modelplan.runtimes.tflm.arena import VERSION, Arena
+from modelplan.runtimes.tflm.planner import ALIGNMENT
 
 _MODELLED = f"modelled for tflite-micro {VERSION}"
 

@@ -20,7 +20,7 @@ from modelplan.outputs import canvas, lettering
 from modelplan.outputs.axes import byte_ticks, spread, stride
 from modelplan.outputs.canvas import BODY, FAINT, INK, MUTED, SMALL, TITLE, WARNING, Margins, Sheet
 from modelplan.outputs.units import brief, human
-from modelplan.reordering import moved
+from modelplan.rewriting.reordering import moved
 from modelplan.types import Aliases, IntArray, Plan
 
 _BEFORE, _AFTER = "#d98b2b", "#2b6fb3"

@@ -7,9 +7,9 @@ import re
 from collections.abc import Sequence
 
 from modelplan.outputs.report import printable
-from modelplan.tflm.arena import Arena
-from modelplan.tflm.file import FileModel
-from modelplan.tflm.planner import ALIGNMENT, Request
+from modelplan.runtimes.tflm.arena import Arena
+from modelplan.runtimes.tflm.file import FileModel
+from modelplan.runtimes.tflm.planner import ALIGNMENT, Request
 
 #: Methods of MicroMutableOpResolver whose names do not follow from the operator's.
 _METHODS = {

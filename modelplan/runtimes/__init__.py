@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from modelplan.errors import ModelError, RequestError
-from modelplan.runtimes.scratch import Call, Operand, scratch
+from modelplan.runtimes.tflm.kernels import Call, Operand, scratch_sizes
 from modelplan.types import Graph, Kind, Op, Runtime, Tensor
 
 RUNTIMES: dict[str, Runtime] = {
@@ -88,7 +88,7 @@ def kernel_scratch(graph: Graph, op: Op, runtime: Runtime) -> tuple[int, ...]:
     options = {name: value for name, value in op.attributes if isinstance(value, int | str)}
     call = Call(op.kind.removeprefix("CUSTOM:"), operands(op.inputs), operands(op.outputs), options)
     try:
-        return scratch(call, runtime.kernels)
+        return scratch_sizes(call, runtime.kernels)
     except (ValueError, IndexError, KeyError) as problem:
         raise ModelError(f"{graph.name}: {op.kind}: {problem}") from None
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from modelplan.errors import BrokenPlanError
-from modelplan.tflm import planner
-from modelplan.tflm.runner import INSTALL, RefusalError, installed, run_tflm, tflm_version
+from modelplan.runtimes.tflm import planner
+from modelplan.runtimes.tflm.runner import INSTALL, RefusalError, installed, run_tflm, tflm_version
 from modelplan.verifier.proof import Skipped
 from modelplan.verifier.subject import Subject
 

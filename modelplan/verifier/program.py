@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from modelplan.errors import ModelError
-from modelplan.tflm.file import FileModel, FileOp, FileTensor
+from modelplan.runtimes.tflm.file import FileModel, FileOp, FileTensor
 from modelplan.types import Graph, Kind
 
 Attribute = Callable[[str], object]

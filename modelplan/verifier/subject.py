@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from modelplan.errors import BrokenPlanError, ModelError
-from modelplan.tflm import planner
-from modelplan.tflm.file import FileModel
+from modelplan.runtimes.tflm import planner
+from modelplan.runtimes.tflm.file import FileModel
 from modelplan.types import Graph, Merge, Overlap, Placement, Plan, Problem, Runtime
 from modelplan.verifier.addresses import Layout, Scratch
 from modelplan.verifier.program import Program, Step, file_program, graph_program

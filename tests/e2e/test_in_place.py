@@ -15,7 +15,7 @@ import pytest
 import tflite
 import tflite_models
 
-from modelplan.flatbuffer import set_metadata
+from modelplan.rewriting.flatbuffer import set_metadata
 from modelplan.runtimes.in_place import SHARING
 
 pytest.importorskip("tflite_micro")

@@ -21,7 +21,7 @@ from tflite_models import BYTES, TYPES, Writer
 
 from modelplan import Graph, load
 from modelplan.aliasing.overlapping import offered
-from modelplan.flatbuffer import set_metadata
+from modelplan.rewriting.flatbuffer import set_metadata
 from modelplan.runtimes import RUNTIMES
 from modelplan.runtimes.in_place import SHARING
 

@@ -8,11 +8,11 @@ import pytest
 from commands import run
 from tflite_models import branching, looping
 
-from modelplan.packing import offline_plan
-from modelplan.tflm.arena import arena
-from modelplan.tflm.file import read_tflite
-from modelplan.tflm.planner import predicted_head, write_plan
-from modelplan.tflm.runner import INSTALL, RefusalError, installed, run_tflm
+from modelplan.rewriting.packing import offline_plan
+from modelplan.runtimes.tflm.arena import arena
+from modelplan.runtimes.tflm.file import read_tflite
+from modelplan.runtimes.tflm.planner import predicted_head, write_plan
+from modelplan.runtimes.tflm.runner import INSTALL, RefusalError, installed, run_tflm
 
 runtime = pytest.mark.skipif(not installed(), reason=f"tflite-micro is not installed: {INSTALL}")
 

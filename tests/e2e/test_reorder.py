@@ -10,10 +10,11 @@ import pytest
 from commands import run
 from reorder_tflm import random_order
 
-from modelplan import Graph, load, reordering
-from modelplan.tflm.file import read_tflite
-from modelplan.tflm.planner import predicted_head
-from modelplan.tflm.runner import INSTALL, installed, run_tflm
+from modelplan import Graph, load
+from modelplan.rewriting import reordering
+from modelplan.runtimes.tflm.file import read_tflite
+from modelplan.runtimes.tflm.planner import predicted_head
+from modelplan.runtimes.tflm.runner import INSTALL, installed, run_tflm
 
 tflm = pytest.mark.skipif(not installed(), reason=f"tflite-micro is not installed: {INSTALL}")
 litert = pytest.mark.skipif(find_spec("ai_edge_litert") is None, reason="LiteRT is not installed: extra `verify`")

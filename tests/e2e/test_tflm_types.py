@@ -11,9 +11,9 @@ from tflite_models import Sub, Writer
 
 from modelplan import Graph, Options, height, load, plan
 from modelplan.cli import main
-from modelplan.tflm.file import read_tflite
-from modelplan.tflm.planner import predicted_head
-from modelplan.tflm.runner import run_tflm
+from modelplan.runtimes.tflm.file import read_tflite
+from modelplan.runtimes.tflm.planner import predicted_head
+from modelplan.runtimes.tflm.runner import run_tflm
 
 pytest.importorskip("tflite_micro")
 

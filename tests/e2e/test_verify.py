@@ -9,10 +9,10 @@ import pytest
 from commands import run
 
 from modelplan import BrokenPlanError
-from modelplan.packing import offline_plan
-from modelplan.tflm import planner
-from modelplan.tflm.file import read_tflite
-from modelplan.tflm.runner import INSTALL, installed
+from modelplan.rewriting.packing import offline_plan
+from modelplan.runtimes.tflm import planner
+from modelplan.runtimes.tflm.file import read_tflite
+from modelplan.runtimes.tflm.runner import INSTALL, installed
 from modelplan.verifier.execution import execute
 from modelplan.verifier.subject import online_subject
 

@@ -8,10 +8,10 @@ import pytest
 from tflite_models import branching, looping
 
 from modelplan.errors import ModelPlanError
-from modelplan.packing import offline_plan
-from modelplan.tflm.arena import arena
-from modelplan.tflm.file import FileModel, read_tflite
-from modelplan.tflm.planner import write_plan
+from modelplan.rewriting.packing import offline_plan
+from modelplan.runtimes.tflm.arena import arena
+from modelplan.runtimes.tflm.file import FileModel, read_tflite
+from modelplan.runtimes.tflm.planner import write_plan
 from modelplan.verifier.proof import prove
 from modelplan.verifier.subject import offline_subject
 

@@ -19,7 +19,7 @@ from onnx.helper import (
 )
 
 from modelplan import Graph, Kind, ModelError, Options, RequestError, height, load, plan
-from modelplan.reordering import reordered
+from modelplan.rewriting.reordering import reordered
 
 FLOAT, INT64, BOOL = 1, 7, 9
 

@@ -6,8 +6,8 @@ import flatbuffers
 import pytest
 import tflite
 
-from modelplan import flatbuffer
 from modelplan.errors import ModelError
+from modelplan.rewriting import flatbuffer
 
 NAME = "OfflineMemoryAllocation"
 

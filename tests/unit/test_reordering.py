@@ -9,8 +9,9 @@ import onnx
 import pytest
 from reorder_tflm import random_order
 
-from modelplan import BrokenPlanError, Graph, ModelError, RequestError, load, protobuf, reordering
-from modelplan.flatbuffer import set_metadata
+from modelplan import BrokenPlanError, Graph, ModelError, RequestError, load
+from modelplan.rewriting import protobuf, reordering
+from modelplan.rewriting.flatbuffer import set_metadata
 
 
 def loaded(path: Path) -> Graph:

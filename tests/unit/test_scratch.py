@@ -3,7 +3,7 @@
 import pytest
 
 from modelplan.errors import RequestError
-from modelplan.runtimes.scratch import KERNELS, Call, Operand, scratch
+from modelplan.runtimes.tflm.kernels import KERNELS, Call, Operand, scratch_sizes
 
 
 def operand(dtype, *shape, constant=False):
@@ -56,9 +56,9 @@ MEAN = Call("MEAN", (operand("int8", 1, 4, 4, 8), operand("int32", 2)), (operand
     ],
 )
 def test_formula(call, kernels, sizes):
-    assert scratch(call, kernels) == sizes
+    assert scratch_sizes(call, kernels) == sizes
 
 
 def test_unknown_kernels_list_the_known():
     with pytest.raises(RequestError, match=", ".join(KERNELS)):
-        scratch(conv(), "neon")
+        scratch_sizes(conv(), "neon")

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from modelplan.errors import RequestError
-from modelplan.tflm.arena import BUFFERS, EVAL_TENSORS, MARGIN, NODES, QUANTIZATION, TENSORS, arena
-from modelplan.tflm.file import FileModel, read_tflite
-from modelplan.tflm.runner import installed, run_tflm
+from modelplan.runtimes.tflm.arena import BUFFERS, EVAL_TENSORS, MARGIN, NODES, QUANTIZATION, TENSORS, arena
+from modelplan.runtimes.tflm.file import FileModel, read_tflite
+from modelplan.runtimes.tflm.runner import installed, run_tflm
 
 #: Tail bytes as the wheel reports them on x86-64.
 TAILS = {

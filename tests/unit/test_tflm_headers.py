@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from modelplan.outputs.tflm_headers import arena_header, shim_header
-from modelplan.packing import offline_plan
-from modelplan.tflm.arena import arena
-from modelplan.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor, read_tflite
+from modelplan.rewriting.packing import offline_plan
+from modelplan.runtimes.tflm.arena import arena
+from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor, read_tflite
 
 #: As much of TFLM's headers as ours use.
 RESOLVER = """
@@ -83,13 +83,13 @@ def test_names_cannot_leave_their_comments(tmp_path: Path) -> None:
 
 
 def offline_plan_rows(model: FileModel) -> tuple[object, object]:
-    from modelplan.tflm.planner import greedy_offsets, requests
+    from modelplan.runtimes.tflm.planner import greedy_offsets, requests
 
     rows = requests(model)
     return rows, greedy_offsets(rows)
 
 
 def arena_header_of(model: FileModel) -> str:
-    from modelplan.tflm.arena import Arena
+    from modelplan.runtimes.tflm.arena import Arena
 
     return arena_header(model, Arena(16, 0, 0, (), 64, "reference"))

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 from tflite_models import looping
 
-from modelplan import flatbuffer
 from modelplan.errors import ModelError
-from modelplan.packing import offline_plan
-from modelplan.tflm import planner
-from modelplan.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor, has_decoder, read_tflite
-from modelplan.tflm.planner import Request, greedy_offsets, head_bytes, requests
+from modelplan.rewriting import flatbuffer
+from modelplan.rewriting.packing import offline_plan
+from modelplan.runtimes.tflm import planner
+from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor, has_decoder, read_tflite
+from modelplan.runtimes.tflm.planner import Request, greedy_offsets, head_bytes, requests
 
 
 def rows(*triples):

@@ -11,11 +11,11 @@ import pytest
 from graphs import graph
 
 from modelplan import BrokenPlanError, Graph, Merge, ModelError, Options, Placement, Plan, Problem, plan
-from modelplan import flatbuffer as fb
-from modelplan.packing import offline_plan
+from modelplan.rewriting import flatbuffer as fb
+from modelplan.rewriting.packing import offline_plan
 from modelplan.runtimes import RUNTIMES
-from modelplan.tflm import planner
-from modelplan.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor, read_tflite
+from modelplan.runtimes.tflm import planner
+from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor, read_tflite
 from modelplan.types import Member
 from modelplan.verifier.addresses import Layout, Scratch
 from modelplan.verifier.program import file_program, graph_program

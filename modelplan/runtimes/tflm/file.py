@@ -9,8 +9,8 @@ from functools import cached_property
 from math import prod
 from typing import Any
 
-from modelplan import flatbuffer
 from modelplan.errors import ModelError
+from modelplan.rewriting import flatbuffer
 
 #: Bytes of one element by TensorType number, as `TfLiteTypeSizeOf` counts them: 4-bit values take a byte each.
 _ELEMENT = {0: 4, 1: 2, 2: 4, 3: 1, 4: 8, 6: 1, 7: 2, 8: 8, 9: 1, 10: 8, 11: 16, 12: 8, 13: 4, 15: 4, 16: 2, 17: 1}

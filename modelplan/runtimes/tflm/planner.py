@@ -11,10 +11,10 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from modelplan import flatbuffer
 from modelplan.errors import ModelError
-from modelplan.tflm.file import FileModel
-from modelplan.tflm.scratch import scratch_requests
+from modelplan.rewriting import flatbuffer
+from modelplan.runtimes.tflm.file import FileModel
+from modelplan.runtimes.tflm.scratch import scratch_requests
 
 #: MicroArenaBufferAlignment().
 ALIGNMENT = 16

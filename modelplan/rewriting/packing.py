@@ -9,9 +9,9 @@ import numpy as np
 
 from modelplan import allocators, bounds
 from modelplan.errors import ModelError, RequestError
-from modelplan.tflm import planner
-from modelplan.tflm.file import FileModel
-from modelplan.tflm.planner import ALIGNMENT, ONLINE, Request
+from modelplan.runtimes.tflm import planner
+from modelplan.runtimes.tflm.file import FileModel
+from modelplan.runtimes.tflm.planner import ALIGNMENT, ONLINE, Request
 from modelplan.types import Budget, Buffer, IntArray, Member, Overlap, Placement, Problem
 
 #: How often scratch is pinned where TFLM put it and the tensors are placed again around it.

@@ -67,7 +67,7 @@ class Call:
 Formula = Callable[[Call], Sequence[int]]
 
 
-def scratch(call: Call, kernels: str = "reference") -> tuple[int, ...]:
+def scratch_sizes(call: Call, kernels: str = "reference") -> tuple[int, ...]:
     """The bytes that the kernel of `call` requests, in its order; nothing for most operators.
 
     Raises:

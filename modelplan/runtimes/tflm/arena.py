@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from modelplan.errors import RequestError
-from modelplan.tflm import planner
-from modelplan.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor
+from modelplan.runtimes.tflm import planner
+from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor
 
 #: The release whose structures the tables follow.
 VERSION = "0.dev20261023182759"

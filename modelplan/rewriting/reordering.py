@@ -6,8 +6,8 @@ import heapq
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from modelplan import flatbuffer, protobuf
 from modelplan.errors import BrokenPlanError, RequestError
+from modelplan.rewriting import flatbuffer, protobuf
 from modelplan.types import Graph, Op
 
 _OFFLINE_PLAN = "OfflineMemoryAllocation"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from modelplan.errors import ModelError
-from modelplan.runtimes.scratch import Call, Operand, scratch
-from modelplan.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor
+from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor
+from modelplan.runtimes.tflm.kernels import Call, Operand, scratch_sizes
 
 _DTYPES = {
     0: "float32", 1: "float16", 2: "int32", 3: "uint8", 4: "int64", 6: "bool", 7: "int16", 8: "complex64",
@@ -41,7 +41,7 @@ def _sizes(
 ) -> tuple[int, ...]:
     call = Call(op.kind, _operands(subgraph, op.inputs), _operands(subgraph, op.outputs), _options(op), pointer)
     try:
-        return scratch(call, kernels)
+        return scratch_sizes(call, kernels)
     except (ValueError, TypeError, LookupError) as error:
         raise ModelError(f"{model.name}: {label}: {error}") from None
 
