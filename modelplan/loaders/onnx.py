@@ -15,6 +15,7 @@ from modelplan.errors import ModelError
 from modelplan.loaders.dims import Dims
 from modelplan.loaders.limits import Limits, Tally, check_sizes
 from modelplan.loaders.onnx_builder import Builder, Model
+from modelplan.loaders.onnx_control import add_control
 from modelplan.loaders.onnx_functions import graphs_of, inlined
 from modelplan.loaders.onnx_guards import check_counts, check_nodes
 from modelplan.loaders.onnx_types import dtype_name, refusals
@@ -64,7 +65,7 @@ def _graph(path: Path, proto: Any, dims: Dims) -> Graph:
     check_nodes(parts, opsets)
     stored = _lightened(parts)
     symbols = _bound(parts, dims)
-    model = Model(opsets, dims, stored, Tally(limits, times=2))
+    model = Model(opsets, dims, stored, Tally(limits, times=2), add_control)
     builder = Builder(model, _inferred(proto, model).graph)
     graph = builder.graph(path.stem)
     dims.check_used(symbols)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
@@ -45,12 +45,14 @@ class Model:
     """What all graphs of one model share: versions, bindings, what was found on the way.
 
     `walked` counts what was built, also in readings of bodies that were given up; `trials` are those under way.
+    `add_control` adds a node with bodies to a builder's graph.
     """
 
     opsets: dict[str, int]
     dims: Dims
     stored: dict[tuple[str, tuple[int, ...]], int]
     walked: Tally
+    add_control: Callable[[Builder, Any, tuple[int, ...], str], None]
     remarks: list[str] = field(default_factory=list)
     open: list[str] = field(default_factory=list)
     unplanned: list[str] = field(default_factory=list)
@@ -266,9 +268,7 @@ class Builder:
         self.model.walked.add("operators")
         inputs = tuple(self.find(name, place) if name else -1 for name in node.input)
         if bodies_of(node):
-            from modelplan.loaders.onnx_control import add_control
-
-            add_control(self, node, inputs, place)
+            self.model.add_control(self, node, inputs, place)
             return
         follows = self.follows(inputs)
         types = self.output_types(node, inputs, place, follows=follows)

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from modelplan.dtypes import UNPLANNED
+from modelplan.loaders.onnx_builder import Builder
 from modelplan.loaders.onnx_functions import bodies_of
 from modelplan.loaders.onnx_types import Extent, Type, read_type, tensor_type, with_shape
 from modelplan.types import Graph, Kind
-
-if TYPE_CHECKING:
-    from modelplan.loaders.onnx_builder import Builder
 
 _INT64, _BOOL = 7, 9
 
@@ -40,8 +38,6 @@ def _body(node: Any, name: str, place: str) -> Any:
 
 def _run(builder: Builder, body: Any, types: Sequence[Type | None], place: str) -> tuple[Builder, Graph]:
     """The body as a graph, its inputs of the given types where those are known."""
-    from modelplan.loaders.onnx_builder import Builder
-
     builder.model.walked.add("bodies")
     child = Builder(builder.model, body, builder, f"{place}: ")
     if len(types) > len(body.input):
