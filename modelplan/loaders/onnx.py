@@ -1,4 +1,4 @@
-"""ONNX protobufs as a Graph: initialisers and whatever follows from them alone are constants, the rest is planned.
+"""ONNX protobufs as a Graph: initialisers and what depends on nothing else are constants, the rest is planned.
 
 Shapes come from the file, from onnx's own inference and, where those leave something open, from the values of small
 constants. Weights are never read to be sized. A body of If, Loop or Scan becomes a subgraph of its operator, whose
@@ -92,7 +92,7 @@ def _check_opsets(proto: Any, parts: list[Any]) -> None:
 
 
 def _lightened(graphs: list[Any]) -> dict[tuple[str, tuple[int, ...]], int]:
-    """Checks every initialiser's bytes, drops those of weights; returns how many are stored where not `nbytes`."""
+    """Checks the size of every initialiser and drops the data of weights; returns those that are not `nbytes`."""
     stored = {}
     for graph in graphs:
         for tensor in graph.initializer:
@@ -138,7 +138,7 @@ def _length(place: str, text: str) -> int:
 
 
 def _bound(graphs: list[Any], dims: Dims) -> set[str]:
-    """Replaces the symbols that the caller binds, everywhere; returns all symbols of the file."""
+    """Replaces the symbols that the caller binds in all graphs; returns all symbols of the file."""
     symbols = set()
     for graph in graphs:
         for value in (*graph.input, *graph.output, *graph.value_info):
@@ -166,10 +166,10 @@ def _tensor_types(proto: Any) -> list[Any]:
 
 
 def _inferred(proto: Any, model: Model) -> Any:
-    """The model with the types that onnx infers; what the file says of its intermediate values yields to them.
+    """The model with the types that onnx infers; the file's own types are dropped where they contradict them.
 
-    Without onnx's own data propagation, which takes memory for whatever a hostile extent promises: the builder
-    computes the few small values that decide shapes.
+    Runs without onnx's data propagation, which allocates as much memory as a damaged extent says: the builder computes
+    the few small values that decide shapes.
     """
     import onnx
 

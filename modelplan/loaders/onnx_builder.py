@@ -1,4 +1,4 @@
-"""One ONNX graph, walked once in file order: every node becomes an operator or a constant."""
+"""Reads one ONNX graph in file order: every node becomes an operator or a constant."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(slots=True)
 class Model:
-    """What all graphs of one model share: versions, bindings, what was found on the way.
+    """State that all graphs of one model share: versions, bindings, remarks, counts.
 
     `walked` counts what was built, also in readings of bodies that were given up; `trials` are those under way.
     `add_control` adds a node with bodies to a builder's graph.
@@ -62,18 +62,18 @@ class Model:
     followers: int = 0
 
     def mark(self) -> tuple[int, ...]:
-        """Where the notes stand, for `restore`."""
+        """How many remarks there are so far, for `restore`."""
         return len(self.remarks), len(self.open), len(self.unplanned), self.folded, self.followers
 
     def restore(self, mark: tuple[int, ...]) -> None:
-        """Forgets the notes made since `mark`."""
+        """Drops the remarks made since `mark`."""
         del self.remarks[mark[0] :], self.open[mark[1] :], self.unplanned[mark[2] :]
         self.folded, self.followers = mark[3], mark[4]
 
 
 @dataclass(slots=True)
 class _Source:
-    """The node behind constants whose values may be wanted: computed when asked for."""
+    """A node that computes constants; their values are computed when first asked for."""
 
     node: Any
     inputs: tuple[int, ...]
@@ -129,7 +129,7 @@ class Builder:
             self._node(node, place)
 
     def read_hints(self, proto: Any) -> dict[str, Type]:
-        """What the file and onnx's inference say about the values of `proto`."""
+        """The types that the file and onnx's inference give for the values of `proto`."""
         hints: dict[str, Type] = {}
         for value in (*proto.input, *proto.value_info, *proto.output):
             if not value.type.WhichOneof("value"):
@@ -143,7 +143,7 @@ class Builder:
         return hints
 
     def _at(self, place: str, function: Any, *arguments: Any) -> Any:
-        """What the function returns; what it refuses is said with the place."""
+        """What the function returns; a ValueError gets the place in front."""
         try:
             return function(*arguments)
         except ValueError as problem:
@@ -165,7 +165,7 @@ class Builder:
         return t
 
     def rename(self, name: str, t: int, place: str) -> None:
-        """Lets `name` stand for a tensor that there is already."""
+        """Gives tensor `t` another name."""
         if name in self.index.maps[0]:
             raise ValueError(f"{place}: {name!r} already has a value")
         self.index[name] = t
@@ -284,11 +284,11 @@ class Builder:
         self.op(node, inputs, outputs)
 
     def follows(self, inputs: Sequence[int]) -> bool:
-        """Whether an extent that stays open already explains whatever is unknown behind `inputs`."""
+        """Whether one of `inputs` depends on an extent that stays open."""
         return any(self.types[i].is_open or i in self.unsure for i in inputs if i >= 0)
 
     def _add_constants(self, node: Any, inputs: tuple[int, ...], types: list[Type | None], place: str) -> None:
-        """The outputs of a node that gives the same every time; an open extent is closed by the value."""
+        """Adds the outputs of a node whose result never changes; where an extent is open, the value gives it."""
         self.model.folded += node.op_type != "Constant"
         values: Sequence[Array | None] = ()
         if any(known is None or known.is_open for known, name in zip(types, node.output, strict=True) if name):
@@ -317,9 +317,9 @@ class Builder:
     def output_types(
         self, node: Any, inputs: tuple[int, ...], place: str, *, follows: bool = False
     ) -> list[Type | None]:
-        """The types of the outputs: the file's, then onnx's for this node, then what the values show.
+        """The types of the outputs: from the file, else from onnx's inference for this node and its constant inputs.
 
-        What follows from an extent for which the model will be refused is not looked at more closely.
+        Nothing is inferred from an extent for which the model will be refused anyway.
         """
         hints = [self.hints.get(name) for name in node.output]
         lost = follows and self.model.open and not self.model.trials
@@ -363,7 +363,7 @@ class Builder:
         return {name: numpy_helper.from_array(value, name) for name, value in values.items() if value is not None}
 
     def _completed(self, node: Any, inputs: tuple[int, ...], found: dict[str, Type], version: int) -> dict[str, Type]:
-        """Adds what onnx's inference leaves out although the operator's text settles it: a Dropout's mask."""
+        """Adds the type of a Dropout's mask: the operator's definition gives it, onnx's inference leaves it out."""
         mask = node.output[1] if node.op_type == "Dropout" and len(node.output) > 1 else ""
         if mask and (mask not in found or found[mask].is_open):
             data = self.types[inputs[0]]

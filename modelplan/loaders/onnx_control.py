@@ -1,4 +1,4 @@
-"""Operators that run bodies: what the bodies read, what they give back, and how large that is.
+"""Operators that run bodies: which outer tensors the bodies read, what they return, and how large that is.
 
 A branch whose condition is known takes its If's place. Every other body becomes a subgraph of its operator.
 """
@@ -56,7 +56,7 @@ def _finish(
     children: Iterable[tuple[Builder, Graph]],
     place: str,
 ) -> None:
-    """The operator itself: what its bodies read from outside stands behind its own inputs."""
+    """Adds the operator; the outer tensors that its bodies read come after its own inputs."""
     children = list(children)
     captured = {outer for child, _ in children for outer in child.captured}
     read = [t for t in sorted(captured - set(inputs)) if builder.tensors[t].kind is not Kind.CONSTANT]
@@ -94,7 +94,7 @@ def _add_if(builder: Builder, node: Any, inputs: tuple[int, ...], place: str) ->
 
 
 def _inline(builder: Builder, node: Any, body: Any, place: str) -> None:
-    """Walks the branch in place of its If; its names end with it, its outputs go by the If's names."""
+    """Adds the nodes of the branch in place of the If; its outputs get the If's names, its other names stay inside."""
     hints, where = builder.hints, builder.place
     builder.index, builder.place = builder.index.new_child(), f"{place}: "
     builder.hints = ChainMap(builder.read_hints(body), hints)
@@ -147,7 +147,7 @@ def _add_loop(builder: Builder, node: Any, inputs: tuple[int, ...], place: str) 
 def _stable(
     builder: Builder, body: Any, start: list[Type], carried: Sequence[Type | None], place: str, skip: int
 ) -> tuple[Builder, Graph]:
-    """The body with carried values whose size holds from one iteration to the next, or is open."""
+    """The body as a graph, its carried values of a size that no iteration changes, or open."""
     mark = builder.model.mark()
     builder.model.trials += 1
     found = _run(builder, body, [*start, *carried], place)
@@ -165,7 +165,7 @@ def _same(a: Type, b: Type) -> bool:
 
 
 def _loosened(before: Type, now: Type) -> Type:
-    """The extents that change from one iteration to the next left open."""
+    """The type with each extent left open that an iteration changes."""
     if before.dtype in UNPLANNED or before.shape is None:
         return before
     if now.shape is None or len(now.shape) != len(before.shape):
@@ -252,6 +252,6 @@ def _add_other(builder: Builder, node: Any, inputs: tuple[int, ...], place: str)
 
 
 def _element(known: Type) -> Type | None:
-    """What one step over the value sees: the element of a sequence, or the value itself."""
+    """The type of an element of a sequence; any other type as it is."""
     proto = known.proto
     return read_type(proto.sequence_type.elem_type) if proto.WhichOneof("value") == "sequence_type" else known

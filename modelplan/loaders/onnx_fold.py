@@ -9,7 +9,7 @@ import numpy as np
 
 #: A value with more elements than this decides no shape.
 MOST_ELEMENTS = 1024
-#: Evaluations in one model: what keeps a hostile file from keeping us busy.
+#: Evaluations in one model: a bound on the time that a damaged or hostile file can take.
 MOST_EVALUATIONS = 8192
 
 #: Operators whose output shape depends on values; the bound on their elements from those of their inputs.
@@ -40,7 +40,7 @@ def attribute_value(node: Any) -> np.ndarray[Any, Any] | None:
 
 
 def shape_value(node: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """What Shape or Size gives for an input of `shape`."""
+    """The result of Shape or Size for an input of `shape`."""
     if node.op_type == "Size":
         return np.array(int(np.prod(shape, dtype=object)) if shape else 1, np.int64)
     given = {a.name: a.i for a in node.attribute}
@@ -48,7 +48,7 @@ def shape_value(node: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
 
 
 def is_small(node: Any, inputs: list[np.ndarray[Any, Any] | None], shape: tuple[int, ...] | None) -> bool:
-    """Whether the result is bounded before it is computed. `shape` is that of the output where known."""
+    """Whether the result is known to be small before it is computed. `shape` is the output's where that is known."""
     if shape is not None:
         return all(0 <= extent <= MOST_ELEMENTS for extent in shape) and int(np.prod(shape)) <= MOST_ELEMENTS
     if node.op_type in _NO_LARGER:
@@ -62,7 +62,7 @@ def is_small(node: Any, inputs: list[np.ndarray[Any, Any] | None], shape: tuple[
 def evaluated(
     node: Any, inputs: list[np.ndarray[Any, Any] | None], opsets: dict[str, int]
 ) -> list[np.ndarray[Any, Any] | None] | None:
-    """The outputs of one node by onnx's reference implementation, None where it has none or declines."""
+    """The outputs of one node by onnx's reference implementation, None where it has none or fails."""
     from onnx.reference import ReferenceEvaluator
 
     feeds = {name: value for name, value in zip(node.input, inputs, strict=True) if name}

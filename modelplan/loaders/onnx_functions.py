@@ -1,4 +1,4 @@
-"""Local functions of an ONNX model put in place of the nodes that call them, within a bound on what comes out."""
+"""Puts the local functions of an ONNX model in place of the nodes that call them, within a bound on the result."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _DEPTH = 100
 
 
 def inlined(model: Any, most: int) -> Any:
-    """The model without local functions, of `most` operators; domains that only they used are gone.
+    """The model without local functions, of `most` operators at most.
 
     Raises:
         ValueError: a function that calls itself, or more nodes than a model may have.
@@ -45,7 +45,7 @@ def bodies_of(node: Any) -> list[Any]:
 
 
 def _check_growth(model: Any, most: int) -> None:
-    """Counts what inlining would make before it is made: functions that call functions grow without bound."""
+    """Counts the operators before inlining: functions that call functions can multiply them without bound."""
     functions = {_key(f.domain, f.name, f.overload): f for f in model.functions}
     if len(functions) != len(model.functions):
         raise ValueError("two local functions have the same domain, name and overload")
@@ -66,7 +66,7 @@ def _called(node: Any) -> tuple[str, str, str]:
 
 
 def _measure(start: tuple[str, str, str], functions: dict[Any, Any], sizes: dict[Any, int], most: int) -> None:
-    """Nodes that one call of `start` becomes, by depth first with the path at hand."""
+    """Puts into `sizes` how many nodes one call of `start` becomes, depth first."""
     path = [start]
     while path:
         key = path[-1]

@@ -1,6 +1,6 @@
-"""What must hold of a model before onnx's own inference sees it, which trusts its input where it should not.
+"""Checks of a model before onnx's own inference, which crashes on some damaged files or does not end.
 
-Each check here stands for a crash or an endless computation that damaged files led to.
+Each check refuses a kind of damage with which that was seen.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _RANKS = {
     "Col2Im": 1, "MaxUnpool": 2, "Squeeze": 1, "Unsqueeze": 1, "Pad": 3, "Resize": 3,
 }  # fmt: skip
 _MOST = 2**31 - 1
-#: Names that bodies may see from outside, in all: onnx's inference copies what is known of them for every body.
+#: Outer names visible in bodies, added up over all bodies: onnx's inference copies their types for every body.
 _MOST_SEEN = 20_000_000
 
 
@@ -68,7 +68,7 @@ def check_nodes(graphs: list[Any], opsets: dict[str, int]) -> None:
 
 
 def _lengths(graphs: list[Any]) -> dict[str, int]:
-    """The extent of every vector that the file declares; refuses what has more axes than numpy can tell apart."""
+    """The extent of every vector that the file declares; refuses tensors of more axes than numpy supports."""
     lengths: dict[str, int] = {}
     for graph in graphs:
         for value in (*graph.input, *graph.value_info, *graph.output):
@@ -90,7 +90,7 @@ def _rank(name: str, dims: Any) -> int:
 
 
 def _check_names(graph: Any, known: set[str], place: str) -> None:
-    """Every name is written before it is read, and once. `known` are the names from outside, the same afterwards."""
+    """Checks that every name is written once, before it is read. `known` are the outer names; it is left as it was."""
     given = {value.name for value in graph.input}
     initial = {t.name for t in graph.initializer} | {s.values.name for s in graph.sparse_initializer}
     if len(given) != len(graph.input):
@@ -121,7 +121,7 @@ def _check_known(names: Iterable[str], known: set[str], where: str) -> None:
 
 
 def _check_operands(node: Any, opsets: dict[str, int], place: str) -> None:
-    """The operands that the operator cannot do without are there."""
+    """Checks that all operands that the operator requires are there."""
     needed = _needed(node.op_type, node.domain, opsets.get(node.domain, 0))
     if needed is None:
         return

@@ -1,4 +1,4 @@
-"""ONNX types in the project's words, and what is known of a shape merged from several sources."""
+"""ONNX types with the project's names, and shapes merged from several sources."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Extent = int | str | None
 class Type:
     """The type of a value: `shape` is None where even the rank is open. `proto` is onnx's own form of it.
 
-    `extents` is the shape where all of it is known, else None; `is_open`: whether what is unknown decides about bytes.
+    `extents` is the shape where all of it is known, else None; `is_open`: whether the number of bytes is unknown.
     """
 
     dtype: str
@@ -34,7 +34,7 @@ class Type:
 
 
 def refusals() -> tuple[type[Exception], ...]:
-    """What onnx raises when it refuses a model or a node."""
+    """The exceptions with which onnx refuses a model or a node."""
     import onnx
 
     return onnx.shape_inference.InferenceError, onnx.checker.ValidationError, RuntimeError, ValueError
@@ -115,7 +115,7 @@ def with_shape(known: Type, shape: tuple[Extent, ...] | None) -> Type:
 
 
 def merged(a: Type | None, b: Type | None) -> Type | None:
-    """What two sources know together of one value.
+    """The type of one value from what two sources say.
 
     Raises:
         ValueError: they contradict each other.
@@ -150,7 +150,7 @@ def replaced(known: Type, extent_of: Callable[[int, Extent], int | None]) -> Typ
 
 
 def written(known: Type) -> str:
-    """The shape as messages write it."""
+    """The shape as text for messages."""
     if known.shape is None:
         return "of unknown rank"
     return f"[{', '.join('?' if extent is None else str(extent) for extent in known.shape)}]"
