@@ -16,6 +16,7 @@ from modelplan import Options, load, pipeline
 from modelplan.aliasing import MODES
 from modelplan.errors import ModelPlanError
 from modelplan.rewriting.packing import Packing, offline_plan
+from modelplan.rewriting.plan_metadata import write_plan
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.arena import Arena, arena
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
@@ -70,7 +71,7 @@ def measure(path: Path) -> Measured:
     plans, packed = {}, {}
     for alias in (mode for mode in MODES if mode in ("none", "views", "safe")):
         plans[alias] = offline_plan(model, *shared(path, alias))
-        packed[alias] = run_tflm(planner.write_plan(model, plans[alias].offsets))
+        packed[alias] = run_tflm(write_plan(model, plans[alias].offsets))
     parts = arena(model)
     return Measured(path, model, plans, own, packed, parts, loads(model, parts.size()))
 

@@ -17,9 +17,9 @@ from onnx import numpy_helper
 
 from modelplan import Options, height, load, plan
 from modelplan.errors import ModelPlanError
-from modelplan.verifier.proof import Skipped
 from modelplan.verifier.subject import plan_subject
 from modelplan.verifier.values import golden_values, replay_golden
+from modelplan.verifier.verdicts import Skipped
 
 ROOT = Path(__file__).resolve().parent.parent
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"

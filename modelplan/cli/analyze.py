@@ -9,11 +9,12 @@ from modelplan import pipeline
 from modelplan.aliasing.explaining import reasons
 from modelplan.cli import files, model_options, terminal
 from modelplan.errors import ModelError
+from modelplan.loaders import load_model
 from modelplan.outputs import OUTPUTS, figures, render, text
 from modelplan.outputs.arena_report import arena_section
 from modelplan.outputs.report import Section
 from modelplan.runtimes.tflm.arena import ABIS, arena
-from modelplan.runtimes.tflm.file import read_tflite
+from modelplan.runtimes.tflm.file import load_tflite
 from modelplan.types import Plan
 
 
@@ -48,7 +49,7 @@ def configure(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Runs the command."""
     drawn = [(path, figures.suffix_of(path)) for path in arguments.draw]
-    graph = model_options.load_model(arguments.model, arguments.dim)
+    graph = load_model(arguments.model, arguments.dim)
     plan = pipeline.plan(graph, model_options.options_of(arguments, graph))
     if "-" not in (arguments.json, arguments.csv):
         asked = [Section(f"Why {name} shares or not", reasons(plan, name)) for name in arguments.why_not]
@@ -66,7 +67,7 @@ def whole_arena(arguments: Namespace, plan: Plan) -> list[Section]:
     if plan.runtime.name != "tflm" or plan.graph.format != "tflite":
         return []
     try:
-        model = read_tflite(Path(arguments.model).read_bytes(), arguments.model)
+        model = load_tflite(arguments.model)
     except ModelError as problem:
         return [Section("TFLM's arena", (f"TFLM cannot hold this model: {problem}",))]
     bits = arguments.abi or (64 if (arguments.kernels or "reference") == "reference" else 32)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from modelplan import pipeline
 from modelplan.cli import model_options, terminal
+from modelplan.loaders import load_model
 from modelplan.outputs.report import Section
 from modelplan.outputs.summary import Summary, summary
 from modelplan.outputs.units import human, parse_bytes
@@ -23,7 +24,7 @@ def configure(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Runs the command."""
     budget = parse_bytes(arguments.budget)
-    graph = model_options.load_model(arguments.model, arguments.dim)
+    graph = load_model(arguments.model, arguments.dim)
     options = replace(model_options.options_of(arguments, graph), capacity=budget)
     figures = summary(pipeline.plan(graph, options))
     terminal.show([verdict(arguments.model, figures, budget)])

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace, _ArgumentGroup
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from modelplan import allocators
-from modelplan.errors import RequestError
+from modelplan.errors import ModelError, RequestError
+from modelplan.loaders.files import read_text
 from modelplan.outputs.units import parse_bytes
-from modelplan.types import Budget, Graph, Overlap, Problem, Progress
+from modelplan.types import Budget, Graph, Overlap, Progress
 
 if TYPE_CHECKING:
     from modelplan.pipeline import Options
@@ -135,10 +135,10 @@ def _offsets_of(path: str) -> tuple[int, ...]:
     Raises:
         RequestError: the file carries none.
     """
-    from modelplan.runtimes.tflm.file import read_tflite
+    from modelplan.runtimes.tflm.file import load_tflite
     from modelplan.runtimes.tflm.planner import METADATA, read_plan
 
-    found = read_plan(read_tflite(Path(path).read_bytes(), path)) if path.endswith(".tflite") else None
+    found = read_plan(load_tflite(path)) if path.endswith(".tflite") else None
     if found is None:
         raise RequestError(f"--allocator {FROM_FILE}: {path} carries no plan ({METADATA})")
     return found
@@ -172,17 +172,8 @@ def overlaps_of(path: str | None, graph: Graph | None) -> tuple[Overlap, ...]:
 
 
 def _text(path: str, option: str) -> str:
+    """The file that the caller named; one that cannot be read is the request's fault."""
     try:
-        return Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise RequestError(f"{option}: cannot read {path}: {error}") from None
-
-
-def load_model(path: str, dims: Sequence[str] = ()) -> Graph:
-    """The model in the file `path`; a problem file is refused with the command that takes it."""
-    from modelplan.loaders import load
-
-    loaded = load(path, dims)
-    if isinstance(loaded, Problem):
-        raise RequestError(f"{path} holds a problem, not a model; use `modelplan solve` or `modelplan compare`")
-    return loaded
+        return read_text(path)
+    except ModelError as problem:
+        raise RequestError(f"{option}: cannot read {problem}") from None

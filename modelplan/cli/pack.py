@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
 
-from modelplan import pipeline
 from modelplan.cli import files, model_options, terminal
-from modelplan.errors import ModelError
+from modelplan.loaders import load_model
 from modelplan.outputs import tflm_headers
 from modelplan.outputs.report import Section
 from modelplan.outputs.units import human
-from modelplan.pipeline import Options
 from modelplan.rewriting import packing
-from modelplan.rewriting.packing import Packing
-from modelplan.runtimes.tflm import planner
+from modelplan.rewriting.packing import Packing, Sharing
+from modelplan.rewriting.plan_metadata import write_plan
 from modelplan.runtimes.tflm.arena import ABIS, arena
-from modelplan.runtimes.tflm.file import FileModel, read_tflite
+from modelplan.runtimes.tflm.file import FileModel, load_tflite, read_tflite
 from modelplan.runtimes.tflm.kernels import KERNELS
-from modelplan.types import Member, Overlap
 from modelplan.verifier import proof
 from modelplan.verifier.subject import offline_subject, shim_subject
 
@@ -41,10 +37,12 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
-    model = read_model(arguments.model)
-    shared, overlaps = shared_tensors(model, arguments.alias, arguments.kernels)
-    plan = packing.offline_plan(model, shared, overlaps, arguments.allocator, kernels=arguments.kernels)
-    packed = read_tflite(planner.write_plan(model, plan.offsets), arguments.output)
+    model = load_tflite(arguments.model)
+    sharing: Sharing = ([], ())
+    if len(model.subgraphs) == 1:
+        sharing = packing.shared_tensors(load_model(arguments.model), arguments.alias, arguments.kernels)
+    plan = packing.offline_plan(model, *sharing, arguments.allocator, kernels=arguments.kernels)
+    packed = read_tflite(write_plan(model, plan.offsets), arguments.output)
     proof.prove(offline_subject(packed, arguments.kernels))
     files.write(arguments.output, packed.data)
     write_headers(arguments, packed, plan)
@@ -61,32 +59,6 @@ def write_headers(arguments: Namespace, packed: FileModel, plan: Packing) -> Non
         proof.prove(shim_subject(packed, plan.pinned, arguments.kernels))
         text = tflm_headers.shim_header(packed, plan.rows, plan.pinned, plan.pinned_head)
         files.write(arguments.shim, text)
-
-
-def read_model(path: str) -> FileModel:
-    """The file as TFLM sees it, one subgraph or several.
-
-    Raises:
-        ModelError: it is missing, damaged or no TFLite model.
-    """
-    try:
-        return read_tflite(Path(path).read_bytes(), path)
-    except OSError as problem:
-        raise ModelError(f"{path}: {problem.strerror}") from None
-
-
-def shared_tensors(
-    model: FileModel, alias: str, kernels: str = "reference"
-) -> tuple[list[tuple[Member, ...]], tuple[Overlap, ...]]:
-    """The groups of tensors that share memory under alias mode `alias`, and the outputs that may run into operands.
-
-    None where several subgraphs run.
-    """
-    if len(model.subgraphs) > 1:
-        return [], ()
-    options = Options(runtime="tflm", schedule="file", alias=alias, allocator="tflm-greedy", kernels=kernels)
-    plan = pipeline.plan(model_options.load_model(model.name), options)
-    return [members for members in plan.problem.members if len(members) > 1], plan.overlaps
 
 
 def verdict(path: str, model: FileModel, plan: Packing) -> Section:

@@ -15,6 +15,8 @@ from pathlib import Path
 from modelplan import bounds, pipeline
 from modelplan.cli import files, model_options, terminal
 from modelplan.errors import RequestError
+from modelplan.loaders import load_model
+from modelplan.loaders.files import read_bytes
 from modelplan.outputs import render
 from modelplan.outputs.report import Section, Table
 from modelplan.outputs.text import order_line
@@ -39,8 +41,8 @@ def run(arguments: Namespace) -> int:
     source = Path(arguments.model)
     if Path(arguments.output).suffix.lower() != source.suffix.lower():
         raise RequestError(f"{arguments.output}: expected a name that ends in {source.suffix}, like {source.name}")
-    graph = model_options.load_model(arguments.model, arguments.dim)
-    model = source.read_bytes()
+    graph = load_model(arguments.model, arguments.dim)
+    model = read_bytes(source)
     options = replace(model_options.options_of(arguments, graph), precedences=reordering.file_precedences(model, graph))
     before = pipeline.plan(graph, replace(options, schedule="file"))
     after = pipeline.plan(graph, options)
@@ -80,4 +82,4 @@ def _verify(content: bytes, source: Path, graph: Graph, plan: Plan, dims: Sequen
     with tempfile.TemporaryDirectory() as folder:
         draft = Path(folder) / source.name
         draft.write_bytes(content)
-        reordering.check_same(graph, model_options.load_model(str(draft), dims), plan.schedule.order)
+        reordering.check_same(graph, load_model(str(draft), dims), plan.schedule.order)

@@ -15,6 +15,7 @@ from modelplan.allocators import place
 from modelplan.cli import files, model_options, terminal
 from modelplan.cli.progress import ProgressLine
 from modelplan.errors import RequestError
+from modelplan.loaders import load_problem
 from modelplan.outputs import problem_csv
 from modelplan.outputs.report import Section, printable
 from modelplan.outputs.units import counted, human, parse_bytes
@@ -43,7 +44,8 @@ def run(arguments: Namespace) -> int:
     problem = load_problem(source)
     if arguments.capacity is not None:
         problem = replace(problem, capacity=parse_bytes(arguments.capacity))
-    placement = stored(source, problem) if arguments.allocator == "file" else search(problem, arguments)
+    from_file = arguments.allocator == model_options.FROM_FILE
+    placement = stored(source, problem) if from_file else search(problem, arguments)
     fits = problem.capacity is None or bounds.height(problem, placement) <= problem.capacity
     if arguments.output and fits:
         files.write(arguments.output, problem_csv.write(problem, placement))
@@ -84,7 +86,7 @@ def stored(source: str, problem: Problem) -> Placement:
 
     found = read_solution(Path(source))[1]
     if found is None:
-        raise RequestError(f"--allocator file: {source} has no column 'offset'")
+        raise RequestError(f"--allocator {model_options.FROM_FILE}: {source} has no column 'offset'")
     referee.check(replace(problem, capacity=None), found)
     return replace(found, lower_bound=bounds.load_bound(problem))
 
@@ -97,16 +99,6 @@ def search(problem: Problem, arguments: Namespace) -> Placement:
         return place(problem, arguments.allocator, budget)
     finally:
         line.clear()
-
-
-def load_problem(path: str) -> Problem:
-    """The problem in the file `path`; a model is refused with the command that takes it."""
-    from modelplan.loaders import load
-
-    loaded = load(path)
-    if not isinstance(loaded, Problem):
-        raise RequestError(f"{path} holds a model, not a problem; use `modelplan analyze`")
-    return loaded
 
 
 def section(source: str, problem: Problem, placement: Placement) -> Section:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
-from modelplan.errors import ModelError
+from modelplan.errors import ModelError, RequestError
 from modelplan.loaders.dims import parsed
 from modelplan.types import Graph, Problem
 
@@ -75,6 +75,32 @@ def load(path: str | Path, dims: Iterable[str] = ()) -> Graph | Problem:
     except (ValueError, OSError) as problem:
         raise ModelError(_one_line(f"{path}: {problem}")) from None
     assert isinstance(loaded, Graph | Problem)
+    return loaded
+
+
+def load_model(path: str | Path, dims: Iterable[str] = ()) -> Graph:
+    """The model in the file `path`.
+
+    Raises:
+        RequestError: the file holds a problem; names the commands that take it.
+        ModelError: see `load`.
+    """
+    loaded = load(path, dims)
+    if isinstance(loaded, Problem):
+        raise RequestError(f"{path} holds a problem, not a model; use `modelplan solve` or `modelplan compare`")
+    return loaded
+
+
+def load_problem(path: str | Path) -> Problem:
+    """The problem in the file `path`.
+
+    Raises:
+        RequestError: the file holds a model; names the command that takes it.
+        ModelError: see `load`.
+    """
+    loaded = load(path)
+    if not isinstance(loaded, Problem):
+        raise RequestError(f"{path} holds a model, not a problem; use `modelplan analyze`")
     return loaded
 
 

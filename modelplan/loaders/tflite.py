@@ -20,23 +20,14 @@ from modelplan.errors import ModelError
 from modelplan.loaders.dims import Dims
 from modelplan.loaders.limits import MOST_AXES, Limits, Tally, check_sizes
 from modelplan.loaders.tflite_calls import inlined
-from modelplan.loaders.tflite_options import BODIES, attributes, body_indices, builtin_names
+from modelplan.loaders.tflite_options import attributes, body_indices
+from modelplan.loaders.tflite_schema import BODIES, DTYPES, TENSOR_EXTERNAL_BUFFER, builtin_name
 from modelplan.ops import facts
 from modelplan.types import Graph, Kind, Op, Tensor, Value
 
-#: TensorType by number, which outlives the names of the installed schema.
-DTYPES = {
-    0: "float32", 1: "float16", 2: "int32", 3: "uint8", 4: "int64", 5: "string", 6: "bool", 7: "int16",
-    8: "complex64", 9: "int8", 10: "float64", 11: "complex128", 12: "uint64", 13: "resource", 14: "variant",
-    15: "uint32", 16: "uint16", 17: "int4", 18: "bfloat16", 19: "int2", 20: "uint4", 21: "float8e4m3fn",
-    22: "float8e5m2",
-}  # fmt: skip
-
-#: Field 10 of the schema's Tensor, which not every schema package knows: weights in a file of their own.
-_EXTERNAL_BUFFER = 24
 _MOST_OPERAND_ELEMENTS = 64
 _DEEPEST = 32
-_INTEGERS = {2: "i", 4: "q"}
+_INTEGERS = {"int32": "i", "int64": "q"}
 
 
 def read(path: Path, dims: Dims) -> Graph:
@@ -239,7 +230,7 @@ class _Reader:
 
     def is_external(self, table: Any) -> bool:
         """Whether the data lies in another file, which is not read."""
-        position = table._tab.Offset(_EXTERNAL_BUFFER)  # noqa: SLF001
+        position = table._tab.Offset(4 + 2 * TENSOR_EXTERNAL_BUFFER)  # noqa: SLF001
         return bool(position) and struct.unpack_from("<I", self.data, table._tab.Pos + position)[0] > 0  # noqa: SLF001
 
     def with_stored(self, tensor: Tensor, table: Any, stored: int | None) -> Tensor:
@@ -258,8 +249,7 @@ class _Reader:
         """Kind and version of operator code `i`."""
         self.place = f"operator code {i}"
         code = self.model.OperatorCodes(i)
-        number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
-        name = builtin_names().get(number, f"BUILTIN_{number}")
+        name = builtin_name(code)
         return f"CUSTOM:{self.text(code.CustomCode())}" if name == "CUSTOM" else name, max(code.Version(), 1)
 
     def op(self, table: Any, i: int, where: str, tensors: list[Any]) -> Op:
@@ -303,7 +293,7 @@ class _Reader:
     def integers(self, table: Any) -> tuple[int, ...] | None:
         """The value of a small constant of int32 or int64."""
         buffer = self.model.Buffers(table.Buffer())
-        letter = _INTEGERS.get(table.Type())
+        letter = _INTEGERS.get(DTYPES.get(table.Type(), ""))
         length = buffer.DataLength()
         if letter is None or not 0 < length <= 8 * _MOST_OPERAND_ELEMENTS or length % struct.calcsize(f"<{letter}"):
             return None

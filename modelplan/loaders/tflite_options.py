@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
+from modelplan.loaders.tflite_schema import BODIES, PADDINGS, options_of
 from modelplan.types import Value
 
 #: Attribute by accessor of the schema's option tables; each holds one number.
@@ -20,52 +21,22 @@ _FIELDS = {
 
 _TEXTS = {"Container": "container", "SharedName": "shared_name"}
 
-#: Accessors of the subgraph numbers by kind, in the order in which the operator runs them.
-BODIES: dict[str, tuple[str, ...]] = {
-    "IF": ("ThenSubgraphIndex", "ElseSubgraphIndex"),
-    "WHILE": ("CondSubgraphIndex", "BodySubgraphIndex"),
-    "CALL": ("Subgraph",),
-    "CALL_ONCE": ("InitSubgraphIndex",),
-    "STABLEHLO_WHILE": ("CondSubgraphIndex", "BodySubgraphIndex"),
-    "STABLEHLO_CASE": ("BranchSubgraphIndices",),
-    "STABLEHLO_COMPOSITE": ("DecompositionSubgraphIndex",),
-    "STABLEHLO_REDUCE": ("BodySubgraphIndex",),
-    "STABLEHLO_REDUCE_WINDOW": ("BodySubgraphIndex",),
-    "STABLEHLO_SCATTER": ("UpdateComputationSubgraphIndex",),
-    "STABLEHLO_SORT": ("ComparatorSubgraphIndex",),
-}
-
 _DETECTION = "CUSTOM:TFLite_Detection_PostProcess"
 _MOST_CUSTOM_BYTES = 4096
 _MOST_BRANCHES = 1024
-
-
-@lru_cache(maxsize=1)
-def builtin_names() -> dict[int, str]:
-    """The name of every builtin operator of the installed schema by its number."""
-    import tflite
-
-    return {number: name for name, number in vars(tflite.BuiltinOperator).items() if isinstance(number, int)}
-
-
-@lru_cache(maxsize=2)
-def _option_names(field: str) -> dict[int, str]:
-    import tflite
-
-    return {number: name for name, number in vars(getattr(tflite, field)).items() if isinstance(number, int)}
 
 
 def attributes(kind: str, operator: Any) -> tuple[tuple[str, Value], ...]:
     """The attributes of an operator that decide about memory."""
     if kind == _DETECTION:
         return _custom_numbers(operator)
-    options = _options(operator)
+    options = options_of(operator)
     if options is None:
         return ()
     table: type = type(options)
     found: list[tuple[str, Value]] = [(name, int(read(options))) for read, name in _numbers_of(table)]
     if hasattr(options, "Padding"):
-        found.append(("padding", "SAME" if options.Padding() == 0 else "VALID"))
+        found.append(("padding", PADDINGS.get(options.Padding(), "VALID")))
     for field, name in _TEXTS.items():
         if hasattr(options, field):
             found.append((name, (getattr(options, field)() or b"")[:200].decode("utf-8", "replace")))
@@ -84,7 +55,7 @@ def body_indices(kind: str, operator: Any) -> tuple[int, ...]:
     Raises:
         ValueError: the options that should name them are missing.
     """
-    options = _options(operator)
+    options = options_of(operator)
     found: list[int] = []
     for field in BODIES[kind]:
         if options is None or not hasattr(options, field):
@@ -97,20 +68,6 @@ def body_indices(kind: str, operator: Any) -> tuple[int, ...]:
         else:
             found.append(getattr(options, field)())
     return tuple(found)
-
-
-def _options(operator: Any) -> Any:
-    """The option table of an operator as the class of its type, None where it has none that the schema knows."""
-    import tflite
-
-    for field in ("BuiltinOptions", "BuiltinOptions2"):
-        name = _option_names(field).get(getattr(operator, f"{field}Type")())
-        table = getattr(operator, field)() if name and name != "NONE" else None
-        if name and table is not None:
-            options = getattr(tflite, name)()
-            options.Init(table.Bytes, table.Pos)
-            return options
-    return None
 
 
 def _custom_numbers(operator: Any) -> tuple[tuple[str, Value], ...]:

@@ -13,20 +13,32 @@ positions in a model (data beyond 2 GiB) are raised by the length of what was pu
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Iterator, Sequence
 
 from modelplan.errors import ModelError
-
-T = TypeVar("T")
-
-#: Field numbers of the TFLite schema, as in its schema.fbs.
-_MODEL_SUBGRAPHS, _MODEL_BUFFERS, _MODEL_METADATA = 2, 4, 6
-_SUBGRAPH_TENSORS, _SUBGRAPH_OPERATORS = 0, 3
-_TENSOR_BUFFER = 2
-_OPERATOR_LARGE_OPTIONS = 9
-_BUFFER_DATA, _BUFFER_OFFSET = 0, 1
-_METADATA_NAME, _METADATA_BUFFER = 0, 1
+from modelplan.loaders.tflite_schema import (
+    BUFFER_OFFSET,
+    METADATA_BUFFER,
+    MODEL_BUFFERS,
+    MODEL_METADATA,
+    MODEL_SUBGRAPHS,
+    OPERATOR_LARGE_OPTIONS,
+    SUBGRAPH_OPERATORS,
+    SUBGRAPH_TENSORS,
+    TENSOR_BUFFER,
+)
+from modelplan.loaders.tflite_tables import (
+    field,
+    follow,
+    guarded,
+    metadata_entries,
+    metadata_payload,
+    root_table,
+    scalar,
+    slots,
+    tables,
+    vtable,
+)
 
 #: The most a vtable entry can say: how far a field may lie behind its table.
 _FARTHEST = 0xFFFF
@@ -42,16 +54,7 @@ def set_metadata(model: bytes, name: str, payload: bytes) -> bytes:
     Raises:
         ModelError: `model` is not a TFLite flatbuffer, or its root table lies too far behind the front.
     """
-    return _guarded(lambda: _set_metadata(model, name, payload))
-
-
-def get_metadata(model: bytes, name: str) -> bytes | None:
-    """The payload of the last metadata entry called `name` (the one that TFLM obeys), or None.
-
-    Raises:
-        ModelError: `model` is not a TFLite flatbuffer.
-    """
-    return _guarded(lambda: _get_metadata(model, name))
+    return guarded(lambda: _set_metadata(model, name, payload))
 
 
 def reorder_operators(model: bytes, order: Sequence[int], subgraph: int = 0) -> bytes:
@@ -61,7 +64,7 @@ def reorder_operators(model: bytes, order: Sequence[int], subgraph: int = 0) -> 
         ModelError: `model` is not a TFLite flatbuffer.
         ValueError: `order` is not a permutation of the operators.
     """
-    return _guarded(lambda: _reorder_operators(model, order, subgraph))
+    return guarded(lambda: _reorder_operators(model, order, subgraph))
 
 
 def operator_count(model: bytes, subgraph: int = 0) -> int:
@@ -70,110 +73,13 @@ def operator_count(model: bytes, subgraph: int = 0) -> int:
     Raises:
         ModelError: `model` is not a TFLite flatbuffer.
     """
-    return _guarded(lambda: len(_operator_slots(model, subgraph)))
-
-
-def _guarded(edit: Callable[[], T]) -> T:
-    try:
-        return edit()
-    except (struct.error, IndexError) as error:
-        raise ModelError(f"not a TFLite flatbuffer: an offset leads outside the file ({error})") from None
-
-
-def _u32(data: bytes, at: int) -> int:
-    if at < 0:
-        raise IndexError(f"position {at}")
-    return int(struct.unpack_from("<I", data, at)[0])
-
-
-def _follow(data: bytes, at: int) -> int:
-    """Where the forward offset stored at `at` leads."""
-    return at + _u32(data, at)
-
-
-def _root(data: bytes) -> int:
-    if data[4:8] != b"TFL3":
-        raise ModelError(f"not a TFLite flatbuffer: file identifier {data[4:8]!r}, expected b'TFL3'")
-    return _follow(data, 0)
-
-
-def _vtable(data: bytes, table: int) -> tuple[int, ...]:
-    """The field map of a table: for each field number its distance from the table, 0 where absent."""
-    at = table - struct.unpack_from("<i", data, table)[0]
-    if at < 0:
-        raise IndexError(f"vtable at {at}")
-    size = struct.unpack_from("<H", data, at)[0]
-    return struct.unpack_from(f"<{max(size // 2 - 2, 0)}H", data, at + 4)
-
-
-def _field(data: bytes, table: int, number: int) -> int:
-    """The position of a field, 0 where the table does not carry it."""
-    fields = _vtable(data, table)
-    return table + fields[number] if number < len(fields) and fields[number] else 0
-
-
-def _scalar(data: bytes, table: int, number: int) -> int:
-    at = _field(data, table, number)
-    return _u32(data, at) if at else 0
-
-
-def _slots(data: bytes, table: int, number: int) -> list[int]:
-    """The positions of the elements of a vector field of offsets, none where it is absent."""
-    at = _field(data, table, number)
-    if not at:
-        return []
-    vector = _follow(data, at)
-    count = _u32(data, vector)
-    if vector + 4 + 4 * count > len(data):
-        raise IndexError(f"a vector of {count} elements at {vector}")
-    return [vector + 4 + 4 * i for i in range(count)]
-
-
-def _tables(data: bytes, table: int, number: int) -> list[int]:
-    return [_follow(data, slot) for slot in _slots(data, table, number)]
-
-
-def _bytes(data: bytes, table: int, number: int) -> tuple[int, int]:
-    """Where a byte vector or string field starts and how long it is; (0, 0) where it is absent."""
-    at = _field(data, table, number)
-    if not at:
-        return 0, 0
-    vector = _follow(data, at)
-    if vector + 4 + _u32(data, vector) > len(data):
-        raise IndexError(f"a vector of {_u32(data, vector)} bytes at {vector}")
-    return vector + 4, _u32(data, vector)
-
-
-def _entries(data: bytes, name: str) -> list[int]:
-    """The numbers of the metadata entries called `name`."""
-    found = []
-    for number, entry in enumerate(_tables(data, _root(data), _MODEL_METADATA)):
-        start, size = _bytes(data, entry, _METADATA_NAME)
-        if data[start : start + size] == name.encode():
-            found.append(number)
-    return found
-
-
-def _payload(data: bytes, entry: int) -> tuple[int, int]:
-    """Where the payload of a metadata entry starts and how long it is."""
-    root = _root(data)
-    table = _tables(data, root, _MODEL_METADATA)[entry]
-    buffer = _tables(data, root, _MODEL_BUFFERS)[_scalar(data, table, _METADATA_BUFFER)]
-    return _bytes(data, buffer, _BUFFER_DATA)
-
-
-def _get_metadata(model: bytes, name: str) -> bytes | None:
-    entries = _entries(model, name)
-    if not entries:
-        return None
-    start, size = _payload(model, entries[-1])
-    return model[start : start + size]
+    return guarded(lambda: len(_operator_slots(model, subgraph)))
 
 
 def _set_metadata(model: bytes, name: str, payload: bytes) -> bytes:
-    entries = _entries(model, name)
+    entries = metadata_entries(model, name)
     if len(entries) == 1 and _owned(model, entries[0]):
-        start, size = _payload(model, entries[0])
+        start, size = metadata_payload(model, entries[0])
         if size == len(payload):
             return model[:start] + payload + model[start + size :]
     return _prepend(model, _front(model, entries, name, payload))
@@ -181,24 +87,24 @@ def _set_metadata(model: bytes, name: str, payload: bytes) -> bytes:
 
 def _owned(data: bytes, entry: int) -> bool:
     """Whether nothing but this metadata entry uses its buffer."""
-    root = _root(data)
-    users = [_scalar(data, table, _METADATA_BUFFER) for table in _tables(data, root, _MODEL_METADATA)]
+    root = root_table(data)
+    users = [scalar(data, table, METADATA_BUFFER) for table in tables(data, root, MODEL_METADATA)]
     mine = users.pop(entry)
-    for subgraph in _tables(data, root, _MODEL_SUBGRAPHS):
-        users += [_scalar(data, t, _TENSOR_BUFFER) for t in _tables(data, subgraph, _SUBGRAPH_TENSORS)]
+    for subgraph in tables(data, root, MODEL_SUBGRAPHS):
+        users += [scalar(data, t, TENSOR_BUFFER) for t in tables(data, subgraph, SUBGRAPH_TENSORS)]
     return mine not in users
 
 
 def _front(model: bytes, replaced: list[int], name: str, payload: bytes) -> bytes:
     """The new header, root, vectors, entry and payload: a multiple of `_FRONT` bytes that precedes the old file."""
-    root = _root(model)
-    fields = _vtable(model, root)
-    buffers, metadata = _tables(model, root, _MODEL_BUFFERS), _tables(model, root, _MODEL_METADATA)
+    root = root_table(model)
+    fields = vtable(model, root)
+    buffers, metadata = tables(model, root, MODEL_BUFFERS), tables(model, root, MODEL_METADATA)
     entries = len(metadata) + (not replaced)
     text = name.encode() + b"\0"
 
     vtable_at = 8
-    field_count = max(len(fields), _MODEL_METADATA + 1)
+    field_count = max(len(fields), MODEL_METADATA + 1)
     root_at = _up(vtable_at + 4 + 2 * field_count, 4)
     buffers_at = root_at + 12
     metadata_at = buffers_at + 4 + 4 * (len(buffers) + 1)
@@ -231,7 +137,7 @@ def _front(model: bytes, replaced: list[int], name: str, payload: bytes) -> byte
 def _field_places(fields: Sequence[int], count: int, shift: int, buffers: int) -> list[int]:
     """Where the new root finds its fields: two behind itself, the others in the old root, `shift` bytes further on."""
     places = [shift + offset if offset else 0 for offset in fields] + [0] * (count - len(fields))
-    places[_MODEL_BUFFERS], places[_MODEL_METADATA] = 4, 8
+    places[MODEL_BUFFERS], places[MODEL_METADATA] = 4, 8
     if max(places) > _FARTHEST:
         raise ModelError(
             f"the root table of the model would lie {max(places)} bytes behind the new one,"
@@ -266,26 +172,26 @@ def _prepend(model: bytes, front: bytes) -> bytes:
 
 def _absolute(data: bytes) -> Iterator[int]:
     """The fields that hold a position counted from the start of the file."""
-    root = _root(data)
-    for buffer in _tables(data, root, _MODEL_BUFFERS):
-        if at := _field(data, buffer, _BUFFER_OFFSET):
+    root = root_table(data)
+    for buffer in tables(data, root, MODEL_BUFFERS):
+        if at := field(data, buffer, BUFFER_OFFSET):
             yield at
-    for subgraph in _tables(data, root, _MODEL_SUBGRAPHS):
-        for operator in _tables(data, subgraph, _SUBGRAPH_OPERATORS):
-            if at := _field(data, operator, _OPERATOR_LARGE_OPTIONS):
+    for subgraph in tables(data, root, MODEL_SUBGRAPHS):
+        for operator in tables(data, subgraph, SUBGRAPH_OPERATORS):
+            if at := field(data, operator, OPERATOR_LARGE_OPTIONS):
                 yield at
 
 
 def _operator_slots(model: bytes, subgraph: int) -> Sequence[int]:
-    return _slots(model, _tables(model, _root(model), _MODEL_SUBGRAPHS)[subgraph], _SUBGRAPH_OPERATORS)
+    return slots(model, tables(model, root_table(model), MODEL_SUBGRAPHS)[subgraph], SUBGRAPH_OPERATORS)
 
 
 def _reorder_operators(model: bytes, order: Sequence[int], subgraph: int) -> bytes:
-    slots = _operator_slots(model, subgraph)
-    if sorted(order) != list(range(len(slots))):
-        raise ValueError(f"an order of {len(order)} operators, expected a permutation of {len(slots)}")
+    places = _operator_slots(model, subgraph)
+    if sorted(order) != list(range(len(places))):
+        raise ValueError(f"an order of {len(order)} operators, expected a permutation of {len(places)}")
     reordered = bytearray(model)
-    for slot, op in zip(slots, order, strict=True):
+    for slot, op in zip(places, order, strict=True):
         # No table lies inside the vector, so each lies behind all of its slots and stays reachable.
-        _put(reordered, slot, "<I", _follow(model, slots[op]) - slot)
+        _put(reordered, slot, "<I", follow(model, places[op]) - slot)
     return bytes(reordered)

@@ -7,12 +7,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from modelplan import allocators, bounds
+from modelplan import allocators, bounds, pipeline
 from modelplan.errors import ModelError, RequestError
+from modelplan.pipeline import Options
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import FileModel
 from modelplan.runtimes.tflm.planner import ALIGNMENT, ONLINE, Request
-from modelplan.types import Budget, Buffer, IntArray, Member, Overlap, Placement, Problem
+from modelplan.types import Budget, Buffer, Graph, IntArray, Member, Overlap, Placement, Problem
+
+#: Groups of tensors that use the same bytes, and outputs that may overlap an operand.
+Sharing = tuple[list[tuple[Member, ...]], tuple[Overlap, ...]]
 
 #: How often scratch is pinned where TFLM put it and the tensors are placed again around it.
 _ROUNDS = 4
@@ -43,6 +47,17 @@ class Packing:
     def pinned_head(self) -> int:
         """The head with every address given."""
         return planner.head_bytes(self.rows, self.pinned)
+
+
+def shared_tensors(graph: Graph, alias: str, kernels: str = "reference") -> Sharing:
+    """The groups of tensors that share memory on TFLM under alias mode `alias`, and the overlaps of outputs.
+
+    Raises:
+        RequestError: there is no such mode.
+    """
+    options = Options(runtime="tflm", schedule="file", alias=alias, allocator="tflm-greedy", kernels=kernels)
+    plan = pipeline.plan(graph, options)
+    return [members for members in plan.problem.members if len(members) > 1], plan.overlaps
 
 
 def offline_plan(

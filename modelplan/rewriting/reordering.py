@@ -7,10 +7,10 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from modelplan.errors import BrokenPlanError, RequestError
+from modelplan.loaders.tflite_tables import get_metadata
 from modelplan.rewriting import flatbuffer, protobuf
+from modelplan.runtimes.tflm.planner import METADATA
 from modelplan.types import Graph, Op
-
-_OFFLINE_PLAN = "OfflineMemoryAllocation"
 
 
 def reordered(model: bytes, graph: Graph, order: Sequence[int]) -> bytes:
@@ -32,9 +32,9 @@ def reordered(model: bytes, graph: Graph, order: Sequence[int]) -> bytes:
         return protobuf.reorder_nodes(model, _node_order(protobuf.nodes(model), graph, order))
     if flatbuffer.operator_count(model) != len(order):
         raise RequestError(f"{graph.name}: subgraphs stand in place of CALL, so their operators are not in one list")
-    if flatbuffer.get_metadata(model, _OFFLINE_PLAN) is not None:
+    if get_metadata(model, METADATA) is not None:
         raise RequestError(
-            f"{graph.name} carries a memory plan ({_OFFLINE_PLAN}) made for its present order;"
+            f"{graph.name} carries a memory plan ({METADATA}) made for its present order;"
             " reorder the model without it, then `modelplan pack` the result"
         )
     return flatbuffer.reorder_operators(model, order)

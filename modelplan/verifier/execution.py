@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from modelplan.errors import BrokenPlanError
 from modelplan.runtimes.tflm import planner
+from modelplan.runtimes.tflm.file import FileModel
 from modelplan.runtimes.tflm.runner import INSTALL, RefusalError, installed, run_tflm, tflm_version
-from modelplan.verifier.proof import Skipped
 from modelplan.verifier.subject import Subject
+from modelplan.verifier.verdicts import Skipped
+
+#: Puts an offset for each tensor into a .tflite file, as the offline plan that TFLM obeys.
+PlanWriter = Callable[[FileModel, Sequence[int]], bytes]
 
 _ROUNDS = 3
 
 
-def execute(subject: Subject, seed: int = 0) -> str:
-    """Runs both models on the same random inputs, twice as many times without a reset.
+def execute(subject: Subject, write_plan: PlanWriter, seed: int = 0) -> str:
+    """Runs the model with and without the plan on the same random inputs, several times without a reset.
 
     Raises:
         BrokenPlanError: TFLM refuses the plan, reports another head, or computes something else.
@@ -25,11 +31,11 @@ def execute(subject: Subject, seed: int = 0) -> str:
         raise Skipped(f"tflite-micro is not installed; {INSTALL}")
     online = (planner.ONLINE,) * len(offline.offsets)
     try:
-        own = run_tflm(planner.write_plan(offline.model, online), rounds=_ROUNDS, seed=seed)
+        own = run_tflm(write_plan(offline.model, online), rounds=_ROUNDS, seed=seed)
     except RefusalError as problem:
         raise Skipped(f"the model does not run without the plan either: {problem}") from None
     try:
-        planned = run_tflm(planner.write_plan(offline.model, offline.offsets), rounds=_ROUNDS, seed=seed)
+        planned = run_tflm(write_plan(offline.model, offline.offsets), rounds=_ROUNDS, seed=seed)
     except RefusalError as problem:
         raise BrokenPlanError(f"with the plan {problem}") from None
     if planned.head != offline.head:

@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from modelplan.errors import BrokenPlanError
+from modelplan.verifier.execution import PlanWriter, execute
 from modelplan.verifier.replay import replay
 from modelplan.verifier.static import check_static
 from modelplan.verifier.subject import Subject, check_declared
+from modelplan.verifier.values import replay_values
+from modelplan.verifier.verdicts import Skipped, Verdict
 
 NAMES = ("static", "fingerprint replay", "value replay", "execution")
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What one level found: "ok" or "skipped" with details, or "broken" with the sentence."""
-
-    level: str
-    outcome: str
-    details: str
-
-
-class Skipped(Exception):  # noqa: N818
-    """A level cannot run here; says why and what would change that."""
 
 
 def prove(subject: Subject) -> None:
@@ -46,13 +35,17 @@ def quick_levels(subject: Subject) -> Iterator[Verdict]:
     yield _verdict(NAMES[1], lambda: f"{replay(subject.program, subject.layout)} steps in two runs")
 
 
-def deep_levels(subject: Subject, model: Path | None, seed: int = 0) -> Iterator[Verdict]:
-    """The two levels that need real kernels; `model` is the file that golden values come from."""
-    from modelplan.verifier.execution import execute
-    from modelplan.verifier.values import replay_values
+def deep_levels(subject: Subject, model: Path | None, write_plan: PlanWriter, seed: int = 0) -> Iterator[Verdict]:
+    """The two levels that need real kernels.
 
+    Args:
+        subject: the plan.
+        model: the file that golden values come from.
+        write_plan: puts the plan into a .tflite file for TFLM to run.
+        seed: of the random inputs.
+    """
     yield _verdict(NAMES[2], lambda: replay_values(subject, model, seed))
-    yield _verdict(NAMES[3], lambda: execute(subject, seed))
+    yield _verdict(NAMES[3], lambda: execute(subject, write_plan, seed))
 
 
 def _static(subject: Subject) -> str:

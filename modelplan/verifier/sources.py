@@ -1,3 +1,59 @@
-"""Plans out of files: a .tflite that carries one, a modelplan JSON, a CSV with offsets, a header with a BufferPlan."""
+"""Plans read from files: a packed .tflite, a plan as JSON, a CSV with offsets, a C header with a BufferPlan."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from modelplan.errors import ModelError, RequestError
+from modelplan.loaders import json_plan, load_model
+from modelplan.loaders.buffer_plan import read_buffer_plan
+from modelplan.loaders.files import read_text
+from modelplan.loaders.problem_csv import read_solution
+from modelplan.runtimes import runtime
+from modelplan.runtimes.tflm.file import load_tflite
+from modelplan.types import Graph, Overlap
+from modelplan.verifier.subject import Subject, offline_subject, plan_subject, shim_subject, table_subject
+
+
+def load_subject(
+    path: Path,
+    model: Path | None = None,
+    kernels: str = "reference",
+    runtime_name: str | None = None,
+    overlaps_of: Callable[[Graph], Sequence[Overlap]] = lambda _graph: (),
+) -> tuple[Subject, Path | None]:
+    """The plan in the file `path`, and the model file that it can be run from.
+
+    Args:
+        path: the plan; its suffix says what kind it is.
+        model: the model that it is for; a .tflite carries its own.
+        kernels: whose scratch TFLM adds to a .tflite or a header.
+        runtime_name: whose alignment and kernels hold for a CSV; None for the usual one of the model's format.
+        overlaps_of: the overlaps that the caller declares for the model of a CSV.
+
+    Raises:
+        RequestError: an unknown kind of file, or a model is needed.
+        ModelError: a file cannot be read or is not what its suffix says.
+        BrokenPlanError: the plan does not fit the model at all.
+    """
+    suffix = path.suffix.lower()
+    if suffix == ".tflite":
+        return offline_subject(load_tflite(path), kernels), path
+    if suffix == ".json":
+        plan = json_plan.read(read_text(path), str(path))
+        runnable = model is not None and model.suffix.lower() == ".tflite"
+        return plan_subject(plan, load_tflite(model) if model and runnable else None), model
+    if suffix not in (".csv", ".h"):
+        raise RequestError(f"{path}: no plan is read from {suffix!r}; expected .tflite, .json, .csv or .h")
+    if model is None:
+        raise RequestError(f"{path} does not say which model it is for; give --model")
+    if suffix == ".h":
+        places = read_buffer_plan(path)
+        return shim_subject(load_tflite(model), places, kernels), model
+    graph = load_model(model)
+    problem, placement = read_solution(path)
+    if placement is None:
+        raise ModelError(f"{path}: has no column offset")
+    used = runtime(runtime_name, graph.format)
+    return table_subject(graph, problem, placement, used, overlaps_of(graph)), model

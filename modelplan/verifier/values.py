@@ -17,10 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from modelplan.errors import BrokenPlanError
+from modelplan.loaders.files import read_bytes
 from modelplan.verifier.program import Program, Step
-from modelplan.verifier.proof import Skipped
 from modelplan.verifier.static import value_spans
 from modelplan.verifier.subject import Subject
+from modelplan.verifier.verdicts import Skipped
 
 INSTALL = "pip install 'modelplan[verify]'"
 
@@ -156,7 +157,7 @@ def _litert(program: Program, model: Path, seed: int) -> Golden:
 
     try:
         interpreter = Interpreter(
-            model_content=model.read_bytes(),
+            model_content=read_bytes(model),
             experimental_preserve_all_tensors=True,
             experimental_op_resolver_type=OpResolverType.BUILTIN_REF,
         )

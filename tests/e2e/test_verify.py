@@ -10,6 +10,7 @@ from commands import run
 
 from modelplan import BrokenPlanError
 from modelplan.rewriting.packing import offline_plan
+from modelplan.rewriting.plan_metadata import write_plan
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import read_tflite
 from modelplan.runtimes.tflm.runner import INSTALL, installed
@@ -47,7 +48,7 @@ def test_a_broken_plan_ends_with_4_and_one_sentence(packed: Path, tmp_path: Path
     first = next(t for t in model.subgraphs[0].ops[0].outputs)
     offsets[first] += 16 if offsets[first] < 16 else -16
     broken = tmp_path / "broken.tflite"
-    broken.write_bytes(planner.write_plan(model, offsets))
+    broken.write_bytes(write_plan(model, offsets))
     done = run("verify", broken)
     assert done.returncode == 4
     assert re.search(r"op \d+ \w+ reads tensor \d+ '.*' bytes \d+-\d+, overwritten at op \d+ by tensor", done.stderr)
@@ -125,8 +126,8 @@ def test_tflm_itself_computes_nonsense_with_the_aliasing_of_litert(corpus: Path)
     source = next(op for op in ops if op.kind == "RESHAPE").inputs[0]
     views = [op.outputs[0] for op in ops if op.kind == "RESHAPE"]
     writer = next(op.outputs[0] for op in ops if op.kind == "ADD" and views[-1] in op.inputs)
-    execute(online_subject(model, offsets))
+    execute(online_subject(model, offsets), write_plan)
     for tensor in (*views, writer):
         offsets[tensor] = offsets[source]
     with pytest.raises(BrokenPlanError, match="the outputs differ from those without the plan"):
-        execute(online_subject(model, offsets))
+        execute(online_subject(model, offsets), write_plan)

@@ -9,9 +9,9 @@ from tflite_models import branching, looping
 
 from modelplan.errors import ModelPlanError
 from modelplan.rewriting.packing import offline_plan
+from modelplan.rewriting.plan_metadata import write_plan
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
-from modelplan.runtimes.tflm.planner import write_plan
 from modelplan.verifier.proof import prove
 from modelplan.verifier.subject import offline_subject
 

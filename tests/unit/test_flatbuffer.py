@@ -7,6 +7,7 @@ import pytest
 import tflite
 
 from modelplan.errors import ModelError
+from modelplan.loaders.tflite_tables import get_metadata
 from modelplan.rewriting import flatbuffer
 
 NAME = "OfflineMemoryAllocation"
@@ -78,21 +79,21 @@ def test_adds_an_entry_in_front_of_the_untouched_file():
 
 def test_adds_metadata_to_a_model_without_any():
     after = flatbuffer.set_metadata(model(), NAME, b"1234")
-    assert flatbuffer.get_metadata(after, NAME) == b"1234"
-    assert flatbuffer.get_metadata(model(), NAME) is None
+    assert get_metadata(after, NAME) == b"1234"
+    assert get_metadata(model(), NAME) is None
 
 
 def test_overwrites_a_payload_of_the_same_length_in_place():
     before = model([(NAME, b"aaaa"), ("other", b"bbbb")])
     after = flatbuffer.set_metadata(before, NAME, b"cccc")
     assert len(after) == len(before)
-    assert flatbuffer.get_metadata(after, NAME) == b"cccc"
-    assert flatbuffer.get_metadata(after, "other") == b"bbbb"
+    assert get_metadata(after, NAME) == b"cccc"
+    assert get_metadata(after, "other") == b"bbbb"
 
 
 def test_replaces_a_payload_of_another_length():
     after = flatbuffer.set_metadata(model([(NAME, b"aaaa"), ("other", b"bbbb")]), NAME, b"longer")
-    assert flatbuffer.get_metadata(after, NAME) == b"longer"
+    assert get_metadata(after, NAME) == b"longer"
     assert read(after).MetadataLength() == 2
 
 
@@ -137,4 +138,4 @@ def test_refuses_a_truncated_file(cut):
 
 def test_refuses_another_format():
     with pytest.raises(ModelError, match="file identifier"):
-        flatbuffer.get_metadata(struct.pack("<I", 8) + b"ABCD", NAME)
+        get_metadata(struct.pack("<I", 8) + b"ABCD", NAME)

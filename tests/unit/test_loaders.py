@@ -184,8 +184,8 @@ def test_a_plan_in_the_file_can_be_used(corpus: Path, tmp_path: Path) -> None:
     from modelplan import BrokenPlanError
     from modelplan.cli.model_options import _offsets_of
     from modelplan.rewriting.packing import offline_plan
+    from modelplan.rewriting.plan_metadata import write_plan
     from modelplan.runtimes.tflm.file import read_tflite
-    from modelplan.runtimes.tflm.planner import write_plan
 
     source = corpus / "tflite" / "vww_96_int8.tflite"
     model = read_tflite(source.read_bytes(), "vww")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from modelplan import Graph, RequestError, aliasing, lifetimes, pipeline, place, render, runtimes, streams
 from modelplan.cli import main
-from modelplan.outputs.json_plan import read
+from modelplan.loaders.json_plan import read
 from modelplan.types import Problem
 
 RUNTIME = runtimes.runtime("generic", "tflite")

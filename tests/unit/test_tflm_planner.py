@@ -8,6 +8,7 @@ from tflite_models import looping
 from modelplan.errors import ModelError
 from modelplan.rewriting import flatbuffer
 from modelplan.rewriting.packing import offline_plan
+from modelplan.rewriting.plan_metadata import write_plan
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor, has_decoder, read_tflite
 from modelplan.runtimes.tflm.planner import Request, greedy_offsets, head_bytes, requests
@@ -82,7 +83,7 @@ def test_packs_below_tflm(corpus, name, head):
     path = corpus / "tflite" / f"{name}.tflite"
     model = read_tflite(path.read_bytes(), path.name)
     packing = offline_plan(model)
-    packed = read_tflite(planner.write_plan(model, packing.offsets), path.name)
+    packed = read_tflite(write_plan(model, packing.offsets), path.name)
     assert packing.head == packing.lower_bound == planner.predicted_head(packed) == head
     assert planner.read_plan(packed) == packing.offsets
 

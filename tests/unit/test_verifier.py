@@ -13,6 +13,7 @@ from graphs import graph
 from modelplan import BrokenPlanError, Graph, Merge, ModelError, Options, Placement, Plan, Problem, plan
 from modelplan.rewriting import flatbuffer as fb
 from modelplan.rewriting.packing import offline_plan
+from modelplan.rewriting.plan_metadata import write_plan
 from modelplan.runtimes import RUNTIMES
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor, read_tflite
@@ -160,7 +161,7 @@ def test_a_wrong_tensor_count(corpus: Path) -> None:
 
 
 def check_offline(model: FileModel, offsets: list[int]) -> None:
-    subject = offline_subject(read_tflite(planner.write_plan(model, offsets), "mutant"))
+    subject = offline_subject(read_tflite(write_plan(model, offsets), "mutant"))
     check_static(subject.program, subject.layout)
 
 
@@ -179,7 +180,7 @@ def test_the_aliasing_of_litert_is_rejected(corpus: Path) -> None:
     for op in views:
         offsets[op.outputs[0]] = offsets[source]
     offsets[writer.outputs[0]] = offsets[source]
-    subject = offline_subject(read_tflite(planner.write_plan(model, offsets), "litert"))
+    subject = offline_subject(read_tflite(write_plan(model, offsets), "litert"))
     with pytest.raises(BrokenPlanError, match=r"op \d MUL reads tensor 4 'R' bytes \d+-\d+, overwritten at op \d by"):
         prove(subject)
 

@@ -1,26 +1,28 @@
-"""A .tflite file as TFLM's allocator sees it: every subgraph, every tensor with the bytes TFLM gives it."""
+"""A .tflite file as TFLM's allocator reads it: every subgraph, every tensor with the bytes that TFLM gives it."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from pathlib import Path
 from typing import Any
 
 from modelplan.errors import ModelError
-from modelplan.rewriting import flatbuffer
+from modelplan.loaders.files import read_bytes
+from modelplan.loaders.tflite_schema import BODIES, DTYPES, builtin_name, options_of
+from modelplan.loaders.tflite_tables import get_metadata
 
-#: Bytes of one element by TensorType number, as `TfLiteTypeSizeOf` counts them: 4-bit values take a byte each.
-_ELEMENT = {0: 4, 1: 2, 2: 4, 3: 1, 4: 8, 6: 1, 7: 2, 8: 8, 9: 1, 10: 8, 11: 16, 12: 8, 13: 4, 15: 4, 16: 2, 17: 1}
+#: Bytes of an element of each type that TFLM has, as `TfLiteTypeSizeOf` counts them: a 4-bit value takes a byte.
+_ELEMENT = {
+    "float32": 4, "float16": 2, "int32": 4, "uint8": 1, "int64": 8, "bool": 1, "int16": 2, "complex64": 8, "int8": 1,
+    "float64": 8, "complex128": 16, "uint64": 8, "resource": 4, "uint32": 4, "uint16": 2, "int4": 1,
+}  # fmt: skip
 
-#: The option fields that name subgraphs, in the order in which TFLM plans them.
-_CALLED = {
-    "IF": ("ThenSubgraphIndex", "ElseSubgraphIndex"),
-    "WHILE": ("CondSubgraphIndex", "BodySubgraphIndex"),
-    "CALL_ONCE": ("InitSubgraphIndex",),
-}
+#: The operators whose subgraphs TFLM plans.
+_CALLING = {"IF", "WHILE", "CALL_ONCE"}
 
 #: TFLM counts bytes and offsets in 32 bits with a sign.
 _LARGEST = 2**31 - 1
@@ -107,6 +109,15 @@ class FileModel:
         return tuple(t for subgraph in self.subgraphs for t in subgraph.tensors)
 
 
+def load_tflite(path: str | Path) -> FileModel:
+    """The file `path`.
+
+    Raises:
+        ModelError: it cannot be read, or see `read_tflite`.
+    """
+    return read_tflite(read_bytes(path), str(path))
+
+
 def read_tflite(data: bytes, name: str) -> FileModel:
     """The file `name` with content `data`.
 
@@ -116,7 +127,7 @@ def read_tflite(data: bytes, name: str) -> FileModel:
     import tflite
 
     try:
-        compression = flatbuffer.get_metadata(data, _COMPRESSION)  # walks the root and refuses what is no flatbuffer
+        compression = get_metadata(data, _COMPRESSION)  # refuses what is no flatbuffer
     except ModelError as error:
         raise ModelError(f"{name}: {error}") from None
     try:
@@ -145,18 +156,8 @@ def _each(count: int, data: bytes) -> range:
 
 def _kind(code: Any) -> tuple[str, bool]:
     """The operator's name, and whether it is a custom one."""
-    import tflite
-
-    number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
-    if number == tflite.BuiltinOperator.CUSTOM:
-        return (code.CustomCode() or b"CUSTOM").decode(), True
-    return _builtin_names().get(number, f"BUILTIN_{number}"), False
-
-
-def _builtin_names() -> dict[int, str]:
-    import tflite
-
-    return {value: name for name, value in vars(tflite.BuiltinOperator).items() if isinstance(value, int)}
+    name = builtin_name(code)
+    return ((code.CustomCode() or b"CUSTOM").decode(), True) if name == "CUSTOM" else (name, False)
 
 
 def _subgraph(data: bytes, model: Any, subgraph: Any, kinds: list[tuple[str, bool]], where: str) -> FileSubgraph:
@@ -183,11 +184,12 @@ def _check_indices(count: int, least: int, named: Sequence[tuple[str, tuple[int,
 def _tensor(data: bytes, model: Any, tensor: Any, where: str) -> FileTensor:
     name = (tensor.Name() or b"").decode(errors="replace")
     shape = tuple(tensor.Shape(i) for i in _each(tensor.ShapeLength(), data))
-    if tensor.Type() not in _ELEMENT:
+    width = _ELEMENT.get(DTYPES.get(tensor.Type(), ""))
+    if width is None:
         raise ModelError(f"{where} {name!r} has type {tensor.Type()}, which TFLM cannot hold")
     if any(extent < 0 for extent in shape):
         raise ModelError(f"{where} {name!r} has shape {list(shape)}, expected extents of at least 0")
-    if prod(shape) * _ELEMENT[tensor.Type()] > _LARGEST:
+    if prod(shape) * width > _LARGEST:
         raise ModelError(f"{where} {name!r} has shape {list(shape)}, expected at most {_LARGEST} bytes")
     if tensor.Buffer() >= model.BuffersLength():
         raise ModelError(f"{where} {name!r} uses buffer {tensor.Buffer()} of {model.BuffersLength()}")
@@ -198,7 +200,7 @@ def _tensor(data: bytes, model: Any, tensor: Any, where: str) -> FileTensor:
         name,
         tensor.Type(),
         shape,
-        prod(shape) * _ELEMENT[tensor.Type()],
+        prod(shape) * width,
         buffer.DataLength() > 0 or buffer.Offset() > 1,
         bool(tensor.IsVariable()),
         quantization.ScaleLength() if scaled else 0,
@@ -207,7 +209,7 @@ def _tensor(data: bytes, model: Any, tensor: Any, where: str) -> FileTensor:
 
 def _op(data: bytes, op: Any, kinds: list[tuple[str, bool]]) -> FileOp:
     kind, custom = kinds[op.OpcodeIndex()]
-    options = _custom_options(op) if custom else _options(op)
+    options = _custom_options(op) if custom else options_of(op)
     return FileOp(
         kind,
         tuple(op.Inputs(i) for i in _each(op.InputsLength(), data)),
@@ -216,21 +218,6 @@ def _op(data: bytes, op: Any, kinds: list[tuple[str, bool]]) -> FileOp:
         options,
         custom,
     )
-
-
-def _options(op: Any) -> Any:
-    """The operator's builtin options as the schema's own table, None where it has none."""
-    import tflite
-
-    names = {v: n for n, v in vars(tflite.BuiltinOptions).items() if isinstance(v, int)}
-    name, table = names.get(op.BuiltinOptionsType()), op.BuiltinOptions()
-    if not name or name == "NONE" or table is None:
-        return None
-    new: Callable[[], Any] = getattr(tflite, name)
-    options = new()
-    initialise: Callable[[bytes, int], None] = options.Init
-    initialise(table.Bytes, table.Pos)
-    return options
 
 
 def _custom_options(op: Any) -> dict[str, Any] | None:
@@ -242,12 +229,12 @@ def _custom_options(op: Any) -> dict[str, Any] | None:
     try:
         options = flexbuffers.Loads(op.CustomOptionsAsNumpy().tobytes())
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError, struct.error):
-        return None  # custom operators may carry bytes of their own kind (Ethos-U does), which the parser trips over
+        return None  # custom operators may carry bytes in a form of their own (Ethos-U does)
     return options if isinstance(options, dict) else None
 
 
 def _calls(kind: str, options: Any) -> tuple[int, ...]:
     """The subgraphs that TFLM plans at this operator."""
-    if options is None:
+    if options is None or kind not in _CALLING:
         return ()
-    return tuple(getattr(options, field)() for field in _CALLED.get(kind, ()))
+    return tuple(getattr(options, field)() for field in BODIES[kind])

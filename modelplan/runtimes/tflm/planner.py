@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from modelplan.errors import ModelError
-from modelplan.rewriting import flatbuffer
+from modelplan.loaders.tflite_tables import get_metadata
 from modelplan.runtimes.tflm.file import FileModel
 from modelplan.runtimes.tflm.scratch import scratch_requests
 
@@ -170,7 +170,7 @@ def read_plan(model: FileModel) -> tuple[int, ...] | None:
     Raises:
         ModelError: the entry is cut short or counts another number of tensors than the model.
     """
-    payload = flatbuffer.get_metadata(model.data, METADATA)
+    payload = get_metadata(model.data, METADATA)
     if payload is None:
         return None
     count = struct.unpack_from("<i", payload, 8)[0] if len(payload) >= 12 else -1
@@ -180,18 +180,6 @@ def read_plan(model: FileModel) -> tuple[int, ...] | None:
             f" expected {len(model.tensors)}, one for each tensor of every subgraph"
         )
     return struct.unpack_from(f"<{count}i", payload, 12)
-
-
-def write_plan(model: FileModel, offsets: Sequence[int]) -> bytes:
-    """The file with `offsets` (one for each tensor over all subgraphs) as its offline plan, all else unchanged.
-
-    Raises:
-        ModelError: the file's layout does not allow the edit, or an offset does not fit in 31 bits.
-    """
-    words = (0, len(model.subgraphs), len(model.tensors), *offsets)
-    if max(words) >= 2**31:
-        raise ModelError(f"{model.name}: an offset of {max(words)} bytes, the metadata holds less than 2^31")
-    return flatbuffer.set_metadata(model.data, METADATA, struct.pack(f"<{len(words)}i", *words))
 
 
 def padded(size: int) -> int:

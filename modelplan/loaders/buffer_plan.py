@@ -1,0 +1,29 @@
+"""C headers that `modelplan pack --shim` wrote: an offset for each buffer, as tflite::BufferPlan holds them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from modelplan.errors import BrokenPlanError, ModelError
+from modelplan.loaders.files import read_text
+
+#: A comment ends with its line; it may hold the name of a tensor, and that any character.
+_COMMENT = re.compile(r"//[^\n]*")
+_PLAN = re.compile(r"modelplan_buffer_plan\s*=\s*\{\s*(\d+)\s*,\s*\{([^}]*)\}")
+
+
+def read_buffer_plan(path: str | Path) -> list[int]:
+    """The offsets of the BufferPlan in the header `path`.
+
+    Raises:
+        ModelError: the file cannot be read or holds no BufferPlan.
+        BrokenPlanError: the plan counts another number of buffers than it has offsets.
+    """
+    found = _PLAN.search(_COMMENT.sub("", read_text(path)))
+    if not found:
+        raise ModelError(f"{path}: found no modelplan_buffer_plan, expected a header of `modelplan pack --shim`")
+    offsets = [int(number) for number in re.findall(r"-?\d+", found[2])]
+    if len(offsets) != int(found[1]):
+        raise BrokenPlanError(f"{path}: counts {found[1]} buffers and holds {len(offsets)} offsets")
+    return offsets

@@ -1,0 +1,31 @@
+"""Reads whole files; whatever stands in the way is a ModelError that names the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from modelplan.errors import ModelError
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """The content of the file.
+
+    Raises:
+        ModelError: it cannot be read.
+    """
+    try:
+        return Path(path).read_bytes()
+    except OSError as problem:
+        raise ModelError(f"{path}: {problem.strerror}") from None
+
+
+def read_text(path: str | Path) -> str:
+    """The content of the file as text.
+
+    Raises:
+        ModelError: it cannot be read, or is no UTF-8.
+    """
+    try:
+        return read_bytes(path).decode("utf-8")
+    except UnicodeDecodeError as problem:
+        raise ModelError(f"{path}: not text: {problem.reason}") from None

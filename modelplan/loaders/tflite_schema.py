@@ -1,0 +1,68 @@
+"""The numbers and names of TFLite's schema (schema.fbs), once for all that read or edit a .tflite file."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+#: The element type of each TensorType number; also of those that the installed schema package does not name yet.
+DTYPES = {
+    0: "float32", 1: "float16", 2: "int32", 3: "uint8", 4: "int64", 5: "string", 6: "bool", 7: "int16",
+    8: "complex64", 9: "int8", 10: "float64", 11: "complex128", 12: "uint64", 13: "resource", 14: "variant",
+    15: "uint32", 16: "uint16", 17: "int4", 18: "bfloat16", 19: "int2", 20: "uint4", 21: "float8e4m3fn",
+    22: "float8e5m2",
+}  # fmt: skip
+
+#: The name of each Padding number.
+PADDINGS = {0: "SAME", 1: "VALID"}
+
+#: Field numbers, by table.
+MODEL_SUBGRAPHS, MODEL_BUFFERS, MODEL_METADATA = 2, 4, 6
+SUBGRAPH_TENSORS, SUBGRAPH_OPERATORS = 0, 3
+TENSOR_BUFFER, TENSOR_EXTERNAL_BUFFER = 2, 10
+OPERATOR_LARGE_OPTIONS = 9
+BUFFER_DATA, BUFFER_OFFSET = 0, 1
+METADATA_NAME, METADATA_BUFFER = 0, 1
+
+#: The option fields that hold numbers of subgraphs, by operator, in the order in which it runs them.
+BODIES: dict[str, tuple[str, ...]] = {
+    "IF": ("ThenSubgraphIndex", "ElseSubgraphIndex"),
+    "WHILE": ("CondSubgraphIndex", "BodySubgraphIndex"),
+    "CALL": ("Subgraph",),
+    "CALL_ONCE": ("InitSubgraphIndex",),
+    "STABLEHLO_WHILE": ("CondSubgraphIndex", "BodySubgraphIndex"),
+    "STABLEHLO_CASE": ("BranchSubgraphIndices",),
+    "STABLEHLO_COMPOSITE": ("DecompositionSubgraphIndex",),
+    "STABLEHLO_REDUCE": ("BodySubgraphIndex",),
+    "STABLEHLO_REDUCE_WINDOW": ("BodySubgraphIndex",),
+    "STABLEHLO_SCATTER": ("UpdateComputationSubgraphIndex",),
+    "STABLEHLO_SORT": ("ComparatorSubgraphIndex",),
+}
+
+
+@cache
+def _names(enumeration: str) -> dict[int, str]:
+    """The name of each number of an enumeration of the installed schema package."""
+    import tflite
+
+    return {number: name for name, number in vars(getattr(tflite, enumeration)).items() if isinstance(number, int)}
+
+
+def builtin_name(code: Any) -> str:
+    """The name of the builtin operator that an operator code stands for; "CUSTOM" for those outside the schema."""
+    number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
+    return _names("BuiltinOperator").get(number, f"BUILTIN_{number}")
+
+
+def options_of(operator: Any) -> Any:
+    """The option table of an operator as the schema's class for it, None where it has none that the schema knows."""
+    import tflite
+
+    for field in ("BuiltinOptions", "BuiltinOptions2"):
+        name = _names(field).get(getattr(operator, f"{field}Type")())
+        table = getattr(operator, field)() if name and name != "NONE" else None
+        if name and table is not None:
+            options = getattr(tflite, name)()
+            options.Init(table.Bytes, table.Pos)
+            return options
+    return None
