@@ -89,6 +89,17 @@ def test_no_modules_and_no_rooms_import_each_other_in_a_circle() -> None:
         assert not [sorted(circle) for circle in nx.strongly_connected_components(graph) if len(circle) > 1]
 
 
+def test_the_architecture_page_lists_every_room_and_every_part_of_the_core() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    packages = [p.parent for p in (*PACKAGE.glob("*/__init__.py"), *PACKAGE.glob("*/*/__init__.py"))]
+    names = {f"`{p.relative_to(PACKAGE)}/`" for p in packages}
+    names |= {f"`{p.name}`" for p in PACKAGE.glob("*.py") if p.stem != "__init__"}
+    names |= {f"`core/{p.name}/`" for p in (ROOT / "core").iterdir() if p.is_dir()}
+    stems = {p.stem for p in (ROOT / "core").glob("*.[ch]pp")}
+    names |= {f"`core/{stem}`" if not stem.startswith("bindings") else "`core/bindings*`" for stem in stems}
+    assert not {name for name in names if name not in page}
+
+
 def test_no_function_bears_the_name_of_a_module() -> None:
     stages = [p for p in sources() if p.parent.name != "cli"]  # commands are named for the verbs they run
     modules = {p.stem for p in stages} | {p.parent.name for p in stages}

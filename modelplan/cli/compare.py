@@ -52,9 +52,9 @@ def run(arguments: Namespace) -> int:
         raise RequestError(f"{arguments.chart}: a chart's name must end in .svg or .png")
     if arguments.seconds is not None and not arguments.seconds > 0:
         raise RequestError(f"--seconds is {arguments.seconds:g}, expected more than 0")
-    problem, own = posed(arguments)
+    problem, own = problem_of(arguments)
     bound = bounds.load_bound(problem)
-    rows = list(race(problem, Budget(seconds=arguments.seconds)))
+    rows = list(answers(problem, Budget(seconds=arguments.seconds)))
     if arguments.json:
         document = {"source": arguments.source, "lower_bound": bound, "rows": [asdict(row) for row in rows]}
         document |= {"today": asdict(own)} if own else {}
@@ -66,8 +66,8 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-def posed(arguments: Namespace) -> tuple[Problem, Today | None]:
-    """The problem in the file; or the one a model poses under the planning options, and its runtime's own plan."""
+def problem_of(arguments: Namespace) -> tuple[Problem, Today | None]:
+    """The problem in the file; for a model that of its plan with the given options, and the plan of its runtime."""
     from modelplan.loaders import load
 
     loaded = load(arguments.source, arguments.dim)
@@ -78,7 +78,7 @@ def posed(arguments: Namespace) -> tuple[Problem, Today | None]:
     return plan.problem, today_of(plan)
 
 
-def race(problem: Problem, budget: Budget) -> Iterator[Row]:
+def answers(problem: Problem, budget: Budget) -> Iterator[Row]:
     """Every allocator of the table in turn, timed by the wall clock; `budget` holds for each search alone.
 
     Each places nothing first, untimed, so that the time does not hold the loading of its code.
@@ -90,7 +90,7 @@ def race(problem: Problem, budget: Budget) -> Iterator[Row]:
             place(nothing, row.name)
             begin = time.perf_counter()
             placement = place(problem, row.name, budget)
-            if placement.ended == "cancelled":  # a search that keeps its best on Ctrl-C; the race ends all the same
+            if placement.ended == "cancelled":  # a search that keeps its best on Ctrl-C; the command ends all the same
                 raise KeyboardInterrupt
             height, why = bounds.height(problem, placement), ""
         except RequestError as refusal:

@@ -73,7 +73,7 @@ def verdict(path: str, model: FileModel, plan: Packing) -> Section:
     for group in plan.shared:
         names = ", ".join(f"{m.tensor} {model.tensors[m.tensor].name!r}" for m in group)
         lines.append(f"shared bytes   tensors {names}")
-    if plan.running:
-        count = f"{len(plan.running)} outputs run" if len(plan.running) > 1 else "one output runs"
+    if plan.used_overlaps:
+        count = f"{len(plan.used_overlaps)} outputs run" if len(plan.used_overlaps) > 1 else "one output runs"
         lines.append(f"kernels        TFLM's reference kernels only: {count} into an input that is still being read")
     return Section(f"{path}: packed", tuple(lines))

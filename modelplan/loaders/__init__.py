@@ -15,12 +15,12 @@ from modelplan.types import Graph, Problem
 
 @dataclass(frozen=True, slots=True)
 class Loader:
-    """One row of the table. `module` is imported when a file of its kind turns up; `looks` judges the first bytes."""
+    """One row of the table. `module` is imported when a file of its kind is read; `matches` judges the first bytes."""
 
     suffix: str
     module: str
     what: str
-    looks: Callable[[bytes], bool]
+    matches: Callable[[bytes], bool]
 
 
 def _is_text(head: bytes) -> bool:
@@ -66,7 +66,7 @@ def load(path: str | Path, dims: Iterable[str] = ()) -> Graph | Problem:
     path = Path(path)
     row = _row(path)
     head = _head(path)
-    if not row.looks(head):
+    if not row.matches(head):
         raise ModelError(f"{path}: found {_description(head)}, expected {row.what}")
     try:
         loaded = import_module(f"modelplan.loaders.{row.module}").read(path, parsed(dims))
@@ -137,6 +137,6 @@ def _head(path: Path) -> bytes:
 
 def _description(head: bytes) -> str:
     for row in LOADERS.values():
-        if row.suffix != ".csv" and row.looks(head):
+        if row.suffix != ".csv" and row.matches(head):
             return row.what
     return "text" if _is_text(head) else f"bytes that start {head[:8].hex(' ')}"

@@ -1,4 +1,4 @@
-"""Reads whole files; whatever stands in the way is a ModelError that names the file."""
+"""Reads whole files; a file that cannot be read is a ModelError that names it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How large a model may claim to be: far beyond any real one, small enough that no sum overflows and no loop hangs.
+"""How large a model may be: far beyond any real one, small enough that no sum overflows and no loop takes for ever.
 
 A file of ten megabytes can hold half a million operators or a hundred thousand bodies. Within these limits whatever
 such a file holds is read in less than ten seconds and a gigabyte; a larger file may hold more.
@@ -41,14 +41,14 @@ class Limits:
 
 @dataclass(slots=True)
 class Tally:
-    """How much of a model was seen so far. `times`: how often each part may be seen."""
+    """How much of a model was read so far. `times`: how often each part may be read."""
 
     limits: Limits
     times: int = 1
     found: dict[Part, int] = field(default_factory=lambda: {"operators": 0, "tensors": 0, "bodies": 0})
 
     def add(self, what: Part, count: int = 1) -> None:
-        """Counts some more.
+        """Counts `count` more of `what`.
 
         Raises:
             ValueError: that is more than a model may hold.

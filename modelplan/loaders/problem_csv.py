@@ -17,7 +17,7 @@ from modelplan.errors import ModelError
 from modelplan.loaders.dims import Dims
 from modelplan.types import IntArray, Placement, Problem
 
-#: Our name for each heading. `end` is inclusive, `upper` is not. A hint is a wish that MiniMalloc itself ignores.
+#: The column that each heading names. `end` is inclusive, `upper` is not. MiniMalloc itself ignores `hint`.
 HEADINGS = {
     "id": "id", "buffer": "id", "buffer_id": "id",
     "lower": "lower", "start": "lower", "begin": "lower",
@@ -30,7 +30,7 @@ _ROWS_AT_ONCE = 1 << 14
 
 
 def read(path: Path, dims: Dims) -> Problem:
-    """The buffers of the file; an `offset` column is an answer, not part of the question: see `read_solution`.
+    """The buffers of the file; an `offset` column is left to `read_solution`.
 
     Raises:
         ModelError: a missing, unknown or doubled column, a short row, a cell that is not an integer, two rows
@@ -51,8 +51,8 @@ def read_solution(path: Path) -> tuple[Problem, Placement | None]:
 
 def _problem(path: Path, names: tuple[str, ...], numbers: dict[str, IntArray]) -> Problem:
     if len(set(names)) != len(names):
-        seen: set[str] = set()
-        row, name = next((i, n) for i, n in enumerate(names) if n in seen or seen.add(n))  # type: ignore[func-returns-value]
+        firsts = {name: i for i, name in reversed(list(enumerate(names)))}
+        row, name = next((i, n) for i, n in enumerate(names) if firsts[n] != i)
         raise ModelError(f"{path}: line {row + 2}: a second buffer with id {name!r}")
     none = np.zeros(0, np.int64)
     end = numbers["end" if "end" in numbers else "upper"]

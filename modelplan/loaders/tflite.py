@@ -1,9 +1,9 @@
 """TFLite flatbuffers as a Graph: tensor `i` of the graph is tensor `i` of subgraph 0; bodies become subgraphs.
 
-What CALL runs stands in its place, its tensors behind those of subgraph 0.
+The operators of a subgraph that CALL runs take its place; their tensors come after those of subgraph 0.
 
-Nothing in the file is believed: counts and offsets are measured against its length before they are used, and the
-work is bounded by that length however often the parts of the file overlap.
+Counts and offsets are checked against the length of the file before they are used, and the work is bounded by that
+length however often the parts of the file overlap.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def read(path: Path, dims: Dims) -> Graph:
 
 
 class _Reader:
-    """Walks the flatbuffer; `place` is where it stands, for messages; `budget` bounds the work by the file's size."""
+    """Reads the flatbuffer; `place` is what it reads, for messages; `budget` bounds the work by the file's size."""
 
     def __init__(self, data: Any, dims: Dims) -> None:
         self.data = data
@@ -99,7 +99,7 @@ class _Reader:
     # -- guards ----------------------------------------------------------------------------------------------
 
     def count(self, length: int) -> int:
-        """`length` elements of at least four bytes are about to be read."""
+        """`length`, checked: as many elements of at least four bytes fit in the file."""
         if 4 * length > len(self.data):
             raise ValueError(
                 f"found a vector of {length} elements, expected at most {len(self.data) // 4} in this file"
@@ -108,7 +108,7 @@ class _Reader:
         return length
 
     def spend(self, work: int) -> None:
-        """Counts bytes read: a small file whose parts overlap could otherwise keep us busy for ever."""
+        """Counts the bytes read: a small file whose parts overlap could otherwise take for ever."""
         self.budget -= work + 64
         if self.budget < 0:
             raise ValueError("the parts of the file overlap too often: it would take too long to read")
@@ -118,7 +118,7 @@ class _Reader:
         return (value or b"").decode("utf-8", "replace")
 
     def vector(self, table: Any, field: str) -> tuple[int, ...]:
-        """A vector of int32, empty where it is absent; numpy sees to it that it ends inside the file."""
+        """A vector of int32, empty where it is absent; numpy checks that it ends inside the file."""
         try:
             found = getattr(table, f"{field}AsNumpy")()
         except ValueError:
@@ -187,7 +187,7 @@ class _Reader:
         return self.with_stored(tensor, table, stored)
 
     def shape(self, name: str, table: Any, kind: Kind) -> tuple[int, ...]:
-        """The extents: the caller's where the signature leaves one open, else the file's, which runtimes start with."""
+        """The extents: where the signature leaves one open the caller's, else the file's, with which runtimes start."""
         shape, signature = list(self.vector(table, "Shape")), self.vector(table, "ShapeSignature")
         if len(shape) > MOST_AXES:
             raise ValueError(f"found {len(shape)} axes, expected at most {MOST_AXES}")
@@ -229,12 +229,12 @@ class _Reader:
         return size if offset > 1 else length or None
 
     def is_external(self, table: Any) -> bool:
-        """Whether the data lies in another file, which is not read."""
+        """Whether the data lies in another file, which is not read; not every schema package has this field."""
         position = table._tab.Offset(4 + 2 * TENSOR_EXTERNAL_BUFFER)  # noqa: SLF001
         return bool(position) and struct.unpack_from("<I", self.data, table._tab.Pos + position)[0] > 0  # noqa: SLF001
 
     def with_stored(self, tensor: Tensor, table: Any, stored: int | None) -> Tensor:
-        """The tensor, its data's length checked; sparse weights and texts take what the file holds."""
+        """The tensor with its data's length checked; sparse weights and texts are as large as the data."""
         if stored is None or stored < 0 or stored == tensor.nbytes:
             return tensor
         if tensor.dtype in UNPLANNED or table.Sparsity() is not None:
@@ -317,9 +317,9 @@ class _Reader:
 
 
 def _with_empty_constants(tensors: list[Tensor], ops: list[Op], inputs: tuple[int, ...]) -> list[Tensor]:
-    """The tensors, those without a value checked: of zero extent they are constants, others are dangling.
+    """The tensors, where those that are read but never written are constants if they are empty, else refused.
 
-    A custom operator may be handed memory to work in as an input that nothing writes (Ethos-U does).
+    The inputs of custom operators are exempt: Ethos-U takes its working memory as an input that nothing writes.
     """
     given = {*inputs, *(t for op in ops for t in op.writes)}
     read = {t for op in ops if not op.kind.startswith("CUSTOM:") for t in op.reads}
@@ -335,7 +335,7 @@ def _with_empty_constants(tensors: list[Tensor], ops: list[Op], inputs: tuple[in
 
 
 def _with_resources(tensors: list[Tensor], ops: list[Op]) -> list[Tensor]:
-    """The tensors, the handle of each resource variable carrying the size and the life of its value."""
+    """The tensors, where the handle of each resource variable is a state tensor of the size of its value."""
     values: dict[int, int] = {}
     for op in ops:
         if op.kind == "ASSIGN_VARIABLE" and len(op.reads) > 1:
@@ -354,7 +354,7 @@ def _with_resources(tensors: list[Tensor], ops: list[Op]) -> list[Tensor]:
 
 
 def _check_followed(tensors: list[Tensor], ops: list[Op], dynamic: set[int]) -> None:
-    """With a bound extent every result of a dynamic tensor must be marked dynamic too: nothing else tells its size."""
+    """Refuses bound extents where the result of a dynamic tensor is marked static: its size could not be known."""
     reached = set(dynamic)
     for op in ops:
         if not reached & set(op.reads):

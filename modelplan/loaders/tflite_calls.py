@@ -1,4 +1,4 @@
-"""Subgraphs that CALL runs, put in place of the operators that call them."""
+"""Puts the operators of subgraphs that CALL runs in place of the CALL."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from dataclasses import replace
 from modelplan.loaders.limits import Limits
 from modelplan.types import Kind, Op, Tensor
 
-#: What a subgraph holds once, however often it is called.
+#: Tensors of which a subgraph has one, however often it is called.
 _HELD = frozenset({Kind.CONSTANT, Kind.STATE})
 
 
 def inlined(tensors: list[Tensor], ops: list[Op], limits: Limits) -> tuple[list[Tensor], list[Op]]:
     """The tensors and operators with each CALL replaced by the operators that it runs.
 
-    Tensors of the subgraph come behind all others, its data and state once for all calls. Where the subgraph takes or
-    gives other values than the call (in number, type or shape), or gives one that it did not compute, or one twice,
-    the call stays, and the subgraph is its body.
+    Tensors of the subgraph come after all others, its constants and state once for all calls. The call stays, with the
+    subgraph as its body, where their inputs or outputs differ in number, type or shape, or where the subgraph returns
+    a value that it did not compute, or one twice.
 
     Raises:
         ValueError: more operators or tensors come out than a model may have.
     """
     grown, made = list(tensors), list[Op]()
-    held: dict[tuple[int, int], int] = {}  # (subgraph, its tensor): where it stands now
+    held: dict[tuple[int, int], int] = {}  # (subgraph, its tensor): its number now
     for op in ops:
         if not _fits(tensors, op):
             made.append(op)

@@ -1,4 +1,4 @@
-"""What the options of a TFLite operator say about memory: windows, axes, and the subgraphs that it runs."""
+"""The options of a TFLite operator that matter to memory: windows, axes, and the subgraphs that it runs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def attributes(kind: str, operator: Any) -> tuple[tuple[str, Value], ...]:
 
 @cache
 def _numbers_of(table: type) -> tuple[tuple[Any, str], ...]:
-    """The accessors of a table of options that are in `_FIELDS`, with our names."""
+    """The accessors of a table of options that are in `_FIELDS`, with the project's names."""
     return tuple((getattr(table, field), name) for field, name in _FIELDS.items() if hasattr(table, field))
 
 

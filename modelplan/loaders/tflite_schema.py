@@ -49,7 +49,7 @@ def _names(enumeration: str) -> dict[int, str]:
 
 
 def builtin_name(code: Any) -> str:
-    """The name of the builtin operator that an operator code stands for; "CUSTOM" for those outside the schema."""
+    """The name of the builtin operator of an operator code; "CUSTOM" for operators outside the schema."""
     number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
     return _names("BuiltinOperator").get(number, f"BUILTIN_{number}")
 

@@ -1,4 +1,4 @@
-"""When an operator leaves bytes as they are, may replace them, or reads ahead of what it writes: one test for each."""
+"""Tests of single operators: is the output a view, may it overwrite an operand, does it read ahead of its writes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def both(graph: Graph, op: Op, operand: int = 0) -> tuple[Tensor, Tensor] | None
 
 
 def unchanged(op: Op) -> bool:
-    """Whether operands and results have the same scale."""
+    """Whether operands and results have the same scale and zero point."""
     return not op.attribute("requantises", default=False)
 
 
@@ -69,7 +69,7 @@ def no_growth(graph: Graph, op: Op) -> int | None:
 
 
 def single(graph: Graph, op: Op) -> int | None:
-    """A join or reduction over operands of which there is one."""
+    """A join or sum of a single operand."""
     pair = both(graph, op)
     return 0 if pair and len(op.reads) == len(op.inputs) == 1 and unchanged(op) else None
 
@@ -101,7 +101,7 @@ def unit_block_shape(graph: Graph, op: Op) -> int | None:
 
 
 def same_extents(graph: Graph, op: Op) -> int | None:
-    """A TFLite resize to the size that there is."""
+    """A TFLite resize to the size of the operand."""
     pair = both(graph, op)
     return 0 if pair and pair[0].shape == pair[1].shape else None
 
@@ -215,15 +215,15 @@ def gathered_start(graph: Graph, op: Op) -> int | None:
 # -- overwrites --------------------------------------------------------------------------------------------------------
 
 
-def is_inference(graph: Graph, op: Op) -> bool:  # noqa: ARG001
+def is_inference(_graph: Graph, op: Op) -> bool:
     """A BatchNormalization that does not learn."""
     if op.version >= 14:
         return not number(op, "training_mode", 0)
     return op.version >= 7 or bool(number(op, "is_test", 0))
 
 
-def not_reversed(graph: Graph, op: Op) -> bool:  # noqa: ARG001
-    """A running sum that walks forward and includes its own element."""
+def not_reversed(_graph: Graph, op: Op) -> bool:
+    """A running sum from the first element to the last that includes its own element."""
     return not number(op, "reverse", 0) and not number(op, "exclusive", 0)
 
 
@@ -252,7 +252,7 @@ def disjoint_windows(graph: Graph, op: Op) -> bool:
 # -- parts -------------------------------------------------------------------------------------------------------------
 
 
-def axis_attribute(graph: Graph, op: Op) -> int | None:  # noqa: ARG001
+def axis_attribute(_graph: Graph, op: Op) -> int | None:
     """The axis of a join or split as an attribute."""
     default = 1 if op.kind == "Concat" and op.version < 4 else 0
     return number(op, "axis", default) if unchanged(op) else None
@@ -261,7 +261,7 @@ def axis_attribute(graph: Graph, op: Op) -> int | None:  # noqa: ARG001
 def axis_operand(operand: int) -> object:
     """The axis of a split as a constant operand."""
 
-    def axis(graph: Graph, op: Op) -> int | None:  # noqa: ARG001
+    def axis(_graph: Graph, op: Op) -> int | None:
         found = numbers(op, f"operand {operand}")
         return found[0] if found and len(found) == 1 else None
 

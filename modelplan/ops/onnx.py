@@ -1,4 +1,4 @@
-"""ONNX operators: what each does to memory. Every name that onnx knows stands in exactly one group.
+"""ONNX operators: what each does to memory. Every operator of onnx is in exactly one group.
 
 Names of other domains than the standard one carry the domain in front. Source: onnx/docs/Operators.md, Changelog.md
 (opset 1 to 28); the conditions ask for the opset where its rule changed.
@@ -7,7 +7,7 @@ Names of other domains than the standard one carry the domain in front. Source: 
 from __future__ import annotations
 
 from modelplan.ops import conditions as when
-from modelplan.ops import leads
+from modelplan.ops import safe_overlap
 from modelplan.ops.op_facts import OpFacts
 
 _NEVER = """
@@ -48,7 +48,7 @@ TreeEnsembleClassifier TreeEnsembleRegressor ZipMap
 """
 _TRAINING = "Adagrad Adam Gradient Momentum"
 
-_cast = OpFacts("elementwise", view_if=when.same_type, overwrite=(0,), lead=leads.pointwise)
+_cast = OpFacts("elementwise", view_if=when.same_type, overwrite=(0,), lead=safe_overlap.pointwise)
 
 OPERATORS: dict[str, OpFacts] = {
     **dict.fromkeys(_NEVER.split(), OpFacts()),
@@ -56,13 +56,13 @@ OPERATORS: dict[str, OpFacts] = {
     **dict.fromkeys(_SHAPES.split(), OpFacts("shape")),
     **dict.fromkeys(_CONTROL.split(), OpFacts("control")),
     **dict.fromkeys(_STATE.split(), OpFacts("state")),
-    **dict.fromkeys(_UNARY.split(), OpFacts("elementwise", overwrite=(0,), lead=leads.pointwise)),
-    **dict.fromkeys(_BINARY.split(), OpFacts("elementwise", overwrite=(0, 1), lead=leads.pointwise)),
+    **dict.fromkeys(_UNARY.split(), OpFacts("elementwise", overwrite=(0,), lead=safe_overlap.pointwise)),
+    **dict.fromkeys(_BINARY.split(), OpFacts("elementwise", overwrite=(0, 1), lead=safe_overlap.pointwise)),
     **dict.fromkeys(_ROWS.split(), OpFacts("row", overwrite=(0,))),
     **dict.fromkeys(_UPDATES.split(), OpFacts("update", overwrite=(0,))),
     **dict.fromkeys(("CumSum", "CumProd"), OpFacts("update", overwrite=(0,), overwrite_if=when.not_reversed)),
     **dict.fromkeys(_REDUCTIONS.split(), OpFacts(view_if=when.nothing_reduced)),
-    **dict.fromkeys(_POOLS.split(), OpFacts("stream", view_if=when.unit_window, lead=leads.pooled)),
+    **dict.fromkeys(_POOLS.split(), OpFacts("stream", view_if=when.unit_window, lead=safe_overlap.pooled)),
     **dict.fromkeys(("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"), OpFacts("view", view=0)),
     **dict.fromkeys(("Optional", "OptionalGetElement"), OpFacts("view", view_if=when.same_width)),
     **dict.fromkeys(("Sum", "Max", "Min", "Mean"), OpFacts("elementwise", view_if=when.single, overwrite=(0,))),
@@ -76,15 +76,15 @@ OPERATORS: dict[str, OpFacts] = {
     "Concat": OpFacts("join", view_if=when.single, parts=when.axis_attribute),
     "Split": OpFacts("split", parts=when.axis_attribute, operands=(1,)),
     "Pad": OpFacts(view_if=when.no_padding, operands=(1,)),
-    "Slice": OpFacts("stream", view_if=when.onnx_slice_start, lead=leads.sliced, operands=(1, 2, 3, 4)),
+    "Slice": OpFacts("stream", view_if=when.onnx_slice_start, lead=safe_overlap.sliced, operands=(1, 2, 3, 4)),
     "Gather": OpFacts(view_if=when.gathered_start, operands=(1,)),
-    "Compress": OpFacts("stream", lead=leads.copied),
+    "Compress": OpFacts("stream", lead=safe_overlap.copied),
     "Clip": OpFacts("elementwise", view_if=when.no_bounds, overwrite=(0,)),
     "BatchNormalization": OpFacts("elementwise", overwrite=(0,), overwrite_if=when.is_inference),
     "PRelu": OpFacts("elementwise", overwrite=(0,)),
     "Where": OpFacts("elementwise", overwrite=(1, 2, 0)),
-    "DequantizeLinear": OpFacts("elementwise", lead=leads.pointwise),
-    "QuantizeLinear": OpFacts("elementwise", overwrite=(0,), lead=leads.pointwise),
+    "DequantizeLinear": OpFacts("elementwise", lead=safe_overlap.pointwise),
+    "QuantizeLinear": OpFacts("elementwise", overwrite=(0,), lead=safe_overlap.pointwise),
     **{f"ai.onnx.ml.{name}": OpFacts() for name in _ML.split()},
     **{f"ai.onnx.preview.training.{name}": OpFacts() for name in _TRAINING.split()},
     "ai.onnx.preview.FlexAttention": OpFacts("control"),

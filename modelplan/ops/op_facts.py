@@ -11,9 +11,9 @@ from modelplan.types import Graph, Op
 #: Where in the bytes of the operand output 0 starts, or None where it is no view.
 ViewIf = Callable[[Graph, Op], int | None]
 Condition = Callable[[Graph, Op], bool]
-#: By how many bytes output 0 must start before an operand to be written while that is read; None where it must not.
+#: The least bytes by which output 0 must start before an operand that it overlaps; None where it must not overlap.
 Lead = Callable[[Graph, Op, int], int | None]
-#: Which axis the parts lie along; None where only the run knows.
+#: The axis along which the parts are joined or split; None where only the run decides it.
 Axis = Callable[[Graph, Op], int | None]
 
 Group = Literal[
@@ -29,8 +29,8 @@ class OpFacts:
     `view` is the operand whose bytes output 0 always is, unchanged; with `view_if` only where that says so.
     `overwrite` lists operands that output 0 may replace byte for byte, where `overwrite_if` agrees: in group
     "elementwise" element i of the result depends on element i of each operand alone, in "row" on its row, in
-    "update" on what is not replaced yet. `lead`: how far output 0 must start before an operand that it runs into, where
-    the kernel goes front to back; of group "never" it holds for kernels with the plain nest of loops only. Group
+    "update" on what is not replaced yet. `lead`: how far output 0 must start before an operand that it overlaps, for
+    kernels that write front to back; in group "never" only for kernels that are the plain nest of loops. Group
     "opaque" orders its own reads and writes: its compiler decided what may overlap.
     `parts` is the axis of a join's inputs or a split's outputs, `whole` the split operand. `operands` are those
     whose constant values these conditions ask for; `same_quantisation` that they ask for equal scales.

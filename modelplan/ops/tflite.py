@@ -1,4 +1,4 @@
-"""TFLite builtin operators: what each does to memory. Every name of the schema stands in exactly one group.
+"""TFLite builtin operators: what each does to memory. Every operator of the schema is in exactly one group.
 
 Source: tflite/schema/schema.fbs and the kernels of LiteRT (2026-08) and tflite-micro (2026-08).
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import cast
 
 from modelplan.ops import conditions as when
-from modelplan.ops import leads
+from modelplan.ops import safe_overlap
 from modelplan.ops.op_facts import Axis, OpFacts
 
 _NEVER = """
@@ -42,15 +42,15 @@ _REDUCTIONS = "MEAN SUM REDUCE_PROD REDUCE_MAX REDUCE_MIN"
 _POOLS = "AVERAGE_POOL_2D L2_POOL_2D MAX_POOL_2D"
 
 _view = OpFacts("view", view=0)
-_pool = OpFacts("stream", view_if=when.unit_window, lead=leads.pooled, same_quantisation=True)
+_pool = OpFacts("stream", view_if=when.unit_window, lead=safe_overlap.pooled, same_quantisation=True)
 
 OPERATORS: dict[str, OpFacts] = {
     **dict.fromkeys(_NEVER.split(), OpFacts()),
     **dict.fromkeys(_GENERATORS.split(), OpFacts("generator")),
     **dict.fromkeys(_STATE.split(), OpFacts("state")),
     **dict.fromkeys(_CONTROL.split(), OpFacts("control")),
-    **dict.fromkeys(_UNARY.split(), OpFacts("elementwise", overwrite=(0,), lead=leads.pointwise)),
-    **dict.fromkeys(_BINARY.split(), OpFacts("elementwise", overwrite=(0, 1), lead=leads.pointwise)),
+    **dict.fromkeys(_UNARY.split(), OpFacts("elementwise", overwrite=(0,), lead=safe_overlap.pointwise)),
+    **dict.fromkeys(_BINARY.split(), OpFacts("elementwise", overwrite=(0, 1), lead=safe_overlap.pointwise)),
     **dict.fromkeys(_REDUCTIONS.split(), OpFacts(view_if=when.nothing_reduced, same_quantisation=True)),
     **dict.fromkeys(("RESHAPE", "SQUEEZE", "EXPAND_DIMS", "STABLEHLO_RESHAPE"), _view),
     **dict.fromkeys(("SHAPE", "RANK"), OpFacts("shape")),
@@ -58,7 +58,8 @@ OPERATORS: dict[str, OpFacts] = {
     **dict.fromkeys(("DEPTH_TO_SPACE", "SPACE_TO_DEPTH"), OpFacts(view_if=when.unit_block)),
     **dict.fromkeys(("BATCH_TO_SPACE_ND", "SPACE_TO_BATCH_ND"), OpFacts(
         view_if=when.unit_block_shape, operands=(1, 2))),
-    **dict.fromkeys(("PAD", "PADV2"), OpFacts("stream", view_if=when.no_padding, lead=leads.padded, operands=(1,))),
+    **dict.fromkeys(("PAD", "PADV2"), OpFacts(
+        "stream", view_if=when.no_padding, lead=safe_overlap.padded, operands=(1,))),
     "MIRROR_PAD": OpFacts(view_if=when.no_padding, operands=(1,)),
     **dict.fromkeys(("TILE", "BROADCAST_TO"), OpFacts(view_if=when.no_growth)),
     **dict.fromkeys(("SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION"), OpFacts("row", overwrite=(0,))),
@@ -67,25 +68,25 @@ OPERATORS: dict[str, OpFacts] = {
     **dict.fromkeys(("SELECT", "SELECT_V2", "STABLEHLO_SELECT"), OpFacts("elementwise", overwrite=(1, 2, 0))),
     **dict.fromkeys(_POOLS.split(), _pool),
     **dict.fromkeys(("CAST", "STABLEHLO_CONVERT"), OpFacts(
-        "elementwise", view_if=when.same_type, overwrite=(0,), lead=leads.pointwise)),
+        "elementwise", view_if=when.same_type, overwrite=(0,), lead=safe_overlap.pointwise)),
     "BITCAST": OpFacts("view", view_if=when.same_width),
     "STABLEHLO_CLAMP": OpFacts("elementwise", overwrite=(1,)),
-    "PRELU": OpFacts("elementwise", overwrite=(0,), lead=leads.pointwise),
+    "PRELU": OpFacts("elementwise", overwrite=(0,), lead=safe_overlap.pointwise),
     "ADD_N": OpFacts("elementwise", view_if=when.single, overwrite=(0,), same_quantisation=True),
-    "QUANTIZE": OpFacts("elementwise", overwrite=(0,), lead=leads.pointwise),
-    "DEQUANTIZE": OpFacts("elementwise", lead=leads.pointwise),
-    "CONV_2D": OpFacts(lead=leads.convolved),
-    "DEPTHWISE_CONV_2D": OpFacts(lead=leads.convolved_by_channel),
-    "FULLY_CONNECTED": OpFacts(lead=leads.connected),
-    "TRANSPOSE_CONV": OpFacts(lead=leads.read_first),
+    "QUANTIZE": OpFacts("elementwise", overwrite=(0,), lead=safe_overlap.pointwise),
+    "DEQUANTIZE": OpFacts("elementwise", lead=safe_overlap.pointwise),
+    "CONV_2D": OpFacts(lead=safe_overlap.convolved),
+    "DEPTHWISE_CONV_2D": OpFacts(lead=safe_overlap.convolved_by_channel),
+    "FULLY_CONNECTED": OpFacts(lead=safe_overlap.connected),
+    "TRANSPOSE_CONV": OpFacts(lead=safe_overlap.read_first),
     "CUMSUM": OpFacts("update", overwrite=(0,), overwrite_if=when.not_reversed),
     "TRANSPOSE": OpFacts(view_if=when.kept_order, operands=(1,)),
     "GATHER": OpFacts(view_if=when.gathered_start, operands=(1,)),
-    "SLICE": OpFacts("stream", view_if=when.slice_start, lead=leads.sliced, operands=(1, 2)),
-    "STRIDED_SLICE": OpFacts("stream", view_if=when.strided_slice_start, lead=leads.sliced,
+    "SLICE": OpFacts("stream", view_if=when.slice_start, lead=safe_overlap.sliced, operands=(1, 2)),
+    "STRIDED_SLICE": OpFacts("stream", view_if=when.strided_slice_start, lead=safe_overlap.sliced,
                              operands=(1, 2, 3)),
     "CONCATENATION": OpFacts(
-        "join", view_if=when.single, parts=when.axis_attribute, lead=leads.joined, same_quantisation=True),
+        "join", view_if=when.single, parts=when.axis_attribute, lead=safe_overlap.joined, same_quantisation=True),
     "PACK": OpFacts("join", view_if=when.single, parts=when.axis_attribute, same_quantisation=True),
     "UNPACK": OpFacts("split", parts=when.axis_attribute, same_quantisation=True),
     "SPLIT": OpFacts("split", parts=cast("Axis", when.axis_operand(0)), whole=1, operands=(0,)),

@@ -1,7 +1,7 @@
-"""Edits of a .tflite flatbuffer that keep every byte they do not name: weights, padding, unknown fields.
+"""Edits a .tflite flatbuffer and keeps every byte that an edit does not concern: weights, padding, unknown fields.
 
 A flatbuffer table refers to its children by unsigned forward offsets and to its field map (vtable) by a signed one.
-An edit therefore *prepends* a new root table whose vtable points to the fields of the old root where they stand:
+An edit therefore *prepends* a new root table whose vtable points to the fields of the old root, which do not move:
 
     new: | header | vtable | root | buffers[] | metadata[] | new entry | new payload | padding | whole old file ...
     old:                                                                                        | header ... root ...
@@ -40,7 +40,7 @@ from modelplan.loaders.tflite_tables import (
     vtable,
 )
 
-#: The most a vtable entry can say: how far a field may lie behind its table.
+#: How far a field may lie behind its table, in bytes: the largest entry of a vtable.
 _FARTHEST = 0xFFFF
 #: More than any alignment that the schema forces, so the old file keeps its alignment.
 _FRONT = 64
@@ -49,7 +49,7 @@ _FRONT = 64
 def set_metadata(model: bytes, name: str, payload: bytes) -> bytes:
     """The model with `payload` (16-byte aligned) as its metadata entry `name`, added or replaced; all else unchanged.
 
-    An entry whose payload has the same length and whose buffer nothing else uses is overwritten where it stands.
+    An entry whose payload has the same length and whose buffer nothing else uses is overwritten in its place.
 
     Raises:
         ModelError: `model` is not a TFLite flatbuffer, or its root table lies too far behind the front.
@@ -135,7 +135,7 @@ def _front(model: bytes, replaced: list[int], name: str, payload: bytes) -> byte
 
 
 def _field_places(fields: Sequence[int], count: int, shift: int, buffers: int) -> list[int]:
-    """Where the new root finds its fields: two behind itself, the others in the old root, `shift` bytes further on."""
+    """The distance of each field from the new root: two lie behind it, the others in the old root."""
     places = [shift + offset if offset else 0 for offset in fields] + [0] * (count - len(fields))
     places[MODEL_BUFFERS], places[MODEL_METADATA] = 4, 8
     if max(places) > _FARTHEST:
@@ -165,7 +165,7 @@ def _prepend(model: bytes, front: bytes) -> bytes:
     raised = bytearray(model)
     for at in _absolute(model):
         position = struct.unpack_from("<Q", model, at)[0]
-        if position > 1:  # 0 and 1 mean that the data stands in the flatbuffer
+        if position > 1:  # 0 and 1 mean that the data is inside the flatbuffer
             _put(raised, at, "<Q", position + len(front))
     return front + bytes(raised)
 

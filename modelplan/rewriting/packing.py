@@ -1,4 +1,4 @@
-"""The offline plan for TFLM with the lowest head that was found, counting the scratch that TFLM adds around it."""
+"""Searches the offline plan for TFLM with the lowest head, counting the scratch that TFLM places itself."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _ROUNDS = 4
 class Packing:
     """An offline plan: an offset for each tensor over all subgraphs, -1 where TFLM decides or nothing is planned.
 
-    `own` is the head of the file without any offline plan, `before` that of the file as it came, `head` the
-    predicted one with this plan. No plan with the same aliases can go below `lower_bound`. `places` is where each
-    of `rows` ends up. `pinned` places them all, scratch too, for a runtime that is told every address; its head is
-    `pinned_head`. `running` are the overlaps in which an output really lies over an operand, in one of the two.
+    `own` is the predicted head without any offline plan, `before` that of the file as it came, `head` that with this
+    plan. No plan with the same aliases can go below `lower_bound`. `places` are the offsets of `rows` with this plan.
+    `pinned` are offsets for all rows, scratch too, for a runtime that takes every address from the plan; its head is
+    `pinned_head`. `used_overlaps` are those in which an output really overlaps an operand, in one of the two.
     """
 
     offsets: tuple[int, ...]
@@ -41,7 +41,7 @@ class Packing:
     head: int
     lower_bound: int
     shared: tuple[tuple[Member, ...], ...]
-    running: tuple[Overlap, ...] = ()
+    used_overlaps: tuple[Overlap, ...] = ()
 
     @property
     def pinned_head(self) -> int:
@@ -73,7 +73,7 @@ def offline_plan(
     Args:
         model: the file.
         shared: groups of tensors of subgraph 0 that use the same bytes, each `delta` behind the group's start.
-        overlaps: outputs of subgraph 0 that may run into an operand, which dies at their operator.
+        overlaps: outputs of subgraph 0 that may overlap an operand that dies at their operator.
         allocator: a row of the table of allocators.
         budget: for each run of the allocator.
         kernels: whose scratch to count.
@@ -91,7 +91,7 @@ def offline_plan(
     candidates = _candidates(rows, problem, together, len(model.tensors), allocator, budget)
     head, offsets = min(((_head(rows, offsets), offsets) for offsets in candidates), key=lambda pair: pair[0])
     places = tuple(planner.greedy_offsets(rows, offsets))
-    pinned = min(_row_places(rows, problem, together), places, key=lambda found: planner.head_bytes(rows, found))
+    pinned = min(_request_offsets(rows, problem, together), places, key=lambda found: planner.head_bytes(rows, found))
     return Packing(
         offsets,
         rows,
@@ -101,13 +101,13 @@ def offline_plan(
         planner.predicted_head(model, kernels),
         head,
         bounds.load_bound(problem),
-        tuple(_used(groups, offsets)),
-        tuple(o for o in overlaps if _runs_into(rows, places, o) or _runs_into(rows, pinned, o)),
+        tuple(_shared_groups(groups, offsets)),
+        tuple(o for o in overlaps if _shares_bytes(rows, places, o) or _shares_bytes(rows, pinned, o)),
     )
 
 
-def _runs_into(rows: Sequence[Request], places: Sequence[int], overlap: Overlap) -> bool:
-    """Whether the output lies over the operand, and not as one of its class."""
+def _shares_bytes(rows: Sequence[Request], places: Sequence[int], overlap: Overlap) -> bool:
+    """Whether the output shares bytes with the operand."""
     at = {row.tensor: (start, start + row.size) for row, start in zip(rows, places, strict=True) if not row.scratch}
     (a, b), (c, d) = at.get(overlap.tensor, (0, 0)), at.get(overlap.over, (0, 0))
     return max(a, c) < min(b, d)
@@ -129,8 +129,8 @@ def _check_plannable(model: FileModel) -> None:
                 )
 
 
-def _used(groups: Iterable[tuple[Member, ...]], offsets: Sequence[int]) -> Iterator[tuple[Member, ...]]:
-    """The groups whose tensors the chosen plan really lays over each other."""
+def _shared_groups(groups: Iterable[tuple[Member, ...]], offsets: Sequence[int]) -> Iterator[tuple[Member, ...]]:
+    """The groups whose tensors really share bytes in the chosen plan."""
     for group in groups:
         starts = {offsets[m.tensor] - m.delta for m in group}
         if len(starts) == 1 and starts != {ONLINE}:
@@ -157,13 +157,13 @@ def _problem(model: FileModel, rows: Sequence[Request], groups: Sequence[Sequenc
 
 
 def _overlapping(problem: Problem, overlaps: Iterable[Overlap]) -> Problem:
-    """The problem with the overlaps whose two buffers meet in one scope, that of the operator, and in no other."""
-    home = {m.tensor: (i, m.delta) for i, members in enumerate(problem.members) for m in members if m.tensor >= 0}
+    """The problem with the overlaps whose two buffers are alive together at their operator only."""
+    buffer_of = {m.tensor: (i, m.delta) for i, members in enumerate(problem.members) for m in members if m.tensor >= 0}
     table = []
     for overlap in overlaps:
-        if overlap.tensor not in home or overlap.over not in home:
+        if overlap.tensor not in buffer_of or overlap.over not in buffer_of:
             continue
-        (below, low), (above, high) = home[overlap.tensor], home[overlap.over]
+        (below, low), (above, high) = buffer_of[overlap.tensor], buffer_of[overlap.over]
         alone = int(min(problem.end[below], problem.end[above])) - int(max(problem.start[below], problem.start[above]))
         shared = int(problem.size[below]) - max(0, overlap.lead + low - high)
         if below != above and alone == 1 and shared > 0:
@@ -186,17 +186,17 @@ def _candidates(
     allocator: str,
     budget: Budget | None,
 ) -> Iterator[tuple[int, ...]]:
-    """Plans worth predicting, the preferred of equal ones first; the last is TFLM's own."""
+    """The plans to compare, the preferred of equal ones first; the last is TFLM's own."""
     is_scratch = np.array([members == (Member(-1),) for members in problem.members], dtype=bool)
-    yield _spread(problem, together, count)
+    yield _tensor_offsets(problem, together, count)
     if is_scratch.any():
         bottom = planner.greedy_offsets([row for row in rows if row.scratch])
-        yield from _pinned(problem, is_scratch, np.array(bottom, dtype=np.int64), count, allocator, budget)
-        offsets = _spread(problem, together, count)
+        yield from _around_scratch(problem, is_scratch, np.array(bottom, dtype=np.int64), count, allocator, budget)
+        offsets = _tensor_offsets(problem, together, count)
         for _ in range(_ROUNDS):
             where = planner.greedy_offsets(rows, offsets)
             pins = np.array([at for at, row in zip(where, rows, strict=True) if row.scratch], dtype=np.int64)
-            found = list(_pinned(problem, is_scratch, pins, count, allocator, budget))
+            found = list(_around_scratch(problem, is_scratch, pins, count, allocator, budget))
             if not found or found[0] == offsets:
                 break
             offsets = found[0]
@@ -204,7 +204,7 @@ def _candidates(
     yield (ONLINE,) * count
 
 
-def _pinned(
+def _around_scratch(
     problem: Problem, where: IntArray, pins: IntArray, count: int, allocator: str, budget: Budget | None
 ) -> Iterator[tuple[int, ...]]:
     """The plan around scratch at `pins`; none when the allocator cannot honour pins."""
@@ -214,10 +214,10 @@ def _pinned(
         placement = allocators.place(replace(problem, pin=pin), allocator, budget)
     except RequestError:
         return
-    yield _spread(problem, placement, count)
+    yield _tensor_offsets(problem, placement, count)
 
 
-def _row_places(rows: Sequence[Request], problem: Problem, placement: Placement) -> tuple[int, ...]:
+def _request_offsets(rows: Sequence[Request], problem: Problem, placement: Placement) -> tuple[int, ...]:
     """The offset of each request, scratch too, from the offsets of the buffers."""
     of_tensor: dict[int, int] = {}
     of_scratch = []
@@ -230,7 +230,7 @@ def _row_places(rows: Sequence[Request], problem: Problem, placement: Placement)
     return tuple(next(scratch) if row.scratch else of_tensor[row.tensor] for row in rows)
 
 
-def _spread(problem: Problem, placement: Placement, count: int) -> tuple[int, ...]:
+def _tensor_offsets(problem: Problem, placement: Placement, count: int) -> tuple[int, ...]:
     """The offset of each tensor from the offsets of the buffers."""
     offsets = [ONLINE] * count
     for members, start in zip(problem.members, placement.offsets.tolist(), strict=True):

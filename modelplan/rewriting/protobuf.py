@@ -1,8 +1,7 @@
-"""An edit of a serialized .onnx protobuf that only permutes bytes: the nodes of its graph in another order.
+"""Writes the nodes of a serialized .onnx protobuf in another order; its bytes are only permuted.
 
 A repeated field is written as one record (tag, length, payload) for each element, in order. The records of the nodes
-trade places among the slots where nodes stand; every other byte of the file, known to the schema or not, stays where
-it is.
+are permuted among their own places; every other byte of the file, known to the schema or not, stays where it is.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _FIXED = {1: 8, 5: 4}
 
 
 class _Record(NamedTuple):
-    """One field as it stands in the file: its number, where the record starts, where its payload starts and ends."""
+    """One field in the file: its number and wire type, where the record starts, where its payload starts and ends."""
 
     number: int
     wire: int

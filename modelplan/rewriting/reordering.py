@@ -1,4 +1,4 @@
-"""A model file in another order of its operators: the same bytes elsewhere, the same graph up to the order."""
+"""Writes the operators of a model file in another order; nothing else of the file changes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def reordered(model: bytes, graph: Graph, order: Sequence[int]) -> bytes:
 
 
 def check_same(before: Graph, after: Graph, order: Sequence[int]) -> None:
-    """Returns only if `after` is `before` with its ops in `order`.
+    """Checks that `after` is `before` with its ops in `order`.
 
     Raises:
         BrokenPlanError: names the first difference.
@@ -88,8 +88,8 @@ def _described(graph: Graph, op: Op) -> tuple[object, ...]:
 def file_precedences(model: bytes, graph: Graph) -> tuple[tuple[int, int], ...]:
     """Pairs (before, after) of ops that the file orders although the graph does not.
 
-    An ONNX node that was folded into a constant may still name another node's result, whose shape it asks for: the
-    readers of what it makes must then stand behind that other node.
+    An ONNX node that was folded into a constant may still read another node's result, such as for its shape. The
+    readers of the constant must then come after that other node.
     """
     if graph.format != "onnx":
         return ()

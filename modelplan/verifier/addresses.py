@@ -1,4 +1,4 @@
-"""Where a plan puts each tensor: the question that the verifier answers about a program."""
+"""Where a plan puts each tensor and the scratch of each step."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
-    """Bytes [start, end) that the kernel of step `step` uses as it likes."""
+    """Bytes [start, end) that the kernel of step `step` uses as working memory."""
 
     step: int
     start: int
@@ -21,7 +21,7 @@ class Layout:
 
     `arena` is the memory there is, None when the plan does not say. `inside` is how far a tensor lies behind the
     start of its buffer, which is what the alignment holds for. `declared` holds by (subgraph, operator, output,
-    operand) how many bytes the output must start before the operand, on the caller's word.
+    operand) how many bytes the output must start before the operand, as the caller declared.
     """
 
     address: Mapping[int, int]

@@ -1,4 +1,4 @@
-"""Level *execution*: TFLM runs the model with the plan and without; outputs and head bytes must be as predicted."""
+"""Level *execution*: TFLM runs the model with and without the plan; outputs must agree, the head be as predicted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from modelplan.runtimes.tflm.runner import INSTALL, RefusalError, installed, run
 from modelplan.verifier.subject import Subject
 from modelplan.verifier.verdicts import Skipped
 
-#: Puts an offset for each tensor into a .tflite file, as the offline plan that TFLM obeys.
+#: Puts an offset for each tensor into a .tflite file, as the offline plan that TFLM reads.
 PlanWriter = Callable[[FileModel, Sequence[int]], bytes]
 
 _ROUNDS = 3

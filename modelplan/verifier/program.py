@@ -1,4 +1,4 @@
-"""What runs, step by step, as the verifier sees it: straight from the file, with control flow unrolled."""
+"""The steps that run, in order, read from the file itself, with control flow unrolled."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from modelplan.types import Graph, Kind
 Attribute = Callable[[str], object]
 
 
-def _nothing(name: str) -> object:  # noqa: ARG001
+def _nothing(_name: str) -> object:
     return None
 
 
@@ -38,9 +38,9 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One operator at work: operands by tensor number, -1 absent. `op` is its number in its subgraph of the file.
+    """One run of an operator: operands by tensor number, -1 absent. `op` is its number in its subgraph of the file.
 
-    `moves` marks a step that copies input i to output i byte for byte (control flow handing values over).
+    `moves` marks a step that copies input i to output i byte for byte, as control flow does.
     """
 
     op: int
@@ -53,7 +53,7 @@ class Step:
 
     @property
     def label(self) -> str:
-        """How messages call it."""
+        """The name of the step in messages."""
         return f"op {self.op} {self.kind}" + (f" of subgraph {self.subgraph}" if self.subgraph else "")
 
     @property
@@ -84,7 +84,7 @@ class Program:
     plain_loops: bool = False
 
     def tensor(self, number: int) -> str:
-        """How messages call a tensor."""
+        """The name of a tensor in messages."""
         return f"tensor {number} {self.values[number].name!r}"
 
 
@@ -104,7 +104,7 @@ def _graph_step(graph: Graph, index: int) -> Step:
 def file_program(model: FileModel) -> Program:
     """The run of a .tflite file as TFLM performs it, tensors numbered over all subgraphs.
 
-    Branches run one after the other and loops twice, so that what one part does to the memory of another shows.
+    Branches run one after the other and loops twice, so that each part runs in memory that the others have used.
 
     Raises:
         ModelError: an operator and the subgraph that it calls differ in their number of values.
@@ -172,7 +172,7 @@ def _attribute(op: FileOp) -> Attribute:
 
 
 def _called(model: FileModel, base: int, number: int, op: FileOp, callers: tuple[int, ...]) -> Iterator[Step]:
-    """IF hands its operands to each branch in turn; WHILE runs condition and body, twice."""
+    """The steps of an operator with subgraphs: IF runs each branch in turn, WHILE its condition and body twice."""
     _check_interface(model, number, op)
     operands, results = _numbered(op.inputs, base), _numbered(op.outputs, base)
     if op.kind == "IF":
@@ -190,7 +190,7 @@ def _called(model: FileModel, base: int, number: int, op: FileOp, callers: tuple
 
 
 def _check_interface(model: FileModel, number: int, op: FileOp) -> None:
-    """The called subgraphs take and give as many values as the operator hands over."""
+    """Checks that the called subgraphs take and return as many values as the operator has."""
     given = len(op.inputs) - (op.kind == "IF")
     for position, index in enumerate(op.calls):
         subgraph = model.subgraphs[index]
@@ -212,7 +212,7 @@ def _body(
     results: tuple[int, ...],
     callers: tuple[int, ...],
 ) -> Iterator[Step]:
-    """One run of a called subgraph: values handed in, its operators, values handed out."""
+    """One run of a called subgraph: its inputs are copied in, its operators run, its outputs are copied out."""
     subgraph, base = model.subgraphs[index], model.firsts[index]
     entered, left = _numbered(subgraph.inputs, base), _numbered(subgraph.outputs, base)
     yield Step(number, f"entering subgraph {index}", operands, entered, moves=True)

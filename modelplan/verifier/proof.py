@@ -1,4 +1,4 @@
-"""The four levels in their order, and what each says about a subject."""
+"""Runs the four levels of proof in their order and returns the verdict of each."""
 
 from __future__ import annotations
 

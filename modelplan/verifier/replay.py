@@ -1,4 +1,4 @@
-"""Level *fingerprint replay*: every byte of the arena carries the value put there, and each read must find its own.
+"""Level *fingerprint replay*: a shadow of the arena says which value each byte holds; each read must find its own.
 
 The shadow is a sorted map from address to (value, offset in it). A write gives its bytes a fresh value; moves pass
 values on; scratch leaves junk. Two runs in a row show what one run does to the next. No kernels are needed.
@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from modelplan.errors import BrokenPlanError
 from modelplan.verifier.addresses import Layout
 from modelplan.verifier.program import Program, Step
-from modelplan.verifier.semantics import Move, is_opaque, moved
-from modelplan.verifier.walking import may_meet
+from modelplan.verifier.safe_overlap import may_overlap
+from modelplan.verifier.semantics import Move, is_opaque, moves_of
 
 _RUNS = 2
 
@@ -71,14 +71,14 @@ class _Shadow:
         self.starts[low:high], self.pieces[low:high] = starts, pieces
 
     def _span(self, start: int, end: int) -> tuple[int, int]:
-        """The positions of the intervals that meet [start, end)."""
+        """The positions of the intervals that overlap [start, end)."""
         low = bisect_right(self.starts, start) - 1
         if low < 0 or self.starts[low] + self.pieces[low].length <= start:
             low += 1
         return low, bisect_left(self.starts, end)
 
     def read(self, start: int, end: int) -> Iterator[tuple[int, Piece | None]]:
-        """What stands in [start, end): addresses with pieces, None for bytes that nothing ever wrote."""
+        """The content of [start, end): addresses with pieces, None for bytes that nothing ever wrote."""
         low, high = self._span(start, end)
         at = start
         for i in range(low, high):
@@ -123,10 +123,10 @@ class _Machine:
                 self._check(t, "the next run")
 
     def perform(self, index: int, step: Step) -> None:
-        """One step: its reads find their own bytes, its writes harm nothing that it still needs."""
+        """Runs one step: checks its reads and the places of its outputs, then writes its scratch and its outputs."""
         for t in step.reads:
             self._check(t, step.label)
-        moves = moved(self.program, step)
+        moves = moves_of(self.program, step)
         self._check_outputs(step, moves)
         results = {y: self._result(y, number, step, moves) for number, y in enumerate(step.outputs) if y >= 0}
         for start, end in self.scratch.get(index, ()):
@@ -177,10 +177,10 @@ class _Machine:
             for start, found in self.shadow.read(at, at + piece.length):
                 wanted = piece.start + start - at
                 if found is None or (found.value, found.start) != (piece.value, wanted):
-                    self._complain(t, reader, start, found, place[1])
+                    self._refuse_read(t, reader, start, found, place[1])
             at += piece.length
 
-    def _complain(self, t: int, reader: str, start: int, found: Piece | None, end: int) -> None:
+    def _refuse_read(self, t: int, reader: str, start: int, found: Piece | None, end: int) -> None:
         last = min(start + found.length if found else end, end) - 1
         what = f"{reader} reads {self.program.tensor(t)} bytes {start}-{last}"
         if found is None:
@@ -205,7 +205,7 @@ class _Machine:
                     self._check_overlap(step, operand, output, shared, moves)
 
     def _check_overlap(self, step: Step, operand: int, output: int, shared: tuple[int, int], moves: list[Move]) -> None:
-        """An output may lie over an input whose bytes it keeps, or which the kernel overwrites in step."""
+        """Checks that an output over an input keeps its bytes, or that the kernel may overwrite them."""
         x, y = step.inputs[operand], step.outputs[output]
         target = self.layout.address[y]
         for m in moves:
@@ -213,7 +213,7 @@ class _Machine:
             kept = m.output == output and home is not None and home + m.start == target + m.to
             if kept and target + m.to <= shared[0] and shared[1] <= target + m.to + m.length:
                 return
-        if may_meet(self.program, self.layout, step, operand, output):
+        if may_overlap(self.program, self.layout, step, operand, output):
             return
         raise BrokenPlanError(
             f"{step.label} reads {self.program.tensor(x)} bytes {shared[0]}-{shared[1] - 1},"
@@ -230,7 +230,7 @@ class _Machine:
 
 
 def _short(writer: str) -> str:
-    """`op 15` of `op 15 ADD`, as the other end of a sentence."""
+    """The label without the operator's kind: `op 15` of `op 15 ADD`."""
     words = writer.split()
     return " ".join(words[:2]) if words[0] == "op" and "scratch" not in writer else writer
 

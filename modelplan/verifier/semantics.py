@@ -1,4 +1,4 @@
-"""What operators do to bytes, as the verifier knows it: its own tables, apart from those that planning uses.
+"""What operators do to bytes: the verifier's own tables, independent of those that planning uses.
 
 A *move* puts bytes of an input, unchanged, into an output. An *overwrite* reads element i of an operand before it
 writes element i of the output, and nothing of that operand afterwards.
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from modelplan.verifier.picking import passed_on
+from modelplan.verifier.indexing import contiguous_run
 from modelplan.verifier.program import Program, Step, Value
 
 _VIEWS = {
@@ -92,7 +92,7 @@ class Move:
     length: int
 
 
-def moved(program: Program, step: Step) -> list[Move]:
+def moves_of(program: Program, step: Step) -> list[Move]:
     """The moves of a step; together they fill each output that they touch.
 
     Cost: O(operands).
@@ -106,7 +106,7 @@ def moved(program: Program, step: Step) -> list[Move]:
         return _joined(program, step)
     if step.kind in _SPLITS[program.format]:
         return _parted(program, step)
-    found = passed_on(program, step)
+    found = contiguous_run(program, step)
     return [Move(0, found[0], 0, 0, found[1])] if found else []
 
 

@@ -1,4 +1,4 @@
-"""Level *static*: own liveness, then a sweep over time in which tensors alive together must not share bytes.
+"""Level *static*: liveness from the program, then a sweep over time: tensors alive together must not share bytes.
 
 Shares nothing with the planner but the file: lifetimes come from the program's own reads and writes.
 """
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from modelplan.errors import BrokenPlanError
 from modelplan.verifier.addresses import Layout
 from modelplan.verifier.program import Program, Step
-from modelplan.verifier.semantics import is_opaque, moved
-from modelplan.verifier.walking import may_meet
+from modelplan.verifier.safe_overlap import may_overlap
+from modelplan.verifier.semantics import is_opaque, moves_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +42,14 @@ def check_static(program: Program, layout: Layout) -> int:
     for life in lives:
         _check_place(program, layout, life)
     sharing = _Sharing(program, layout)
-    for earlier, later in _meetings(lives):
+    for earlier, later in _overlapping_pairs(lives):
         if not sharing.allows(earlier, later):
             raise BrokenPlanError(_sentence(program, earlier, later))
     return len(lives)
 
 
 def _check_state_order(program: Program) -> None:
-    """Operators that touch the same state run in file order: what one leaves there the next one sees."""
+    """Checks that operators with the same state run in file order: each reads what the one before wrote."""
     latest: dict[int, Step] = {}
     for step in program.steps:
         for t in (*step.reads, *step.writes):
@@ -112,7 +112,7 @@ def _check_place(program: Program, layout: Layout, life: Life) -> None:
         raise BrokenPlanError(f"{where}: the plan reserves {reserved} bytes, it needs {life.end - life.start}")
 
 
-def _meetings(lives: list[Life]) -> Iterator[tuple[Life, Life]]:
+def _overlapping_pairs(lives: list[Life]) -> Iterator[tuple[Life, Life]]:
     """Pairs that share bytes while both are alive, the one that began earlier first."""
     alive: list[tuple[int, int, Life]] = []
     ending = sorted(enumerate(lives), key=lambda row: row[1].last)
@@ -131,33 +131,33 @@ def _meetings(lives: list[Life]) -> Iterator[tuple[Life, Life]]:
 
 
 class _Sharing:
-    """Which tensors the program itself lets share bytes under a layout.
+    """Which tensors may share bytes under a layout, by what the operators of the program do.
 
-    Tensors that hold the same bytes by moves that stay in place form a class. Beyond that a step may write an
-    output over an operand: then the two may meet in that step and nowhere else.
+    Tensors whose moves leave the bytes where they are form a class. Beyond that a step may overwrite an operand with
+    an output: then the operand's last step is the output's first.
     """
 
     def __init__(self, program: Program, layout: Layout) -> None:
         self.root: dict[int, int] = {}
-        self.handovers: set[tuple[int, int, int]] = set()
+        self.overwrites: set[tuple[int, int, int]] = set()
         for step in program.steps:
-            for m in moved(program, step):
+            for m in moves_of(program, step):
                 x, y = step.inputs[m.input], step.outputs[m.output]
                 if layout.address.get(x, -1) + m.start == layout.address.get(y, -2) + m.to:
                     self.root[self._class(y)] = self._class(x)
         for index, step in enumerate(program.steps):
-            self._note_handovers(program, layout, index, step)
+            self._note_overwrites(program, layout, index, step)
 
-    def _note_handovers(self, program: Program, layout: Layout, index: int, step: Step) -> None:
+    def _note_overwrites(self, program: Program, layout: Layout, index: int, step: Step) -> None:
         if is_opaque(step):
-            self.handovers |= {(self._class(x), self._class(y), index) for x in step.reads for y in step.writes}
+            self.overwrites |= {(self._class(x), self._class(y), index) for x in step.reads for y in step.writes}
             return
         if not step.outputs or step.outputs[0] < 0:
             return
         y = step.outputs[0]
         for operand, x in enumerate(step.inputs):
-            if x >= 0 and _touch(program, layout, x, y) and may_meet(program, layout, step, operand, 0):
-                self.handovers.add((self._class(x), self._class(y), index))
+            if x >= 0 and _share_bytes(program, layout, x, y) and may_overlap(program, layout, step, operand, 0):
+                self.overwrites.add((self._class(x), self._class(y), index))
 
     def _class(self, t: int) -> int:
         while self.root.get(t, t) != t:
@@ -169,14 +169,14 @@ class _Sharing:
         a, b = self._class(earlier.tensor), self._class(later.tensor)
         if a == b:
             return True
-        return self._handed(a, earlier, b, later) or self._handed(b, later, a, earlier)
+        return self._may_follow(a, earlier, b, later) or self._may_follow(b, later, a, earlier)
 
-    def _handed(self, a: int, dying: Life, b: int, born: Life) -> bool:
-        """Whether a step that ends one life may begin the other over it."""
-        return dying.last == born.first and (a, b, born.first) in self.handovers
+    def _may_follow(self, a: int, dying: Life, b: int, born: Life) -> bool:
+        """Whether the step that ends one lifetime may write the other tensor over the first."""
+        return dying.last == born.first and (a, b, born.first) in self.overwrites
 
 
-def _touch(program: Program, layout: Layout, a: int, b: int) -> bool:
+def _share_bytes(program: Program, layout: Layout, a: int, b: int) -> bool:
     low, high = layout.address.get(a), layout.address.get(b)
     if low is None or high is None:
         return False
@@ -189,11 +189,11 @@ def _sentence(program: Program, earlier: Life, later: Life) -> str:
     at = program.steps[step].label if program.steps else "the start"
     return (
         f"{at} needs {program.tensor(later.tensor)} at bytes {low}-{high},"
-        f" where {program.tensor(earlier.tensor)} is alive until {_until(program, earlier)}"
+        f" where {program.tensor(earlier.tensor)} is alive until {_last_use(program, earlier)}"
     )
 
 
-def _until(program: Program, life: Life) -> str:
+def _last_use(program: Program, life: Life) -> str:
     if life.tensor in program.outputs or program.values[life.tensor].role == "state":
         return "the end"
     return program.steps[life.last].label if program.steps else "the start"

@@ -1,4 +1,4 @@
-"""What is verified: a program, a layout, and the file it can be run from, out of every form a plan comes in."""
+"""What is verified: a program with a layout, made from each form of plan."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from modelplan.runtimes.tflm.file import FileModel
 from modelplan.types import Graph, Merge, Overlap, Placement, Plan, Problem, Runtime
 from modelplan.verifier.addresses import Layout, Scratch
 from modelplan.verifier.program import Program, Step, file_program, graph_program
-from modelplan.verifier.semantics import is_opaque, may_overwrite, moved
-from modelplan.verifier.walking import least_lead
+from modelplan.verifier.safe_overlap import least_lead
+from modelplan.verifier.semantics import is_opaque, may_overwrite, moves_of
 
 
 @dataclass(frozen=True, slots=True)
 class Offline:
-    """A plan that TFLM can obey: the file without it, an offset for each tensor, the head that TFLM should report."""
+    """A plan that TFLM can run: the model, an offset for each tensor, the head that TFLM should report."""
 
     model: FileModel
     offsets: tuple[int, ...]
@@ -28,7 +28,7 @@ class Offline:
 class Subject:
     """A plan to verify.
 
-    `merges` and `overlaps` are what it lets share bytes, `lifetimes` the half-open steps it believes in.
+    `merges` and `overlaps` are the sharing that the plan declares, `lifetimes` its half-open steps for each tensor.
     """
 
     program: Program
@@ -81,7 +81,7 @@ def _placed(
     offsets: tuple[int, ...] | None,
     kernels: str,
 ) -> Subject:
-    program = _walking(file_program(model), "tflm", kernels)
+    program = _with_kernels(file_program(model), "tflm", kernels)
     pairs = list(zip(rows, places, strict=True))
     address = {row.tensor: at for row, at in pairs if not row.scratch}
     if offsets is not None:
@@ -96,14 +96,14 @@ def _placed(
 
 
 def _planned_state(model: FileModel, offsets: Sequence[int]) -> dict[int, int]:
-    """Variables with an offset leave the tail and live in the head."""
+    """The addresses of variables: with an offset they lie in the head, without one in the tail."""
     kept = planner.ONLINE
     return {t: at for t, (at, x) in enumerate(zip(offsets, model.tensors, strict=True)) if x.variable and at != kept}
 
 
 def plan_subject(plan: Plan, model: FileModel | None = None) -> Subject:
     """A plan of modelplan's own, for the graph and in the order that it remembers; `model` where TFLM can run it."""
-    program = _walking(graph_program(plan.graph, plan.schedule.order), plan.runtime.name, plan.runtime.kernels)
+    program = _with_kernels(graph_program(plan.graph, plan.schedule.order), plan.runtime.name, plan.runtime.kernels)
     layout, lifetimes = _buffers(plan.problem, plan.placement)
     # A capacity is a question: a plan above it does not fit, but is sound.
     scratch = _scratch(plan.problem, plan.placement)
@@ -116,8 +116,8 @@ def plan_subject(plan: Plan, model: FileModel | None = None) -> Subject:
     return Subject(program, layout, plan.merges, lifetimes, offline, plan.overlaps)
 
 
-def _walking(program: Program, runtime: str, kernels: str) -> Program:
-    """The program with what is known of the kernels that run it: TFLM's, and those of a runtime not chosen yet."""
+def _with_kernels(program: Program, runtime: str, kernels: str) -> Program:
+    """The program with whether its kernels write front to back: known of TFLM's, assumed of `generic`."""
     in_order = kernels == "reference" and runtime in ("tflm", "generic")
     return replace(program, sequential=in_order, plain_loops=in_order and runtime == "tflm")
 
@@ -153,9 +153,10 @@ def _buffers(problem: Problem, placement: Placement) -> tuple[Layout, dict[int, 
 def table_subject(
     graph: Graph, problem: Problem, placement: Placement, runtime: Runtime, overlaps: Sequence[Overlap] = ()
 ) -> Subject:
-    """A table of named buffers with offsets, for `graph` in the order that its steps tell, else in file order.
+    """A table of named buffers with offsets, for `graph` in the order given by the buffers' first steps.
 
-    A tensor without a row stands where the bytes it is made of stand. `overlaps` are taken on the caller's word.
+    Where those give no order, the order of the file holds. A tensor without a row is a view, part or join of tensors
+    with one, and gets its address from them. `overlaps` are what the caller declares.
 
     Raises:
         BrokenPlanError: a row names no tensor of the graph, or one of several with the same name.
@@ -175,15 +176,15 @@ def table_subject(
             raise BrokenPlanError(f"row {buffer.name!r} names {len(found)} tensors of {graph.name}, expected 1")
         else:
             address[found[0]], reserved[found[0]], born[found[0]] = at, buffer.size, buffer.start
-    program = graph_program(graph, _told_order(graph, born) or range(len(graph.ops)))
-    program = _walking(program, runtime.name, runtime.kernels)
-    _inherit(program, address)
+    program = graph_program(graph, _order_by_first_steps(graph, born) or range(len(graph.ops)))
+    program = _with_kernels(program, runtime.name, runtime.kernels)
+    _add_implied_addresses(program, address)
     layout = Layout(address, runtime.alignment, None, reserved, {}, tuple(scratch), _declared(overlaps))
     return Subject(program, layout)
 
 
-def _told_order(graph: Graph, born: Mapping[int, int]) -> list[int]:
-    """The order in which each operator runs at the step where its results are born; empty where there is none.
+def _order_by_first_steps(graph: Graph, born: Mapping[int, int]) -> list[int]:
+    """The order in which each operator runs at the first step of its results; empty where there is none.
 
     Operators without a result of their own in the table fill the steps between, in file order.
     """
@@ -204,11 +205,11 @@ def _told_order(graph: Graph, born: Mapping[int, int]) -> list[int]:
     return order
 
 
-def _inherit(program: Program, address: dict[int, int]) -> None:
-    """Gives views, joined parts and split parts without an address the one that their moves imply."""
+def _add_implied_addresses(program: Program, address: dict[int, int]) -> None:
+    """Adds the addresses of views, joined parts and split parts that have none, as their moves imply."""
     for steps in (program.steps, program.steps[::-1]):
         for step in steps:
-            for m in moved(program, step):
+            for m in moves_of(program, step):
                 x, y = step.inputs[m.input], step.outputs[m.output]
                 if x in address and y not in address:
                     address[y] = address[x] + m.start - m.to
@@ -217,7 +218,7 @@ def _inherit(program: Program, address: dict[int, int]) -> None:
 
 
 def check_declared(subject: Subject) -> None:
-    """Every alias that the plan declares is one that its operator allows, and its lifetimes cover the real ones.
+    """Checks that operators allow the sharing that the plan declares, and that its lifetimes cover all uses.
 
     Raises:
         BrokenPlanError: names the operator and the tensors.
@@ -225,7 +226,7 @@ def check_declared(subject: Subject) -> None:
     steps = {step.op: step for step in subject.program.steps}
     for merge in subject.merges:
         step = steps.get(merge.op)
-        if step is None or not _justified(subject, step, {merge.tensor, merge.into}):
+        if step is None or not _allows_sharing(subject, step, {merge.tensor, merge.into}):
             label = step.label if step else f"op {merge.op}"
             raise BrokenPlanError(
                 f"{label} does not let {subject.program.tensor(merge.tensor)} share the bytes of"
@@ -233,7 +234,7 @@ def check_declared(subject: Subject) -> None:
             )
     for overlap in subject.overlaps:
         step = steps.get(overlap.op)
-        if step is None or not (overlap.declared or is_opaque(step) or _walks(subject, step, overlap)):
+        if step is None or not (overlap.declared or is_opaque(step) or _allows_overlap(subject, step, overlap)):
             label = step.label if step else f"op {overlap.op}"
             raise BrokenPlanError(
                 f"{label} does not let {subject.program.tensor(overlap.tensor)} start only {overlap.lead} bytes before"
@@ -242,8 +243,8 @@ def check_declared(subject: Subject) -> None:
     _check_lifetimes(subject)
 
 
-def _walks(subject: Subject, step: Step, overlap: Overlap) -> bool:
-    """Whether the operator stands the overlap that the plan grants."""
+def _allows_overlap(subject: Subject, step: Step, overlap: Overlap) -> bool:
+    """Whether the operator computes the same with the overlap that the plan declares."""
     if step.outputs[:1] != (overlap.tensor,):
         return False
     operands = [i for i, x in enumerate(step.inputs) if x == overlap.over]
@@ -253,9 +254,9 @@ def _walks(subject: Subject, step: Step, overlap: Overlap) -> bool:
     return bool(leads) and all(lead is not None and lead <= overlap.lead for lead in leads)
 
 
-def _justified(subject: Subject, step: Step, pair: set[int]) -> bool:
+def _allows_sharing(subject: Subject, step: Step, pair: set[int]) -> bool:
     """Whether the step moves bytes between the two, or may overwrite one with the other."""
-    for m in moved(subject.program, step):
+    for m in moves_of(subject.program, step):
         if {step.inputs[m.input], step.outputs[m.output]} <= pair:
             return True
     operands = [i for i, x in enumerate(step.inputs) if x in pair]

@@ -1,9 +1,9 @@
 """Level *value replay*: real values go through a poisoned arena at the plan's addresses, bit for bit.
 
 Golden values come from another runtime that keeps every tensor apart: LiteRT for .tflite, ONNX Runtime or onnx's
-reference evaluator for .onnx. Each operand must stand in the arena as it was computed, then its results are
-written, scratch is filled with junk, and what has died is poisoned. It catches wrong sizes, packing and views
-that the levels before take on trust.
+reference evaluator for .onnx. Each operand must be found in the arena as it was computed; then the results are
+written, scratch is filled with junk, and dead tensors are overwritten. It catches wrong sizes, packing and views,
+which the levels before do not check.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def replay_values(subject: Subject, model: Path | None, seed: int = 0) -> str:
     """Replays the program with golden values of the file `model`.
 
     Raises:
-        BrokenPlanError: an operand does not stand in the arena as it was computed.
+        BrokenPlanError: an operand in the arena is not as it was computed.
         Skipped: no model, or no runtime that can compute it.
     """
     if model is None:
@@ -50,7 +50,7 @@ def replay_golden(subject: Subject, golden: Golden) -> None:
     """Replays the program with the values `golden` of its tensors.
 
     Raises:
-        BrokenPlanError: an operand does not stand in the arena as it was computed.
+        BrokenPlanError: an operand in the arena is not as it was computed.
 
     Cost: the bytes of all operands.
     """
@@ -108,7 +108,7 @@ class _Arena:
             )
 
     def _poison(self, index: int, step: Step) -> None:
-        """Bytes of tensors that were used for the last time, unless others alive stand there too."""
+        """Overwrites the bytes of tensors that were used for the last time, except where others are alive."""
         dead = [t for t in (*step.reads, *step.writes) if self._ends(t, index)]
         if not dead:
             return
@@ -137,7 +137,7 @@ class _Arena:
 
 
 def golden_values(program: Program, model: Path, seed: int = 0) -> tuple[str, Golden]:
-    """Who computed them, and the bytes of every planned tensor for random inputs.
+    """The runtime that computed them, and the bytes of every planned tensor for random inputs.
 
     Raises:
         Skipped: no runtime here can compute the model.

@@ -1,4 +1,4 @@
-"""What a level of proof found, and how it says that it cannot run."""
+"""The verdict of a level of proof, and the exception of a level that cannot run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Outcome = Literal["ok", "skipped", "broken"]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What one level found: "ok" or "skipped" with details, or "broken" with the sentence."""
+    """The result of one level: "ok" or "skipped" with details, or "broken" with the fault in one sentence."""
 
     level: str
     outcome: Outcome
@@ -18,4 +18,4 @@ class Verdict:
 
 
 class Skipped(Exception):  # noqa: N818
-    """A level cannot run here; says why and what would change that."""
+    """A level cannot run here; the message says why and what to install or give."""

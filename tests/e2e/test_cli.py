@@ -6,25 +6,15 @@ import json
 import random
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
+from commands import COMMAND, run
 
 from modelplan import read
 
-COMMAND = str(Path(sys.executable).parent / "modelplan")
 SMALL = "id,lower,upper,size\na,0,2,8\nb,1,3,8\nc,2,4,8\n"
-
-
-def run(*words: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """One command line; a traceback is a failure whatever the test asks."""
-    done = subprocess.run(
-        [COMMAND, *map(str, words)], capture_output=True, text=True, timeout=120, cwd=cwd, check=False
-    )
-    assert "Traceback" not in done.stderr
-    return done
 
 
 @pytest.fixture

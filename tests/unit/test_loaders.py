@@ -10,8 +10,10 @@ from pathlib import Path
 import onnx
 import pytest
 
-from modelplan import Graph, Kind, ModelError, Options, Problem, load, plan
+from modelplan import BrokenPlanError, Graph, Kind, ModelError, Options, Problem, load, plan
 from modelplan.loaders import problem_csv
+from modelplan.loaders.buffer_plan import read_buffer_plan
+from modelplan.loaders.files import read_bytes, read_text
 
 
 def refused(path: Path, *words: str) -> None:
@@ -198,3 +200,22 @@ def test_a_plan_in_the_file_can_be_used(corpus: Path, tmp_path: Path) -> None:
         assert all(offsets[m.tensor] in (-1, at + m.delta) for m in members)
     with pytest.raises(BrokenPlanError):
         plan(graph, Options("tflm", "file", "none", "tflm-greedy", offsets=(0,) * len(offsets)))
+
+
+def test_a_header_is_read_whatever_the_names_in_its_comments_are(tmp_path: Path) -> None:
+    path = tmp_path / "plan.h"
+    lines = "        0,  // tensor 0 a}b{ /* modelplan_buffer_plan = {9, {7}} 5\n        16,  // tensor 1 };\n"
+    path.write_text("constexpr FixedBufferPlan modelplan_buffer_plan = {\n    2,\n    {\n" + lines + "    }};\n")
+    assert read_buffer_plan(path) == [0, 16]
+    path.write_text(path.read_text().replace("    2,", "    3,"))
+    with pytest.raises(BrokenPlanError, match="counts 3 buffers and holds 2 offsets"):
+        read_buffer_plan(path)
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    with pytest.raises(ModelError, match=r"plan\.json: No such file"):
+        read_bytes(path)
+    path.write_bytes(b"\xff")
+    with pytest.raises(ModelError, match=r"plan\.json: not text: invalid start byte"):
+        read_text(path)

@@ -29,9 +29,9 @@ from modelplan.types import Kind
 from modelplan.verifier.addresses import Layout
 from modelplan.verifier.program import Program, graph_program
 from modelplan.verifier.replay import replay
+from modelplan.verifier.safe_overlap import least_lead
 from modelplan.verifier.static import check_static
 from modelplan.verifier.subject import check_declared, plan_subject, table_subject
-from modelplan.verifier.walking import least_lead
 
 WIDTH = {"float32": 4, "int8": 1, "int16": 2}
 

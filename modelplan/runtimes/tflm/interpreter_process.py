@@ -39,7 +39,7 @@ def _invoke(interpreter: Any, rng: np.random.Generator) -> str:
 
 
 def _details(get: Any) -> list[Any]:
-    """The wheel has no count: it raises IndexError behind the last one."""
+    """All details in order; the package gives no count, but raises IndexError after the last."""
     found: list[Any] = []
     while True:
         try:

@@ -1,4 +1,4 @@
-"""TFLM's memory planning as a model: the same requests, the same order, the same offsets, the same head.
+"""Reproduces TFLM's memory planning: the same requests in the same order, the same offsets, the same head.
 
 Source: tflite-micro, micro_allocation_info.cc (lifetimes), micro_allocator.cc (what is planned),
 memory_planner/greedy_memory_planner.cc (where it goes); see also its docs/memory_management.md.
@@ -18,14 +18,14 @@ from modelplan.runtimes.tflm.scratch import scratch_requests
 
 #: MicroArenaBufferAlignment().
 ALIGNMENT = 16
-#: The metadata entry that TFLM obeys, and the offset in it that leaves a tensor to TFLM.
+#: The metadata entry that holds the offline plan, and the offset in it that leaves a tensor to TFLM.
 METADATA = "OfflineMemoryAllocation"
 ONLINE = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One buffer that TFLM plans: padded bytes, alive in scopes `first` to `last`, both included.
+    """One buffer that TFLM plans: padded bytes, alive in the scopes `first` to `last`, both included.
 
     `tensor` counts over all subgraphs; for scratch it is -1 and `op` is (subgraph, operator). A tensor that
     nothing touches has both scopes at -1, as in TFLM.
@@ -71,7 +71,7 @@ def _handles(model: FileModel) -> Iterator[int]:
 
 
 class _Clock:
-    """The scope counter that TFLM raises by one at every operator and at every subgraph that one calls."""
+    """TFLM's scope counter, one higher at every operator and every subgraph called; lifetimes are in its scopes."""
 
     def __init__(self, model: FileModel) -> None:
         self.model = model

@@ -1,4 +1,4 @@
-"""A model on the real tflite-micro, in a process of its own: arena bytes by row, and digests of the outputs.
+"""Runs a model on the real tflite-micro in a process of its own: arena bytes by row, and digests of the outputs.
 
 Needs the extra `tflm`; nothing else in modelplan does.
 """
@@ -44,11 +44,11 @@ class Run:
 
 
 class RefusalError(ModelError):
-    """TFLM would not load or run the model; carries its own words."""
+    """TFLM did not load or run the model; the message holds what it logged."""
 
 
 def installed() -> bool:
-    """Whether the wheel is there."""
+    """Whether the package tflite-micro is installed."""
     return find_spec("tflite_micro") is not None
 
 
@@ -87,12 +87,12 @@ def _start(path: str, arena: int, rounds: int, seed: int, seconds: float) -> tup
     except subprocess.TimeoutExpired:
         raise RefusalError(f"tflite-micro did not finish within {seconds:g} seconds") from None
     if done.returncode:
-        raise RefusalError(f"tflite-micro refuses the model: {_words(done.stderr, done.returncode)}")
+        raise RefusalError(f"tflite-micro refuses the model: {_reason(done.stderr, done.returncode)}")
     return done.stdout, done.stderr
 
 
-def _words(log: str, code: int) -> str:
-    """The lines of the log that say why, without the Python traceback."""
+def _reason(log: str, code: int) -> str:
+    """The lines of the log that give the reason, without the Python traceback."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     said = [line for line in lines if not line.startswith(("Traceback", "File", "^", "~")) and "(" not in line[:40]]
     end = f"signal {-code}" if code < 0 else f"exit {code}"

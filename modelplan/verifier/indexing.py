@@ -1,8 +1,8 @@
-"""Which bytes an operator passes on unchanged, found by carrying it out on an array that stands for its operand.
+"""Which run of an operand's bytes an output consists of, found by carrying out the operator as numpy indexing.
 
-An operator that only picks or moves elements is run as numpy's basic indexing, which makes a view and touches no
-memory: where the view is contiguous, the output is that run of the operand's bytes. Nothing here knows the conditions
-that planning uses.
+An operator that only selects or reorders elements becomes basic indexing of an array of the operand's shape, which
+makes a view and reads no memory. Where the view is contiguous, the output is that run of the operand's bytes. Nothing
+here uses the conditions in `ops/` that planning uses.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ import numpy.typing as npt
 
 from modelplan.verifier.program import Program, Step, Value
 
-#: One byte for each element, none of which exists.
-Standing = npt.NDArray[np.uint8]
+#: An array of the operand's shape with one byte for each element; only addresses are computed, no memory is read.
+Elements = npt.NDArray[np.uint8]
 
 
-def passed_on(program: Program, step: Step) -> tuple[int, int] | None:
-    """(bytes into operand 0, bytes) that output 0 consists of, None where it is no such run.
+def contiguous_run(program: Program, step: Step) -> tuple[int, int] | None:
+    """Start and length, in bytes, of the run of operand 0 that output 0 is a copy of; None where it is no such run.
 
     Cost: O(rank).
     """
-    pick = _PICKS.get(step.kind)
-    if pick is None or not step.inputs or not step.outputs or min(step.inputs[0], step.outputs[0]) < 0:
+    indexing = _INDEXINGS.get(step.kind)
+    if indexing is None or not step.inputs or not step.outputs or min(step.inputs[0], step.outputs[0]) < 0:
         return None
     x, y = program.values[step.inputs[0]], program.values[step.outputs[0]]
     if x.dtype != y.dtype or not x.dtype or step.attribute("requantises") or not x.elements or not y.elements:
         return None
     byte = np.zeros(1, dtype=np.uint8)
     strides = np.cumprod([1, *x.shape[:0:-1]])[::-1] if x.shape else ()
-    operand: Standing = np.lib.stride_tricks.as_strided(byte, x.shape, [int(s) for s in strides], writeable=False)
+    operand: Elements = np.lib.stride_tricks.as_strided(byte, x.shape, [int(s) for s in strides], writeable=False)
     try:
-        found = pick(operand, y, step)
+        found = indexing(operand, y, step)
     except (ValueError, IndexError):
         return None  # numpy cannot do what the attributes say
     if found is None or found.size != y.elements or not found.flags.c_contiguous:
@@ -44,7 +44,7 @@ def passed_on(program: Program, step: Step) -> tuple[int, int] | None:
 
 
 def _list(step: Step, *names: str) -> list[int] | None:
-    """The first of the attributes that is there, as whole numbers."""
+    """The first attribute of `names` that the operator has, as whole numbers."""
     for name in names:
         value = step.attribute(name)
         if value is not None:
@@ -52,14 +52,14 @@ def _list(step: Step, *names: str) -> list[int] | None:
     return None
 
 
-def _transposed(x: Standing, y: Value, step: Step) -> Standing | None:  # noqa: ARG001
+def _transposed(x: Elements, _y: Value, step: Step) -> Elements | None:
     order = _list(step, "perm") if step.kind == "Transpose" else _list(step, "operand 1")
     if order is None:  # absent means reversed, and unreadable looks the same
         return x if step.kind == "Transpose" and x.ndim <= 1 else None
     return x.transpose(order)
 
 
-def _tflite_sliced(x: Standing, y: Value, step: Step) -> Standing | None:
+def _tflite_sliced(x: Elements, y: Value, step: Step) -> Elements | None:
     begin = _list(step, "operand 1")
     if begin is None or len(begin) != x.ndim:
         return None
@@ -74,7 +74,7 @@ def _tflite_sliced(x: Standing, y: Value, step: Step) -> Standing | None:
     return _block(x, begin, y)
 
 
-def _onnx_sliced(x: Standing, y: Value, step: Step) -> Standing | None:
+def _onnx_sliced(x: Elements, y: Value, step: Step) -> Elements | None:
     starts = _list(step, "operand 1", "starts")
     absent = [len(step.inputs) <= i or step.inputs[i] < 0 for i in (3, 4)]
     axes, steps = _list(step, "operand 3", "axes"), _list(step, "operand 4")
@@ -86,14 +86,14 @@ def _onnx_sliced(x: Standing, y: Value, step: Step) -> Standing | None:
     return _block(x, begin, y) if steps is None or set(steps) == {1} else None
 
 
-def _block(x: Standing, begin: list[int], y: Value) -> Standing | None:
-    """As many elements as the output has from `begin` on."""
+def _block(x: Elements, begin: list[int], y: Value) -> Elements | None:
+    """The block of the output's shape that starts at index `begin`."""
     if len(y.shape) != x.ndim or any(b < 0 for b in begin):
         return None
     return x[tuple(slice(b, b + n) for b, n in zip(begin, y.shape, strict=True))]
 
 
-def _gathered(x: Standing, y: Value, step: Step) -> Standing | None:  # noqa: ARG001
+def _gathered(x: Elements, _y: Value, step: Step) -> Elements | None:
     indices, axis = _list(step, "operand 1"), (_list(step, "axis") or [0])[0]
     if not indices or (_list(step, "batch_dims") or [0]) != [0] or not -x.ndim <= axis < x.ndim:
         return None
@@ -103,26 +103,26 @@ def _gathered(x: Standing, y: Value, step: Step) -> Standing | None:  # noqa: AR
     return x[(*[slice(None)] * (axis % x.ndim), slice(first, first + len(indices)))]
 
 
-def _padded(x: Standing, y: Value, step: Step) -> Standing | None:  # noqa: ARG001
+def _padded(x: Elements, _y: Value, step: Step) -> Elements | None:
     pads = _list(step, "operand 1", "pads", "paddings")
     return x if pads is not None and not any(pads) else None
 
 
-def _reduced(x: Standing, y: Value, step: Step) -> Standing | None:
+def _reduced(x: Elements, y: Value, step: Step) -> Elements | None:
     """A reduction after which there are as many elements has reduced axes of extent 1 only."""
     return x if x.size == y.elements and len([t for t in step.inputs if t >= 0]) <= 2 else None
 
 
-def _unblocked(x: Standing, y: Value, step: Step) -> Standing | None:  # noqa: ARG001
+def _unblocked(x: Elements, _y: Value, step: Step) -> Elements | None:
     return x if _list(step, "block_size", "blocksize") == [1] else None
 
 
-def _same(x: Standing, y: Value, step: Step) -> Standing | None:  # noqa: ARG001
+def _same(x: Elements, y: Value, _step: Step) -> Elements | None:
     """As many elements as before: nothing was repeated, and values of one type are not converted."""
     return x if x.size == y.elements else None
 
 
-_PICKS: dict[str, Callable[[Standing, Value, Step], Standing | None]] = {
+_INDEXINGS: dict[str, Callable[[Elements, Value, Step], Elements | None]] = {
     **dict.fromkeys(("Transpose", "TRANSPOSE"), _transposed),
     **dict.fromkeys(("SLICE", "STRIDED_SLICE"), _tflite_sliced),
     "Slice": _onnx_sliced,

@@ -1,8 +1,9 @@
-"""How far an output must start before an operand that it runs into: the verifier's own account of kernels' loops.
+"""How far an output must start before an operand that it overlaps, from the loops of the kernels.
 
-Front to back: when a kernel reads for one piece of its output (an element, or all channels of a pixel), the pieces
-before it are written. Walking the pieces from the last to the first, `needed` is the lowest byte of the operand that
-this piece or a later one reads; what is written before that read must end at or below it.
+The verifier derives this itself; planning has `ops/safe_overlap.py`. A kernel that writes its output front to back has
+written all pieces before the one that it reads for (a piece is an element, or all channels of a pixel). Taking the
+pieces from the last to the first, `needed` is the lowest byte of the operand that this piece or a later one reads; what
+is written before that read must end at or below it.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _PLACES = {"PAD": 0, "PADV2": 0, "TRANSPOSE_CONV": 2, "Compress": 0, "MaxPool": 
 _FLOAT = 4
 
 
-def may_meet(program: Program, layout: Layout, step: Step, operand: int, output: int) -> bool:
+def may_overlap(program: Program, layout: Layout, step: Step, operand: int, output: int) -> bool:
     """Whether the operator may write `output` where the layout puts it, over bytes that it reads of `operand`."""
     x, y = step.inputs[operand], step.outputs[output]
     if x not in layout.address or y not in layout.address:
@@ -49,7 +50,7 @@ def may_meet(program: Program, layout: Layout, step: Step, operand: int, output:
 
 
 def least_lead(program: Program, step: Step, operand: int, output: int) -> int | None:
-    """By how many bytes the output must at least start before the operand; None: they must not meet.
+    """The least number of bytes by which the output must start before the operand; None: they must not overlap.
 
     Cost: O(pixels of the output).
     """
@@ -73,12 +74,12 @@ def least_lead(program: Program, step: Step, operand: int, output: int) -> int |
 
 
 def _copied(step: Step, x: Value, y: Value) -> int | None:
-    """Of operators for which the order of the operand's elements says enough."""
+    """The lead of operators that read the operand's elements in their order."""
     if _width(x) != _width(y):
         return None
     if step.kind in ("PAD", "PADV2"):  # at worst all padding comes first
         return y.nbytes - x.nbytes if x.nbytes <= y.nbytes else None
-    if step.kind == "TRANSPOSE_CONV":  # sums of integers stand in working memory until all was read; float has none
+    if step.kind == "TRANSPOSE_CONV":  # integer kernels keep sums in scratch until all is read
         return 0 if _width(x) < _FLOAT else None
     if step.kind == "Compress":
         return 0 if len(x.shape) == 1 else None
@@ -187,10 +188,10 @@ def _pixels(program: Program, step: Step, x: Value, y: Value) -> Iterator[list[P
         max((y.shape[1 + a] - 1) * strides[a] + (kernel[a] - 1) * dilation[a] + 1 - x.shape[1 + a], 0) // 2 * same
         for a in (0, 1)
     ]
-    return _walk(x, y, (strides[0], strides[1]), (pads[0], pads[1]), by_channel=by_channel)
+    return _window_pieces(x, y, (strides[0], strides[1]), (pads[0], pads[1]), by_channel=by_channel)
 
 
-def _walk(
+def _window_pieces(
     x: Value, y: Value, strides: tuple[int, int], pads: tuple[int, int], *, by_channel: bool
 ) -> Iterator[list[Piece]]:
     batches, rows, columns, channels = y.shape

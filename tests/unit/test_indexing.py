@@ -8,7 +8,7 @@ import pytest
 from modelplan import Graph, Op, Options, Tensor, height, plan
 from modelplan.aliasing.rules import PASSED_ON, part_of, view_of
 from modelplan.runtimes import RUNTIMES
-from modelplan.verifier.picking import passed_on
+from modelplan.verifier.indexing import contiguous_run
 from modelplan.verifier.program import graph_program
 
 
@@ -60,7 +60,7 @@ def test_both_accounts_are_what_the_values_say(
     run = int(flat[0]) if (np.diff(flat) == 1).all() and out.size <= np.prod(shape) else None
     if kind == "SUM":
         run = None
-    found = passed_on(graph_program(graph, [0]), graph_program(graph, [0]).steps[0])
+    found = contiguous_run(graph_program(graph, [0]), graph_program(graph, [0]).steps[0])
     assert found == (None if run is None else (run, out.size))
     whole, part = view_of(graph, 0, "max", RUNTIMES["generic"]), part_of(graph, 0)
     assert [place[2] for place in (whole, part) if place] == ([] if run is None else [run])

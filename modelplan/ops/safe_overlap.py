@@ -1,4 +1,4 @@
-"""By how many bytes an output must start before an operand so that it never runs over what is still to be read.
+"""The lead: by how many bytes an output must start before an operand so that no byte is overwritten before its read.
 
 A kernel that finishes its output element by element, front to back, has written elements 0 to j - 1 when it reads for
 element j. Let F(j) be the first element of the operand that is read for element j or any later one. Output elements
@@ -44,7 +44,7 @@ def pointwise(graph: Graph, op: Op, operand: int) -> int | None:
 
 
 def padded(graph: Graph, op: Op, operand: int) -> int | None:
-    """The operand's elements in their order with others between: at worst all others come first."""
+    """The operand's elements in their order with padding between: at worst all padding comes first."""
     x, y = source(graph, op, operand), result(graph, op)
     fits = operand == 0 and x and y and x.dtype == y.dtype and BITS.get(x.dtype, 0) % 8 == 0
     return y.nbytes - x.nbytes if fits and x and y and 0 < x.nbytes <= y.nbytes else None
