@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from functools import partial
 from pathlib import Path
 
 from modelplan.cli import model_options, terminal
@@ -10,7 +11,6 @@ from modelplan.errors import BrokenPlanError
 from modelplan.outputs.report import Section
 from modelplan.rewriting.plan_metadata import write_plan
 from modelplan.runtimes.tflm.kernels import KERNELS
-from modelplan.types import Graph, Overlap
 from modelplan.verifier import proof
 from modelplan.verifier.sources import load_subject
 
@@ -34,10 +34,7 @@ def run(arguments: Namespace) -> int:
     """Runs the command."""
     model = Path(arguments.model) if arguments.model else None
     plan, kernels, runtime = Path(arguments.plan), arguments.kernels, arguments.runtime
-
-    def overlaps_of(graph: Graph) -> tuple[Overlap, ...]:
-        return model_options.overlaps_of(arguments.overlaps, graph)
-
+    overlaps_of = partial(model_options.overlaps_of, arguments.overlaps)
     subject, model = load_subject(plan, model, kernels, runtime, overlaps_of)
     verdicts = list(proof.quick_levels(subject))
     if not arguments.quick and all(v.outcome == "ok" for v in verdicts):

@@ -79,12 +79,7 @@ def load(path: str | Path, dims: Iterable[str] = ()) -> Graph | Problem:
 
 
 def load_model(path: str | Path, dims: Iterable[str] = ()) -> Graph:
-    """The model in the file `path`.
-
-    Raises:
-        RequestError: the file holds a problem; names the commands that take it.
-        ModelError: see `load`.
-    """
+    """The model in the file `path`; a problem is a RequestError that names the commands for it."""
     loaded = load(path, dims)
     if isinstance(loaded, Problem):
         raise RequestError(f"{path} holds a problem, not a model; use `modelplan solve` or `modelplan compare`")
@@ -92,12 +87,7 @@ def load_model(path: str | Path, dims: Iterable[str] = ()) -> Graph:
 
 
 def load_problem(path: str | Path) -> Problem:
-    """The problem in the file `path`.
-
-    Raises:
-        RequestError: the file holds a model; names the command that takes it.
-        ModelError: see `load`.
-    """
+    """The problem in the file `path`; a model is a RequestError that names the command for it."""
     loaded = load(path)
     if not isinstance(loaded, Problem):
         raise RequestError(f"{path} holds a model, not a problem; use `modelplan analyze`")

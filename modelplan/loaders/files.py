@@ -8,11 +8,7 @@ from modelplan.errors import ModelError
 
 
 def read_bytes(path: str | Path) -> bytes:
-    """The content of the file.
-
-    Raises:
-        ModelError: it cannot be read.
-    """
+    """The content of the file."""
     try:
         return Path(path).read_bytes()
     except OSError as problem:
@@ -20,11 +16,7 @@ def read_bytes(path: str | Path) -> bytes:
 
 
 def read_text(path: str | Path) -> str:
-    """The content of the file as text.
-
-    Raises:
-        ModelError: it cannot be read, or is no UTF-8.
-    """
+    """The content of the file, decoded as UTF-8."""
     try:
         return read_bytes(path).decode("utf-8")
     except UnicodeDecodeError as problem:

@@ -9,35 +9,27 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import TypeVar
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 from modelplan.errors import ModelError
-from modelplan.loaders.tflite_schema import (
-    BUFFER_DATA,
-    METADATA_BUFFER,
-    METADATA_NAME,
-    MODEL_BUFFERS,
-    MODEL_METADATA,
-)
+from modelplan.loaders import tflite_schema as schema
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def get_metadata(model: bytes, name: str) -> bytes | None:
-    """The payload of the last metadata entry called `name` (the one that TFLM obeys), or None.
+def guarded(work: Callable[P, T]) -> Callable[P, T]:
+    """`work`, with a position outside the file as a ModelError."""
 
-    Raises:
-        ModelError: `model` is not a TFLite flatbuffer.
-    """
-    return guarded(lambda: _get_metadata(model, name))
+    @wraps(work)
+    def run(*arguments: P.args, **named: P.kwargs) -> T:
+        try:
+            return work(*arguments, **named)
+        except (struct.error, IndexError) as error:
+            raise ModelError(f"not a TFLite flatbuffer: an offset leads outside the file ({error})") from None
 
-
-def guarded(work: Callable[[], T]) -> T:
-    """What `work` returns; a position outside the file becomes a ModelError."""
-    try:
-        return work()
-    except (struct.error, IndexError) as error:
-        raise ModelError(f"not a TFLite flatbuffer: an offset leads outside the file ({error})") from None
+    return run
 
 
 def u32(data: bytes, at: int) -> int:
@@ -115,8 +107,8 @@ def byte_range(data: bytes, table: int, number: int) -> tuple[int, int]:
 def metadata_entries(data: bytes, name: str) -> list[int]:
     """The numbers of the metadata entries called `name`."""
     found = []
-    for number, entry in enumerate(tables(data, root_table(data), MODEL_METADATA)):
-        start, size = byte_range(data, entry, METADATA_NAME)
+    for number, entry in enumerate(tables(data, root_table(data), schema.MODEL_METADATA)):
+        start, size = byte_range(data, entry, schema.METADATA_NAME)
         if data[start : start + size] == name.encode():
             found.append(number)
     return found
@@ -125,12 +117,18 @@ def metadata_entries(data: bytes, name: str) -> list[int]:
 def metadata_payload(data: bytes, entry: int) -> tuple[int, int]:
     """The position and the length of the payload of a metadata entry."""
     root = root_table(data)
-    table = tables(data, root, MODEL_METADATA)[entry]
-    buffer = tables(data, root, MODEL_BUFFERS)[scalar(data, table, METADATA_BUFFER)]
-    return byte_range(data, buffer, BUFFER_DATA)
+    table = tables(data, root, schema.MODEL_METADATA)[entry]
+    buffer = tables(data, root, schema.MODEL_BUFFERS)[scalar(data, table, schema.METADATA_BUFFER)]
+    return byte_range(data, buffer, schema.BUFFER_DATA)
 
 
-def _get_metadata(model: bytes, name: str) -> bytes | None:
+@guarded
+def get_metadata(model: bytes, name: str) -> bytes | None:
+    """The payload of the last metadata entry called `name` (the one that TFLM obeys), or None.
+
+    Raises:
+        ModelError: `model` is not a TFLite flatbuffer.
+    """
     entries = metadata_entries(model, name)
     if not entries:
         return None

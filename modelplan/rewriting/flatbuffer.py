@@ -16,17 +16,7 @@ import struct
 from collections.abc import Iterator, Sequence
 
 from modelplan.errors import ModelError
-from modelplan.loaders.tflite_schema import (
-    BUFFER_OFFSET,
-    METADATA_BUFFER,
-    MODEL_BUFFERS,
-    MODEL_METADATA,
-    MODEL_SUBGRAPHS,
-    OPERATOR_LARGE_OPTIONS,
-    SUBGRAPH_OPERATORS,
-    SUBGRAPH_TENSORS,
-    TENSOR_BUFFER,
-)
+from modelplan.loaders import tflite_schema as schema
 from modelplan.loaders.tflite_tables import (
     field,
     follow,
@@ -46,6 +36,7 @@ _FARTHEST = 0xFFFF
 _FRONT = 64
 
 
+@guarded
 def set_metadata(model: bytes, name: str, payload: bytes) -> bytes:
     """The model with `payload` (16-byte aligned) as its metadata entry `name`, added or replaced; all else unchanged.
 
@@ -54,29 +45,6 @@ def set_metadata(model: bytes, name: str, payload: bytes) -> bytes:
     Raises:
         ModelError: `model` is not a TFLite flatbuffer, or its root table lies too far behind the front.
     """
-    return guarded(lambda: _set_metadata(model, name, payload))
-
-
-def reorder_operators(model: bytes, order: Sequence[int], subgraph: int = 0) -> bytes:
-    """The model whose subgraph runs its operators in `order` (indices into the old order); all else unchanged.
-
-    Raises:
-        ModelError: `model` is not a TFLite flatbuffer.
-        ValueError: `order` is not a permutation of the operators.
-    """
-    return guarded(lambda: _reorder_operators(model, order, subgraph))
-
-
-def operator_count(model: bytes, subgraph: int = 0) -> int:
-    """How many operators the file lists in a subgraph.
-
-    Raises:
-        ModelError: `model` is not a TFLite flatbuffer.
-    """
-    return guarded(lambda: len(_operator_slots(model, subgraph)))
-
-
-def _set_metadata(model: bytes, name: str, payload: bytes) -> bytes:
     entries = metadata_entries(model, name)
     if len(entries) == 1 and _owned(model, entries[0]):
         start, size = metadata_payload(model, entries[0])
@@ -85,13 +53,41 @@ def _set_metadata(model: bytes, name: str, payload: bytes) -> bytes:
     return _prepend(model, _front(model, entries, name, payload))
 
 
+@guarded
+def reorder_operators(model: bytes, order: Sequence[int], subgraph: int = 0) -> bytes:
+    """The model whose subgraph runs its operators in `order` (indices into the old order); all else unchanged.
+
+    Raises:
+        ModelError: `model` is not a TFLite flatbuffer.
+        ValueError: `order` is not a permutation of the operators.
+    """
+    places = _operator_slots(model, subgraph)
+    if sorted(order) != list(range(len(places))):
+        raise ValueError(f"an order of {len(order)} operators, expected a permutation of {len(places)}")
+    reordered = bytearray(model)
+    for slot, op in zip(places, order, strict=True):
+        # No table lies inside the vector, so each lies behind all of its slots and stays reachable.
+        _put(reordered, slot, "<I", follow(model, places[op]) - slot)
+    return bytes(reordered)
+
+
+@guarded
+def operator_count(model: bytes, subgraph: int = 0) -> int:
+    """How many operators the file lists in a subgraph.
+
+    Raises:
+        ModelError: `model` is not a TFLite flatbuffer.
+    """
+    return len(_operator_slots(model, subgraph))
+
+
 def _owned(data: bytes, entry: int) -> bool:
     """Whether nothing but this metadata entry uses its buffer."""
     root = root_table(data)
-    users = [scalar(data, table, METADATA_BUFFER) for table in tables(data, root, MODEL_METADATA)]
+    users = [scalar(data, table, schema.METADATA_BUFFER) for table in tables(data, root, schema.MODEL_METADATA)]
     mine = users.pop(entry)
-    for subgraph in tables(data, root, MODEL_SUBGRAPHS):
-        users += [scalar(data, t, TENSOR_BUFFER) for t in tables(data, subgraph, SUBGRAPH_TENSORS)]
+    for subgraph in tables(data, root, schema.MODEL_SUBGRAPHS):
+        users += [scalar(data, t, schema.TENSOR_BUFFER) for t in tables(data, subgraph, schema.SUBGRAPH_TENSORS)]
     return mine not in users
 
 
@@ -99,12 +95,12 @@ def _front(model: bytes, replaced: list[int], name: str, payload: bytes) -> byte
     """The new header, root, vectors, entry and payload: a multiple of `_FRONT` bytes that precedes the old file."""
     root = root_table(model)
     fields = vtable(model, root)
-    buffers, metadata = tables(model, root, MODEL_BUFFERS), tables(model, root, MODEL_METADATA)
+    buffers, metadata = tables(model, root, schema.MODEL_BUFFERS), tables(model, root, schema.MODEL_METADATA)
     entries = len(metadata) + (not replaced)
     text = name.encode() + b"\0"
 
     vtable_at = 8
-    field_count = max(len(fields), MODEL_METADATA + 1)
+    field_count = max(len(fields), schema.MODEL_METADATA + 1)
     root_at = _up(vtable_at + 4 + 2 * field_count, 4)
     buffers_at = root_at + 12
     metadata_at = buffers_at + 4 + 4 * (len(buffers) + 1)
@@ -137,7 +133,7 @@ def _front(model: bytes, replaced: list[int], name: str, payload: bytes) -> byte
 def _field_places(fields: Sequence[int], count: int, shift: int, buffers: int) -> list[int]:
     """The distance of each field from the new root: two lie behind it, the others in the old root."""
     places = [shift + offset if offset else 0 for offset in fields] + [0] * (count - len(fields))
-    places[MODEL_BUFFERS], places[MODEL_METADATA] = 4, 8
+    places[schema.MODEL_BUFFERS], places[schema.MODEL_METADATA] = 4, 8
     if max(places) > _FARTHEST:
         raise ModelError(
             f"the root table of the model would lie {max(places)} bytes behind the new one,"
@@ -173,25 +169,14 @@ def _prepend(model: bytes, front: bytes) -> bytes:
 def _absolute(data: bytes) -> Iterator[int]:
     """The fields that hold a position counted from the start of the file."""
     root = root_table(data)
-    for buffer in tables(data, root, MODEL_BUFFERS):
-        if at := field(data, buffer, BUFFER_OFFSET):
+    for buffer in tables(data, root, schema.MODEL_BUFFERS):
+        if at := field(data, buffer, schema.BUFFER_OFFSET):
             yield at
-    for subgraph in tables(data, root, MODEL_SUBGRAPHS):
-        for operator in tables(data, subgraph, SUBGRAPH_OPERATORS):
-            if at := field(data, operator, OPERATOR_LARGE_OPTIONS):
+    for subgraph in tables(data, root, schema.MODEL_SUBGRAPHS):
+        for operator in tables(data, subgraph, schema.SUBGRAPH_OPERATORS):
+            if at := field(data, operator, schema.OPERATOR_LARGE_OPTIONS):
                 yield at
 
 
 def _operator_slots(model: bytes, subgraph: int) -> Sequence[int]:
-    return slots(model, tables(model, root_table(model), MODEL_SUBGRAPHS)[subgraph], SUBGRAPH_OPERATORS)
-
-
-def _reorder_operators(model: bytes, order: Sequence[int], subgraph: int) -> bytes:
-    places = _operator_slots(model, subgraph)
-    if sorted(order) != list(range(len(places))):
-        raise ValueError(f"an order of {len(order)} operators, expected a permutation of {len(places)}")
-    reordered = bytearray(model)
-    for slot, op in zip(places, order, strict=True):
-        # No table lies inside the vector, so each lies behind all of its slots and stays reachable.
-        _put(reordered, slot, "<I", follow(model, places[op]) - slot)
-    return bytes(reordered)
+    return slots(model, tables(model, root_table(model), schema.MODEL_SUBGRAPHS)[subgraph], schema.SUBGRAPH_OPERATORS)

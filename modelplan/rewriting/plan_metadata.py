@@ -1,4 +1,4 @@
-"""The offline plan in a .tflite file: TFLM takes from it where the tensors lie."""
+"""Writes the offline plan of a .tflite file, from which TFLM takes the offsets of the tensors."""
 
 from __future__ import annotations
 

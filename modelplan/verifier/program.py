@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from modelplan.errors import ModelError
+from modelplan.loaders.tflite_schema import PADDINGS
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileTensor
 from modelplan.types import Graph, Kind
 
@@ -109,15 +110,8 @@ def file_program(model: FileModel) -> Program:
     Raises:
         ModelError: an operator and the subgraph that it calls differ in their number of values.
     """
-    handles = {
-        first + t
-        for first, subgraph in zip(model.firsts, model.subgraphs, strict=True)
-        for op in subgraph.ops
-        for t in op.writes
-        if op.kind == "VAR_HANDLE"  # its kernel points the handle at data of its own
-    }
     values = tuple(
-        Value(t.name, t.nbytes, t.shape, "constant" if t.constant or n in handles else _role(t))
+        Value(t.name, t.nbytes, t.shape, "constant" if t.constant or n in model.handles else _role(t))
         for n, t in enumerate(model.tensors)
     )
     main = model.subgraphs[0]
@@ -166,7 +160,9 @@ def _attribute(op: FileOp) -> Attribute:
         if isinstance(op.options, dict):
             return op.options.get(name)
         accessor = getattr(op.options, "".join(part.capitalize() for part in name.split("_")), None)
-        return accessor() if accessor else None
+        if accessor is None:
+            return None
+        return PADDINGS.get(accessor()) if name == "padding" else accessor()
 
     return read
 

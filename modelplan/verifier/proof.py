@@ -36,14 +36,7 @@ def quick_levels(subject: Subject) -> Iterator[Verdict]:
 
 
 def deep_levels(subject: Subject, model: Path | None, write_plan: PlanWriter, seed: int = 0) -> Iterator[Verdict]:
-    """The two levels that need real kernels.
-
-    Args:
-        subject: the plan.
-        model: the file that golden values come from.
-        write_plan: puts the plan into a .tflite file for TFLM to run.
-        seed: of the random inputs.
-    """
+    """The two levels that need real kernels; `model` is the file that golden values come from."""
     yield _verdict(NAMES[2], lambda: replay_values(subject, model, seed))
     yield _verdict(NAMES[3], lambda: execute(subject, write_plan, seed))
 

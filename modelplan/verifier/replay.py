@@ -156,7 +156,7 @@ class _Machine:
                 at += piece.length
 
     def _result(self, y: int, output: int, step: Step, moves: list[Move]) -> list[Piece]:
-        """What the step puts into `y`: moved pieces, or a fresh value."""
+        """The content of `y` after the step: the pieces that moves bring, or a fresh value."""
         mine = sorted((m for m in moves if m.output == output), key=lambda m: m.to)
         size = self.program.values[y].nbytes
         if sum(m.length for m in mine) != size or any(step.inputs[m.input] not in self.content for m in mine):
@@ -164,7 +164,7 @@ class _Machine:
         return [p for m in mine for p in _cut(self.content[step.inputs[m.input]], m.start, m.length)]
 
     def _check(self, t: int, reader: str) -> None:
-        """Every byte of `t` is what was last put into `t`."""
+        """Checks that every byte of `t` is what was last written to `t`."""
         if self.program.values[t].role == "constant" or not self.program.values[t].nbytes:
             return
         if t not in self.content:

@@ -183,7 +183,7 @@ def _pixels(program: Program, step: Step, x: Value, y: Value) -> Iterator[list[P
     by_channel = step.kind != "CONV_2D"
     if by_channel and y.shape[3] % x.shape[3]:
         return None
-    same = step.attribute("padding") in ("SAME", 0)
+    same = step.attribute("padding") == "SAME"
     pads = [
         max((y.shape[1 + a] - 1) * strides[a] + (kernel[a] - 1) * dilation[a] + 1 - x.shape[1 + a], 0) // 2 * same
         for a in (0, 1)

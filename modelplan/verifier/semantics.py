@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from math import prod
 
 from modelplan.verifier.indexing import contiguous_run
@@ -17,17 +18,10 @@ from modelplan.verifier.program import Program, Step, Value
 _VIEWS = {
     "tflite": {"RESHAPE", "SQUEEZE", "EXPAND_DIMS", "BITCAST", "STABLEHLO_RESHAPE"},
     "onnx": {
-        "Reshape",
-        "Flatten",
-        "Squeeze",
-        "Unsqueeze",
-        "Identity",
-        "BitCast",
-        "Optional",
-        "OptionalGetElement",
+        "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "BitCast", "Optional", "OptionalGetElement",
         "Dropout",
     },
-}
+}  # fmt: skip
 _JOINS = {"tflite": {"CONCATENATION", "PACK"}, "onnx": {"Concat"}}
 _SPLITS = {"tflite": {"SPLIT", "SPLIT_V", "UNPACK"}, "onnx": {"Split"}}
 
@@ -150,11 +144,8 @@ def _joined(program: Program, step: Step) -> list[Move]:
     parts = [program.values[x] for x in step.inputs]
     if not _contiguous(whole, step) or sum(p.nbytes for p in parts) != whole.nbytes:
         return []
-    moves, at = [], 0
-    for i, part in enumerate(parts):
-        moves.append(Move(i, 0, 0, at, part.nbytes))
-        at += part.nbytes
-    return moves
+    starts = accumulate((part.nbytes for part in parts), initial=0)
+    return [Move(i, 0, 0, at, part.nbytes) for i, (part, at) in enumerate(zip(parts, starts, strict=False))]
 
 
 def _parted(program: Program, step: Step) -> list[Move]:
@@ -166,11 +157,8 @@ def _parted(program: Program, step: Step) -> list[Move]:
     parts = [program.values[y] for y in step.outputs]
     if not _split_contiguous(whole, parts, step) or sum(p.nbytes for p in parts) != whole.nbytes:
         return []
-    moves, at = [], 0
-    for i, part in enumerate(parts):
-        moves.append(Move(data, at, i, 0, part.nbytes))
-        at += part.nbytes
-    return moves
+    starts = accumulate((part.nbytes for part in parts), initial=0)
+    return [Move(data, at, i, 0, part.nbytes) for i, (part, at) in enumerate(zip(parts, starts, strict=False))]
 
 
 def _contiguous(whole: Value, step: Step) -> bool:

@@ -25,12 +25,8 @@ def load_subject(
 ) -> tuple[Subject, Path | None]:
     """The plan in the file `path`, and the model file that it can be run from.
 
-    Args:
-        path: the plan; its suffix says what kind it is.
-        model: the model that it is for; a .tflite carries its own.
-        kernels: whose scratch TFLM adds to a .tflite or a header.
-        runtime_name: whose alignment and kernels hold for a CSV; None for the usual one of the model's format.
-        overlaps_of: the overlaps that the caller declares for the model of a CSV.
+    A .tflite carries its plan itself; the others are for `model`. `kernels` says whose scratch TFLM adds to a .tflite
+    or a header. A CSV holds for the runtime `runtime_name`, with the overlaps that `overlaps_of` declares.
 
     Raises:
         RequestError: an unknown kind of file, or a model is needed.

@@ -96,7 +96,7 @@ def _placed(
 
 
 def _planned_state(model: FileModel, offsets: Sequence[int]) -> dict[int, int]:
-    """The addresses of variables: with an offset they lie in the head, without one in the tail."""
+    """The addresses of variables with an offset, which lie in the head; the others lie in the tail."""
     kept = planner.ONLINE
     return {t: at for t, (at, x) in enumerate(zip(offsets, model.tensors, strict=True)) if x.variable and at != kept}
 

@@ -109,11 +109,8 @@ class _Arena:
 
     def _poison(self, index: int, step: Step) -> None:
         """Overwrites the bytes of tensors that were used for the last time, except where others are alive."""
-        dead = [t for t in (*step.reads, *step.writes) if self._ends(t, index)]
-        if not dead:
-            return
-        for t in dead:
-            if t in self.layout.address:
+        for t in (*step.reads, *step.writes):
+            if self._ends(t, index) and t in self.layout.address:
                 at = self.layout.address[t]
                 for start, end in self._free(at, at + self.program.values[t].nbytes, index):
                     self.memory[start:end] = _POISON

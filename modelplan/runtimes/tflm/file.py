@@ -104,6 +104,18 @@ class FileModel:
         return tuple(firsts)
 
     @cached_property
+    def handles(self) -> frozenset[int]:
+        """Handles of resource variables: kernels point them at data of their own before memory is planned."""
+        found = (
+            base + t
+            for base, subgraph in zip(self.firsts, self.subgraphs, strict=True)
+            for op in subgraph.ops
+            if op.kind == "VAR_HANDLE"
+            for t in op.writes
+        )
+        return frozenset(found)
+
+    @cached_property
     def tensors(self) -> tuple[FileTensor, ...]:
         """All tensors, subgraph by subgraph."""
         return tuple(t for subgraph in self.subgraphs for t in subgraph.tensors)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import bisect
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from modelplan.errors import ModelError
@@ -51,23 +51,14 @@ def requests(model: FileModel, kernels: str = "reference", pointer: int = 8) -> 
     """
     clock = _Clock(model)
     clock.walk(0, ())
-    handles = set(_handles(model))
     rows = []
     for number, tensor in enumerate(model.tensors):
-        if not tensor.constant and not tensor.variable and tensor.nbytes and number not in handles:
+        if not tensor.constant and not tensor.variable and tensor.nbytes and number not in model.handles:
             rows.append(Request(padded(tensor.nbytes), *clock.lives[number], tensor=number))
     for subgraph, op, size in scratch_requests(model, kernels, pointer):
         first, last = clock.spans.get((subgraph, op), (-1, -1))
         rows.append(Request(padded(size), first, last, op=(subgraph, op)))
     return tuple(rows)
-
-
-def _handles(model: FileModel) -> Iterator[int]:
-    """The handles of resource variables: their kernels point them at data of their own before memory is planned."""
-    for base, subgraph in zip(model.firsts, model.subgraphs, strict=True):
-        for op in subgraph.ops:
-            if op.kind == "VAR_HANDLE":
-                yield from (base + t for t in op.writes)
 
 
 class _Clock:
