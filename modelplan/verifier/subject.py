@@ -139,14 +139,11 @@ def _scratch(problem: Problem, placement: Placement) -> tuple[Scratch, ...]:
 def _buffers(problem: Problem, placement: Placement) -> tuple[Layout, dict[int, tuple[int, int]]]:
     """Addresses, reserved bytes and lifetimes of the tensors inside the buffers."""
     address, reserved, inside, lifetimes = {}, {}, {}, {}
-    members = problem.members or [()] * len(problem)
-    rows = zip(members, placement.offsets.tolist(), problem.size.tolist(), problem.start.tolist(), problem.end.tolist(),
-               strict=True)  # fmt: skip
-    for tensors, at, size, start, end in rows:
-        for m in tensors:
+    for buffer, at in zip(problem, placement.offsets.tolist(), strict=True):
+        for m in buffer.members:
             address[m.tensor], inside[m.tensor] = at + m.delta, m.delta
-            reserved[m.tensor] = size - m.delta
-            lifetimes[m.tensor] = (start, end)
+            reserved[m.tensor] = buffer.size - m.delta
+            lifetimes[m.tensor] = (buffer.start, buffer.end)
     return Layout(address, reserved=reserved, inside=inside), lifetimes
 
 
