@@ -24,7 +24,7 @@ from ort_trace import Block, Run, runs
 
 from modelplan import Budget, Graph, Options, Problem, aliasing, height, lifetimes, load, plan
 from modelplan.aliasing.classes import Classes
-from modelplan.aliasing.legality import World, refusal
+from modelplan.aliasing.legality import SharingContext, refusal
 from modelplan.aliasing.rules import overwrites, view_of
 from modelplan.allocators.gpu_delegate import share_equal
 from modelplan.dtypes import BITS
@@ -81,16 +81,16 @@ def predicted(graph: Graph) -> set[tuple[int, int]]:
 
 def unsound(graph: Graph, shared: set[tuple[int, int]]) -> list[str]:
     """Those of them that would overwrite bytes still to be read, by the test over storage classes."""
-    world = World(graph, Classes(graph, _classes(graph)), RUNTIMES["litert"], range(len(graph.ops)))
+    context = SharingContext(graph, Classes(graph, _classes(graph)), RUNTIMES["litert"], range(len(graph.ops)))
     words = []
     for index, operand in sorted(shared):
         op = graph.ops[index]
         row = facts("tflite", op.kind)
         x, y = op.inputs[operand], op.outputs[0]
-        if row.view is None and (why := refusal(world, index, operand, row.group)):
+        if row.view is None and (why := refusal(context, index, operand, row.group)):
             words.append(f"{graph.label(index)}: {why}")
-        elif not world.classes.together(x, y):
-            world.classes.join(y, x)
+        elif not context.classes.together(x, y):
+            context.classes.join(y, x)
     return words
 
 
@@ -162,7 +162,7 @@ def ort_guess(graph: Graph, order: list[int], steps: list[int], reuse: Reuse) ->
     `order` are the graph's operators as they ran, `steps` at which of the run's steps.
     """
     runtime = RUNTIMES["ort"]
-    aliases = aliasing.settled(graph, aliasing.storages(graph, "runtime", runtime), order, runtime)
+    aliases = aliasing.take_offers(graph, aliasing.storages(graph, "runtime", runtime), order, runtime)
     problem = lifetimes.buffers(graph, order, aliases, runtime)
     fed = [any(m.tensor in graph.inputs for m in members) for members in problem.members]
     kept = [any(m.tensor in graph.outputs for m in members) for members in problem.members]

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from modelplan.errors import BrokenPlanError, ModelError, ModelPlanError, RequestError
     from modelplan.lifetimes import buffers
     from modelplan.loaders import load
-    from modelplan.loaders.json_plan import read
     from modelplan.outputs import render
     from modelplan.pipeline import Options, plan
     from modelplan.referee import check
+    from modelplan.saved_plan import read
     from modelplan.schedulers import order
     from modelplan.types import (
         Aliases,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "storages": "aliasing", "place": "allocators", "height": "bounds", "load_bound": "bounds",
     "BrokenPlanError": "errors", "ModelError": "errors", "ModelPlanError": "errors", "RequestError": "errors",
-    "buffers": "lifetimes", "load": "loaders", "render": "outputs", "read": "loaders.json_plan",
+    "buffers": "lifetimes", "load": "loaders", "render": "outputs", "read": "saved_plan",
     "Options": "pipeline", "plan": "pipeline", "check": "referee", "order": "schedulers",
     "Aliases": "types", "Budget": "types", "Buffer": "types", "Graph": "types", "Kind": "types", "Member": "types",
     "Merge": "types", "Op": "types", "Placement": "types", "Plan": "types", "Problem": "types",

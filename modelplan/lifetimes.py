@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from modelplan.types import Aliases, Buffer, Graph, Kind, Member, Problem, Runtime
+from modelplan.types import Aliases, Buffer, BufferKind, Graph, Kind, Member, Problem, Runtime
 
 
 def buffers(
@@ -31,7 +31,7 @@ def buffers(
 
 
 class Occupancy:
-    """The bytes alive at each step of an order, while storage classes come and go."""
+    """The bytes alive at each step of an order, kept up to date while storage classes are exchanged."""
 
     def __init__(self, graph: Graph, order: Sequence[int], runtime: Runtime) -> None:
         self._lives = _Lives(graph, order, runtime)
@@ -39,12 +39,12 @@ class Occupancy:
         for scratch in _scratch(graph, order, runtime):
             self._alive[scratch.start] += scratch.size
 
-    def swap(self, gone: Iterable[Sequence[Member]], come: Iterable[Sequence[Member]]) -> int:
-        """The most bytes alive at once after the classes `gone` made room for `come`.
+    def swap(self, removed: Iterable[Sequence[Member]], added: Iterable[Sequence[Member]]) -> int:
+        """Replaces the classes `removed` by those `added`, and returns the most bytes alive at once from then on.
 
         Cost: O(members + steps).
         """
-        for sign, classes in ((-1, gone), (1, come)):
+        for sign, classes in ((-1, removed), (1, added)):
             for members in classes:
                 if (block := self._lives.block(members)) is not None:
                     size, start, end = block
@@ -75,7 +75,7 @@ def _scratch(graph: Graph, order: Sequence[int], runtime: Runtime) -> Iterator[B
     for step, index in enumerate(order):
         for number, size in enumerate(graph.ops[index].scratch):
             name = f"scratch of {graph.label(index)}" + (f" ({number + 1})" if number else "")
-            yield Buffer(name, padded(size, runtime), step, step + 1, runtime.alignment)
+            yield Buffer(name, padded(size, runtime), step, step + 1, runtime.alignment, kind=BufferKind.SCRATCH)
 
 
 def class_bytes(graph: Graph, members: Sequence[Member]) -> int:

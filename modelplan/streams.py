@@ -8,11 +8,12 @@ the other begins, whatever the streams' speed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from modelplan.errors import RequestError
-from modelplan.types import Graph, IntArray, Problem
+from modelplan.types import Buffer, Graph, IntArray, Problem
 
 
 def spread_ops(graph: Graph, order: Sequence[int], count: int) -> tuple[int, ...]:
@@ -96,39 +97,46 @@ def stream_conflicts(graph: Graph, order: Sequence[int], stream: Sequence[int], 
     if len(stream) != len(graph.ops):
         raise RequestError(f"{len(stream)} streams given, expected one for each of {len(graph.ops)} ops")
     before = ancestors(graph, order, stream)
-    touches = [_touch(graph, order, before, problem, b) for b in range(len(problem))]
+    uses = [_use(graph, order, before, buffer) for buffer in problem]
     pairs = []
     for b in range(len(problem)):
         for a in range(b):
             alive_together = problem.start[a] < problem.end[b] and problem.start[b] < problem.end[a]
-            apart = _ends_before(touches[a], touches[b]) or _ends_before(touches[b], touches[a])
+            apart = uses[a].is_over_before(uses[b]) or uses[b].is_over_before(uses[a])
             if not alive_together and not apart:
                 pairs.append((a, b))
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
-def _ends_before(a: tuple[int, int], b: tuple[int, int]) -> bool:
-    return not a[0] & ~b[1]
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """The ops that use a buffer, and those certain to have ended before any of them begins: bits of integers."""
+
+    ops: int
+    ended: int
+
+    def is_over_before(self, other: _Use) -> bool:
+        """Whether all ops that use this buffer have ended before any that uses the other begins."""
+        return not self.ops & ~other.ended
 
 
-def _touch(graph: Graph, order: Sequence[int], before: Sequence[int], problem: Problem, b: int) -> tuple[int, int]:
-    """The ops that touch a buffer, and those certain to have ended before any of them begins.
+def _use(graph: Graph, order: Sequence[int], before: Sequence[int], buffer: Buffer) -> _Use:
+    """Which ops use a buffer.
 
-    One bit beyond the ops stands for the end of the run, which a graph output waits for and nothing waits for. What
-    exists before the run waits for nobody.
+    One bit beyond the ops stands for the end of the run: a graph output is used until then, and nothing begins after
+    it. No op has certainly ended before what exists at the start of the run.
     """
     end = 1 << len(graph.ops)
-    members = problem.members[b] if problem.members else ()
-    tensors = [m.tensor for m in members]
+    tensors = [m.tensor for m in buffer.members]
     ops = {op for t in tensors for op in (graph.producers[t], *graph.readers[t])} - {-1}
     if not tensors:
-        ops = set(order[int(problem.start[b]) : int(problem.end[b])])
-    touched = sum(1 << op for op in ops)
-    awaited = end - 1
+        ops = set(order[buffer.start : buffer.end])
+    used = sum(1 << op for op in ops)
+    ended = end - 1
     for op in ops:
-        awaited &= before[op]
+        ended &= before[op]
     if not ops or any(graph.producers[t] < 0 for t in tensors):
-        awaited = 0
+        ended = 0
     if not ops or set(tensors) & set(graph.outputs):
-        touched |= end
-    return touched, awaited
+        used |= end
+    return _Use(used, ended)

@@ -5,7 +5,7 @@ Graph --order--> Schedule --buffers--> Problem --place--> Placement;  a Plan rem
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import cached_property
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import networkx as nx
 
 IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
 Padding = Literal["tensor", "arena"]
 Value = bool | int | float | str | tuple["Value", ...]
 
@@ -334,6 +335,15 @@ class Aliases:
         return {m.tensor: number for number, members in enumerate(self.classes) for m in members}
 
 
+class BufferKind(StrEnum):
+    """What a buffer is for."""
+
+    TENSOR = "tensor"
+    """Holds tensors, or whatever a row of a table without a graph stands for."""
+    SCRATCH = "scratch"
+    """Working memory of an operator: holds no tensor."""
+
+
 @dataclass(frozen=True, slots=True)
 class Buffer:
     """One block of memory, alive in steps [start, end). `pin` is the offset it must have, if any."""
@@ -345,6 +355,7 @@ class Buffer:
     alignment: int = 1
     pin: int | None = None
     members: tuple[Member, ...] = ()
+    kind: BufferKind = BufferKind.TENSOR
 
     def __post_init__(self) -> None:
         if self.size < 0 or self.start < 0 or self.end <= self.start:
@@ -399,6 +410,7 @@ class Problem:
             buffer `above` although both are alive; of several rows for a pair the largest counts.
         conflicts: rows (a, b) of buffers that must not share bytes although their lifetimes are apart.
         members: the tensors inside each buffer; empty when the problem came without a graph.
+        kinds: what each buffer is for; empty when all hold tensors.
 
     Raises:
         ValueError: columns of different length, or a buffer that `Buffer` would refuse.
@@ -414,6 +426,7 @@ class Problem:
     overlaps: IntArray = field(default_factory=lambda: _rows((), 3))
     conflicts: IntArray = field(default_factory=lambda: _rows((), 2))
     members: tuple[tuple[Member, ...], ...] = ()
+    kinds: tuple[BufferKind, ...] = ()
 
     def __post_init__(self) -> None:
         n = len(self.names)
@@ -427,8 +440,11 @@ class Problem:
                 raise ValueError(f"column {name} has {len(column)} rows, expected {n}")
         object.__setattr__(self, "overlaps", _rows(self.overlaps, 3))
         object.__setattr__(self, "conflicts", _rows(self.conflicts, 2))
-        if self.members and len(self.members) != n:
-            raise ValueError(f"members of {len(self.members)} buffers given, expected {n}")
+        for name in ("members", "kinds"):
+            if len(getattr(self, name)) not in (0, n):
+                raise ValueError(f"{name} of {len(getattr(self, name))} buffers given, expected {n}")
+        if set(self.kinds) == {BufferKind.TENSOR}:
+            object.__setattr__(self, "kinds", ())
         if self.capacity is not None and self.capacity < 0:
             raise ValueError(f"capacity is {self.capacity}, expected at least 0")
         self._check_rows()
@@ -463,6 +479,7 @@ class Problem:
             pin=_column(-1 if b.pin is None else b.pin for b in rows),
             capacity=capacity,
             members=tuple(b.members for b in rows) if any(b.members for b in rows) else (),
+            kinds=tuple(b.kind for b in rows),
             **facts,
         )
 
@@ -479,6 +496,7 @@ class Problem:
             int(self.alignment[i]),
             None if pin == -1 else pin,
             self.members[i] if self.members else (),
+            self.kinds[i] if self.kinds else BufferKind.TENSOR,
         )
 
     def __iter__(self) -> Iterator[Buffer]:
@@ -488,6 +506,12 @@ class Problem:
         return isinstance(other, Problem) and _same(self, other)
 
     __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def is_scratch(self) -> BoolArray:
+        """For each buffer whether it is working memory of an operator."""
+        kinds = self.kinds or (BufferKind.TENSOR,) * len(self)
+        return np.array([kind is BufferKind.SCRATCH for kind in kinds], dtype=np.bool_)
 
 
 @dataclass(frozen=True, eq=False)
@@ -543,14 +567,83 @@ class Budget:
             raise ValueError(f"{self.threads} threads, expected at least 1")
 
 
+#: Bytes of each working buffer that the kernel of an operator asks for: graph, operator, kernel library.
+ScratchSizes = Callable[[Graph, Op, str], tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class InPlace:
+    """Kernels that may write output 0 over one of `operands`, by number, for `dtypes` (none listed: every type)."""
+
+    operands: tuple[int, ...]
+    dtypes: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """Which tensors a runtime lets share memory, by operator kind.
+
+    By itself it makes `views` (the output keeps the bytes of the input) and `overwrites` (the output takes the bytes
+    of one of these operands): with `at_graph_ends` also of graph inputs and outputs, with `sole_reader` only where
+    one operator reads the operand, with `same_shape` only between equal shapes, from `least_bytes` up.
+
+    Besides, kernels were executed with equal results: `proved` in place, and `front_to_back`, by data types of the
+    operand, while the output ran into operand 0, or into any operand of a join.
+    """
+
+    views: frozenset[str] = frozenset()
+    overwrites: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    at_graph_ends: bool = False
+    sole_reader: bool = False
+    same_shape: bool = False
+    least_bytes: int = 0
+    proved: Mapping[str, InPlace] = field(default_factory=dict)
+    front_to_back: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelLibrary:
+    """One library of kernels that a runtime can be built with; `explains` says in a line which kernels these are.
+
+    `sequential`: a kernel finishes one element of its output after the other, front to back, so that the output may
+    run into an operand; with `plain_loops` convolutions and matrix products do so too. `packable`: modelplan may
+    write plans for it into a model file.
+    """
+
+    name: str
+    explains: str
+    sequential: bool = False
+    plain_loops: bool = False
+    packable: bool = True
+
+
 @dataclass(frozen=True, slots=True)
 class Runtime:
     """What a runtime does with memory: facts, each with its source.
 
-    `pad` says what is rounded up to `alignment`: the size of every tensor, or only the arena. `state` says
-    whether state tensors live in the planned arena or apart from it. `allocator` is its own planner. `inputs` says
-    whether graph inputs die with their last reader or live to the end. With `scratch` the working memory of its
-    `kernels` is planned with the tensors.
+    Args:
+        name: what `--runtime` calls it.
+        alignment: bytes that each offset is a multiple of.
+        pad: what is rounded up to `alignment`: the size of every tensor, or only the arena.
+        state: whether state tensors live in the planned arena or apart from it.
+        allocator: the row of the table of allocators that is its own planner.
+        source: where these facts stand.
+        inputs: whether graph inputs die with their last reader or live to the end.
+        outputs: whether graph inputs and outputs lie in the arena or apart from it.
+        scratch: returns the bytes of each working buffer that the kernel of an operator asks for, given the graph,
+            the operator and the name of the kernel library; None where working memory is not planned.
+        kernels: the name of the kernel library in use.
+        unpacked: the 4-bit data types that take a byte each in its memory.
+        sharing: which tensors may share memory.
+        libraries: the kernel libraries that there are; the first is the usual one.
+        default_for: the file format that is planned for this runtime unless the caller names another.
+        arena: returns the whole arena of a model file, given the file, the bits of an address (None: the usual ones)
+            and the name of the kernel library; None where only the planned part is known.
+        offline_plans: whether it obeys a plan in the metadata of the file.
+
+    Raises:
+        ValueError: `kernels` is none of `libraries`.
     """
 
     name: str
@@ -561,9 +654,28 @@ class Runtime:
     source: str
     inputs: Literal["dying", "live"] = "dying"
     outputs: Literal["arena", "apart"] = "arena"
-    scratch: bool = False
+    scratch: ScratchSizes | None = None
     kernels: str = "reference"
     unpacked: tuple[str, ...] = ()
+    sharing: Sharing = Sharing()
+    libraries: tuple[KernelLibrary, ...] = (KernelLibrary("reference", "the runtime's own"),)
+    default_for: str = ""
+    arena: Callable[[Any, int | None, str], Any] | None = None
+    offline_plans: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kernels not in self.library_names:
+            raise ValueError(f"no kernels {self.kernels!r}; there are: {', '.join(self.library_names)}")
+
+    @property
+    def library(self) -> KernelLibrary:
+        """The kernel library in use."""
+        return self.libraries[self.library_names.index(self.kernels)]
+
+    @property
+    def library_names(self) -> tuple[str, ...]:
+        """The names of the kernel libraries that there are."""
+        return tuple(library.name for library in self.libraries)
 
 
 @dataclass(frozen=True)
@@ -571,6 +683,8 @@ class Plan:
     """The whole answer: what was asked, what was decided, what came out. Nothing in it can be derived from the rest.
 
     `overlaps` are the partial overlaps that the problem allows, whether the placement uses them or not.
+    `runtime_height` is what the runtime by itself needs for the same graph, in bytes: in the file's order, with the
+    sharing that it does of its own accord, placed by its own allocator. None: not known.
     """
 
     graph: Graph
@@ -583,3 +697,4 @@ class Plan:
     alias: str
     made_by: str
     overlaps: tuple[Overlap, ...] = ()
+    runtime_height: int | None = None

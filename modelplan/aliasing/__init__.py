@@ -1,7 +1,7 @@
 """Which tensors may share memory: storage classes from the graph, the order, and the rules that are asked for.
 
 Views do not depend on the order and are merged at once. Joins and splits do not either, but forcing them can raise
-the peak, so each is tried. Overwrites depend on the order: `storages` offers them, `settled` takes those that hold.
+the peak, so each is tried. Overwrites depend on the order: `storages` offers them, `take_offers` takes those that hold.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from modelplan.aliasing.classes import Classes
-from modelplan.aliasing.legality import World, refusal
+from modelplan.aliasing.legality import SharingContext, refusal
 from modelplan.aliasing.parts import sites
 from modelplan.aliasing.rules import MODES, overwrites, view_of
 from modelplan.errors import RequestError
@@ -17,7 +17,7 @@ from modelplan.ops import facts
 from modelplan.runtimes import RUNTIMES
 from modelplan.types import Aliases, Graph, Kind, Member, Merge, Offer, Runtime
 
-#: What an exchange of classes costs: takes some away, puts others there, returns the most bytes alive at once then.
+#: Replaces the first classes by the second ones, and returns the most bytes alive at once from then on.
 Swap = Callable[[Iterable[Sequence[Member]], Iterable[Sequence[Member]]], int]
 
 
@@ -39,16 +39,16 @@ def storages(graph: Graph, mode: str = "views", runtime: Runtime | None = None, 
     merges = list(_views(graph, classes, mode, runtime))
     if mode == "max" and swap is not None:
         merges += _parts_in_place(graph, classes, runtime, swap)
-    offers = tuple(_offers(World(graph, classes, runtime), mode))
+    offers = tuple(_offers(SharingContext(graph, classes, runtime), mode))
     return Aliases(tuple(classes.rows()), tuple(merges), offers)
 
 
-def settled(graph: Graph, aliases: Aliases, order: Sequence[int], runtime: Runtime) -> Aliases:
-    """The classes after the offers that hold in `order` were taken: in that order, one for each op.
+def take_offers(graph: Graph, aliases: Aliases, order: Sequence[int], runtime: Runtime) -> Aliases:
+    """The classes after each op, in `order`, took the first of its offers that is legal there.
 
     Cost: O(offers * size of a class).
     """
-    world = World(graph, Classes(graph, aliases.classes), runtime, positions(order))
+    context = SharingContext(graph, Classes(graph, aliases.classes), runtime, positions(order))
     offered: dict[int, list[Offer]] = {}
     for offer in aliases.offers:
         offered.setdefault(offer.op, []).append(offer)
@@ -56,13 +56,13 @@ def settled(graph: Graph, aliases: Aliases, order: Sequence[int], runtime: Runti
     for index in order:
         for offer in offered.get(index, ()):
             operand = graph.ops[index].inputs.index(offer.over)
-            if refusal(world, index, operand, _group(graph, index)):
+            if refusal(context, index, operand, _group(graph, index)):
                 continue
-            world.classes.join(offer.tensor, offer.over)
+            context.classes.join(offer.tensor, offer.over)
             saved = graph.tensors[offer.tensor].nbytes
             merges.append(Merge(offer.tensor, offer.over, index, offer.rule, saved))
             break
-    return Aliases(tuple(world.classes.rows()), tuple(merges))
+    return Aliases(tuple(context.classes.rows()), tuple(merges))
 
 
 def positions(order: Sequence[int]) -> list[int]:
@@ -74,11 +74,11 @@ def positions(order: Sequence[int]) -> list[int]:
 
 
 def planned(graph: Graph) -> list[int]:
-    """The tensors that need memory at run time: inputs, state, and whatever an op writes or is lent to work in."""
+    """The tensors that need memory at run time: inputs, state, and all that ops read or write; no constants."""
     state = {t for t, tensor in enumerate(graph.tensors) if tensor.kind is Kind.STATE}
-    touched = {t for op in graph.ops for t in (*op.reads, *op.writes)}
-    mine = {t for t in {*graph.inputs, *touched} if graph.tensors[t].kind not in (Kind.CONSTANT, Kind.CAPTURED)}
-    return sorted(t for t in state | mine if graph.tensors[t].nbytes)
+    used = {*graph.inputs, *(t for op in graph.ops for t in (*op.reads, *op.writes))}
+    needed = state | {t for t in used if graph.tensors[t].kind not in (Kind.CONSTANT, Kind.CAPTURED)}
+    return sorted(t for t in needed if graph.tensors[t].nbytes)
 
 
 def _group(graph: Graph, index: int) -> str:
@@ -88,13 +88,13 @@ def _group(graph: Graph, index: int) -> str:
 def _views(graph: Graph, classes: Classes, mode: str, runtime: Runtime) -> Iterator[Merge]:
     """Joins each view with its source, producers before readers."""
     for index in topological(graph):
-        found = view_of(graph, index, mode, runtime)
-        if found is None:
+        view = view_of(graph, index, mode, runtime)
+        if view is None or view.tensor not in classes or view.source not in classes:
             continue
-        view, source, delta, rule = found
-        if view in classes and source in classes and not classes.together(view, source):
-            classes.join(view, source, delta)
-            yield Merge(view, source, index, rule, graph.tensors[view].nbytes)
+        if not classes.together(view.tensor, view.source):
+            classes.join(view.tensor, view.source, view.delta)
+            rule = f"view: {graph.ops[index].kind} leaves the bytes as they are"
+            yield Merge(view.tensor, view.source, index, rule, graph.tensors[view.tensor].nbytes)
 
 
 def topological(graph: Graph) -> Sequence[int]:
@@ -106,12 +106,12 @@ def topological(graph: Graph) -> Sequence[int]:
     return list(nx.lexicographical_topological_sort(graph.dag))
 
 
-def _offers(world: World, mode: str) -> Iterator[Offer]:
-    """The overwrites that some order may allow, the operand first that the runtime would take first."""
-    for index in range(len(world.graph.ops)):
-        for operand, rule in overwrites(world.graph, index, mode, world.runtime):
-            op = world.graph.ops[index]
-            if not refusal(world, index, operand, _group(world.graph, index)):
+def _offers(context: SharingContext, mode: str) -> Iterator[Offer]:
+    """The overwrites that some order may allow; of one op in the order in which the runtime tries its operands."""
+    for index in range(len(context.graph.ops)):
+        for operand, rule in overwrites(context.graph, index, mode, context.runtime):
+            op = context.graph.ops[index]
+            if not refusal(context, index, operand, _group(context.graph, index)):
                 yield Offer(index, op.outputs[0], op.inputs[operand], rule)
 
 

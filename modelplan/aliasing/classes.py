@@ -43,9 +43,9 @@ class Classes:
     def join(self, t: int, into: int, delta: int = 0) -> None:
         """Puts the class of `t` where `t` starts `delta` bytes after `into`, which must not be before that class."""
         shift = self.delta[into] + delta - self.delta[t]
-        gone, kept = self.home[t], self.home[into]
-        moved = self.members.pop(gone)
-        self.bytes[kept] = max(self.bytes[kept], self.bytes.pop(gone) + shift)
+        moving, kept = self.home[t], self.home[into]
+        moved = self.members.pop(moving)
+        self.bytes[kept] = max(self.bytes[kept], self.bytes.pop(moving) + shift)
         for m in moved:
             self.delta[m] += shift
             self.home[m] = kept
@@ -56,13 +56,13 @@ class Classes:
                 self.delta[m] -= low
 
     def rows(self) -> Iterator[tuple[Member, ...]]:
-        """The classes, their tensors in the order in which they came together."""
+        """The classes, the tensors of each in the order in which they were joined."""
         return map(self._row, self.members.values())
 
     def _row(self, members: list[int]) -> tuple[Member, ...]:
         return tuple(Member(t, self.delta[t]) for t in members)
 
     def around(self, tensors: Iterable[int]) -> Classes:
-        """The classes of some tensors by themselves, to try something on."""
+        """A copy of the classes that hold `tensors`, without the others."""
         homes = dict.fromkeys(self.home[t] for t in tensors if t in self)
         return Classes(self.graph, (self._row(self.members[home]) for home in homes))

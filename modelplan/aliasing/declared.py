@@ -1,4 +1,4 @@
-"""Overlaps on the caller's word: a table of outputs that may run into an operand, for kernels that only he knows."""
+"""A table of overlaps from the caller: outputs that may run into an operand, for kernels that no table here knows."""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from modelplan.aliasing import planned, positions
 from modelplan.aliasing.classes import Classes
-from modelplan.aliasing.legality import World, refusal
-from modelplan.aliasing.overlapping import offered, refused
+from modelplan.aliasing.legality import SharingContext, refusal
+from modelplan.aliasing.overlapping import kernel_overlaps, refused
 from modelplan.aliasing.rules import overwrites
 from modelplan.errors import RequestError
 from modelplan.ops import facts
@@ -36,9 +36,9 @@ def _lines(plan: Plan, t: int) -> list[str]:
     op = graph.ops[producer]
     row = facts(graph.format, op.kind)
     ahead = [
-        f"running into operand {operand} {graph.tensors[op.inputs[operand]].name!r}: condition {why}"
-        for operand, lead, rule in offered(graph, producer, plan.alias, plan.runtime)
-        if (why := refused(_world(plan, producer), Overlap(producer, t, op.inputs[operand], lead, rule)))
+        f"running into operand {operand} {graph.tensors[overlap.over].name!r}: condition {why}"
+        for operand, overlap in kernel_overlaps(graph, producer, plan.alias, plan.runtime)
+        if (why := refused(_context(plan, producer), overlap))
     ]
     if ahead and not row.overwrite:
         return ahead
@@ -67,16 +67,16 @@ def _line(plan: Plan, index: int, operand: int, allowed: bool) -> str:  # noqa: 
         return f"{over}: {op.kind} leaves the bytes as they are only in cases that this is not"
     if not allowed:
         return f"{over}: mode {plan.alias} of runtime {plan.runtime.name} does not allow it for {op.kind}"
-    why = refusal(_world(plan, index), index, operand, row.group)
+    why = refusal(_context(plan, index), index, operand, row.group)
     return f"{over}: condition {why}" if why else f"{over}: another operand was taken"
 
 
-def _world(plan: Plan, index: int) -> World:
-    """The world as it was when the op was decided: with the overwrites of earlier steps, and all that need no order."""
+def _context(plan: Plan, index: int) -> SharingContext:
+    """What the decision about op `index` was based on: overwrites of earlier steps, and merges that need no order."""
     graph, position = plan.graph, positions(plan.schedule.order)
     delta = {m.tensor: m.delta for members in plan.problem.members for m in members}
     classes = Classes(graph, ((Member(t),) for t in planned(graph)))
     for merge in plan.merges:
         if not merge.rule.startswith("overwrite") or position[merge.op] < position[index]:
             classes.join(merge.tensor, merge.into, delta[merge.tensor] - delta[merge.into])
-    return World(graph, classes, plan.runtime, position)
+    return SharingContext(graph, classes, plan.runtime, position)

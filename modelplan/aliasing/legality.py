@@ -19,8 +19,8 @@ from modelplan.types import Graph, Kind, Op, Runtime
 
 
 @dataclass(slots=True)
-class World:
-    """What a decision looks at. `position` is the step of each op, None while no order is known."""
+class SharingContext:
+    """What decides whether tensors may share bytes. `position` is the step of each op, None while no order is known."""
 
     graph: Graph
     classes: Classes
@@ -33,58 +33,58 @@ class World:
         self.ends, self.feeds = frozenset(self.graph.outputs), frozenset(self.graph.inputs)
 
 
-def refusal(world: World, index: int, operand: int, group: str) -> str:
+def refusal(context: SharingContext, index: int, operand: int, group: str) -> str:
     """Why output 0 of op `index` may not take the bytes of an operand, empty where it may.
 
     `group` is how the operator works: "elementwise", "row" or "update".
     """
-    op = world.graph.ops[index]
+    op = context.graph.ops[index]
     x, y = op.inputs[operand], op.outputs[0]
     return (
-        _planned(world, x, y)
-        or _alike(world, x, y)
-        or _unshared(world, op, x, y, group, world.graph.tensors[y].shape)
-        or _kept(world, x)
-        or _place(world, x, y)
-        or _read_later(world, index, x)
+        _planned(context, x, y)
+        or _alike(context, x, y)
+        or _unshared(context, op, x, y, group, context.graph.tensors[y].shape)
+        or _kept(context, x)
+        or _place(context, x, y)
+        or _read_later(context, index, x)
     )
 
 
-def overlap_refusal(world: World, index: int, x: int, y: int, group: str) -> str:
+def overlap_refusal(context: SharingContext, index: int, x: int, y: int, group: str) -> str:
     """Why output `y` of op `index` may not run into its operand `x`, which must die there; empty where it may.
 
     Of the conditions of an overwrite those that do not ask for equal places: 3, 4 and 7.
     """
-    op = world.graph.ops[index]
+    op = context.graph.ops[index]
     return (
-        _planned(world, x, y)
-        or _unshared(world, op, x, y, group, world.graph.tensors[x].shape)
-        or _kept(world, x)
-        or _read_later(world, index, x)
-        or _in_use(world, index, y)
+        _planned(context, x, y)
+        or _unshared(context, op, x, y, group, context.graph.tensors[x].shape)
+        or _kept(context, x)
+        or _read_later(context, index, x)
+        or _in_use(context, index, y)
     )
 
 
-def _in_use(world: World, index: int, y: int) -> str:
+def _in_use(context: SharingContext, index: int, y: int) -> str:
     """Nothing else in the output's class may hold a value when the operator begins: it would be overlapped, too."""
-    for t in world.classes.of(y):
-        producer = world.graph.producers[t]
-        before = world.position is not None and producer >= 0 and world.position[producer] < world.position[index]
+    for t in context.classes.of(y):
+        producer = context.graph.producers[t]
+        before = context.position is not None and producer >= 0 and context.position[producer] < context.position[index]
         if producer < 0 or before:
-            return f"3: the output's block already holds {world.graph.tensors[t].name!r}"
+            return f"3: the output's block already holds {context.graph.tensors[t].name!r}"
     return ""
 
 
-def _planned(world: World, x: int, y: int) -> str:
-    if x not in world.classes or world.graph.tensors[x].kind is not Kind.ACTIVATION:
-        return f"4: the operand is {world.graph.tensors[x].kind}"
-    if y not in world.classes or world.graph.tensors[y].kind is not Kind.ACTIVATION:
+def _planned(context: SharingContext, x: int, y: int) -> str:
+    if x not in context.classes or context.graph.tensors[x].kind is not Kind.ACTIVATION:
+        return f"4: the operand is {context.graph.tensors[x].kind}"
+    if y not in context.classes or context.graph.tensors[y].kind is not Kind.ACTIVATION:
         return "4: the output has no memory in the arena"
-    return "" if not world.classes.together(x, y) else "7: they share memory already"
+    return "" if not context.classes.together(x, y) else "7: they share memory already"
 
 
-def _alike(world: World, x: int, y: int) -> str:
-    a, b = world.graph.tensors[x], world.graph.tensors[y]
+def _alike(context: SharingContext, x: int, y: int) -> str:
+    a, b = context.graph.tensors[x], context.graph.tensors[y]
     if a.nbytes != b.nbytes or BITS.get(a.dtype) != BITS.get(b.dtype):
         return f"1: {a.nbytes} bytes of {a.dtype} for {b.nbytes} bytes of {b.dtype}"
     if _stripped(a.shape) != _stripped(b.shape):
@@ -98,15 +98,15 @@ def _stripped(shape: tuple[int, ...]) -> tuple[int, ...]:
     return shape[lead:]
 
 
-def _unshared(world: World, op: Op, x: int, y: int, group: str, shape: tuple[int, ...]) -> str:
+def _unshared(context: SharingContext, op: Op, x: int, y: int, group: str, shape: tuple[int, ...]) -> str:
     """Other operands must not see bytes that are gone when they are read, nor may other outputs lie there.
 
     Operands of the same bytes and the same `shape` are read together where the operator goes element by element.
     """
-    shared = [t for t in op.inputs if t >= 0 and t in world.classes and world.classes.together(t, x)]
+    shared = [t for t in op.inputs if t >= 0 and t in context.classes and context.classes.together(t, x)]
     if len(shared) > 1 and group != "elementwise":
         return "3: the operator reads these bytes through two operands"
-    classes, tensors = world.classes, world.graph.tensors
+    classes, tensors = context.classes, context.graph.tensors
     if any(classes.delta[t] != classes.delta[x] or _stripped(tensors[t].shape) != _stripped(shape) for t in shared):
         return "3: the operator reads these bytes in two places"
     if any(t in classes and classes.together(t, x) for t in op.writes if t != y):
@@ -114,42 +114,42 @@ def _unshared(world: World, op: Op, x: int, y: int, group: str, shape: tuple[int
     return ""
 
 
-def _kept(world: World, x: int) -> str:
+def _kept(context: SharingContext, x: int) -> str:
     """Nothing in the class may be the caller's, fed from outside for good, or alive between runs."""
-    tensors, producers = world.graph.tensors, world.graph.producers
-    for t in world.classes.of(x):
+    tensors, producers = context.graph.tensors, context.graph.producers
+    for t in context.classes.of(x):
         if tensors[t].kind is not Kind.ACTIVATION:
             return f"4: shares memory with {tensors[t].name!r}, which is {tensors[t].kind}"
-        if t in world.ends:
+        if t in context.ends:
             return f"4: shares memory with {tensors[t].name!r}, an output of the model"
-        if t in world.feeds and world.runtime.inputs == "live":
-            return f"4: shares memory with {tensors[t].name!r}, an input that {world.runtime.name} keeps"
-        if producers[t] < 0 and t not in world.feeds:
+        if t in context.feeds and context.runtime.inputs == "live":
+            return f"4: shares memory with {tensors[t].name!r}, an input that {context.runtime.name} keeps"
+        if producers[t] < 0 and t not in context.feeds:
             return f"4: shares memory with {tensors[t].name!r}, which nothing here writes"
     return ""
 
 
-def _place(world: World, x: int, y: int) -> str:
-    classes = world.classes
-    if classes.delta[x] % world.runtime.alignment:
+def _place(context: SharingContext, x: int, y: int) -> str:
+    classes = context.classes
+    if classes.delta[x] % context.runtime.alignment:
         return (
-            f"5: the operand lies {classes.delta[x]} bytes into its block, the alignment is {world.runtime.alignment}"
+            f"5: the operand lies {classes.delta[x]} bytes into its block, the alignment is {context.runtime.alignment}"
         )
-    size = world.graph.tensors[y].nbytes
+    size = context.graph.tensors[y].nbytes
     if classes.span(x) != size or classes.span(y) != size or classes.delta[x] or classes.delta[y]:
         return "5: one of the two is part of a larger block, which would stay alive with it"
     return ""
 
 
-def _read_later(world: World, index: int, x: int) -> str:
+def _read_later(context: SharingContext, index: int, x: int) -> str:
     """Whether the class still has readers, or writers, after the operator: what the order decides."""
-    if world.position is None:
+    if context.position is None:
         return ""
-    step = world.position[index]
-    for t in world.classes.of(x):
-        for reader in world.graph.readers[t]:
-            later = world.position[reader]
+    step = context.position[index]
+    for t in context.classes.of(x):
+        for reader in context.graph.readers[t]:
+            later = context.position[reader]
             if later > step:
-                name = world.graph.tensors[t].name
-                return f"3: {world.graph.label(reader)} reads {name!r} of the same bytes at step {later}"
+                name = context.graph.tensors[t].name
+                return f"3: {context.graph.label(reader)} reads {name!r} of the same bytes at step {later}"
     return ""

@@ -11,15 +11,15 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from modelplan.aliasing import positions
 from modelplan.aliasing.classes import Classes
-from modelplan.aliasing.legality import World, overlap_refusal
+from modelplan.aliasing.legality import SharingContext, overlap_refusal
 from modelplan.aliasing.rules import overwrites
 from modelplan.ops import facts
-from modelplan.runtimes.in_place import SHARING
 from modelplan.types import Aliases, Graph, IntArray, Kind, Overlap, Problem, Runtime
 
 
-def overlaps(
+def allowed_overlaps(
     graph: Graph,
     aliases: Aliases,
     order: Sequence[int],
@@ -27,63 +27,55 @@ def overlaps(
     runtime: Runtime,
     declared: Sequence[Overlap] = (),
 ) -> list[Overlap]:
-    """The overlaps that `mode` allows in `order` between the classes of `aliases`, and what the caller declared.
+    """The overlaps that `mode` allows in `order` between the classes of `aliases`, and those that the caller declared.
 
-    Where the caller speaks of a pair, the tables do not.
+    What the caller declares for an operator and an operand replaces what the tables say of them.
 
     Cost: O(ops), and O(pixels) for each windowed operator.
     """
-    position = [0] * len(order)
-    for step, index in enumerate(order):
-        position[index] = step
-    world = World(graph, Classes(graph, aliases.classes), runtime, position)
-    told = {(overlap.op, overlap.over) for overlap in declared}
-    known = [
-        Overlap(index, graph.ops[index].outputs[0], graph.ops[index].inputs[operand], lead, rule)
-        for index in order
-        for operand, lead, rule in offered(graph, index, mode, runtime)
-        if (index, graph.ops[index].inputs[operand]) not in told
-    ]
-    wide = sorted((*known, *declared), key=lambda overlap: overlap.lead)  # of an operand read twice the larger counts
-    found = {(overlap.op, overlap.over): overlap for overlap in wide if not refused(world, overlap)}
+    position = positions(order)
+    context = SharingContext(graph, Classes(graph, aliases.classes), runtime, position)
+    replaced = {(overlap.op, overlap.over) for overlap in declared}
+    known = (overlap for index in order for _, overlap in kernel_overlaps(graph, index, mode, runtime))
+    candidates = [overlap for overlap in known if (overlap.op, overlap.over) not in replaced]
+    # Of an operand that is read twice the larger lead counts, so it comes last.
+    by_lead = sorted((*candidates, *declared), key=lambda overlap: overlap.lead)
+    found = {(overlap.op, overlap.over): overlap for overlap in by_lead if not refused(context, overlap)}
     return sorted(found.values(), key=lambda overlap: position[overlap.op])
 
 
-def refused(world: World, overlap: Overlap) -> str:
-    """What forbids the overlap in that world, empty where nothing does."""
-    op = world.graph.ops[overlap.op]
-    group = facts(world.graph.format, op.kind).group
-    return overlap_refusal(world, overlap.op, overlap.over, overlap.tensor, group)
+def refused(context: SharingContext, overlap: Overlap) -> str:
+    """Which condition forbids the overlap; empty where none does."""
+    op = context.graph.ops[overlap.op]
+    group = facts(context.graph.format, op.kind).group
+    return overlap_refusal(context, overlap.op, overlap.over, overlap.tensor, group)
 
 
-def offered(graph: Graph, index: int, mode: str, runtime: Runtime) -> Iterator[tuple[int, int, str]]:
-    """(operand, lead in bytes, rule) of the overlaps that the operator's kernel stands, whatever the order."""
+def kernel_overlaps(graph: Graph, index: int, mode: str, runtime: Runtime) -> Iterator[tuple[int, Overlap]]:
+    """For operands of op `index`, by number, the overlap under which its kernel still computes the right result."""
     op = graph.ops[index]
-    row, sharing = facts(graph.format, op.kind), SHARING[runtime.name]
-    if (
-        mode not in ("safe", "max")
-        or row.lead is None
-        or runtime.kernels != "reference"
-        or len(op.writes) != 1
-        or op.outputs[0] < 0
-    ):
+    row = facts(graph.format, op.kind)
+    alone = len(op.writes) == 1 and op.outputs[0] >= 0
+    if mode not in ("safe", "max") or row.lead is None or not runtime.library.sequential or not alone:
         return
     for operand, t in enumerate(op.inputs):
         if t < 0 or graph.tensors[t].kind is not Kind.ACTIVATION:
             continue
-        proved = graph.tensors[t].dtype in sharing.front_to_back.get(op.kind, ())
-        meant = mode == "max" and sharing.sequential and row.group != "never"
-        lead = row.lead(graph, op, operand) if proved or meant else None
+        proved = graph.tensors[t].dtype in runtime.sharing.front_to_back.get(op.kind, ())
+        possible = mode == "max" and row.group != "never"
+        lead = row.lead(graph, op, operand) if proved or possible else None
         if lead is not None and lead < graph.tensors[op.outputs[0]].nbytes:
-            yield operand, lead, _rule(op.kind, proved=proved)
+            yield operand, Overlap(index, op.outputs[0], t, lead, _rule(op.kind, proved=proved))
 
 
 def _rule(kind: str, *, proved: bool) -> str:
     return f"overlap: {kind} was proved front to back" if proved else f"overlap: {kind} can work front to back"
 
 
-def chosen(graph: Graph, order: Sequence[int], offsets: Sequence[int], runtime: Runtime) -> Iterator[Overlap]:
-    """The overlaps that a ready plan has, to the byte, and that its operators stand.
+def overlaps_of_offsets(
+    graph: Graph, order: Sequence[int], offsets: Sequence[int], runtime: Runtime
+) -> Iterator[Overlap]:
+    """The overlaps that a finished plan has, to the byte, and that are legal for its operators.
 
     Inside an operator that orders its own reads and writes any of its operands, since its compiler chose them;
     elsewhere an output over an operand, where mode `safe` would allow that.
@@ -91,40 +83,38 @@ def chosen(graph: Graph, order: Sequence[int], offsets: Sequence[int], runtime: 
     place = {t: at for t, at in enumerate(offsets) if at >= 0 and t < len(graph.tensors)}
     place = {t: at for t, at in place.items() if graph.tensors[t].kind is Kind.ACTIVATION}
     for index in order:
-        op = graph.ops[index]
-        if facts(graph.format, op.kind).group == "opaque":
-            mine = sorted((t for t in (*op.reads, *op.writes) if t in place), key=place.__getitem__)
-            rule = f"overlap: {op.kind} keeps its own order, as compiled"
-            pairs = [(below, above, rule) for i, below in enumerate(mine) for above in mine[i + 1 :]]
-        else:
-            pairs = list(_stood(graph, index, place, runtime))
-        for below, above, rule in pairs:
+        for below, above, rule in _legal_pairs(graph, index, place, runtime):
             lead = place[above] - place[below]
             if 0 <= lead < graph.tensors[below].nbytes:
                 yield Overlap(index, below, above, lead, rule)
 
 
-def _stood(graph: Graph, index: int, place: dict[int, int], runtime: Runtime) -> Iterator[tuple[int, int, str]]:
-    """(output, operand, rule) where the output lies far enough before the operand, or over a whole one."""
+def _legal_pairs(graph: Graph, index: int, place: dict[int, int], runtime: Runtime) -> Iterator[tuple[int, int, str]]:
+    """(lower tensor, upper tensor, rule) of the placed tensors of op `index` that may share bytes where they lie."""
     op = graph.ops[index]
+    if facts(graph.format, op.kind).group == "opaque":
+        placed = sorted((t for t in (*op.reads, *op.writes) if t in place), key=place.__getitem__)
+        rule = f"overlap: {op.kind} keeps its own order, as compiled"
+        yield from ((below, above, rule) for i, below in enumerate(placed) for above in placed[i + 1 :])
+        return
     output = op.outputs[0] if op.outputs else -1
-    for operand, lead, rule in offered(graph, index, "safe", runtime):
-        if {output, op.inputs[operand]} <= place.keys() and place[op.inputs[operand]] - place[output] >= lead:
-            yield output, op.inputs[operand], rule
+    for _, overlap in kernel_overlaps(graph, index, "safe", runtime):
+        if {output, overlap.over} <= place.keys() and place[overlap.over] - place[output] >= overlap.lead:
+            yield output, overlap.over, overlap.rule
     for operand, rule in overwrites(graph, index, "safe", runtime):
         if output in place and place.get(op.inputs[operand], -1) == place[output]:
             yield output, op.inputs[operand], rule
 
 
-def rows(
+def overlap_rows(
     graph: Graph, order: Sequence[int], problem: Problem, found: Iterable[Overlap]
 ) -> tuple[list[Overlap], IntArray]:
-    """The overlaps whose buffers meet in the operator's step alone, and their rows for `Problem.overlaps`.
+    """The overlaps whose buffers are alive together in the operator's step alone, and rows for `Problem.overlaps`.
 
     A row counts from the ends of buffers: members may lie inside theirs, and buffers are padded.
     """
     home = {m.tensor: (i, m.delta) for i, members in enumerate(problem.members) for m in members}
-    position = {index: step for step, index in enumerate(order)}
+    position = positions(order)
     kept, table = [], []
     for overlap in found:
         if overlap.tensor not in home or overlap.over not in home:
@@ -141,10 +131,10 @@ def rows(
     return kept, np.array(table, dtype=np.int64).reshape(-1, 3)
 
 
-def _life(graph: Graph, problem: Problem, i: int, position: dict[int, int]) -> tuple[int, int]:
-    """Steps [start, end) in which a buffer holds a value; one that is only lent to operators, those in which it is."""
+def _life(graph: Graph, problem: Problem, i: int, position: Sequence[int]) -> tuple[int, int]:
+    """Steps [start, end) in which a buffer holds a value; of one that nothing fills, those in which ops work in it."""
     tensors = [m.tensor for m in problem.members[i]]
-    fed = any(graph.producers[t] >= 0 or t in graph.inputs for t in tensors)
-    lent = not fed and all(graph.tensors[t].kind is Kind.ACTIVATION and t not in graph.outputs for t in tensors)
+    filled = any(graph.producers[t] >= 0 or t in graph.inputs for t in tensors)
+    working = not filled and all(graph.tensors[t].kind is Kind.ACTIVATION and t not in graph.outputs for t in tensors)
     uses = [position[reader] for t in tensors for reader in graph.readers[t]]
-    return (min(uses), max(uses) + 1) if lent and uses else (int(problem.start[i]), int(problem.end[i]))
+    return (min(uses), max(uses) + 1) if working and uses else (int(problem.start[i]), int(problem.end[i]))

@@ -85,7 +85,7 @@ def _site(graph: Graph, index: int) -> Site | None:
 
 def _slice(graph: Graph, index: int) -> Site | None:
     found = part_of(graph, index)
-    return Site(graph, index, found[1], ((found[0], found[2]),), is_join=False) if found else None
+    return Site(graph, index, found.source, ((found.tensor, found.delta),), is_join=False) if found else None
 
 
 def _whole(inputs: tuple[int, ...], operand: int) -> int:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from modelplan.ops import facts
-from modelplan.runtimes.in_place import SHARING, Sharing
-from modelplan.types import Graph, Kind, Runtime
+from modelplan.types import Graph, InPlace, Kind, Runtime, Sharing
 
 MODES = {
     "runtime": "what the runtime does by itself, less what it gets wrong",
@@ -28,8 +28,17 @@ PASSED_ON = frozenset(_PASSED_ON.split())
 SLICES = frozenset({"Slice", "Gather", "SLICE", "STRIDED_SLICE", "GATHER"})
 
 
-def view_of(graph: Graph, index: int, mode: str, runtime: Runtime) -> tuple[int, int, int, str] | None:
-    """(view, source, bytes into the source, rule) where output 0 of op `index` holds bytes that are there already."""
+@dataclass(frozen=True, slots=True)
+class View:
+    """Tensor `tensor` is bytes of tensor `source`, from `delta` bytes after its start."""
+
+    tensor: int
+    source: int
+    delta: int
+
+
+def view_of(graph: Graph, index: int, mode: str, runtime: Runtime) -> View | None:
+    """Output 0 of op `index` as a view of an operand, where `mode` allows it and it is all of the operand."""
     op = graph.ops[index]
     row = facts(graph.format, op.kind)
     operand = row.view or 0
@@ -38,16 +47,16 @@ def view_of(graph: Graph, index: int, mode: str, runtime: Runtime) -> tuple[int,
     view, source = op.outputs[0], op.inputs[operand]
     if {graph.tensors[view].kind, graph.tensors[source].kind} != {Kind.ACTIVATION}:
         return None
-    if mode == "runtime" and not _shares_view(SHARING[runtime.name], graph, op.kind, view, source):
+    if mode == "runtime" and not _shares_view(runtime.sharing, graph, op.kind, view, source):
         return None
     delta = _start(graph, index, mode)
     if delta != 0 or graph.tensors[view].nbytes != graph.tensors[source].nbytes:
         return None  # a part that outlives the rest would keep the whole alive: decided site by site
-    return view, source, delta, f"view: {op.kind} leaves the bytes as they are"
+    return View(view, source, delta)
 
 
-def part_of(graph: Graph, index: int) -> tuple[int, int, int] | None:
-    """(part, whole, bytes into the whole) where output 0 of op `index` is a run of operand 0, and not all of it."""
+def part_of(graph: Graph, index: int) -> View | None:
+    """Output 0 of op `index` as a view of operand 0, where it is one run of its bytes, and not all of them."""
     op = graph.ops[index]
     row = facts(graph.format, op.kind)
     if op.kind not in SLICES or row.view_if is None or not op.outputs or min(op.outputs[0], *op.inputs[:1]) < 0:
@@ -55,7 +64,7 @@ def part_of(graph: Graph, index: int) -> tuple[int, int, int] | None:
     delta, part, whole = row.view_if(graph, op), op.outputs[0], op.inputs[0]
     if delta is None or graph.tensors[part].nbytes >= graph.tensors[whole].nbytes:
         return None
-    return part, whole, delta
+    return View(part, whole, delta)
 
 
 def _start(graph: Graph, index: int, mode: str) -> int | None:
@@ -73,7 +82,7 @@ def _start(graph: Graph, index: int, mode: str) -> int | None:
 def _shares_view(sharing: Sharing, graph: Graph, kind: str, view: int, source: int) -> bool:
     if kind not in sharing.views:
         return False
-    return sharing.ends or not (view in graph.outputs or (source in graph.inputs and not sharing.same_shape))
+    return sharing.at_graph_ends or not (view in graph.outputs or (source in graph.inputs and not sharing.same_shape))
 
 
 def overwrites(graph: Graph, index: int, mode: str, runtime: Runtime) -> Iterator[tuple[int, str]]:
@@ -84,7 +93,7 @@ def overwrites(graph: Graph, index: int, mode: str, runtime: Runtime) -> Iterato
         return
     if row.overwrite_if is not None and not row.overwrite_if(graph, op):
         return
-    sharing = SHARING[runtime.name]
+    sharing = runtime.sharing
     for operand in row.overwrite:
         if operand < len(op.inputs) and op.inputs[operand] >= 0:
             rule = _rule(graph, index, operand, mode, sharing)
@@ -98,9 +107,9 @@ def _rule(graph: Graph, index: int, operand: int, mode: str, sharing: Sharing) -
     if mode == "max":
         return f"{op.kind} is {facts(graph.format, op.kind).group}"
     if mode == "safe":
-        operands, dtypes = sharing.safe.get(op.kind, ((), frozenset()))
-        known = not dtypes or (x.dtype in dtypes and y.dtype in dtypes | {"bool"})
-        return f"{op.kind} of {x.dtype} was proved in place" if operand in operands and known else ""
+        proved = sharing.proved.get(op.kind, InPlace(()))
+        known = not proved.dtypes or (x.dtype in proved.dtypes and y.dtype in proved.dtypes | {"bool"})
+        return f"{op.kind} of {x.dtype} was proved in place" if operand in proved.operands and known else ""
     if operand not in sharing.overwrites.get(op.kind, ()):
         return ""
     return "" if _declines(sharing, graph, index, operand) else f"the runtime does so for {op.kind}"
@@ -112,6 +121,6 @@ def _declines(sharing: Sharing, graph: Graph, index: int, operand: int) -> bool:
     x, y = graph.tensors[source], graph.tensors[target]
     if sharing.sole_reader and len(graph.readers[source]) != 1:
         return True
-    if not sharing.ends and (source in graph.inputs or target in graph.outputs):
+    if not sharing.at_graph_ends and (source in graph.inputs or target in graph.outputs):
         return True
-    return x.nbytes < sharing.least or (sharing.same_shape and x.shape != y.shape)
+    return x.nbytes < sharing.least_bytes or (sharing.same_shape and x.shape != y.shape)

@@ -13,7 +13,7 @@ from modelplan.loaders import load_model
 from modelplan.outputs import OUTPUTS, figures, render, text
 from modelplan.outputs.arena_report import arena_section
 from modelplan.outputs.report import Section
-from modelplan.runtimes.tflm.arena import ABIS, arena
+from modelplan.runtimes.tflm.arena import ABIS
 from modelplan.runtimes.tflm.file import load_tflite
 from modelplan.types import Plan
 
@@ -64,14 +64,13 @@ def run(arguments: Namespace) -> int:
 
 def whole_arena(arguments: Namespace, plan: Plan) -> list[Section]:
     """Head and tail of TFLM's arena, where the plan is for TFLM and the file is one that it could load."""
-    if plan.runtime.name != "tflm" or plan.graph.format != "tflite":
+    if plan.runtime.arena is None or plan.graph.format != plan.runtime.default_for:
         return []
     try:
         model = load_tflite(arguments.model)
     except ModelError as problem:
         return [Section("TFLM's arena", (f"TFLM cannot hold this model: {problem}",))]
-    bits = arguments.abi or (64 if (arguments.kernels or "reference") == "reference" else 32)
-    return [arena_section(arguments.model, arena(model, bits, (arguments.kernels or "reference")))]
+    return [arena_section(arguments.model, plan.runtime.arena(model, arguments.abi, plan.runtime.kernels))]
 
 
 def write_all(plan: Plan, folder: Path) -> None:

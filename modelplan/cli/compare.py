@@ -15,7 +15,7 @@ from modelplan.errors import RequestError
 from modelplan.outputs import canvas, field_chart
 from modelplan.outputs.field_chart import Field, Mark
 from modelplan.outputs.report import Section, Table, printable
-from modelplan.outputs.summary import Today, today_of
+from modelplan.outputs.summary import RuntimePlan, runtime_plan
 from modelplan.outputs.units import counted, human
 from modelplan.types import Budget, Problem
 
@@ -66,7 +66,7 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-def problem_of(arguments: Namespace) -> tuple[Problem, Today | None]:
+def problem_of(arguments: Namespace) -> tuple[Problem, RuntimePlan | None]:
     """The problem in the file; for a model that of its plan with the given options, and the plan of its runtime."""
     from modelplan.loaders import load
 
@@ -75,7 +75,7 @@ def problem_of(arguments: Namespace) -> tuple[Problem, Today | None]:
         return loaded, None
     options = model_options.options_of(arguments, loaded)
     plan = pipeline.plan(loaded, replace(options, allocator="tflm-greedy"))
-    return plan.problem, today_of(plan)
+    return plan.problem, runtime_plan(plan)
 
 
 def answers(problem: Problem, budget: Budget) -> Iterator[Row]:
@@ -115,7 +115,7 @@ def chart(path: str, shown: Field) -> bytes:
     return (canvas.svg if path.endswith(".svg") else canvas.png)(field_chart.draw, shown)
 
 
-def section(source: str, problem: Problem, bound: int, rows: list[Row], own: Today | None = None) -> Section:
+def section(source: str, problem: Problem, bound: int, rows: list[Row], own: RuntimePlan | None = None) -> Section:
     """The table, lowest first; refusals last with their reason."""
     ranked = sorted(rows, key=lambda row: (row.height is None, row.height or 0, row.microseconds))
     cells = tuple(_cells(row, bound) for row in ranked)

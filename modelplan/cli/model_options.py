@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace, _ArgumentGroup
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from modelplan import allocators
 from modelplan.errors import ModelError, RequestError
 from modelplan.loaders.files import read_text
 from modelplan.outputs.units import parse_bytes
+from modelplan.runtimes import RUNTIMES
 from modelplan.types import Budget, Graph, Overlap, Progress
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def add_planning(parser: ArgumentParser) -> None:
     group.add_argument(
         "--runtime",
         metavar="NAME",
-        help="tflm, litert, ort, executorch or generic (default: tflm for .tflite, ort for .onnx)",
+        help=f"{_listed(RUNTIMES)} (default: {', '.join(_defaults())})",
     )
     group.add_argument(
         "--schedule", metavar="NAME", default="best", help="file, list, dfs, merge, beam, best or exact (default: best)"
@@ -47,17 +48,39 @@ def add_planning(parser: ArgumentParser) -> None:
     group.add_argument(
         "--kernels",
         metavar="NAME",
-        help="whose scratch to plan: reference, cmsis-dsp or cmsis-mve (default: reference)",
+        help=f"which kernels run: {'; '.join(_libraries())}",
     )
     add_overlaps(group)
     aliases = group.add_mutually_exclusive_group()
     aliases.add_argument(
         "--alias",
         metavar="MODE",
-        help="runtime, none, views, safe or max (default: safe for ort and litert, which overwrite by themselves, else"
-        " views)",
+        help=f"runtime, none, views, safe or max (default: safe for {_listed(_overwriting(), 'and')}, which overwrite"
+        " by themselves, else views)",
     )
     aliases.add_argument("--no-alias", dest="alias", action="store_const", const="none", help="same as --alias none")
+
+
+def _listed(names: Iterable[str], word: str = "or") -> str:
+    """The names as a sentence lists them."""
+    *most, last = names
+    return f"{', '.join(most)} {word} {last}" if most else last
+
+
+def _defaults() -> Iterator[str]:
+    return (f"{row.name} for .{row.default_for}" for row in RUNTIMES.values() if row.default_for)
+
+
+def _libraries() -> Iterator[str]:
+    """What there is to choose from, for each runtime that leaves a choice; the first is the usual one."""
+    for row in RUNTIMES.values():
+        if len(row.libraries) > 1:
+            choices = _listed(f"{library.name} ({library.explains})" for library in row.libraries)
+            yield f"for {row.name} {choices} (default: {row.kernels})"
+
+
+def _overwriting() -> Iterator[str]:
+    return (row.name for row in RUNTIMES.values() if row.sharing.overwrites)
 
 
 def add_overlaps(parser: ArgumentParser | _ArgumentGroup) -> None:

@@ -10,11 +10,11 @@ from modelplan.outputs import tflm_headers
 from modelplan.outputs.report import Section
 from modelplan.outputs.units import human
 from modelplan.rewriting import packing
-from modelplan.rewriting.packing import Packing, Sharing
+from modelplan.rewriting.packing import Packing, SharedTensors
 from modelplan.rewriting.plan_metadata import write_plan
+from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.arena import ABIS, arena
 from modelplan.runtimes.tflm.file import FileModel, load_tflite, read_tflite
-from modelplan.runtimes.tflm.kernels import KERNELS
 from modelplan.verifier import proof
 from modelplan.verifier.subject import offline_subject, shim_subject
 
@@ -27,7 +27,10 @@ def configure(parser: ArgumentParser) -> None:
         "--alias", choices=("none", "views", "safe"), default="views", help="what shares bytes (default: views)"
     )
     parser.add_argument(
-        "--kernels", choices=KERNELS, default="reference", help="whose scratch to count (default: reference)"
+        "--kernels",
+        choices=[library.name for library in TFLM.libraries if library.packable],
+        default=TFLM.kernels,
+        help=f"whose scratch to count (default: {TFLM.kernels})",
     )
     parser.add_argument("--abi", type=int, choices=sorted(ABIS), default=32, help="bits of an address (default: 32)")
     parser.add_argument("--shim", metavar="plan.h", help="also a header that pins every buffer, scratch too")
@@ -38,7 +41,7 @@ def configure(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Runs the command."""
     model = load_tflite(arguments.model)
-    sharing: Sharing = ([], ())
+    sharing: SharedTensors = ([], ())
     if len(model.subgraphs) == 1:
         sharing = packing.shared_tensors(load_model(arguments.model), arguments.alias, arguments.kernels)
     plan = packing.offline_plan(model, *sharing, arguments.allocator, kernels=arguments.kernels)

@@ -10,7 +10,7 @@ from modelplan.cli import model_options, terminal
 from modelplan.errors import BrokenPlanError
 from modelplan.outputs.report import Section
 from modelplan.rewriting.plan_metadata import write_plan
-from modelplan.runtimes.tflm.kernels import KERNELS
+from modelplan.runtimes.tflm import TFLM
 from modelplan.verifier import proof
 from modelplan.verifier.sources import load_subject
 
@@ -25,7 +25,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--model", metavar="MODEL", help="the model that a .json, .csv or .h plan is for")
     parser.add_argument("--runtime", metavar="NAME", help="whose alignment and kernels hold for a .csv")
     model_options.add_overlaps(parser)
-    parser.add_argument("--kernels", choices=KERNELS, default="reference", help="whose scratch TFLM adds")
+    parser.add_argument("--kernels", choices=TFLM.library_names, default=TFLM.kernels, help="whose scratch TFLM adds")
     parser.add_argument("--quick", action="store_true", help="only the levels static and fingerprint replay")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the random inputs (default: 0)")
 

@@ -1,5 +1,6 @@
-"""MiniMalloc CSV (`id,lower,upper,size[,offset][,alignment][,pin]`, half-open steps, bytes) as a Problem.
+"""MiniMalloc CSV (`id,lower,upper,size[,offset][,alignment][,pin][,kind]`, half-open steps, bytes) as a Problem.
 
+The kind is `tensor` or `scratch`; without the column, or in an empty cell, a row is a tensor.
 Other spellings of the columns that the peers write are understood: buffer, buffer_id; start, begin; end, which is
 the last step itself. Source: google/minimalloc, src/converter.cc.
 """
@@ -7,7 +8,8 @@ the last step itself. Source: google/minimalloc, src/converter.cc.
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
@@ -15,7 +17,7 @@ import numpy as np
 
 from modelplan.errors import ModelError
 from modelplan.loaders.dims import Dims
-from modelplan.types import IntArray, Placement, Problem
+from modelplan.types import BufferKind, IntArray, Placement, Problem
 
 #: The column that each heading names. `end` is inclusive, `upper` is not. MiniMalloc itself ignores `hint`.
 HEADINGS = {
@@ -23,6 +25,7 @@ HEADINGS = {
     "lower": "lower", "start": "lower", "begin": "lower",
     "upper": "upper", "end": "end",
     "size": "size", "offset": "offset", "alignment": "alignment", "pin": "pin", "hint": "hint", "gaps": "gaps",
+    "kind": "kind",
 }  # fmt: skip
 
 #: Rows that are text at any one time.
@@ -39,17 +42,27 @@ def read(path: Path, dims: Dims) -> Problem:
     Cost: O(rows) time; no more memory than the problem itself and a set of its ids.
     """
     dims.check_used(())
-    return _problem(path, *_columns(path, {"offset"}))
+    return _problem(path, _columns(path, {"offset"}))
 
 
 def read_solution(path: Path) -> tuple[Problem, Placement | None]:
     """The buffers of the file and, where it has an `offset` column, the offsets."""
-    names, numbers = _columns(path, set())
-    offsets = numbers.pop("offset", None)
-    return _problem(path, names, numbers), None if offsets is None else Placement(offsets)
+    table = _columns(path, set())
+    offsets = table.numbers.pop("offset", None)
+    return _problem(path, table), None if offsets is None else Placement(offsets)
 
 
-def _problem(path: Path, names: tuple[str, ...], numbers: dict[str, IntArray]) -> Problem:
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """The columns of a file: ids, kinds (empty without such a column), and the others by name."""
+
+    names: tuple[str, ...]
+    kinds: tuple[BufferKind, ...]
+    numbers: dict[str, IntArray]
+
+
+def _problem(path: Path, table: _Table) -> Problem:
+    names, numbers = table.names, table.numbers
     if len(set(names)) != len(names):
         firsts = {name: i for i, name in reversed(list(enumerate(names)))}
         row, name = next((i, n) for i, n in enumerate(names) if firsts[n] != i)
@@ -58,20 +71,23 @@ def _problem(path: Path, names: tuple[str, ...], numbers: dict[str, IntArray]) -
     end = numbers["end" if "end" in numbers else "upper"]
     alignment, pin = numbers.get("alignment", none), numbers.get("pin", none)
     try:
-        return Problem(names, numbers["size"], numbers["lower"], end, alignment, pin)
+        return Problem(names, numbers["size"], numbers["lower"], end, alignment, pin, kinds=table.kinds)
     except ValueError as problem:
         raise ModelError(f"{path}: {problem}") from None
 
 
-def _columns(path: Path, unread: set[str]) -> tuple[tuple[str, ...], dict[str, IntArray]]:
-    """The ids, and every other column but hints and those `unread`, blank lines left out."""
+def _columns(path: Path, unread: set[str]) -> _Table:
+    """Every column but hints and those `unread`, blank lines left out."""
     names: list[str] = []
+    kinds: list[BufferKind] = []
     pieces: dict[str, list[IntArray]] = {}
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             rows = csv.reader(file, strict=True)
             headings = _headings(path, next(rows, []))
-            wanted = [(i, name) for i, name in enumerate(headings) if name not in unread | {"id", "hint", "gaps"}]
+            wanted = [
+                (i, name) for i, name in enumerate(headings) if name not in unread | {"id", "hint", "gaps", "kind"}
+            ]
             pieces = {name: [np.zeros(0, np.int64)] for _, name in wanted}
             while piece := list(islice(filter(None, rows), _ROWS_AT_ONCE)):
                 _check_widths(path, piece, len(headings), len(names))
@@ -80,10 +96,12 @@ def _columns(path: Path, unread: set[str]) -> tuple[tuple[str, ...], dict[str, I
                     _refuse_gaps(path, cells[headings.index("gaps")], len(names))
                 for column, name in wanted:
                     pieces[name].append(_integers(path, cells[column], name, len(names)))
+                if "kind" in headings:
+                    kinds += _kinds(path, cells[headings.index("kind")], len(names))
                 names += cells[headings.index("id")]
     except (UnicodeDecodeError, csv.Error) as problem:
         raise ModelError(f"{path}: not a CSV table: {problem}") from None
-    return tuple(names), {name: np.concatenate(found) for name, found in pieces.items()}
+    return _Table(tuple(names), tuple(kinds), {name: np.concatenate(found) for name, found in pieces.items()})
 
 
 def _check_widths(path: Path, rows: list[list[str]], width: int, before: int) -> None:
@@ -130,6 +148,15 @@ def _is_int64(cell: str, more: int) -> bool:
         return -(2**63) <= int(cell) + more < 2**63
     except ValueError:
         return False
+
+
+def _kinds(path: Path, cells: Sequence[str], before: int) -> Iterator[BufferKind]:
+    for number, cell in enumerate(cells, before + 1):
+        try:
+            yield BufferKind(cell.strip() or BufferKind.TENSOR)
+        except ValueError:
+            expected = " or ".join(BufferKind)
+            raise ModelError(f"{path}: row {number}, column kind: found {cell[:40]!r}, expected {expected}") from None
 
 
 def _refuse_gaps(path: Path, cells: Sequence[str], before: int) -> None:

@@ -5,14 +5,13 @@ A plan yields one, and so does a problem that came without a graph. Nothing here
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from modelplan import bounds
 from modelplan.outputs.summary import summary
-from modelplan.types import Graph, IntArray, Kind, Member, Placement, Plan, Problem
+from modelplan.types import Buffer, BufferKind, Graph, IntArray, Kind, Placement, Plan, Problem
 
 #: Kinds of buffers in the order in which figures stack and list them.
 KINDS = ("input", "output", "activation", "shared", "state", "scratch", "buffer")
@@ -69,7 +68,7 @@ class Drawing:
 def of_plan(plan: Plan) -> Drawing:
     """The drawing of a plan: kinds from the graph, operators from the schedule."""
     graph, problem = plan.graph, plan.problem
-    kinds = [KINDS.index(_kind(graph, members)) for members in problem.members or [()] * len(problem)]
+    kinds = [KINDS.index(_kind(graph, buffer)) for buffer in problem]
     return Drawing(
         title=graph.name,
         problem=problem,
@@ -103,11 +102,11 @@ def live_by_kind(drawing: Drawing) -> tuple[IntArray, IntArray]:
     return times, np.cumsum(change, axis=1)
 
 
-def _kind(graph: Graph, members: Sequence[Member]) -> str:
+def _kind(graph: Graph, buffer: Buffer) -> str:
     """What a buffer is called in a legend; the strongest claim on its memory decides."""
-    tensors = [m.tensor for m in members]
-    if not tensors:
-        return "scratch"
+    tensors = [m.tensor for m in buffer.members]
+    if buffer.kind is BufferKind.SCRATCH:
+        return buffer.kind
     if any(graph.tensors[t].kind is Kind.STATE for t in tensors):
         return "state"
     if any(t in graph.inputs for t in tensors):

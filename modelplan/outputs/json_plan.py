@@ -1,4 +1,4 @@
-"""A plan as JSON with a schema version; `loaders/json_plan.py` reads it back."""
+"""A plan as JSON with a schema version; `saved_plan.py` reads it back."""
 
 from __future__ import annotations
 
@@ -9,21 +9,28 @@ from typing import Any
 
 import numpy as np
 
-from modelplan.loaders.json_plan import SCHEMA
 from modelplan.outputs.summary import summary
-from modelplan.types import Plan
+from modelplan.saved_plan import RUNTIME_FIELDS, SCHEMA
+from modelplan.types import Plan, Runtime
+
+#: Keys of the summary that keep the name that readers know.
+_SUMMARY_KEYS = {"runtime_plan": "today"}
 
 
 def render(plan: Plan) -> str:
     """The plan, and a `summary` derived from it for readers that want figures only."""
     figures = summary(plan)
     derived = _plain(figures) | {"gap": figures.gap, "fits": figures.fits}
+    derived = {_SUMMARY_KEYS.get(name, name): value for name, value in derived.items()}
     document = {"schema": SCHEMA, "summary": derived, "plan": _plain(plan)}
     return json.dumps(document, indent=1, ensure_ascii=True) + "\n"
 
 
 def _plain(value: Any) -> Any:
     """Dataclasses as objects, tuples and columns as lists."""
+    if isinstance(value, Runtime):
+        stored = {name: _plain(getattr(value, name)) for name in RUNTIME_FIELDS}
+        return stored | {"scratch": value.scratch is not None}
     if dataclasses.is_dataclass(value):
         return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, np.ndarray):

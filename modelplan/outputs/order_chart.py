@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from modelplan import bounds, lifetimes
+from modelplan.aliasing import topological
 from modelplan.outputs import canvas, lettering
 from modelplan.outputs.axes import byte_ticks, spread, stride
 from modelplan.outputs.canvas import BODY, FAINT, INK, MUTED, SMALL, TITLE, WARNING, Margins, Sheet
@@ -69,8 +70,8 @@ def png(plan: Plan) -> bytes:
 def of_plan(plan: Plan) -> OrderDrawing:
     """The two orders of a plan under its own sharing of memory."""
     graph, order, steps = plan.graph, plan.schedule.order, max(len(plan.schedule.order), 1)
-    aliases = Aliases(tuple(filter(None, plan.problem.members)))  # scratch holds no tensor
-    in_file = lifetimes.buffers(graph, _file_order(plan), aliases, plan.runtime)
+    aliases = Aliases(tuple(buffer.members for buffer in plan.problem if buffer.members))
+    in_file = lifetimes.buffers(graph, topological(graph), aliases, plan.runtime)
     return OrderDrawing(
         graph.name,
         bounds.live_bytes(in_file, steps),
@@ -97,16 +98,6 @@ def draw(drawing: OrderDrawing) -> Sheet:
     _draw_head(sheet, drawing)
     _draw_moves(sheet, drawing)
     return sheet
-
-
-def _file_order(plan: Plan) -> tuple[int, ...]:
-    """The order of the file, or the nearest one that runs."""
-    import networkx as nx
-
-    graph = plan.graph
-    if all(before < after for before, after in graph.dag.edges):
-        return tuple(range(len(graph.ops)))
-    return tuple(nx.lexicographical_topological_sort(graph.dag))
 
 
 def _draw_curves(sheet: Sheet, drawing: OrderDrawing) -> None:

@@ -1,4 +1,4 @@
-"""Buffers with their offsets as a MiniMalloc CSV: `id,lower,upper,size,offset`."""
+"""Buffers with their offsets as a MiniMalloc CSV: `id,lower,upper,size,offset`, and `kind` where there is scratch."""
 
 from __future__ import annotations
 
@@ -16,13 +16,17 @@ def render(plan: Plan) -> str:
 def write(problem: Problem, placement: Placement | None = None) -> str:
     """One line per buffer, half-open steps, bytes.
 
-    A column `alignment` appears where a buffer has one, `offset` where there is a placement.
+    A column `alignment` appears where a buffer has one, `kind` where one is scratch, `offset` where there is a
+    placement.
     """
     headings = ["id", "lower", "upper", "size"]
     columns = [problem.names, problem.start.tolist(), problem.end.tolist(), problem.size.tolist()]
     if (problem.alignment > 1).any():
         headings.append("alignment")
         columns.append(problem.alignment.tolist())
+    if problem.kinds:
+        headings.append("kind")
+        columns.append(problem.kinds)
     if placement is not None:
         headings.append("offset")
         columns.append(placement.offsets.tolist())

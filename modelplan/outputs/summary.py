@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from modelplan import bounds, pipeline
+from modelplan import bounds
 from modelplan.lifetimes import class_bytes
 from modelplan.types import Graph, IntArray, Kind, Plan, Problem
 
@@ -21,7 +21,7 @@ class Alive:
 
 
 @dataclass(frozen=True, slots=True)
-class Today:
+class RuntimePlan:
     """What the runtime needs when it plans by itself: bytes, by its own allocator."""
 
     runtime: str
@@ -55,7 +55,7 @@ class Summary:
     peak_op: str
     alive: tuple[Alive, ...]
     capacity: int | None
-    today: Today
+    runtime_plan: RuntimePlan | None
 
     @property
     def gap(self) -> float:
@@ -95,14 +95,14 @@ def summary(plan: Plan) -> Summary:
         peak_op=op_at(plan, step),
         alive=tuple(_alive(plan, problem, int(i), held) for i in alive),
         capacity=problem.capacity,
-        today=today_of(plan),
+        runtime_plan=runtime_plan(plan),
     )
 
 
 def _is_outside(plan: Plan, i: int) -> bool:
     """Whether buffer `i` holds an input or output that the runtime does not keep in its arena."""
     ends = {*plan.graph.inputs, *plan.graph.outputs} if plan.runtime.outputs == "apart" else set()
-    return any(m.tensor in ends for m in plan.problem.members[i])
+    return any(m.tensor in ends for m in plan.problem[i].members)
 
 
 def _covered(plan: Plan, alive: IntArray) -> int:
@@ -121,22 +121,23 @@ def op_at(plan: Plan, step: int) -> str:
     return plan.graph.label(order[step]) if step < len(order) else "no operator"
 
 
-def today_of(plan: Plan) -> Today:
-    """What the plan's runtime does by itself with the same graph."""
-    own = pipeline.today(plan.graph, plan.runtime)
-    return Today(plan.runtime.name, own.allocator, bounds.height(own.problem, own.placement))
+def runtime_plan(plan: Plan) -> RuntimePlan | None:
+    """What the plan's runtime does by itself with the same graph; None where the plan does not say."""
+    if plan.runtime_height is None:
+        return None
+    return RuntimePlan(plan.runtime.name, plan.runtime.allocator, plan.runtime_height)
 
 
 def _alive(plan: Plan, problem: Problem, i: int, held: int) -> Alive:
-    size = int(problem.size[i])
-    names = tuple(plan.graph.tensors[m.tensor].name for m in problem.members[i]) or (problem.names[i],)
-    return Alive(names, size, size / held if held else 0.0, int(problem.start[i]), int(problem.end[i]))
+    buffer = problem[i]
+    names = tuple(plan.graph.tensors[m.tensor].name for m in buffer.members) or (buffer.name,)
+    return Alive(names, buffer.size, buffer.size / held if held else 0.0, buffer.start, buffer.end)
 
 
 def _raw_bytes(graph: Graph, problem: Problem, i: int) -> int:
-    """Bytes of buffer `i` before padding; scratch memory, which holds no tensor, has none."""
-    members = problem.members[i]
-    return class_bytes(graph, members) if members else int(problem.size[i])
+    """Bytes of buffer `i` before padding; one without tensors is counted as it is reserved."""
+    buffer = problem[i]
+    return class_bytes(graph, buffer.members) if buffer.members else buffer.size
 
 
 def _bytes_of(graph: Graph, kind: Kind) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from modelplan.outputs.report import Report, Section, Table, folded, plain, printable
-from modelplan.outputs.summary import Summary, summary
+from modelplan.outputs.summary import RuntimePlan, Summary, summary
 from modelplan.outputs.units import counted, human
 from modelplan.types import Overlap, Plan, Schedule
 
@@ -41,7 +41,8 @@ def verdict(figures: Summary) -> str:
 def _verdict(plan: Plan, figures: Summary) -> Section:
     graph = plan.graph
     lines = [verdict(figures)]
-    lines.append(_today(figures))
+    if figures.runtime_plan is not None:
+        lines.append(_compared(figures.runtime_plan, figures.arena))
     if figures.capacity is not None:
         spare = figures.capacity - figures.arena
         word = f"fits, {human(spare)} to spare" if spare >= 0 else f"does not fit, {human(-spare)} too much"
@@ -54,13 +55,13 @@ def _verdict(plan: Plan, figures: Summary) -> Section:
     return Section(printable(graph.name), tuple(lines))
 
 
-def _today(figures: Summary) -> str:
-    today = figures.today
-    saved = (today.height - figures.arena) / today.height if today.height else 0.0
+def _compared(own: RuntimePlan, arena: int) -> str:
+    """The runtime's own plan, and what this one saves."""
+    saved = (own.height - arena) / own.height if own.height else 0.0
     word = f"this plan needs {saved:.1%} less" if saved > 0 else "this plan needs no less"
     if saved < 0:
         word = f"this plan needs {-saved:.1%} more, sharing less than the runtime does: try --alias runtime or safe"
-    return f"{today.runtime} by itself ({today.allocator}): {human(today.height)}; {word}"
+    return f"{own.runtime} by itself ({own.allocator}): {human(own.height)}; {word}"
 
 
 def _parts(figures: Summary) -> Section:

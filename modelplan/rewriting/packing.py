@@ -10,13 +10,13 @@ import numpy as np
 from modelplan import allocators, bounds, pipeline
 from modelplan.errors import ModelError, RequestError
 from modelplan.pipeline import Options
-from modelplan.runtimes.tflm import planner
+from modelplan.runtimes.tflm import TFLM, planner
 from modelplan.runtimes.tflm.file import FileModel
 from modelplan.runtimes.tflm.planner import ALIGNMENT, ONLINE, Request
-from modelplan.types import Budget, Buffer, Graph, IntArray, Member, Overlap, Placement, Problem
+from modelplan.types import BoolArray, Budget, Buffer, BufferKind, Graph, IntArray, Member, Overlap, Placement, Problem
 
 #: Groups of tensors that use the same bytes, and outputs that may overlap an operand.
-Sharing = tuple[list[tuple[Member, ...]], tuple[Overlap, ...]]
+SharedTensors = tuple[list[tuple[Member, ...]], tuple[Overlap, ...]]
 
 #: How often scratch is pinned where TFLM put it and the tensors are placed again around it.
 _ROUNDS = 4
@@ -49,13 +49,13 @@ class Packing:
         return planner.head_bytes(self.rows, self.pinned)
 
 
-def shared_tensors(graph: Graph, alias: str, kernels: str = "reference") -> Sharing:
+def shared_tensors(graph: Graph, alias: str, kernels: str = "reference") -> SharedTensors:
     """The groups of tensors that share memory on TFLM under alias mode `alias`, and the overlaps of outputs.
 
     Raises:
         RequestError: there is no such mode.
     """
-    options = Options(runtime="tflm", schedule="file", alias=alias, allocator="tflm-greedy", kernels=kernels)
+    options = Options(runtime=TFLM.name, schedule="file", alias=alias, allocator=TFLM.allocator, kernels=kernels)
     plan = pipeline.plan(graph, options)
     return [members for members in plan.problem.members if len(members) > 1], plan.overlaps
 
@@ -147,7 +147,7 @@ def _problem(model: FileModel, rows: Sequence[Request], groups: Sequence[Sequenc
     buffers, done = [], set()
     for row in rows:
         if row.scratch:
-            buffers.append(_buffer(f"scratch of op {row.op[1]}", (Member(-1),), [row]))
+            buffers.append(_buffer(f"scratch of op {row.op[1]}", (), [row], BufferKind.SCRATCH))
         elif row.tensor not in done:
             members = tuple(grouped.get(row.tensor, (Member(row.tensor),)))
             done |= {m.tensor for m in members}
@@ -158,7 +158,7 @@ def _problem(model: FileModel, rows: Sequence[Request], groups: Sequence[Sequenc
 
 def _overlapping(problem: Problem, overlaps: Iterable[Overlap]) -> Problem:
     """The problem with the overlaps whose two buffers are alive together at their operator only."""
-    buffer_of = {m.tensor: (i, m.delta) for i, members in enumerate(problem.members) for m in members if m.tensor >= 0}
+    buffer_of = {m.tensor: (i, m.delta) for i, members in enumerate(problem.members) for m in members}
     table = []
     for overlap in overlaps:
         if overlap.tensor not in buffer_of or overlap.over not in buffer_of:
@@ -171,11 +171,14 @@ def _overlapping(problem: Problem, overlaps: Iterable[Overlap]) -> Problem:
     return replace(problem, overlaps=np.array(table, dtype=np.int64).reshape(-1, 3))
 
 
-def _buffer(name: str, members: tuple[Member, ...], rows: Sequence[Request]) -> Buffer:
+def _buffer(
+    name: str, members: tuple[Member, ...], rows: Sequence[Request], kind: BufferKind = BufferKind.TENSOR
+) -> Buffer:
     """Scopes are inclusive and start at -1 for what nothing touches; steps are half-open and start at 0."""
-    size = max(m.delta + row.size for m, row in zip(members, rows, strict=True))
+    deltas = [m.delta for m in members] or [0]
+    size = max(delta + row.size for delta, row in zip(deltas, rows, strict=True))
     start, end = min(row.first for row in rows) + 1, max(row.last for row in rows) + 2
-    return Buffer(name, size, start, end, ALIGNMENT, members=members)
+    return Buffer(name, size, start, end, ALIGNMENT, members=members, kind=kind)
 
 
 def _candidates(
@@ -187,7 +190,7 @@ def _candidates(
     budget: Budget | None,
 ) -> Iterator[tuple[int, ...]]:
     """The plans to compare, the preferred of equal ones first; the last is TFLM's own."""
-    is_scratch = np.array([members == (Member(-1),) for members in problem.members], dtype=bool)
+    is_scratch = problem.is_scratch
     yield _tensor_offsets(problem, together, count)
     if is_scratch.any():
         bottom = planner.greedy_offsets([row for row in rows if row.scratch])
@@ -205,7 +208,7 @@ def _candidates(
 
 
 def _around_scratch(
-    problem: Problem, where: IntArray, pins: IntArray, count: int, allocator: str, budget: Budget | None
+    problem: Problem, where: BoolArray, pins: IntArray, count: int, allocator: str, budget: Budget | None
 ) -> Iterator[tuple[int, ...]]:
     """The plan around scratch at `pins`; none when the allocator cannot honour pins."""
     pin = np.full(len(problem), -1, dtype=np.int64)
@@ -220,21 +223,16 @@ def _around_scratch(
 def _request_offsets(rows: Sequence[Request], problem: Problem, placement: Placement) -> tuple[int, ...]:
     """The offset of each request, scratch too, from the offsets of the buffers."""
     of_tensor: dict[int, int] = {}
-    of_scratch = []
-    for members, start in zip(problem.members, placement.offsets.tolist(), strict=True):
-        if members == (Member(-1),):
-            of_scratch.append(start)
-        else:
-            of_tensor |= {m.tensor: start + m.delta for m in members}
-    scratch = iter(of_scratch)
+    for members, start in zip(problem.members, placement.offsets.tolist(), strict=False):
+        of_tensor |= {m.tensor: start + m.delta for m in members}
+    scratch = iter(placement.offsets[problem.is_scratch].tolist())
     return tuple(next(scratch) if row.scratch else of_tensor[row.tensor] for row in rows)
 
 
 def _tensor_offsets(problem: Problem, placement: Placement, count: int) -> tuple[int, ...]:
     """The offset of each tensor from the offsets of the buffers."""
     offsets = [ONLINE] * count
-    for members, start in zip(problem.members, placement.offsets.tolist(), strict=True):
+    for members, start in zip(problem.members, placement.offsets.tolist(), strict=False):
         for member in members:
-            if member.tensor >= 0:
-                offsets[member.tensor] = start + member.delta
+            offsets[member.tensor] = start + member.delta
     return tuple(offsets)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from modelplan import saved_plan
 from modelplan.errors import ModelError, RequestError
-from modelplan.loaders import json_plan, load_model
+from modelplan.loaders import load_model
 from modelplan.loaders.buffer_plan import read_buffer_plan
 from modelplan.loaders.files import read_text
 from modelplan.loaders.problem_csv import read_solution
@@ -37,7 +38,7 @@ def load_subject(
     if suffix == ".tflite":
         return offline_subject(load_tflite(path), kernels), path
     if suffix == ".json":
-        plan = json_plan.read(read_text(path), str(path))
+        plan = saved_plan.read(read_text(path), str(path))
         runnable = model is not None and model.suffix.lower() == ".tflite"
         return plan_subject(plan, load_tflite(model) if model and runnable else None), model
     if suffix not in (".csv", ".h"):

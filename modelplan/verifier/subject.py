@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from modelplan.errors import BrokenPlanError, ModelError
-from modelplan.runtimes.tflm import planner
+from modelplan.runtimes import with_kernels
+from modelplan.runtimes.tflm import TFLM, planner
 from modelplan.runtimes.tflm.file import FileModel
-from modelplan.types import Graph, Merge, Overlap, Placement, Plan, Problem, Runtime
+from modelplan.types import BufferKind, Graph, Merge, Overlap, Placement, Plan, Problem, Runtime
 from modelplan.verifier.addresses import Layout, Scratch
 from modelplan.verifier.program import Program, Step, file_program, graph_program
 from modelplan.verifier.safe_overlap import least_lead
@@ -81,7 +82,7 @@ def _placed(
     offsets: tuple[int, ...] | None,
     kernels: str,
 ) -> Subject:
-    program = _with_kernels(file_program(model), "tflm", kernels)
+    program = _with_loop_order(file_program(model), with_kernels(TFLM, kernels))
     pairs = list(zip(rows, places, strict=True))
     address = {row.tensor: at for row, at in pairs if not row.scratch}
     if offsets is not None:
@@ -103,23 +104,23 @@ def _planned_state(model: FileModel, offsets: Sequence[int]) -> dict[int, int]:
 
 def plan_subject(plan: Plan, model: FileModel | None = None) -> Subject:
     """A plan of modelplan's own, for the graph and in the order that it remembers; `model` where TFLM can run it."""
-    program = _with_kernels(graph_program(plan.graph, plan.schedule.order), plan.runtime.name, plan.runtime.kernels)
+    program = _with_loop_order(graph_program(plan.graph, plan.schedule.order), plan.runtime)
     layout, lifetimes = _buffers(plan.problem, plan.placement)
     # A capacity is a question: a plan above it does not fit, but is sound.
     scratch = _scratch(plan.problem, plan.placement)
     layout = replace(layout, alignment=plan.runtime.alignment, scratch=scratch, declared=_declared(plan.overlaps))
     offline = None
-    if model is not None and plan.runtime.name == "tflm" and plan.schedule.order == tuple(range(len(plan.graph.ops))):
+    in_file_order = plan.schedule.order == tuple(range(len(plan.graph.ops)))
+    if model is not None and plan.runtime.offline_plans and in_file_order:
         offsets = tuple(layout.address.get(t, planner.ONLINE) for t in range(len(model.tensors)))
         rows = planner.requests(model)
         offline = Offline(model, offsets, planner.head_bytes(rows, planner.greedy_offsets(rows, offsets)))
     return Subject(program, layout, plan.merges, lifetimes, offline, plan.overlaps)
 
 
-def _with_kernels(program: Program, runtime: str, kernels: str) -> Program:
-    """The program with whether its kernels write front to back: known of TFLM's, assumed of `generic`."""
-    in_order = kernels == "reference" and runtime in ("tflm", "generic")
-    return replace(program, sequential=in_order, plain_loops=in_order and runtime == "tflm")
+def _with_loop_order(program: Program, runtime: Runtime) -> Program:
+    """The program with whether the kernels of the runtime write front to back."""
+    return replace(program, sequential=runtime.library.sequential, plain_loops=runtime.library.plain_loops)
 
 
 def _declared(overlaps: Sequence[Overlap]) -> dict[tuple[int, int, int, int], int]:
@@ -127,12 +128,12 @@ def _declared(overlaps: Sequence[Overlap]) -> dict[tuple[int, int, int, int], in
 
 
 def _scratch(problem: Problem, placement: Placement) -> tuple[Scratch, ...]:
-    """Buffers that hold no tensor are working memory of the operators in whose steps they live."""
+    """The working memory of operators, at each step at which it is alive."""
     return tuple(
-        Scratch(step, at, at + int(problem.size[i]))
-        for i, at in enumerate(placement.offsets.tolist())
-        if problem.members and not problem.members[i]
-        for step in range(int(problem.start[i]), int(problem.end[i]))
+        Scratch(step, at, at + buffer.size)
+        for buffer, at in zip(problem, placement.offsets.tolist(), strict=True)
+        if buffer.kind is BufferKind.SCRATCH
+        for step in range(buffer.start, buffer.end)
     )
 
 
@@ -164,19 +165,20 @@ def table_subject(
     address: dict[int, int] = {}
     reserved: dict[int, int] = {}
     born: dict[int, int] = {}
-    scratch: list[Scratch] = []
     for buffer, at in zip(problem, placement.offsets.tolist(), strict=True):
+        if buffer.kind is BufferKind.SCRATCH:
+            continue
         found = numbers.get(buffer.name, [])
-        if not found and buffer.name.startswith("scratch of "):
-            scratch += [Scratch(step, at, at + buffer.size) for step in range(buffer.start, buffer.end)]
-        elif len(found) != 1:
-            raise BrokenPlanError(f"row {buffer.name!r} names {len(found)} tensors of {graph.name}, expected 1")
-        else:
-            address[found[0]], reserved[found[0]], born[found[0]] = at, buffer.size, buffer.start
+        if len(found) != 1:
+            raise BrokenPlanError(
+                f"row {buffer.name!r} names {len(found)} tensors of {graph.name}, expected 1, or 'scratch' in a column"
+                " 'kind'"
+            )
+        address[found[0]], reserved[found[0]], born[found[0]] = at, buffer.size, buffer.start
     program = graph_program(graph, _order_by_first_steps(graph, born) or range(len(graph.ops)))
-    program = _with_kernels(program, runtime.name, runtime.kernels)
+    program = _with_loop_order(program, runtime)
     _add_implied_addresses(program, address)
-    layout = Layout(address, runtime.alignment, None, reserved, {}, tuple(scratch), _declared(overlaps))
+    layout = Layout(address, runtime.alignment, None, reserved, {}, _scratch(problem, placement), _declared(overlaps))
     return Subject(program, layout)
 
 

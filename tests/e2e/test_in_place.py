@@ -16,7 +16,8 @@ import tflite
 import tflite_models
 
 from modelplan.rewriting.flatbuffer import set_metadata
-from modelplan.runtimes.in_place import SHARING
+from modelplan.runtimes.tflm import TFLM
+from modelplan.types import InPlace
 
 pytest.importorskip("tflite_micro")
 
@@ -35,9 +36,9 @@ OPTIONS = {
 
 CASES = [
     (kind, operand, dtype)
-    for kind, (operands, dtypes) in SHARING["tflm"].safe.items()
-    for operand in operands
-    for dtype in sorted(dtypes)
+    for kind, row in TFLM.sharing.proved.items()
+    for operand in row.operands
+    for dtype in sorted(row.dtypes)
 ]
 #: A kernel that does clobber its operand, so that the test is known to notice.
 CONTROL = ("REVERSE_V2", 0, "float32")
@@ -95,7 +96,7 @@ def planned(content: bytes, tensors: int, operand: int) -> bytes:
 def digests(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("cases")
     for kind, operand, dtype in [*CASES, CONTROL]:
-        operands = len(SHARING["tflm"].safe.get(kind, ((0,),))[0])
+        operands = len(TFLM.sharing.proved.get(kind, InPlace((0,))).operands)
         content, tensors = single(kind, operands, dtype)
         (folder / f"{operands}-{kind}-{operand}-{dtype}-apart.tflite").write_bytes(content)
         together = planned(content, tensors, operand)
@@ -107,7 +108,7 @@ def digests(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.mark.parametrize(("kind", "operand", "dtype"), CASES)
 def test_in_place_gives_the_same_bits(digests: dict[str, str], kind: str, operand: int, dtype: str) -> None:
-    operands = len(SHARING["tflm"].safe[kind][0])
+    operands = len(TFLM.sharing.proved[kind].operands)
     apart = digests[f"{operands}-{kind}-{operand}-{dtype}-apart"]
     assert not apart.startswith("refused"), apart
     assert digests[f"{operands}-{kind}-{operand}-{dtype}-over"] == apart

@@ -20,10 +20,9 @@ import tflite_models
 from tflite_models import BYTES, TYPES, Writer
 
 from modelplan import Graph, load
-from modelplan.aliasing.overlapping import offered
+from modelplan.aliasing.overlapping import kernel_overlaps
 from modelplan.rewriting.flatbuffer import set_metadata
 from modelplan.runtimes import RUNTIMES
-from modelplan.runtimes.in_place import SHARING
 
 pytest.importorskip("tflite_micro")
 
@@ -93,7 +92,7 @@ NAMES = {
 ROWS = [
     (number, dtype)
     for number, case in enumerate(CASES)
-    for dtype in sorted(SHARING["tflm"].front_to_back.get(case.kind, ()))
+    for dtype in sorted(RUNTIMES["tflm"].sharing.front_to_back.get(case.kind, ()))
 ]
 
 
@@ -175,8 +174,8 @@ def digests(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         (folder / f"{stem}-apart.tflite").write_bytes(planned(content, tensors, 0, APART))
         graph = load(folder / f"{stem}-apart.tflite")
         assert isinstance(graph, Graph)
-        for place, lead, _ in offered(graph, 0, "safe", RUNTIMES["tflm"]):
-            operand = graph.ops[0].inputs[place]
+        for _, overlap in kernel_overlaps(graph, 0, "safe", RUNTIMES["tflm"]):
+            operand, lead = overlap.over, overlap.lead
             (folder / f"{stem}-over{operand}.tflite").write_bytes(planned(content, tensors, operand, lead))
             if case.tight and lead:
                 step = BYTES[graph.tensors[-1].dtype]
@@ -204,5 +203,5 @@ def test_one_element_later_goes_wrong(digests: dict[str, str]) -> None:
 
 
 def test_every_row_of_the_table_is_executed() -> None:
-    table = {(kind, dtype) for kind, dtypes in SHARING["tflm"].front_to_back.items() for dtype in dtypes}
+    table = {(kind, dtype) for kind, dtypes in RUNTIMES["tflm"].sharing.front_to_back.items() for dtype in dtypes}
     assert {(CASES[number].kind, dtype) for number, dtype in ROWS} == table

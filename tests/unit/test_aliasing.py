@@ -8,9 +8,9 @@ import graphs
 import pytest
 
 from modelplan import Graph, Kind, Options, RequestError, height, load, plan, storages
-from modelplan.aliasing import settled
+from modelplan.aliasing import take_offers
 from modelplan.aliasing.explaining import reasons
-from modelplan.pipeline import today
+from modelplan.pipeline import runtime_plan
 from modelplan.runtimes import RUNTIMES
 from modelplan.types import Aliases
 
@@ -20,7 +20,7 @@ GENERIC, LITERT = RUNTIMES["generic"], RUNTIMES["litert"]
 def classes(graph: Graph, mode: str = "max", runtime: str = "generic") -> set[str]:
     """The classes of more than one tensor when the ops run in file order, as words of tensor names."""
     offered = storages(graph, mode, RUNTIMES[runtime])
-    found = settled(graph, offered, range(len(graph.ops)), RUNTIMES[runtime])
+    found = take_offers(graph, offered, range(len(graph.ops)), RUNTIMES[runtime])
     named = [[graph.tensors[m.tensor].name for m in members] for members in found.classes]
     return {" ".join(sorted(names)) for names in named if len(names) > 1}
 
@@ -154,8 +154,8 @@ def test_the_order_decides() -> None:
     ops = "x -> a : CONV_2D\na -> b : RELU\na -> c : CONV_2D\nb c -> y : CONV_2D"
     drawn = graphs.graph(ops, {"x": 16, "a": 32, "b": 32, "c": 16, "y": 16}, "x", "y")
     offered: Aliases = storages(drawn, "max", GENERIC)
-    assert not settled(drawn, offered, (0, 1, 2, 3), GENERIC).merges
-    assert [m.tensor for m in settled(drawn, offered, (0, 2, 1, 3), GENERIC).merges] == [2]
+    assert not take_offers(drawn, offered, (0, 1, 2, 3), GENERIC).merges
+    assert [m.tensor for m in take_offers(drawn, offered, (0, 2, 1, 3), GENERIC).merges] == [2]
 
 
 @pytest.mark.parametrize("name", ["inception_like", "mobilenet_v2_like", "resnet8"])
@@ -164,9 +164,9 @@ def test_no_plan_is_worse_than_the_runtime_by_itself(models: Path, name: str) ->
     graph = load(models / f"{name}.onnx")
     assert isinstance(graph, Graph)
     made = plan(graph)
-    own = today(made.graph, made.runtime)
+    own = runtime_plan(made.graph, made.runtime)
     assert (made.runtime.name, made.alias) == ("ort", "safe")
-    assert height(made.problem, made.placement) <= height(own.problem, own.placement)
+    assert made.runtime_height == height(own.problem, own.placement) >= height(made.problem, made.placement)
 
 
 @pytest.mark.parametrize(("runtime", "mode"), [("tflm", "views"), ("generic", "views"), ("litert", "safe")])

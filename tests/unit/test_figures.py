@@ -19,7 +19,7 @@ from modelplan import Kind, Member, Placement, Plan, Problem, RequestError, Runt
 from modelplan.outputs import axes, canvas, figures, lettering, lifetime_chart, memory_curve, memory_map
 from modelplan.outputs.canvas import Sheet
 from modelplan.outputs.drawing import KINDS, Drawing, live_by_kind, of_plan, of_problem
-from modelplan.types import Buffer
+from modelplan.types import Buffer, BufferKind
 
 FIGURES = [memory_map, lifetime_chart, memory_curve]
 every_figure = pytest.mark.parametrize("figure", FIGURES, ids=lambda f: f.__name__.split(".")[-1])
@@ -237,6 +237,7 @@ def test_kinds_come_from_the_graph() -> None:
     )
     members = [(0,), (1,), (2, 3), (4,), (5,), ()]
     rows = [Buffer(f"b{i}", 8, 0, 4, members=tuple(map(Member, group))) for i, group in enumerate(members)]
+    rows[-1] = replace(rows[-1], kind=BufferKind.SCRATCH)
     problem = Problem.of(rows)
     runtime = Runtime("generic", 1, "tensor", "arena", "naive", "")
     schedule = Schedule((0, 1, 2, 3), 48, 48, "file")

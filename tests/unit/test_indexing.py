@@ -63,7 +63,7 @@ def test_both_accounts_are_what_the_values_say(
     found = contiguous_run(graph_program(graph, [0]), graph_program(graph, [0]).steps[0])
     assert found == (None if run is None else (run, out.size))
     whole, part = view_of(graph, 0, "max", RUNTIMES["generic"]), part_of(graph, 0)
-    assert [place[2] for place in (whole, part) if place] == ([] if run is None else [run])
+    assert [place.delta for place in (whole, part) if place] == ([] if run is None else [run])
     assert kind in PASSED_ON
 
 

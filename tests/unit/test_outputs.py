@@ -8,11 +8,26 @@ from dataclasses import replace
 import graphs
 import pytest
 
-from modelplan import ModelError, Options, Plan, RequestError, plan, read, render
+from modelplan import (
+    Graph,
+    ModelError,
+    Op,
+    Options,
+    Plan,
+    RequestError,
+    Tensor,
+    allocators,
+    pipeline,
+    plan,
+    read,
+    render,
+    schedulers,
+)
 from modelplan.outputs import OUTPUTS, problem_csv
 from modelplan.outputs.report import Section, Table, folded, plain, printable
 from modelplan.outputs.summary import summary
 from modelplan.outputs.units import counted, human, parse_bytes
+from modelplan.runtimes import RUNTIMES
 
 
 def a_plan(**options: object) -> Plan:
@@ -24,9 +39,50 @@ def test_same_plan_same_bytes(suffix: str) -> None:
     assert render(a_plan(), suffix) == render(a_plan(), suffix)
 
 
+def test_rendering_calls_no_planner(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = a_plan()
+    for module, name in ((pipeline, "_plan"), (schedulers, "orders"), (allocators, "place")):
+        monkeypatch.setattr(module, name, lambda *_, **__: pytest.fail("an output plans"))
+    for suffix in OUTPUTS:
+        assert render(answer, suffix)
+
+
 def test_json_reads_back() -> None:
     answer = a_plan(capacity=100)
     assert read(str(render(answer, ".json"))) == answer
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_json_reads_back_scratch_and_the_runtime(runtime: str) -> None:
+    graph = with_scratch()
+    answer = plan(graph, Options(runtime))
+    assert answer.problem.is_scratch.tolist() == [False, False, True]
+    assert read(str(render(answer, ".json"))) == answer
+
+
+def test_json_from_before_these_fields_existed_is_read() -> None:
+    """Buffers without tensors were scratch, and what the runtime needs by itself stood in the summary only."""
+    answer = plan(with_scratch())
+    document = json.loads(str(render(answer, ".json")))
+    del document["plan"]["runtime_height"], document["plan"]["problem"]["kinds"]
+    assert read(json.dumps(document)) == answer
+    del document["summary"]
+    assert read(json.dumps(document)) == replace(answer, runtime_height=None)
+    assert "by itself" not in str(render(read(json.dumps(document)), ".txt"))
+
+
+def with_scratch() -> Graph:
+    """One operator with a body, whose working memory is as large as two of its tensors."""
+    body = graphs.graph("x -> y : RELU", {"x": 16, "y": 16}, inputs="x", outputs="y")
+    tensors = tuple(Tensor(name, (16,), "int8") for name in ("scratch of op 0 LOOP", "y"))
+    return Graph("g", "tflite", tensors, (Op("", "LOOP", (0,), (1,), subgraphs=(body,)),), (0,), (1,))
+
+
+def test_a_tensor_called_scratch_is_not_taken_for_scratch() -> None:
+    answer = plan(with_scratch())
+    text = str(render(answer, ".csv"))
+    assert text.splitlines()[0] == "id,lower,upper,size,alignment,kind,offset"
+    assert [line.split(",")[5] for line in text.splitlines()[1:]] == ["tensor", "tensor", "scratch"]
 
 
 @pytest.mark.parametrize(

@@ -18,13 +18,13 @@ from modelplan.bounds import load_bound
 from modelplan.cli import main
 from modelplan.cli.model_options import _offsets_of
 from modelplan.errors import RequestError
-from modelplan.loaders.json_plan import read
 from modelplan.ops import facts
 from modelplan.outputs import text
 from modelplan.outputs.json_plan import render
 from modelplan.outputs.summary import summary
 from modelplan.outputs.text import used_overlaps
 from modelplan.pipeline import Options
+from modelplan.saved_plan import read
 from modelplan.types import Kind
 from modelplan.verifier.addresses import Layout
 from modelplan.verifier.program import Program, graph_program

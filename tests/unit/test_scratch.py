@@ -3,7 +3,8 @@
 import pytest
 
 from modelplan.errors import RequestError
-from modelplan.runtimes.tflm.kernels import KERNELS, Call, Operand, scratch_sizes
+from modelplan.runtimes.tflm import TFLM
+from modelplan.runtimes.tflm.kernels import Call, Operand, scratch_sizes
 
 
 def operand(dtype, *shape, constant=False):
@@ -60,5 +61,5 @@ def test_formula(call, kernels, sizes):
 
 
 def test_unknown_kernels_list_the_known():
-    with pytest.raises(RequestError, match=", ".join(KERNELS)):
+    with pytest.raises(RequestError, match=", ".join(TFLM.library_names)):
         scratch_sizes(conv(), "neon")

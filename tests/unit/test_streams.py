@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from modelplan import Graph, RequestError, aliasing, lifetimes, pipeline, place, render, runtimes, streams
 from modelplan.cli import main
-from modelplan.loaders.json_plan import read
+from modelplan.saved_plan import read
 from modelplan.types import Problem
 
 RUNTIME = runtimes.runtime("generic", "tflite")
@@ -68,7 +68,7 @@ def test_one_stream_adds_nothing(graph: Graph) -> None:
 
 def test_planners_of_conflicts_take_streams_and_interval_planners_refuse() -> None:
     graph, order = graphs.fork(), [0, 2, 1, 3, 4]
-    problem = pipeline.pose(
+    problem, _ = pipeline.placement_problem(
         graph, order, aliasing.storages(graph, "none"), RUNTIME, pipeline.Options(streams=2, alias="none")
     )
     p, q = problem.names.index("p"), problem.names.index("q")

@@ -1,1 +1,94 @@
-"""TensorFlow Lite Micro: what its planner and its arena will do with a model, byte for byte."""
+"""TensorFlow Lite Micro: what it does with memory; beside it what its planner and its arena do, byte for byte."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from modelplan.errors import ModelError
+from modelplan.runtimes.tflm.kernels import Call, Operand, scratch_sizes
+from modelplan.types import Graph, InPlace, KernelLibrary, Kind, Op, Runtime, Sharing, Tensor
+
+
+def _in_place(kinds: str, dtypes: str, operands: tuple[int, ...] = (0,)) -> dict[str, InPlace]:
+    return dict.fromkeys(kinds.split(), InPlace(operands, frozenset(dtypes.split())))
+
+
+_FRONT_TO_BACK = """
+CONV_2D DEPTHWISE_CONV_2D FULLY_CONNECTED MAX_POOL_2D AVERAGE_POOL_2D CONCATENATION PAD PADV2 SLICE
+"""
+
+_SHARING = Sharing(
+    proved={
+        **_in_place("RELU RELU6 HARD_SWISH ABS RSQRT ELU L2_NORMALIZATION", "float32 int8"),
+        **_in_place("LOGISTIC TANH LEAKY_RELU SOFTMAX", "float32 int16 int8"),
+        **_in_place("PRELU", "float32 int8"),
+        **_in_place("NEG EXP SQRT SQUARE LOG SIN COS FLOOR CEIL ROUND LOG_SOFTMAX CUMSUM", "float32"),
+        **_in_place("ADD SUB MUL", "float32 int16 int8", (0, 1)),
+        **_in_place("MAXIMUM MINIMUM", "float32 int8", (0, 1)),
+        **_in_place("DIV FLOOR_DIV FLOOR_MOD SQUARED_DIFFERENCE", "float32", (0, 1)),
+        **_in_place("LOGICAL_AND LOGICAL_OR", "bool", (0, 1)),
+        **_in_place("LOGICAL_NOT", "bool"),
+        **_in_place("EQUAL NOT_EQUAL GREATER GREATER_EQUAL LESS LESS_EQUAL", "int8", (0, 1)),
+    },
+    front_to_back={
+        **dict.fromkeys(_FRONT_TO_BACK.split(), frozenset({"float32", "int16", "int8"})),
+        "TRANSPOSE_CONV": frozenset({"int16", "int8"}),
+        "QUANTIZE": frozenset({"float32"}),
+        "DEQUANTIZE": frozenset({"int8"}),
+    },
+    source="tflite-micro reference kernels, each executed through an offline plan: tests/e2e/test_in_place.py",
+)
+
+
+def _scratch(graph: Graph, op: Op, library: str) -> tuple[int, ...]:
+    """Bytes of each working buffer that the kernel of `op` asks the arena for.
+
+    Raises:
+        RequestError: no such kernel library.
+        ModelError: the operator lacks an operand that its kernel needs.
+    """
+    if graph.format != "tflite":
+        return ()
+
+    def operands(indices: tuple[int, ...]) -> tuple[Operand | None, ...]:
+        return tuple(_operand(graph.tensors[t]) if t >= 0 else None for t in indices)
+
+    options = {name: value for name, value in op.attributes if isinstance(value, int | str)}
+    call = Call(op.kind.removeprefix("CUSTOM:"), operands(op.inputs), operands(op.outputs), options)
+    try:
+        return scratch_sizes(call, library)
+    except (ValueError, IndexError, KeyError) as problem:
+        raise ModelError(f"{graph.name}: {op.kind}: {problem}") from None
+
+
+def _operand(tensor: Tensor) -> Operand:
+    return Operand(tensor.dtype, tensor.shape, tensor.kind is Kind.CONSTANT)
+
+
+def _arena(model: Any, bits: int | None, library: str) -> Any:
+    """Head and tail of the arena for a `file.FileModel`; the usual host has 64-bit addresses, the others 32."""
+    from modelplan.runtimes.tflm.arena import arena  # here, so that a problem from a table does not wait for it
+
+    return arena(model, bits or (64 if library == "reference" else 32), library)
+
+
+TFLM = Runtime(
+    "tflm",
+    alignment=16,
+    pad="tensor",
+    state="separate",
+    allocator="tflm-greedy",
+    source="tflite-micro, micro_allocator.cc (MicroArenaBufferAlignment) and micro_allocation_info.cc;"
+    " memory_helpers.cc TfLiteTypeSizeOf: 4-bit values are unpacked",
+    scratch=_scratch,
+    unpacked=("int4",),
+    sharing=_SHARING,
+    libraries=(
+        KernelLibrary("reference", "tflite-micro's own", sequential=True, plain_loops=True),
+        KernelLibrary("cmsis-dsp", "Arm's CMSIS-NN on cores with the DSP extension (Cortex-M4, M7, M33)"),
+        KernelLibrary("cmsis-mve", "Arm's CMSIS-NN on cores with Helium (Cortex-M55, M85)"),
+    ),
+    default_for="tflite",
+    arena=_arena,
+    offline_plans=True,
+)

@@ -14,8 +14,6 @@ from math import prod
 
 from modelplan.errors import RequestError
 
-KERNELS = ("reference", "cmsis-dsp", "cmsis-mve")
-
 
 @dataclass(frozen=True, slots=True)
 class Operand:
@@ -74,8 +72,8 @@ def scratch_sizes(call: Call, kernels: str = "reference") -> tuple[int, ...]:
         RequestError: no such kernel library; the message lists them.
         ValueError: the operator lacks an operand that its kernel needs.
     """
-    if kernels not in KERNELS:
-        raise RequestError(f"no kernels {kernels!r}; there are: {', '.join(KERNELS)}")
+    if kernels not in _FORMULAS:
+        raise RequestError(f"no kernels {kernels!r}; there are: {', '.join(_FORMULAS)}")
     formula = _FORMULAS[kernels].get(call.kind)
     return tuple(formula(call)) if formula else ()
 

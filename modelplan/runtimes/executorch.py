@@ -1,0 +1,18 @@
+"""ExecuTorch: what it does with memory."""
+
+from __future__ import annotations
+
+from modelplan.types import Runtime, Sharing
+
+EXECUTORCH = Runtime(
+    "executorch",
+    alignment=16,
+    pad="tensor",
+    state="arena",
+    allocator="executorch-greedy",
+    source="ExecuTorch, exir/tensor.py ALIGNMENT, exir/memory_planning.py",
+    sharing=Sharing(
+        views=frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "RESHAPE", "SQUEEZE", "EXPAND_DIMS"}),
+        source="ExecuTorch, exir/passes/replace_view_copy_with_view_pass.py; reinplace.py does index_put only",
+    ),
+)

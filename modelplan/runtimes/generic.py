@@ -1,0 +1,22 @@
+"""No runtime in particular: for code generators and for runtimes that modelplan does not know."""
+
+from __future__ import annotations
+
+from modelplan.types import KernelLibrary, Runtime, Sharing
+
+GENERIC = Runtime(
+    "generic",
+    alignment=16,
+    pad="tensor",
+    state="arena",
+    allocator="tflite-greedy-by-size",
+    source="no runtime in particular: 16-byte alignment, every tensor padded",
+    sharing=Sharing(
+        views=frozenset(
+            {"RESHAPE", "SQUEEZE", "EXPAND_DIMS", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"}
+        ),
+        at_graph_ends=True,
+        source="no kernels are known: only views are safe",
+    ),
+    libraries=(KernelLibrary("reference", "loops over one element after the other", sequential=True),),
+)

@@ -1,0 +1,26 @@
+"""LiteRT (TensorFlow Lite): what it does with memory."""
+
+from __future__ import annotations
+
+from modelplan.types import InPlace, Runtime, Sharing
+
+_OVERWRITES = {**dict.fromkeys(("ADD", "SUB", "MUL", "DIV"), (0, 1)), "SOFTMAX": (0,), "DYNAMIC_UPDATE_SLICE": (0,)}
+
+LITERT = Runtime(
+    "litert",
+    alignment=64,
+    pad="arena",
+    state="separate",
+    allocator="tflite-arena",
+    source="LiteRT, tflite/util.h kDefaultTensorAlignment, arena_planner.cc: inputs are never freed",
+    inputs="live",
+    sharing=Sharing(
+        views=frozenset({"RESHAPE", "SQUEEZE", "EXPAND_DIMS", "BITCAST"}),
+        overwrites=_OVERWRITES,
+        sole_reader=True,
+        least_bytes=5,
+        proved={kind: InPlace(operands) for kind, operands in _OVERWRITES.items()},
+        source="LiteRT, tflite/core/c/common.h TfLiteInPlaceOp, arena_planner.cc,"
+        " kernels/{add,sub,mul,div,activations}.cc",
+    ),
+)

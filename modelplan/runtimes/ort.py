@@ -1,0 +1,31 @@
+"""ONNX Runtime: what it does with memory."""
+
+from __future__ import annotations
+
+from modelplan.types import InPlace, Runtime, Sharing
+
+_OVERWRITTEN = """
+Celu Elu HardSigmoid LeakyRelu Relu Selu Sigmoid Softplus Softsign Tanh ThresholdedRelu Clip Softmax LogSoftmax Shrink
+Cast BitCast Trilu Scatter ScatterElements TensorScatter DFT ai.onnx.ml.Normalizer ai.onnx.ml.Scaler
+"""
+
+ORT = Runtime(
+    "ort",
+    alignment=256,
+    pad="tensor",
+    state="separate",
+    allocator="onnxruntime",
+    source="onnxruntime, framework/allocator.h kAllocAlignment, execution_frame.cc; inputs are the caller's,"
+    " outputs are allocated apart from the plan (allocation_planner.cc kAllocateOutput)",
+    inputs="live",
+    outputs="apart",
+    sharing=Sharing(
+        views=frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Optional", "OptionalGetElement"}),
+        overwrites=dict.fromkeys(_OVERWRITTEN.split(), (0,)),
+        same_shape=True,
+        proved={kind: InPlace((0,)) for kind in _OVERWRITTEN.split() if kind != "DFT"},
+        source="onnxruntime, framework/allocation_planner.cc FindReusableInput,"
+        " the MayInplace and Alias of providers/cpu",
+    ),
+    default_for="onnx",
+)
