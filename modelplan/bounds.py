@@ -1,4 +1,4 @@
-"""What no placement can beat, and what a placement reaches: bytes."""
+"""The load bound and the height of placements, and the bytes alive at each step."""
 
 from __future__ import annotations
 

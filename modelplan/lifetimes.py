@@ -21,7 +21,7 @@ def buffers(
 
     Cost: O(tensors + ops).
     """
-    lives = _Lives(graph, order, runtime)
+    lives = _Lifetimes(graph, order, runtime)
     rows = [
         Buffer(graph.tensors[members[0].tensor].name, *block, runtime.alignment, members=members)
         for members in aliases.classes
@@ -34,7 +34,7 @@ class Occupancy:
     """The bytes alive at each step of an order, kept up to date while storage classes are exchanged."""
 
     def __init__(self, graph: Graph, order: Sequence[int], runtime: Runtime) -> None:
-        self._lives = _Lives(graph, order, runtime)
+        self._lives = _Lifetimes(graph, order, runtime)
         self._alive = np.zeros(self._lives.steps, dtype=np.int64)
         for scratch in _scratch(graph, order, runtime):
             self._alive[scratch.start] += scratch.size
@@ -52,8 +52,8 @@ class Occupancy:
         return int(self._alive.max())
 
 
-class _Lives:
-    """When tensors must exist in an order, and so the classes that hold them."""
+class _Lifetimes:
+    """The lifetimes of tensors in an order, and so of the classes that hold them."""
 
     def __init__(self, graph: Graph, order: Sequence[int], runtime: Runtime) -> None:
         self.graph, self.runtime = graph, runtime

@@ -86,7 +86,7 @@ def configured_runtime(graph: Graph, options: Options) -> Runtime:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """An order with its classes of tensors that share memory, the problem that they pose, and its answer."""
+    """An order, the classes of tensors that share memory in it, and the placement of their buffers."""
 
     schedule: Schedule
     aliases: Aliases
@@ -120,7 +120,7 @@ def _plan(graph: Graph, runtime: Runtime, options: Options, budget: Budget | Non
 
 
 def _candidates(graph: Graph, runtime: Runtime, options: Options, budget: Budget | None) -> Iterator[_Candidate]:
-    """The plan, and in mode max also the one without joins and splits: those were judged in the file's order only."""
+    """The best candidate; in mode max also the best without joins and splits, which were judged in file order only."""
     mode = alias_mode(options, runtime)
     offers = [aliasing.storages(graph, mode, runtime)]
     if mode == "max":
@@ -140,7 +140,7 @@ def _lowest(
     options: Options,
     budget: Budget | None,
 ) -> _Candidate:
-    """The first of the orders whose arena is its peak, else the one with the least height."""
+    """The candidate of the first order that needs no more than its peak, else the lowest candidate."""
     found = []
     for schedule in schedules:
         aliases = aliasing.take_offers(graph, offered, schedule.order, runtime)
@@ -228,7 +228,7 @@ def _scratch_sizes(graph: Graph, op: Op, runtime: Runtime, options: Options) -> 
 
 
 def _body_bytes(body: Graph, runtime: Runtime, options: Options) -> int:
-    """The arena of a body. What goes in stays until what comes out is there: a loop reads both."""
+    """The arena of a body. Its inputs live to the end, because a loop reads them beside the outputs."""
     inner = _plan(
         body,
         replace(runtime, inputs="live"),

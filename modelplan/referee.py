@@ -182,12 +182,12 @@ def _check_ends(problem: OrderProblem, source: int, sink: int, storage: int, op:
 def _check_cases(
     problem: OrderProblem, witness: Witness, values: Mapping[frozenset[int], int], waiting: set[int]
 ) -> None:
-    """Every set of overwrites that can happen is covered by a case that asks for no more to be dead."""
-    mine = [o for o in problem.overwrites if o.op == witness.op]
-    most = sum(max((o.saved for o in mine if o.to == to), default=0) for to in {o.to for o in mine})
+    """Checks that a case covers each set of overwrites that can happen: one that assumes no other storage dead."""
+    there = [o for o in problem.overwrites if o.op == witness.op]
+    most = sum(max((o.saved for o in there if o.to == to), default=0) for to in {o.to for o in there})
     if values.get(frozenset(), -1) - most >= witness.bytes:
         return
-    for dying, saved in _matchings(mine):
+    for dying, saved in _matchings(there):
         if any(problem.storages[s].to_end for s in dying):
             continue
         if waiting & set(_other_readers(problem, witness.op, dying)):
@@ -205,6 +205,6 @@ def _matchings(overwrites: list[Overwrite]) -> Iterator[tuple[frozenset[int], in
         return
     first, *rest = overwrites
     yield from _matchings(rest)
-    free = [o for o in rest if o.by_losing != first.by_losing and o.to != first.to]
+    free = [o for o in rest if o.over != first.over and o.to != first.to]
     for dying, saved in _matchings(free):
-        yield dying | {first.by_losing}, saved + first.saved
+        yield dying | {first.over}, saved + first.saved

@@ -193,10 +193,10 @@ class Storage:
 
 @dataclass(frozen=True, slots=True)
 class Overwrite:
-    """Op `op` may write storage `to` over storage `by_losing` when that dies there, which saves `saved` bytes."""
+    """Op `op` may write storage `to` over storage `over` when that dies there, which saves `saved` bytes."""
 
     op: int
-    by_losing: int
+    over: int
     to: int
     saved: int
 
@@ -307,7 +307,8 @@ class Offer:
 class Overlap:
     """While op `op` runs, tensor `tensor` may reach into the bytes of tensor `over` if it starts `lead` bytes before.
 
-    At least `lead` bytes: the more, the fewer are shared. `rule` says why; `declared`: on the caller's word alone.
+    At least `lead` bytes: the more, the fewer are shared. `rule` says why; `declared`: no table
+    knows it, the caller answers for it.
     """
 
     op: int
@@ -320,7 +321,7 @@ class Overlap:
 
 @dataclass(frozen=True, slots=True)
 class Aliases:
-    """Which tensors share memory: each class is a buffer to be, each merge the reason for one shared tensor.
+    """Which tensors share memory: each class becomes one buffer, each merge is the reason for one shared tensor.
 
     `offers` are the merges that depend on the order; they are taken or left once it is known.
     """
@@ -450,7 +451,7 @@ class Problem:
         self._check_rows()
 
     def _check_rows(self) -> None:
-        """Let `Buffer` word the complaint about the first bad row; check what only the columns show."""
+        """Raises what `Buffer` raises for the first bad row; checks what only the columns show."""
         bad = (self.size < 0) | (self.start < 0) | (self.end <= self.start) | (self.alignment < 1)
         bad |= (self.pin < -1) | ((self.pin >= 0) & (self.pin % np.maximum(self.alignment, 1) != 0))
         if bad.any():
@@ -680,7 +681,7 @@ class Runtime:
 
 @dataclass(frozen=True)
 class Plan:
-    """The whole answer: what was asked, what was decided, what came out. Nothing in it can be derived from the rest.
+    """The whole answer: what was asked, what was decided, what came out. Nothing in it follows from the rest.
 
     `overlaps` are the partial overlaps that the problem allows, whether the placement uses them or not.
     `runtime_height` is what the runtime by itself needs for the same graph, in bytes: in the file's order, with the

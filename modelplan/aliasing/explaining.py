@@ -45,7 +45,7 @@ def _lines(plan: Plan, t: int) -> list[str]:
     if t != op.outputs[0] or not (row.overwrite or row.view_if or row.view is not None):
         return [f"{graph.label(producer)} ({row.group}) may read an operand after it has begun to write this output"]
     allowed = {operand for operand, _ in overwrites(graph, producer, plan.alias, plan.runtime)}
-    return [_line(plan, producer, operand, operand in allowed) for operand in row.overwrite or (0,)] + ahead
+    return [_line(plan, producer, operand, allowed=operand in allowed) for operand in row.overwrite or (0,)] + ahead
 
 
 def _overlap(plan: Plan, overlap: Overlap) -> str:
@@ -56,7 +56,7 @@ def _overlap(plan: Plan, overlap: Overlap) -> str:
     )
 
 
-def _line(plan: Plan, index: int, operand: int, allowed: bool) -> str:  # noqa: FBT001
+def _line(plan: Plan, index: int, operand: int, *, allowed: bool) -> str:
     graph = plan.graph
     op = graph.ops[index]
     if operand >= len(op.inputs) or op.inputs[operand] < 0:

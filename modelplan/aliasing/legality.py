@@ -26,11 +26,11 @@ class SharingContext:
     classes: Classes
     runtime: Runtime
     position: Sequence[int] | None = None
-    ends: frozenset[int] = field(init=False)
-    feeds: frozenset[int] = field(init=False)
+    graph_outputs: frozenset[int] = field(init=False)
+    graph_inputs: frozenset[int] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.ends, self.feeds = frozenset(self.graph.outputs), frozenset(self.graph.inputs)
+        self.graph_outputs, self.graph_inputs = frozenset(self.graph.outputs), frozenset(self.graph.inputs)
 
 
 def refusal(context: SharingContext, index: int, operand: int, group: str) -> str:
@@ -41,11 +41,11 @@ def refusal(context: SharingContext, index: int, operand: int, group: str) -> st
     op = context.graph.ops[index]
     x, y = op.inputs[operand], op.outputs[0]
     return (
-        _planned(context, x, y)
-        or _alike(context, x, y)
-        or _unshared(context, op, x, y, group, context.graph.tensors[y].shape)
+        _unplanned(context, x, y)
+        or _unlike(context, x, y)
+        or _shared_operand(context, op, x, y, group, context.graph.tensors[y].shape)
         or _kept(context, x)
-        or _place(context, x, y)
+        or _misplaced(context, x, y)
         or _read_later(context, index, x)
     )
 
@@ -57,8 +57,8 @@ def overlap_refusal(context: SharingContext, index: int, x: int, y: int, group: 
     """
     op = context.graph.ops[index]
     return (
-        _planned(context, x, y)
-        or _unshared(context, op, x, y, group, context.graph.tensors[x].shape)
+        _unplanned(context, x, y)
+        or _shared_operand(context, op, x, y, group, context.graph.tensors[x].shape)
         or _kept(context, x)
         or _read_later(context, index, x)
         or _in_use(context, index, y)
@@ -66,7 +66,7 @@ def overlap_refusal(context: SharingContext, index: int, x: int, y: int, group: 
 
 
 def _in_use(context: SharingContext, index: int, y: int) -> str:
-    """Nothing else in the output's class may hold a value when the operator begins: it would be overlapped, too."""
+    """Whether another tensor of the output's class holds a value when the operator begins, and would be overlapped."""
     for t in context.classes.of(y):
         producer = context.graph.producers[t]
         before = context.position is not None and producer >= 0 and context.position[producer] < context.position[index]
@@ -75,7 +75,8 @@ def _in_use(context: SharingContext, index: int, y: int) -> str:
     return ""
 
 
-def _planned(context: SharingContext, x: int, y: int) -> str:
+def _unplanned(context: SharingContext, x: int, y: int) -> str:
+    """Whether one of the two has no address in the arena that could be shared, or both share one already."""
     if x not in context.classes or context.graph.tensors[x].kind is not Kind.ACTIVATION:
         return f"4: the operand is {context.graph.tensors[x].kind}"
     if y not in context.classes or context.graph.tensors[y].kind is not Kind.ACTIVATION:
@@ -83,7 +84,8 @@ def _planned(context: SharingContext, x: int, y: int) -> str:
     return "" if not context.classes.together(x, y) else "7: they share memory already"
 
 
-def _alike(context: SharingContext, x: int, y: int) -> str:
+def _unlike(context: SharingContext, x: int, y: int) -> str:
+    """Whether the two differ in bytes, element width or shape."""
     a, b = context.graph.tensors[x], context.graph.tensors[y]
     if a.nbytes != b.nbytes or BITS.get(a.dtype) != BITS.get(b.dtype):
         return f"1: {a.nbytes} bytes of {a.dtype} for {b.nbytes} bytes of {b.dtype}"
@@ -98,8 +100,8 @@ def _stripped(shape: tuple[int, ...]) -> tuple[int, ...]:
     return shape[lead:]
 
 
-def _unshared(context: SharingContext, op: Op, x: int, y: int, group: str, shape: tuple[int, ...]) -> str:
-    """Other operands must not see bytes that are gone when they are read, nor may other outputs lie there.
+def _shared_operand(context: SharingContext, op: Op, x: int, y: int, group: str, shape: tuple[int, ...]) -> str:
+    """Whether the operator reads the operand's bytes through another operand too, or puts another output there.
 
     Operands of the same bytes and the same `shape` are read together where the operator goes element by element.
     """
@@ -115,21 +117,22 @@ def _unshared(context: SharingContext, op: Op, x: int, y: int, group: str, shape
 
 
 def _kept(context: SharingContext, x: int) -> str:
-    """Nothing in the class may be the caller's, fed from outside for good, or alive between runs."""
+    """Whether the operand's class holds something that must last: an output, a kept input, state, foreign memory."""
     tensors, producers = context.graph.tensors, context.graph.producers
     for t in context.classes.of(x):
         if tensors[t].kind is not Kind.ACTIVATION:
             return f"4: shares memory with {tensors[t].name!r}, which is {tensors[t].kind}"
-        if t in context.ends:
+        if t in context.graph_outputs:
             return f"4: shares memory with {tensors[t].name!r}, an output of the model"
-        if t in context.feeds and context.runtime.inputs == "live":
+        if t in context.graph_inputs and context.runtime.inputs == "live":
             return f"4: shares memory with {tensors[t].name!r}, an input that {context.runtime.name} keeps"
-        if producers[t] < 0 and t not in context.feeds:
+        if producers[t] < 0 and t not in context.graph_inputs:
             return f"4: shares memory with {tensors[t].name!r}, which nothing here writes"
     return ""
 
 
-def _place(context: SharingContext, x: int, y: int) -> str:
+def _misplaced(context: SharingContext, x: int, y: int) -> str:
+    """Whether the operand's place in its class does not suit the output."""
     classes = context.classes
     if classes.delta[x] % context.runtime.alignment:
         return (

@@ -28,7 +28,7 @@ class Site:
         return self.whole, *(part for part, _ in self.parts)
 
     def merged(self, classes: Classes, runtime: Runtime) -> list[Merge]:
-        """Puts the parts into the whole; no merge where something forbids it."""
+        """Joins the classes of the parts with that of the whole; returns no merge where a part may not move."""
         if self.whole not in classes or classes.span(self.whole) != self.graph.tensors[self.whole].nbytes:
             return []
         if any(not self._may_move(classes, part, delta, runtime) for part, delta in self.parts):

@@ -116,7 +116,7 @@ def _rule(graph: Graph, index: int, operand: int, mode: str, sharing: Sharing) -
 
 
 def _declines(sharing: Sharing, graph: Graph, index: int, operand: int) -> bool:
-    """The runtime's own reasons to keep operand and output apart."""
+    """Whether the runtime keeps operand and output apart although it overwrites in operators of this kind."""
     source, target = graph.ops[index].inputs[operand], graph.ops[index].outputs[0]
     x, y = graph.tensors[source], graph.tensors[target]
     if sharing.sole_reader and len(graph.readers[source]) != 1:

@@ -232,7 +232,7 @@ def _shortened(forms: Sequence[str], room: float) -> tuple[str, ...] | None:
     return (cut,) if len(cut) >= _LEAST_TELLING else None
 
 
-def _nameless(forms: Sequence[str], room: float) -> tuple[str, ...]:  # noqa: ARG001
+def _nameless(_forms: Sequence[str], _room: float) -> tuple[str, ...]:
     """No name: the caller adds the size."""
     return ()
 

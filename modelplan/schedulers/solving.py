@@ -80,7 +80,7 @@ def instance(problem: OrderProblem) -> _core.ScheduleInstance:
         _column(s.to_end for s in storages),
         _column(problem.scratch),
         _table(problem.edges, 2),
-        _table([(o.op, o.by_losing, o.to, o.saved) for o in problem.overwrites], 4),
+        _table([(o.op, o.over, o.to, o.saved) for o in problem.overwrites], 4),
     )
 
 

@@ -26,7 +26,7 @@ def case_of(problem: OrderProblem) -> order_oracles.OrderCase:
     case = order_oracles.OrderCase(problem.ops, scratch=list(problem.scratch), edges=list(problem.edges))
     for s in problem.storages:
         case.add_class(s.size, s.writers, s.readers, start=s.from_start, end=s.to_end)
-    case.credits = [(o.op, o.by_losing, o.to, o.saved) for o in problem.overwrites]
+    case.credits = [(o.op, o.over, o.to, o.saved) for o in problem.overwrites]
     return case
 
 
