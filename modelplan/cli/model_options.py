@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace, _ArgumentGroup
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from modelplan import allocators
@@ -19,6 +19,15 @@ if TYPE_CHECKING:
 #: The allocator that takes the offsets that the file already has.
 FROM_FILE = "file"
 
+_ROWS = RUNTIMES.values()
+_USUAL = ", ".join(f"{row.name} for .{row.default_for}" for row in _ROWS if row.default_for)
+_OVERWRITING = " and ".join(row.name for row in _ROWS if row.sharing.overwrites)
+_LIBRARIES = "; ".join(
+    f"for {row.name} " + ", ".join(f"{library.name} ({library.explains})" for library in row.libraries)
+    for row in _ROWS
+    if len(row.libraries) > 1
+)
+
 
 def add_planning(parser: ArgumentParser) -> None:
     """Adds what decides how a model becomes buffers."""
@@ -33,7 +42,7 @@ def add_planning(parser: ArgumentParser) -> None:
     group.add_argument(
         "--runtime",
         metavar="NAME",
-        help=f"{_listed(RUNTIMES)} (default: {', '.join(_defaults())})",
+        help=f"{', '.join(RUNTIMES)} (default: {_USUAL})",
     )
     group.add_argument(
         "--schedule", metavar="NAME", default="best", help="file, list, dfs, merge, beam, best or exact (default: best)"
@@ -48,39 +57,17 @@ def add_planning(parser: ArgumentParser) -> None:
     group.add_argument(
         "--kernels",
         metavar="NAME",
-        help=f"which kernels run: {'; '.join(_libraries())}",
+        help=f"which kernels run: {_LIBRARIES} (default: the first)",
     )
     add_overlaps(group)
     aliases = group.add_mutually_exclusive_group()
     aliases.add_argument(
         "--alias",
         metavar="MODE",
-        help=f"runtime, none, views, safe or max (default: safe for {_listed(_overwriting(), 'and')}, which overwrite"
-        " by themselves, else views)",
+        help=f"runtime, none, views, safe or max (default: safe for {_OVERWRITING}, which overwrite by themselves, else"
+        " views)",
     )
     aliases.add_argument("--no-alias", dest="alias", action="store_const", const="none", help="same as --alias none")
-
-
-def _listed(names: Iterable[str], word: str = "or") -> str:
-    """The names as a sentence lists them."""
-    *most, last = names
-    return f"{', '.join(most)} {word} {last}" if most else last
-
-
-def _defaults() -> Iterator[str]:
-    return (f"{row.name} for .{row.default_for}" for row in RUNTIMES.values() if row.default_for)
-
-
-def _libraries() -> Iterator[str]:
-    """What there is to choose from, for each runtime that leaves a choice; the first is the usual one."""
-    for row in RUNTIMES.values():
-        if len(row.libraries) > 1:
-            choices = _listed(f"{library.name} ({library.explains})" for library in row.libraries)
-            yield f"for {row.name} {choices} (default: {row.kernels})"
-
-
-def _overwriting() -> Iterator[str]:
-    return (row.name for row in RUNTIMES.values() if row.sharing.overwrites)
 
 
 def add_overlaps(parser: ArgumentParser | _ArgumentGroup) -> None:

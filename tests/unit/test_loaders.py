@@ -14,6 +14,7 @@ from modelplan import BrokenPlanError, Graph, Kind, ModelError, Options, Problem
 from modelplan.loaders import problem_csv
 from modelplan.loaders.buffer_plan import read_buffer_plan
 from modelplan.loaders.files import read_bytes, read_text
+from modelplan.outputs.problem_csv import write
 
 
 def refused(path: Path, *words: str) -> None:
@@ -119,6 +120,16 @@ def test_csv_understands_other_headings(tmp_path: Path) -> None:
     assert [(b.start, b.end, b.alignment, b.pin) for b in problem] == [(0, 3, 16, None), (3, 9, 1, 32)]
 
 
+def test_csv_says_which_rows_are_scratch(tmp_path: Path) -> None:
+    """Without the column, or in an empty cell, a row is a tensor, whatever its name."""
+    text = "id,lower,upper,size,kind\na,0,3,4,tensor\nscratch of op 0,1,2,4,\nb,1,2,4,scratch\n"
+    problem = load(written(tmp_path / "p.csv", text))
+    assert isinstance(problem, Problem)
+    assert problem.is_scratch.tolist() == [False, False, True]
+    again = load(written(tmp_path / "q.csv", write(problem)))
+    assert again == problem
+
+
 def test_csv_offsets_are_an_answer(tmp_path: Path) -> None:
     path = written(tmp_path / "p.csv", "id,lower,upper,size,offset\na,0,3,4,8\n")
     problem, placement = problem_csv.read_solution(path)
@@ -143,6 +154,7 @@ def test_csv_offsets_are_an_answer(tmp_path: Path) -> None:
         ("id,lower,upper,size\na,0,3,4\na,0,3,4\n", ["line 3", "'a'"]),
         ("id,lower,upper,size,gaps\na,0,9,4,1-2\n", ["gaps", "1-2"]),
         ('id,lower,upper,size\n"a,0,3,4\n', ["CSV"]),
+        ("id,lower,upper,size,kind\na,0,3,4,state\n", ["row 1", "column kind", "'state'", "tensor or scratch"]),
     ],
 )
 def test_bad_tables_are_refused(tmp_path: Path, text: str, words: list[str]) -> None:

@@ -17,7 +17,7 @@ from modelplan.rewriting.plan_metadata import write_plan
 from modelplan.runtimes import RUNTIMES
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor, read_tflite
-from modelplan.types import Member
+from modelplan.types import BufferKind, Member
 from modelplan.verifier.addresses import Layout, Scratch
 from modelplan.verifier.program import file_program, graph_program
 from modelplan.verifier.proof import prove
@@ -266,6 +266,19 @@ def test_a_table_of_buffers_covers_views_without_rows() -> None:
         table_subject(
             model, replace(problem, names=("x", "z", "y")), Placement(np.array([0, 16, 0])), RUNTIMES["generic"]
         )
+
+
+def test_a_row_is_scratch_by_its_kind_and_never_by_its_name() -> None:
+    model = graph("x -> y : CONV_2D", {"x": 16, "y": 16}, inputs="x", outputs="y")
+    columns = [np.array(c) for c in ([16, 16, 8], [0, 0, 0], [1, 1, 1])]
+    problem = Problem(("x", "y", "scratch of op 0 CONV_2D"), *columns)
+    apart, over = Placement(np.array([0, 16, 32])), Placement(np.array([0, 16, 8]))
+    with pytest.raises(BrokenPlanError, match=r"names 0 tensors of drawn, expected 1, or 'scratch' in a column 'kind'"):
+        table_subject(model, problem, apart, RUNTIMES["generic"])
+    told = replace(problem, kinds=(BufferKind.TENSOR, BufferKind.TENSOR, BufferKind.SCRATCH))
+    prove(table_subject(model, told, apart, RUNTIMES["generic"]))
+    with pytest.raises(BrokenPlanError, match="scratch"):
+        prove(table_subject(model, told, over, RUNTIMES["generic"]))
 
 
 def test_members_inside_a_buffer_are_checked_where_they_lie() -> None:
