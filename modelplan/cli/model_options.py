@@ -23,7 +23,7 @@ _ROWS = RUNTIMES.values()
 _USUAL = ", ".join(f"{row.name} for .{row.default_for}" for row in _ROWS if row.default_for)
 _OVERWRITING = " and ".join(row.name for row in _ROWS if row.sharing.overwrites)
 _LIBRARIES = "; ".join(
-    f"for {row.name} " + ", ".join(f"{library.name} ({library.explains})" for library in row.libraries)
+    f"{row.name} has " + ", ".join(f"{library.name}: {library.explains}" for library in row.libraries)
     for row in _ROWS
     if len(row.libraries) > 1
 )
@@ -57,7 +57,7 @@ def add_planning(parser: ArgumentParser) -> None:
     group.add_argument(
         "--kernels",
         metavar="NAME",
-        help=f"which kernels run: {_LIBRARIES} (default: the first)",
+        help=f"which kernels run; {_LIBRARIES} (default: the first)",
     )
     add_overlaps(group)
     aliases = group.add_mutually_exclusive_group()

@@ -85,8 +85,8 @@ TFLM = Runtime(
     sharing=_SHARING,
     libraries=(
         KernelLibrary("reference", "tflite-micro's own", sequential=True, plain_loops=True),
-        KernelLibrary("cmsis-dsp", "Arm's CMSIS-NN on cores with the DSP extension (Cortex-M4, M7, M33)"),
-        KernelLibrary("cmsis-mve", "Arm's CMSIS-NN on cores with Helium (Cortex-M55, M85)"),
+        KernelLibrary("cmsis-dsp", "CMSIS-NN for cores with the DSP extension such as Cortex-M4"),
+        KernelLibrary("cmsis-mve", "CMSIS-NN for cores with Helium such as Cortex-M55"),
     ),
     default_for="tflite",
     arena=_arena,
