@@ -122,17 +122,16 @@ Column somas_place(const Column& size, const Column& start, const Column& end, c
   }));
 }
 
-std::tuple<std::int64_t, Column, std::int64_t, double> idealloc_place(const Column& size, const Column& start,
-                                                                      const Column& end, const Column& alignment,
-                                                                      const Column& pin, const Table& overlaps,
-                                                                      const Table& conflicts, std::int64_t target,
-                                                                      std::uint64_t seed, std::int64_t steps,
-                                                                      double seconds) {
+std::tuple<std::int64_t, Column, std::int64_t, double, std::int64_t> idealloc_place(
+    const Column& size, const Column& start, const Column& end, const Column& alignment, const Column& pin,
+    const Table& overlaps, const Table& conflicts, std::int64_t target, std::uint64_t seed, std::int64_t steps,
+    double seconds) {
   const ProblemColumns problem(size, start, end, alignment, pin, overlaps, conflicts);
   auto result = unlocked(
       [&] { return idealloc::place(problem.columns(), problem.facts(), target, seed, limits_of(steps, seconds)); });
   settle(result.ended);
-  return {static_cast<std::int64_t>(result.ended), column_of(std::move(result.offsets)), result.tries, result.epsilon};
+  return {static_cast<std::int64_t>(result.ended), column_of(std::move(result.offsets)), result.tries, result.epsilon,
+          result.boxed};
 }
 
 // For the tests: the number of the box that Theorem 2 puts each job in.
@@ -220,7 +219,7 @@ void bind_search(nb::module_& module) {
   module.def("somas_place", &somas_place, MODELPLAN_PROBLEM, "node"_a, "block"_a, "chain"_a, "order"_a, "smallest"_a,
              "single"_a, "same_gap"_a, "Offsets of one run of the solver.");
   module.def("idealloc_place", &idealloc_place, MODELPLAN_PROBLEM, "target"_a, "seed"_a, "steps"_a, "seconds"_a,
-             "(ended, offsets, tries, epsilon).");
+             "(ended, offsets, tries, epsilon, the lowest height of a boxing or -1).");
   module.def("idealloc_theorem2", &idealloc_theorem2, "start"_a, "end"_a, "height"_a, "epsilon"_a, "seed"_a,
              "For each unit job the number of its box.");
   module.def("telamalloc_decide", &telamalloc_decide, MODELPLAN_PROBLEM, "capacity"_a, "options"_a, "stuck_after"_a,

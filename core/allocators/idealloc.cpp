@@ -36,7 +36,7 @@ std::int64_t class_of(std::int64_t size, double epsilon) {
 
 struct Boxing::Rest {
   Ids jobs;
-  std::vector<std::int64_t> points;  // critical points, rising; the first and last bound the jobs
+  std::vector<std::int64_t> points;  // critical points, rising; nothing lives outside the first and the last
 };
 
 std::size_t Boxing::add_box(Ids inside, std::int64_t size) {
@@ -71,10 +71,23 @@ std::int64_t Boxing::random_point(const Ids& jobs) {
   return drawn % 2 == 0 ? item.birth + 1 : item.death - 1;
 }
 
-// Lowest free row, by birth: as few rows as jobs are alive at once.
+// Earlier births first.
+void Boxing::sort_by_birth(Ids& items) const {
+  std::stable_sort(items.begin(), items.end(),
+                   [&](std::size_t a, std::size_t b) { return pool_[a].birth < pool_[b].birth; });
+}
+
+// Later deaths first.
+void Boxing::sort_by_death(Ids& items) const {
+  std::stable_sort(items.begin(), items.end(),
+                   [&](std::size_t a, std::size_t b) { return pool_[a].death > pool_[b].death; });
+}
+
+// Lowest free row, by birth, of equal births the longest life first: as few rows as jobs are alive at once.
 std::vector<Ids> Boxing::rows(Ids items) const {
-  std::sort(items.begin(), items.end(),
-            [&](std::size_t a, std::size_t b) { return std::pair{pool_[a].birth, a} < std::pair{pool_[b].birth, b}; });
+  std::stable_sort(items.begin(), items.end(), [&](std::size_t a, std::size_t b) {
+    return std::pair{pool_[a].birth, -pool_[a].death} < std::pair{pool_[b].birth, -pool_[b].death};
+  });
   using Busy = std::pair<std::int64_t, std::size_t>;  // death, row
   std::priority_queue<Busy, std::vector<Busy>, std::greater<>> busy;
   std::priority_queue<std::size_t, Ids, std::greater<>> free;
@@ -92,24 +105,27 @@ std::vector<Ids> Boxing::rows(Ids items) const {
   return rows;
 }
 
-// Bounds the jobs, keeps the given points inside, and adds a random one where none cuts a job: that would not bring
-// us forward.
-void Boxing::set_points(Rest& rest) {
-  std::vector<std::int64_t>& points = rest.points;
+// All jobs, between the first birth and the last death.
+Boxing::Rest Boxing::whole_of(Ids jobs) {
   std::int64_t first = INT64_MAX, last = 0;
-  for (const std::size_t id : rest.jobs) {
+  for (const std::size_t id : jobs) {
     first = std::min(first, pool_[id].birth);
     last = std::max(last, pool_[id].death);
   }
+  return with_a_cut({std::move(jobs), {first, last}});
+}
+
+// Adds a random point where none cuts a job: that would not bring us forward.
+Boxing::Rest Boxing::with_a_cut(Rest rest) {
+  std::vector<std::int64_t>& points = rest.points;
   const auto cut = [&](std::size_t id) {
     const auto next = std::upper_bound(points.begin(), points.end(), pool_[id].birth);
     return next != points.end() && *next < pool_[id].death;
   };
-  if (std::none_of(rest.jobs.begin(), rest.jobs.end(), cut)) points.push_back(random_point(rest.jobs));
-  std::erase_if(points, [&](std::int64_t t) { return t <= first || t >= last; });
-  points.insert(points.end(), {first, last});
+  if (std::any_of(rest.jobs.begin(), rest.jobs.end(), cut)) return rest;
+  points.push_back(random_point(rest.jobs));
   std::sort(points.begin(), points.end());
-  points.erase(std::unique(points.begin(), points.end()), points.end());
+  return rest;
 }
 
 // X_i: the jobs within [points[i], points[i + 1]]; returns R, the jobs that an inner point cuts.
@@ -129,11 +145,11 @@ Ids Boxing::divide(const Rest& rest, std::vector<Ids>& within) const {
 Ids Boxing::theorem2(Ids jobs, std::int64_t height, double epsilon, std::int64_t size) {
   Ids boxes;
   std::vector<Rest> stack;
-  if (!jobs.empty()) stack.push_back({std::move(jobs), {}});
+  if (!jobs.empty()) stack.push_back(whole_of(std::move(jobs)));
   while (!stack.empty()) {
     Rest rest = std::move(stack.back());
     stack.pop_back();
-    set_points(rest);
+    sort_by_birth(rest.jobs);
     std::vector<Ids> within, groups;
     split_live(divide(rest, within), rest.points, groups);
     Ids unresolved;
@@ -142,25 +158,32 @@ Ids Boxing::theorem2(Ids jobs, std::int64_t height, double epsilon, std::int64_t
     for (std::size_t i = 0; i + 1 < rest.points.size(); ++i) {
       if (within[i].empty()) continue;
       const auto from = std::upper_bound(gaps.begin(), gaps.end(), rest.points[i]);
-      const auto until = std::lower_bound(from, gaps.end(), rest.points[i + 1]);
-      stack.push_back({std::move(within[i]), {from, until}});
+      std::vector<std::int64_t> points{rest.points[i]};
+      points.insert(points.end(), from, std::lower_bound(from, gaps.end(), rest.points[i + 1]));
+      points.push_back(rest.points[i + 1]);
+      stack.push_back(with_a_cut({std::move(within[i]), std::move(points)}));
     }
   }
   return boxes;
 }
 
-// Jobs alive at the middle point form one group; those gone before it and those born after it are split further.
+// Jobs alive at the middle point form one group; those gone before it and those born after it are split further. Each
+// half gives its outermost point away as a bound, as the original does: what is left between two points is one group.
 void Boxing::split_live(Ids live, const std::vector<std::int64_t>& points, std::vector<Ids>& groups) const {
   struct Half {
     Ids jobs;
-    std::size_t begin, end;  // inner points that may cut them
+    std::size_t begin, end;  // of the points; the first and the last are bounds
   };
   std::vector<Half> stack;
-  if (!live.empty()) stack.push_back({std::move(live), 1, points.size() - 1});
+  if (!live.empty()) stack.push_back({std::move(live), 0, points.size()});
   while (!stack.empty()) {
     Half half = std::move(stack.back());
     stack.pop_back();
-    const std::size_t middle = half.begin + (half.end - half.begin) / 2;
+    if (half.end - half.begin < 3) {
+      groups.push_back(std::move(half.jobs));
+      continue;
+    }
+    const std::size_t middle = half.begin + (half.end - half.begin - 1) / 2;
     Ids here, before, after;
     for (const std::size_t id : half.jobs) {
       if (pool_[id].death <= points[middle])
@@ -179,17 +202,8 @@ void Boxing::split_live(Ids live, const std::vector<std::int64_t>& points, std::
 // Hands out jobs from both ends of time, each once.
 class Boxing::Peel {
  public:
-  auto earlier_birth() const {
-    return [this](std::size_t a, std::size_t b) { return std::pair{pool_[a].birth, a} < std::pair{pool_[b].birth, b}; };
-  }
-  auto later_death() const {
-    return
-        [this](std::size_t a, std::size_t b) { return std::pair{-pool_[a].death, a} < std::pair{-pool_[b].death, b}; };
-  }
-
-  Peel(const std::vector<Item>& pool, Ids live) : pool_(pool), by_birth_(live), by_death_(std::move(live)) {
-    std::sort(by_birth_.begin(), by_birth_.end(), earlier_birth());
-    std::sort(by_death_.begin(), by_death_.end(), later_death());
+  // `by_birth` comes in order of birth.
+  Peel(const Ids& by_birth, Ids by_death) : by_birth_(by_birth), by_death_(std::move(by_death)) {
     for (const std::size_t id : by_birth_) taken_.emplace(id, false);
     left_ = by_birth_.size();
   }
@@ -207,7 +221,6 @@ class Boxing::Peel {
     return taken;
   }
 
-  const std::vector<Item>& pool_;
   Ids by_birth_, by_death_;
   std::unordered_map<std::size_t, bool> taken_;
   std::size_t left_ = 0, birth_at_ = 0, death_at_ = 0;
@@ -219,17 +232,25 @@ void Boxing::lemma1(Ids live, std::int64_t height, double epsilon, std::int64_t 
   const auto strip = static_cast<std::size_t>(times(height, 1 / epsilon));
   const auto leave = [&](const Ids& jobs) { unresolved.insert(unresolved.end(), jobs.begin(), jobs.end()); };
   if (live.size() <= 2 * outer) return leave(live);
-  Peel peel(pool_, std::move(live));
+  sort_by_birth(live);
+  Ids by_death = live;
+  sort_by_death(by_death);
+  Peel peel(live, std::move(by_death));
   leave(peel.earliest_births(outer));
   leave(peel.latest_deaths(outer));
-  std::vector<std::pair<Ids, bool>> strips;
-  for (bool vertical = true; !peel.empty(); vertical = !vertical)
-    strips.emplace_back(vertical ? peel.earliest_births(strip) : peel.latest_deaths(strip), vertical);
-  for (auto& [jobs, vertical] : strips) {
+  std::vector<Ids> verticals, horizontals;
+  for (bool vertical = true; !peel.empty(); vertical = !vertical) {
     if (vertical)
-      std::sort(jobs.begin(), jobs.end(), peel.later_death());
+      verticals.push_back(peel.earliest_births(strip));
     else
-      std::sort(jobs.begin(), jobs.end(), peel.earlier_birth());
+      horizontals.push_back(peel.latest_deaths(strip));
+  }
+  for (Ids& jobs : verticals) {
+    sort_by_death(jobs);
+    box_strip(jobs, height, size, boxes);
+  }
+  for (Ids& jobs : horizontals) {
+    sort_by_birth(jobs);
     box_strip(jobs, height, size, boxes);
   }
 }
@@ -266,7 +287,7 @@ std::vector<std::int64_t> Boxing::box_rows(const Ids& jobs, std::int64_t height,
   return gaps;
 }
 
-Ids Boxing::corollary15(const Ids& jobs, std::int64_t size, double epsilon) {
+Ids Boxing::corollary15(const Ids& jobs, double size, double epsilon) {
   Ids sorted = jobs, boxes;
   std::sort(sorted.begin(), sorted.end(),
             [&](std::size_t a, std::size_t b) { return std::pair{pool_[a].size, a} < std::pair{pool_[b].size, b}; });
@@ -274,20 +295,21 @@ Ids Boxing::corollary15(const Ids& jobs, std::int64_t size, double epsilon) {
     const std::int64_t class_height = class_of(pool_[sorted[i]].size, epsilon);
     Ids members;
     for (; i < sorted.size() && pool_[sorted[i]].size <= class_height; ++i) members.push_back(sorted[i]);
-    const std::int64_t height = std::max<std::int64_t>(1, size / class_height);
-    const Ids made = theorem2(std::move(members), height, epsilon, size);
+    const std::int64_t height = std::max<std::int64_t>(1, whole(std::floor(size / static_cast<double>(class_height))));
+    const Ids made = theorem2(std::move(members), height, epsilon, whole(size));
     boxes.insert(boxes.end(), made.begin(), made.end());
   }
+  shuffle(boxes);
   return boxes;
 }
 
 Ids Boxing::rogue(Ids jobs, double epsilon) {
   for (;;) {
-    const double r = spread(jobs), lg2r = squared_log(r);
+    const double lg2r = squared_log(spread(jobs));
     if (lg2r == 0) return jobs;
     const double mu = epsilon / lg2r;
-    const std::int64_t size = whole(std::ceil(std::pow(mu, 5) * static_cast<double>(largest(jobs)) / lg2r));
-    const std::int64_t target = whole(std::floor(mu * static_cast<double>(size)));
+    const double size = std::ceil(std::pow(mu, 5) * static_cast<double>(largest(jobs)) / lg2r);
+    const std::int64_t target = whole(std::floor(mu * size));
     if (mu >= kMuLimit || target < smallest(jobs)) return jobs;
     Ids small, rest;
     for (const std::size_t id : jobs) (pool_[id].size <= target ? small : rest).push_back(id);
@@ -297,45 +319,49 @@ Ids Boxing::rogue(Ids jobs, double epsilon) {
   }
 }
 
-double Boxing::best_epsilon(const Ids& jobs) {
+Start Boxing::best_start(const Ids& jobs) {
   const double r = spread(jobs), lg2r = squared_log(r);
   const double small = std::pow(std::pow(lg2r, 7) / r, 1.0 / 6), big = kMuLimit * lg2r;
   const std::size_t mark = pool_.size();
-  double best = small, least = INFINITY;
+  Start best{small, 0};
+  double least = INFINITY;
+  std::mt19937_64 drawn = random_;
   int failures = 0;
   for (double epsilon = small; epsilon < big && failures < 3; epsilon += std::max((big - epsilon) * 0.01, big * 1e-6)) {
+    const std::mt19937_64 before = random_;
     const double left = spread(rogue(jobs, epsilon));
     pool_.resize(mark, Item{});
     failures = left < least ? 0 : failures + 1;
-    if (left < least) std::tie(least, best) = std::pair{left, epsilon};
+    if (left >= least) continue;
+    least = left;
+    best = {epsilon, epsilon / squared_log(left)};
+    drawn = before;
   }
+  random_ = drawn;  // the first boxing starts from what was found here
+  if (!(best.mu > 0 && best.mu <= kMuLimit)) best.mu = 0.99 * kMuLimit;
   return best;
 }
 
-Ids Boxing::corollary17(const Ids& items, double epsilon) {
-  const double lg2r = squared_log(spread(items));
-  if (lg2r == 0) return items;
-  const double mu = std::min(epsilon / lg2r, 0.99 * kMuLimit);
-  return corollary15(items, whole(std::ceil(static_cast<double>(largest(items)) / mu)), mu);
-}
-
-std::vector<std::int64_t> Boxing::loose_offsets(const Ids& jobs, double epsilon) {
+std::vector<std::int64_t> Boxing::loose_offsets(Ids jobs, const Start& start) {
   const std::size_t mark = pool_.size();
-  const Ids items = corollary17(rogue(jobs, epsilon), epsilon);
+  const double size = static_cast<double>(largest(jobs)) / start.mu;
+  shuffle(jobs);
+  const Ids items = corollary15(rogue(std::move(jobs), start.epsilon), size, start.mu);
   std::vector<std::int64_t> offsets(mark, 0);
   unbox(items, 0, offsets);
   pool_.resize(mark, Item{});
   return offsets;
 }
 
-// Equal sizes lie in rows, sizes on top of one another, largest first; what is in a box starts where the box does.
-void Boxing::unbox(const Ids& items, std::int64_t start, std::vector<std::int64_t>& offsets) const {
-  std::map<std::int64_t, Ids, std::greater<>> by_size;
+// Equal sizes lie in rows, sizes on top of one another in any order; what is in a box starts where the box does.
+void Boxing::unbox(const Ids& items, std::int64_t start, std::vector<std::int64_t>& offsets) {
+  std::map<std::int64_t, Ids> by_size;
   for (const std::size_t id : items) by_size[pool_[id].size].push_back(id);
   const bool one_row = rows(items).size() <= 1;
-  for (auto& [size, members] : by_size) {
-    const std::vector<Ids> coloured = rows(std::move(members));
-    for (const Ids& row : coloured) {
+  std::vector<std::pair<std::int64_t, Ids>> classes(by_size.begin(), by_size.end());
+  shuffle(classes);
+  for (auto& [size, members] : classes) {
+    for (const Ids& row : rows(std::move(members))) {
       for (const std::size_t id : row) {
         if (pool_[id].inside.empty())
           offsets[id] = start;
@@ -381,28 +407,34 @@ class Driver {
     std::vector<Item> jobs = jobs_of(columns_);
     Ids ids;
     for (std::size_t b = 0; b < jobs.size(); ++b)
-      if (jobs[b].size > 0) ids.push_back(b);
+      if (jobs[b].size > 0 && columns_.pin[b] < 0) ids.push_back(b);  // what is pinned lies where it must
     bootstrap();
     if (ids.empty() || equal_sizes(ids)) return std::move(result_);
     add_dummy(jobs, ids);
     Boxing boxing(std::move(jobs), seed);
     Stop stop(limits, 1);
+    Start start;
     while (result_.height > target && stop.go_on()) {
-      if (result_.tries++ == 0) result_.epsilon = boxing.best_epsilon(ids);
-      const std::vector<std::int64_t> loose = boxing.loose_offsets(ids, result_.epsilon);
-      keep(sorted_ids(columns_.size.size(), [&](auto a, auto b) { return loose[a] < loose[b]; }), Fit::kLowest);
+      if (result_.tries++ == 0) start = boxing.best_start(ids);
+      const std::vector<std::int64_t> loose = boxing.loose_offsets(ids, start);
+      const std::int64_t height =
+          keep(sorted_ids(columns_.size.size(), [&](auto a, auto b) { return loose[a] < loose[b]; }), Fit::kLowest);
+      result_.boxed = result_.boxed < 0 ? height : std::min(result_.boxed, height);
     }
+    result_.epsilon = start.epsilon;
     result_.ended = stop.ended();
     return std::move(result_);
   }
 
  private:
-  void keep(const std::vector<std::int64_t>& order, Fit fit) {
+  // Places in that order, keeps the placement if it is the lowest so far, and returns its height.
+  std::int64_t keep(const std::vector<std::int64_t>& order, Fit fit) {
     std::vector<std::int64_t> offsets = place_in_order(columns_, facts_, order, fit);
     const std::int64_t height = height_of(columns_, offsets);
-    if (!result_.offsets.empty() && height >= result_.height) return;
+    if (!result_.offsets.empty() && height >= result_.height) return height;
     result_.offsets = std::move(offsets);
     result_.height = height;
+    return height;
   }
 
   void bootstrap() {

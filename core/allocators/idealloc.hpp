@@ -22,6 +22,12 @@ struct Item {
 
 using Ids = std::vector<std::size_t>;
 
+// What every boxing of one problem starts from.
+struct Start {
+  double epsilon = 0;  // of `rogue`
+  double mu = 0;       // of the last boxing, whose boxes have the size of the largest job over mu
+};
+
 // All items ever made; the first ones are the jobs.
 class Boxing {
  public:
@@ -33,34 +39,40 @@ class Boxing {
   Ids theorem2(Ids jobs, std::int64_t height, double epsilon, std::int64_t size);
 
   // Corollary 15: the same for jobs of any size up to `size`, by geometric classes.
-  Ids corollary15(const Ids& jobs, std::int64_t size, double epsilon);
+  Ids corollary15(const Ids& jobs, double size, double epsilon);
 
   // Theorem 16, first phase: boxes the small ones among `jobs` again and again while that is safe.
   Ids rogue(Ids jobs, double epsilon);
 
-  // Corollary 17: everything that is left into boxes of one size, a multiple of the largest.
-  Ids corollary17(const Ids& items, double epsilon);
+  // The whole of Theorem 16: `rogue`, then boxes of one size (Corollary 17); the jobs' loose offsets by unboxing. What
+  // the original leaves to hash maps and threads is drawn: the order of jobs and boxes alike in time, and of the sizes
+  // in a box.
+  std::vector<std::int64_t> loose_offsets(Ids jobs, const Start& start);
 
-  // The whole of Theorem 16: `rogue`, then boxes of one size; the jobs' loose offsets by unboxing.
-  std::vector<std::int64_t> loose_offsets(const Ids& jobs, double epsilon);
-
-  // The epsilon whose `rogue` leaves the least spread of sizes.
-  double best_epsilon(const Ids& jobs);
+  // The epsilon whose `rogue` leaves the least spread of sizes, and the mu that goes with it.
+  Start best_start(const Ids& jobs);
 
  private:
   struct Rest;  // what Theorem 2 still has to do
   class Peel;   // the strips of Lemma 1
 
-  void set_points(Rest& rest);
+  Rest whole_of(Ids jobs);
+  Rest with_a_cut(Rest rest);
+  void sort_by_birth(Ids& items) const;
+  void sort_by_death(Ids& items) const;
   Ids divide(const Rest& rest, std::vector<Ids>& within) const;
   void lemma1(Ids live, std::int64_t height, double epsilon, std::int64_t size, Ids& boxes, Ids& unresolved);
   void split_live(Ids live, const std::vector<std::int64_t>& points, std::vector<Ids>& groups) const;
   std::vector<std::int64_t> box_rows(const Ids& jobs, std::int64_t height, std::int64_t size, const Rest& rest,
                                      Ids& boxes);
   void box_strip(const Ids& strip, std::int64_t height, std::int64_t size, Ids& boxes);
+  template <class Items>
+  void shuffle(Items& items) {
+    for (std::size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[random_() % i]);
+  }
   std::size_t add_box(Ids inside, std::int64_t size);
   std::int64_t random_point(const Ids& jobs);
-  void unbox(const Ids& items, std::int64_t start, std::vector<std::int64_t>& offsets) const;
+  void unbox(const Ids& items, std::int64_t start, std::vector<std::int64_t>& offsets);
   std::vector<Ids> rows(Ids items) const;
   double spread(const Ids& items) const;
   std::int64_t largest(const Ids& items) const;
@@ -73,7 +85,8 @@ class Boxing {
 struct Result {
   std::vector<std::int64_t> offsets;
   std::int64_t height = 0;
-  std::int64_t tries = 0;  // boxings done; 0 when the prelude had the answer
+  std::int64_t tries = 0;   // boxings done; 0 when the prelude had the answer
+  std::int64_t boxed = -1;  // the lowest height of a boxing; -1 without one
   double epsilon = 0;
   Ended ended = Ended::kComplete;
 };

@@ -45,7 +45,7 @@ def box(problem: Problem, budget: Budget | None = None, *, fragmentation: float 
         budget = replace(budget, steps=TRIES)
     steps, seconds = narrowing.core_limits(budget)
     target = int(bounds.load_bound(problem) * fragmentation)
-    ended, offsets, tries, epsilon = _core.idealloc_place(*columns(problem), target, budget.seed, steps, seconds)
+    ended, offsets, tries, epsilon, boxed = _core.idealloc_place(*columns(problem), target, budget.seed, steps, seconds)
     return Boxed(Placement(offsets, ended=narrowing.ENDED[ended], steps=tries), tries, epsilon)
 
 
