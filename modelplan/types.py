@@ -521,12 +521,17 @@ class Placement:
 
     `lower_bound` is a claim with a proof behind it: no placement is lower. `ended` says why the search
     stopped: "complete" (the method ran through), "optimal", "infeasible", "budget", "deadline" or "cancelled".
+
+    `found_by` names another allocator whose offsets these are, because a search had no lower ones of its own;
+    `own_height` is then the height of its own best placement, None when it had none.
     """
 
     offsets: IntArray
     lower_bound: int = 0
     ended: str = "complete"
     steps: int = 0
+    found_by: str = ""
+    own_height: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "offsets", _column(self.offsets))

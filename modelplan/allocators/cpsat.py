@@ -247,7 +247,7 @@ def _run(problem: Problem, budget: Budget) -> Placement:
     """Minimises, or decides at the problem's capacity, where "infeasible" is a proof."""
     if budget.steps is None and budget.seconds is None:
         budget = replace(budget, steps=STEPS)
-    start = narrowing.fallback(problem)
+    start = narrowing.stand_in(problem)
     hint = None if problem.capacity is not None else start
     try:
         found = _Model(problem, [Pool(problem.capacity)]).solve(budget, hint)
@@ -260,7 +260,11 @@ def _run(problem: Problem, budget: Budget) -> Placement:
     if len(found.offset) < len(problem):
         return replace(start, ended=found.ended)
     answer = Placement(found.offset, lower_bound=found.bound, ended=found.ended)
-    return answer if found.cost <= bounds.height(problem, start) else replace(answer, offsets=start.offsets)
+    own, top = bounds.height(problem, answer), bounds.height(problem, start)
+    if own < top or (own == top and not np.array_equal(answer.offsets, start.offsets)):
+        return answer
+    own_height = own if own > top else None  # the same offsets: what it started from, not what it found
+    return replace(start, lower_bound=found.bound, ended=found.ended, own_height=own_height)
 
 
 ROWS = (

@@ -18,6 +18,9 @@ ORDERS = ("WAT", "TAW", "TWA")
 #: Nodes for a whole minimisation when the caller sets no budget.
 STEPS = 200_000
 
+#: What the question for the load bound gets of a budget: where that fits, nodes in plenty find it, and few never do.
+FIRST_SHARE = 4 / 5
+
 #: Overlapping pairs that the search is ready to list; 32 Mi of them take 256 MiB.
 MOST_PAIRS = 2**25
 
@@ -67,8 +70,8 @@ def decide(
 
 
 def _run(problem: Problem, budget: Budget) -> Placement:
-    """A canonical branch and bound: decides a capacity, or bisects down to the least height."""
-    return narrowing.decided(problem, budget, decide, STEPS)
+    """A canonical branch and bound: decides a capacity, or the load bound first and then by bisection what is above."""
+    return narrowing.decided(problem, budget, decide, STEPS, FIRST_SHARE)
 
 
 ROWS = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,8 +16,14 @@ from modelplan.types import Budget, IntArray, Placement, Problem, Progress
 #: Buffers up to which a default budget holds in full; beyond, steps shrink with the square.
 FULL_BUDGET = 500
 
+#: The row whose offsets a search shows when it has none of its own.
+STAND_IN = "first-fit-size"
+
 #: What the core's searches say when they end, by their number.
 ENDED = ("complete", "infeasible", "budget", "deadline", "cancelled")
+
+#: After these no further question is asked; the empty word stands for a budget that was spent before.
+OVER = ("", "cancelled")
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,12 +44,15 @@ CoreDecide = Callable[[int, float], tuple[int, IntArray, int]]
 """Steps and seconds to a number in ENDED, offsets and the steps used."""
 
 
-def fallback(problem: Problem) -> Placement:
-    """What a decision method answers with when it has no packing of its own: largest first, lowest gap."""
-    return greedy.in_order(problem, np.lexsort((problem.start - problem.end, -problem.size)))
+def stand_in(problem: Problem) -> Placement:
+    """What a search shows when it has nothing lower of its own: the row `first-fit-size`, and named as that."""
+    placed = greedy.in_order(problem, np.lexsort((problem.start - problem.end, -problem.size)))
+    return replace(placed, found_by=STAND_IN)
 
 
-def decided(problem: Problem, budget: Budget, decide: Decide, steps: int) -> Placement:
+def decided(
+    problem: Problem, budget: Budget, decide: Decide, steps: int, first_share: float = 1 / 4
+) -> Placement:
     """Asks once at the problem's capacity, or narrows down to the least height where there is none.
 
     Args:
@@ -50,16 +60,17 @@ def decided(problem: Problem, budget: Budget, decide: Decide, steps: int) -> Pla
         budget: in steps of the method; without one, `steps`.
         decide: the method.
         steps: the budget when the caller gave none, less for more than `FULL_BUDGET` buffers.
+        first_share: of the budget, for the first question of a minimisation: the load bound.
     """
     if budget.steps is None and budget.seconds is None:
         budget = replace(budget, steps=steps * FULL_BUDGET**2 // max(len(problem), FULL_BUDGET) ** 2)
     if problem.capacity is None:
-        return _narrow(problem, budget, decide)
+        return _Narrowing(problem, budget, decide).run(first_share)
     answer = _asked(decide, problem, problem.capacity, budget)
     if answer.ended == "complete":
         return Placement(answer.offsets, steps=answer.steps)
     bound = problem.capacity + 1 if answer.ended == "infeasible" else 0
-    return replace(fallback(problem), ended=answer.ended, steps=answer.steps, lower_bound=bound)
+    return replace(stand_in(problem), ended=answer.ended, steps=answer.steps, lower_bound=bound)
 
 
 def _asked(decide: Decide, problem: Problem, capacity: int, budget: Budget) -> Decision:
@@ -70,41 +81,62 @@ def _asked(decide: Decide, problem: Problem, capacity: int, budget: Budget) -> D
         return Decision("cancelled", np.zeros(0, dtype=np.int64), 0)
 
 
-def _narrow(problem: Problem, budget: Budget, decide: Decide) -> Placement:
-    """Binary search between the load bound and a greedy answer; each question gets a quarter of what is left."""
-    best, bound = fallback(problem), bounds.load_bound(problem)
-    low, high, used, began, ended = bound, bounds.height(problem, best) - 1, 0, time.monotonic(), "optimal"
-    while low <= high:
-        part = _share(budget, used, time.monotonic() - began)
+class _Narrowing:
+    """A minimisation by questions: the best answer so far, the proved bound, and what is left of the budget."""
+
+    def __init__(self, problem: Problem, budget: Budget, decide: Decide) -> None:
+        self.problem, self.budget, self.decide = problem, budget, decide
+        self.best, self.bound = stand_in(problem), bounds.load_bound(problem)
+        self.top = bounds.height(problem, self.best)  # the greatest capacity that is still a question
+        self.used, self.began = 0, time.monotonic()
+
+    def run(self, first_share: float) -> Placement:
+        """Asks for the load bound with its share of the budget, then bisects, then goes down from the best answer.
+
+        Each question of the bisection gets a quarter of what is left, the last ones all of it: of the seconds
+        that a caller gave none is kept back.
+        """
+        ended, low = self._ask(self.bound, first_share), self.bound + 1
+        while low <= self.top and ended not in OVER:
+            middle = (low + self.top) // 2
+            ended = self._ask(middle, 1 / 4)
+            low = low if ended == "complete" else middle + 1
+        while self.bound <= self.top and ended not in OVER:
+            ended = self._ask(self.top, 1)
+            if ended in ("budget", "deadline"):
+                break
+        return self._answer(ended)
+
+    def _ask(self, capacity: int, share: float) -> str:
+        """How the question ended with this share of what is left; nothing when nothing is left."""
+        part = self._part(share)
         if part is None:
-            ended = "budget"
-            break
-        middle = (low + high) // 2
-        answer = _asked(decide, problem, middle, part)
-        used += answer.steps
+            return ""
+        answer = _asked(self.decide, self.problem, capacity, part)
+        self.used += answer.steps
         if answer.ended == "complete":
-            best = Placement(answer.offsets)
-            high = bounds.height(problem, best) - 1
-        else:
-            low = middle + 1
-            bound = low if answer.ended == "infeasible" else bound
-        if answer.ended == "cancelled":
-            ended = "cancelled"
-            break
-        if budget.progress:
-            budget.progress(Progress(bounds.height(problem, best), bound, used))
-    proved = bound >= bounds.height(problem, best)
-    ended = "optimal" if proved else "budget" if ended == "optimal" else ended
-    return replace(best, lower_bound=bound, ended=ended, steps=used)
+            self.best = Placement(answer.offsets)
+            self.top = bounds.height(self.problem, self.best) - 1
+        elif answer.ended == "infeasible":
+            self.bound = max(self.bound, capacity + 1)
+        if self.budget.progress:
+            self.budget.progress(Progress(bounds.height(self.problem, self.best), self.bound, self.used))
+        return answer.ended
 
+    def _part(self, share: float) -> Budget | None:
+        """This share of the steps and seconds that are left, or nothing when all is spent."""
+        budget, elapsed = self.budget, time.monotonic() - self.began
+        steps = None if budget.steps is None else math.ceil((budget.steps - self.used) * share)
+        seconds = None if budget.seconds is None else (budget.seconds - elapsed) * share
+        if (steps is not None and steps <= 0) or (seconds is not None and seconds <= 0):
+            return None
+        return replace(budget, steps=steps, seconds=seconds)
 
-def _share(budget: Budget, used: int, elapsed: float) -> Budget | None:
-    """The budget of the next question, or nothing when all is spent."""
-    steps = None if budget.steps is None else (budget.steps - used + 3) // 4
-    seconds = None if budget.seconds is None else (budget.seconds - elapsed) / 4
-    if (steps is not None and steps <= 0) or (seconds is not None and seconds <= 0):
-        return None
-    return replace(budget, steps=steps, seconds=seconds)
+    def _answer(self, last: str) -> Placement:
+        """The best answer; `last` says how the last question ended."""
+        proved = self.bound >= bounds.height(self.problem, self.best)
+        ended = "optimal" if proved else last if last in ("deadline", "cancelled") else "budget"
+        return replace(self.best, lower_bound=self.bound, ended=ended, steps=self.used)
 
 
 def core_decision(problem: Problem, budget: Budget | None, most_pairs: int, decide: CoreDecide) -> Decision:

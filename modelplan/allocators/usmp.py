@@ -178,7 +178,7 @@ def _hill_climb(problem: Problem, budget: Budget, *, fixed: bool) -> Placement:
     seconds = narrowing.core_limits(budget)[1]
     found = climb(problem, fixed=fixed, attempts=attempts, seconds=seconds, seed=budget.seed)
     if len(found.plan.offset) < len(problem):
-        return replace(narrowing.fallback(problem), ended=found.ended)
+        return replace(narrowing.stand_in(problem), ended=found.ended)
     return Placement(found.plan.offset, ended=found.ended, steps=found.attempts)
 
 
