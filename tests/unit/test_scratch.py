@@ -1,10 +1,9 @@
-"""The scratch table: one figure worked out by hand for each formula."""
+"""The scratch that kernels ask for: one figure worked out by hand for each formula."""
 
 import pytest
 
 from modelplan.errors import RequestError
-from modelplan.runtimes.tflm import TFLM
-from modelplan.runtimes.tflm.kernels import Call, Operand, scratch_sizes
+from modelplan.runtimes.tflm.kernels import KERNELS, Call, Operand, find_library, scratch_sizes
 
 
 def operand(dtype, *shape, constant=False):
@@ -12,23 +11,42 @@ def operand(dtype, *shape, constant=False):
 
 
 def conv(dtype="int8", weights="int8", taps=(3, 3), channels=8, stride=1, kind="CONV_2D", out=16, padding="SAME"):
-    options = {"stride_w": stride, "stride_h": stride, "padding": padding}
+    options = {"stride_w": stride, "stride_h": stride, "padding": padding, "depth_multiplier": 1}
+    extent = -(-10 // stride)
     inputs = operand(dtype, 1, 10, 10, channels), operand(weights, out, *taps, channels, constant=True)
-    return Call(kind, inputs, (operand(dtype, 1, 10, 10, out),), options)
+    if kind == "DEPTHWISE_CONV_2D":
+        out = channels
+    return Call(kind, inputs, (operand(dtype, 1, extent, extent, out),), options)
 
 
-LSTM = Call(
-    "UNIDIRECTIONAL_SEQUENCE_LSTM",
-    (operand("int8", 1, 28, 28), *[None] * 17, operand("int8", 1, 20), operand("int16", 1, 20)),
-    (operand("int8", 1, 28, 20),),
-)
+def depthwise(**more):
+    return conv(kind="DEPTHWISE_CONV_2D", out=1, **more)
+
+
+def lstm(dtype="int8"):
+    gates = [operand("int8", 20, 28)] * 4 + [operand("int8", 20, 20)] * 4
+    biases = [operand("int32", 20, constant=True)] * 4
+    weights = [Operand(o.dtype, o.shape, constant=True) for o in gates]
+    states = [operand(dtype, 1, 20), operand("int16", 1, 20)]
+    inputs = (operand(dtype, 1, 28, 28), *weights, *[None] * 3, *biases, *[None] * 2, *states, *[None] * 4)
+    return Call("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, (operand(dtype, 1, 28, 20),))
+
+
 TRANSPOSE = Call(
     "TRANSPOSE_CONV",
     (operand("int32", 4), operand("int8", 4, 2, 2, 8), operand("int16", 1, 5, 5, 8), operand("int16", 4)),
     (operand("int16", 1, 10, 10, 4),),
 )
-SVDF = Call("SVDF", (operand("int8", 1, 40), operand("int8", 64, 40)), (operand("int8", 1, 32),), {"rank": 2})
+SVDF = Call(
+    "SVDF",
+    (operand("int8", 1, 40), operand("int8", 64, 40), operand("int8", 64, 8), operand("int32", 32),
+     operand("int8", 1, 512)),
+    (operand("int8", 1, 32),),
+    {"rank": 2},
+)  # fmt: skip
 MEAN = Call("MEAN", (operand("int8", 1, 4, 4, 8), operand("int32", 2)), (operand("int8", 1, 8),))
+MIRROR = Call("MIRROR_PAD", (operand("int8", 4, 4), operand("int32", 2, 2)), (operand("int8", 6, 6),))
+POINTWISE = conv(taps=(1, 1), padding="VALID")
 
 
 @pytest.mark.parametrize(
@@ -43,23 +61,42 @@ MEAN = Call("MEAN", (operand("int8", 1, 4, 4, 8), operand("int32", 2)), (operand
         (conv(taps=(1, 1)), "cmsis-mve", ()),
         (conv("int16"), "cmsis-mve", (576,)),
         (conv("float32", "float32"), "cmsis-dsp", ()),
-        (conv(kind="DEPTHWISE_CONV_2D", taps=(5, 5), out=1), "cmsis-dsp", (400,)),
-        (conv(kind="DEPTHWISE_CONV_2D", out=1), "cmsis-dsp", (144,)),
-        (conv(kind="DEPTHWISE_CONV_2D", out=1), "cmsis-mve", (4464,)),
+        (depthwise(taps=(5, 5)), "cmsis-dsp", (400,)),
+        (depthwise(taps=(5, 5)), "cmsis-c", ()),
+        (depthwise(), "cmsis-dsp", ()),
+        (depthwise(), "cmsis-mve", (4464,)),
+        (POINTWISE, "esp-nn", (8 * 16 + 2 * 64 + 64,)),
+        (POINTWISE, "esp-nn@1.1.0", (8 * 16 + 2 * 64 + 32,)),
+        (conv(), "esp-nn", (12 * 12 * 8 + 9 * 16 * 16 + 64 + 32 * 3 * 16 + 12 * 12 * 8 + 64,)),
+        (conv(), "esp-nn@1.1.0", (12 * 12 * 8 + 9 * 16 * 16 + 64 + 32,)),
+        (conv(), "esp-nn-generic", ()),
+        (depthwise(channels=16), "esp-nn", (144 + 12 * 12 * 16 + 16,)),
         (SVDF, "reference", (256, 128)),
-        (LSTM, "reference", (40, 40, 40, 40)),
-        (LSTM, "cmsis-dsp", (40, 40, 40)),
+        (lstm(), "reference", (40, 40, 40, 40)),
+        (lstm(), "cmsis-dsp", (40, 40, 40)),
         (TRANSPOSE, "reference", (3200, 32)),
         (MEAN, "reference", (32, 16, 8)),
         (Call("ADD_N", (operand("int8", 4),) * 3, (operand("int8", 4),), pointer=4), "reference", (12,)),
-        (Call("MIRROR_PAD", (operand("int8", 4, 4), None), (operand("int8", 6, 6),)), "reference", (8, 8)),
+        (MIRROR, "reference", (8, 8)),
         (Call("RESHAPE", (operand("int8", 4),), (operand("int8", 4),)), "cmsis-mve", ()),
+        (Call("ONE_HOT", (), ()), "reference", ()),
     ],
-)
+)  # fmt: skip
 def test_formula(call, kernels, sizes):
     assert scratch_sizes(call, kernels) == sizes
 
 
+def test_an_absent_operand_is_named():
+    with pytest.raises(ValueError, match="CONV_2D has no input 1, which its kernel needs"):
+        scratch_sizes(Call("CONV_2D", (operand("int8", 1, 4, 4, 1),), (operand("int8", 1, 4, 4, 1),)))
+
+
 def test_unknown_kernels_list_the_known():
-    with pytest.raises(RequestError, match=", ".join(TFLM.library_names)):
+    with pytest.raises(RequestError, match=", ".join(KERNELS)):
         scratch_sizes(conv(), "neon")
+
+
+@pytest.mark.parametrize(("name", "variant"), [("cmsis-nn", "cmsis-dsp .*M4"), ("esp-nn@9.9", r"esp-nn@1\.1\.0")])
+def test_a_library_without_its_variant_explains_them(name, variant):
+    with pytest.raises(RequestError, match=variant):
+        find_library(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from modelplan.errors import ModelError
-from modelplan.runtimes.tflm.kernels import Call, Operand, scratch_sizes
+from modelplan.runtimes.tflm.kernels import LIBRARIES, Call, Operand, scratch_sizes
 from modelplan.types import Graph, InPlace, KernelLibrary, Kind, Op, Runtime, Sharing, Tensor
 
 
@@ -83,10 +83,9 @@ TFLM = Runtime(
     scratch=_scratch,
     unpacked=("int4",),
     sharing=_SHARING,
-    libraries=(
-        KernelLibrary("reference", "tflite-micro's own", sequential=True, plain_loops=True),
-        KernelLibrary("cmsis-dsp", "CMSIS-NN for cores with the DSP extension such as Cortex-M4"),
-        KernelLibrary("cmsis-mve", "CMSIS-NN for cores with Helium such as Cortex-M55"),
+    libraries=tuple(
+        KernelLibrary(k.name, f"{k.note} ({k.release})", sequential=k.plain, plain_loops=k.plain)
+        for k in LIBRARIES.values()
     ),
     default_for="tflite",
     arena=_arena,

@@ -14,12 +14,7 @@ from modelplan.errors import ModelError
 from modelplan.loaders.files import read_bytes
 from modelplan.loaders.tflite_schema import BODIES, DTYPES, builtin_name, options_of
 from modelplan.loaders.tflite_tables import get_metadata
-
-#: Bytes of an element of each type that TFLM has, as `TfLiteTypeSizeOf` counts them: a 4-bit value takes a byte.
-_ELEMENT = {
-    "float32": 4, "float16": 2, "int32": 4, "uint8": 1, "int64": 8, "bool": 1, "int16": 2, "complex64": 8, "int8": 1,
-    "float64": 8, "complex128": 16, "uint64": 8, "resource": 4, "uint32": 4, "uint16": 2, "int4": 1,
-}  # fmt: skip
+from modelplan.runtimes.tflm.kernels.calls import ELEMENT_BYTES
 
 #: The operators whose subgraphs TFLM plans.
 _CALLING = {"IF", "WHILE", "CALL_ONCE"}
@@ -34,7 +29,11 @@ _DECODE = "TFLM_DECODE"
 
 @dataclass(frozen=True, slots=True)
 class FileTensor:
-    """One tensor: its bytes in TFLM's memory, and whether the file carries its values (`constant`)."""
+    """One tensor: its bytes in TFLM's memory, and whether the file carries its values (`constant`).
+
+    `scales` counts them, 0 without zero points; `scale` and `zero_point` are the first ones, `axis` is theirs.
+    `content` is where the values of a constant lie in the file: first byte and length.
+    """
 
     name: str
     type: int
@@ -43,6 +42,11 @@ class FileTensor:
     constant: bool
     variable: bool
     scales: int
+    scale: float = 0.0
+    zero_point: int = 0
+    zero_points: int = 0
+    axis: int = 0
+    content: tuple[int, int] = (0, 0)
 
     @property
     def elements(self) -> int:
@@ -63,6 +67,7 @@ class FileOp:
     calls: tuple[int, ...] = ()
     options: Any = None
     custom: bool = False
+    intermediates: tuple[int, ...] = ()
 
     @property
     def reads(self) -> tuple[int, ...]:
@@ -196,7 +201,7 @@ def _check_indices(count: int, least: int, named: Sequence[tuple[str, tuple[int,
 def _tensor(data: bytes, model: Any, tensor: Any, where: str) -> FileTensor:
     name = (tensor.Name() or b"").decode(errors="replace")
     shape = tuple(tensor.Shape(i) for i in _each(tensor.ShapeLength(), data))
-    width = _ELEMENT.get(DTYPES.get(tensor.Type(), ""))
+    width = ELEMENT_BYTES.get(DTYPES.get(tensor.Type(), ""))
     if width is None:
         raise ModelError(f"{where} {name!r} has type {tensor.Type()}, which TFLM cannot hold")
     if any(extent < 0 for extent in shape):
@@ -215,8 +220,29 @@ def _tensor(data: bytes, model: Any, tensor: Any, where: str) -> FileTensor:
         prod(shape) * width,
         buffer.DataLength() > 0 or buffer.Offset() > 1,
         bool(tensor.IsVariable()),
-        quantization.ScaleLength() if scaled else 0,
+        *(_scales(quantization) if scaled else (0, 0.0, 0, 0, 0)),
+        _content(buffer),
     )
+
+
+def _scales(quantization: Any) -> tuple[int, float, int, int, int]:
+    """Scales, the first of them, the first zero point, zero points, and the axis that they run along."""
+    return (
+        quantization.ScaleLength(),
+        quantization.Scale(0),
+        quantization.ZeroPoint(0),
+        quantization.ZeroPointLength(),
+        quantization.QuantizedDimension(),
+    )
+
+
+def _content(buffer: Any) -> tuple[int, int]:
+    """First byte and length of the data of a buffer in the file."""
+    length = buffer.DataLength()
+    if not length:
+        return (0, 0)
+    table = buffer._tab  # noqa: SLF001 - the generated class has no accessor for a place
+    return (table.Vector(table.Offset(4)), length)
 
 
 def _op(data: bytes, op: Any, kinds: list[tuple[str, bool]]) -> FileOp:
@@ -229,6 +255,7 @@ def _op(data: bytes, op: Any, kinds: list[tuple[str, bool]]) -> FileOp:
         _calls(kind, options),
         options,
         custom,
+        tuple(op.Intermediates(i) for i in _each(op.IntermediatesLength(), data)),
     )
 
 

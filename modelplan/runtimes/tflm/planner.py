@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import bisect
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from modelplan.errors import ModelError
@@ -49,55 +49,108 @@ def requests(model: FileModel, kernels: str = "reference", pointer: int = 8) -> 
     Raises:
         ModelError: an operator calls a subgraph that does not exist, or recursively.
     """
+    return requests_with(model, scratch_requests(model, kernels, pointer))
+
+
+def requests_with(
+    model: FileModel, scratch: Iterable[tuple[int, int, int]], sizes: Mapping[int, int] | None = None
+) -> tuple[Request, ...]:
+    """The rows of `requests` with `scratch` as (subgraph, operator, bytes).
+
+    `sizes` holds the bytes of tensors to which kernels give another shape than the file.
+
+    Raises:
+        ModelError: an operator calls a subgraph that does not exist, or recursively.
+    """
     clock = _Clock(model)
-    clock.walk(0, ())
     rows = []
     for number, tensor in enumerate(model.tensors):
-        if not tensor.constant and not tensor.variable and tensor.nbytes and number not in model.handles:
-            rows.append(Request(padded(tensor.nbytes), *clock.lives[number], tensor=number))
-    for subgraph, op, size in scratch_requests(model, kernels, pointer):
+        nbytes = (sizes or {}).get(number, tensor.nbytes)
+        if not tensor.constant and not tensor.variable and nbytes and number not in model.handles:
+            rows.append(Request(padded(nbytes), *clock.lives[number], tensor=number))
+    for subgraph, op, size in scratch:
         first, last = clock.spans.get((subgraph, op), (-1, -1))
         rows.append(Request(padded(size), first, last, op=(subgraph, op)))
     return tuple(rows)
 
 
 class _Clock:
-    """TFLM's scope counter, one higher at every operator and every subgraph called; lifetimes are in its scopes."""
+    """TFLM's scope counter, one higher at every operator and every subgraph called; lifetimes are in its scopes.
+
+    A subgraph that is called several times takes the same number of scopes each time; its tensors live from the first
+    run to the last, so each subgraph is walked once.
+    """
 
     def __init__(self, model: FileModel) -> None:
         self.model = model
-        self.scope = 0
+        self.walks: dict[int, _Walk] = {}
         self.lives = [(-1, -1)] * len(model.tensors)
         self.spans: dict[tuple[int, int], tuple[int, int]] = {}
+        self._length(0, ())
+        starts = {0: (0, 0)}
+        for index in reversed(self.walks):  # callers before what they call
+            first, last = starts[index]
+            self._mark(index, first, last)
+            for called, at in self.walks[index].calls:
+                earliest, latest = starts.get(called, (first + at, last + at))
+                starts[called] = (min(earliest, first + at), max(latest, last + at))
 
-    def walk(self, index: int, callers: tuple[int, ...]) -> None:
-        """Marks the lifetimes of one run of subgraph `index`."""
+    def _length(self, index: int, callers: tuple[int, ...]) -> int:
+        """The scopes that one run of subgraph `index` takes."""
         if not 0 <= index < len(self.model.subgraphs) or index in callers:
             raise ModelError(f"{self.model.name}: subgraph {index} is called, but is missing or calls itself")
-        subgraph, base = self.model.subgraphs[index], self.model.firsts[index]
-        self._create(base, subgraph.inputs)
-        self._create(base, subgraph.outputs)
-        for number, op in enumerate(subgraph.ops):
-            self.scope += 1
-            self._create(base, op.outputs)
-            entered = self.scope
+        if index in self.walks:
+            return self.walks[index].scope
+        walk = _Walk()
+        subgraph = self.model.subgraphs[index]
+        walk.create(subgraph.inputs)
+        walk.use(subgraph.inputs)
+        for op in subgraph.ops:
+            walk.scope += 1
+            walk.create(op.outputs)
+            entered = walk.scope
             for called in op.calls:
-                self.scope += 1
-                self.walk(called, (*callers, index))
-            self._use(base, op.inputs)
-            self._use(base, op.outputs)
-            self.spans[index, number] = (entered, self.scope)
-        self._use(base, subgraph.outputs)
+                walk.scope += 1
+                walk.calls.append((called, walk.scope))
+                walk.scope += self._length(called, (*callers, index))
+            walk.use(op.inputs)
+            walk.use(op.outputs)
+            walk.spans.append((entered, walk.scope))
+        walk.create(subgraph.outputs)
+        walk.use(subgraph.outputs)
+        self.walks[index] = walk
+        return walk.scope
 
-    def _create(self, base: int, tensors: Sequence[int]) -> None:
+    def _mark(self, index: int, first: int, last: int) -> None:
+        """Sets the lifetimes of a subgraph whose first run begins in scope `first` and whose last in `last`."""
+        walk, base = self.walks[index], self.model.firsts[index]
+        for t, used in walk.used.items():
+            self.lives[base + t] = (first + walk.created[t] if t in walk.created else -1, last + used)
+        for number, (entered, left) in enumerate(walk.spans):
+            self.spans[index, number] = (first + entered, last + left)
+
+
+class _Walk:
+    """One run of a subgraph, in scopes since its start: when tensors are created and last used, and what is called."""
+
+    def __init__(self) -> None:
+        self.scope = 0
+        self.created: dict[int, int] = {}
+        self.used: dict[int, int] = {}
+        self.spans: list[tuple[int, int]] = []
+        self.calls: list[tuple[int, int]] = []
+
+    def create(self, tensors: Sequence[int]) -> None:
+        """The scope in which TFLM first sees a tensor stays."""
         for t in tensors:
             if t >= 0:
-                self.lives[base + t] = (self.scope, self.scope)
+                self.created.setdefault(t, self.scope)
 
-    def _use(self, base: int, tensors: Sequence[int]) -> None:
+    def use(self, tensors: Sequence[int]) -> None:
+        """The last use so far. A tensor that is read before it is written has no beginning in TFLM: -1."""
         for t in tensors:
             if t >= 0:
-                self.lives[base + t] = (self.lives[base + t][0], self.scope)
+                self.used[t] = self.scope
 
 
 def greedy_offsets(rows: Sequence[Request], offline: Sequence[int] | None = None) -> list[int]:

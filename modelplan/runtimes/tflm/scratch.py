@@ -1,27 +1,41 @@
-"""The scratch requests of a whole .tflite file, in the order in which TFLM prepares its operators."""
+"""The operators of a whole .tflite file as TFLM's kernels see them, and the scratch that they request."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
 
 from modelplan.errors import ModelError
-from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor
-from modelplan.runtimes.tflm.kernels import Call, Operand, scratch_sizes
+from modelplan.loaders.tflite_schema import DTYPES
+from modelplan.runtimes.tflm.file import FileModel, FileOp, FileTensor
+from modelplan.runtimes.tflm.kernels import Call, Operand, Quantization, Subgraph, scratch_sizes
 
-_DTYPES = {
-    0: "float32", 1: "float16", 2: "int32", 3: "uint8", 4: "int64", 6: "bool", 7: "int16", 8: "complex64",
-    9: "int8", 10: "float64", 11: "complex128", 12: "uint64", 13: "resource", 15: "uint32", 16: "uint16", 17: "int4",
-}  # fmt: skip
-
-#: The fields of builtin options that the formulas read: name here, accessor of the schema's table.
+#: The fields of builtin options that kernels read: name here, accessor of the schema's table.
 _FIELDS = {
     "stride_w": "StrideW",
     "stride_h": "StrideH",
     "dilation_w_factor": "DilationWFactor",
     "dilation_h_factor": "DilationHFactor",
+    "depth_multiplier": "DepthMultiplier",
     "rank": "Rank",
     "time_major": "TimeMajor",
+    "axis": "Axis",
+    "batch_dims": "BatchDims",
+    "block_size": "BlockSize",
+    "adj_x": "AdjX",
+    "adj_y": "AdjY",
+    "align_corners": "AlignCorners",
+    "half_pixel_centers": "HalfPixelCenters",
+    "begin_mask": "BeginMask",
+    "end_mask": "EndMask",
+    "shrink_axis_mask": "ShrinkAxisMask",
+    "fused_activation_function": "FusedActivationFunction",
 }
+_TEXTS = {"container": "Container", "shared_name": "SharedName"}
+
+#: Constants up to so many bytes are given to kernels with their values: shapes, axes, paddings.
+_SHORT = 256
 
 
 def scratch_requests(model: FileModel, kernels: str = "reference", pointer: int = 8) -> Iterator[tuple[int, int, int]]:
@@ -32,36 +46,75 @@ def scratch_requests(model: FileModel, kernels: str = "reference", pointer: int 
     """
     for number, subgraph in enumerate(model.subgraphs):
         for index, op in enumerate(subgraph.ops):
-            for size in _sizes(model, subgraph, op, f"op {index} {op.kind}", kernels, pointer):
+            try:
+                sizes = scratch_sizes(call_of(model, number, op, pointer), kernels)
+            except ValueError as error:
+                raise ModelError(f"{model.name}: op {index} {op.kind}: {error}") from None
+            for size in sizes:
                 yield number, index, size
 
 
-def _sizes(
-    model: FileModel, subgraph: FileSubgraph, op: FileOp, label: str, kernels: str, pointer: int
-) -> tuple[int, ...]:
-    call = Call(op.kind, _operands(subgraph, op.inputs), _operands(subgraph, op.outputs), _options(op), pointer)
-    try:
-        return scratch_sizes(call, kernels)
-    except (ValueError, TypeError, LookupError) as error:
-        raise ModelError(f"{model.name}: {label}: {error}") from None
+def call_of(
+    model: FileModel, number: int, op: FileOp, pointer: int, shapes: Mapping[int, tuple[int, ...]] | None = None
+) -> Call:
+    """The operator `op` of subgraph `number` as its kernel sees it.
+
+    `shapes` holds shapes that kernels have given to tensors, numbered over all subgraphs.
+    """
+    tensors, base = model.subgraphs[number].tensors, model.firsts[number]
+
+    def operand(index: int) -> Operand | None:
+        if index < 0:
+            return None
+        tensor = tensors[index]
+        return _operand(model, tensor, (shapes or {}).get(base + index, tensor.shape))
+
+    return Call(
+        op.kind,
+        tuple(map(operand, op.inputs)),
+        tuple(map(operand, op.outputs)),
+        _options(op),
+        pointer,
+        tuple(_called(model, called) for called in op.calls),
+    )
 
 
-def _operands(subgraph: FileSubgraph, indices: tuple[int, ...]) -> tuple[Operand | None, ...]:
-    return tuple(_operand(subgraph.tensors[i]) if i >= 0 else None for i in indices)
+def _operand(model: FileModel, tensor: FileTensor, shape: tuple[int, ...]) -> Operand:
+    start, length = tensor.content
+    return Operand(
+        DTYPES[tensor.type],
+        shape,
+        tensor.constant,
+        Quantization(tensor.scales, tensor.scale, tensor.zero_point, tensor.axis, tensor.zero_points),
+        tensor.variable,
+        model.data[start : start + min(length, _SHORT)] if length else None,
+    )
 
 
-def _operand(tensor: FileTensor) -> Operand:
-    return Operand(_DTYPES[tensor.type], tensor.shape, tensor.constant)
+def _called(model: FileModel, number: int) -> Subgraph:
+    if not 0 <= number < len(model.subgraphs):
+        return Subgraph(None, None)
+    return Subgraph(len(model.subgraphs[number].inputs), len(model.subgraphs[number].outputs))
 
 
-def _options(op: FileOp) -> Mapping[str, int | str | bool]:
+def _options(op: FileOp) -> Mapping[str, int | float | str | bool]:
     if op.options is None:
         return {}
     if isinstance(op.options, dict):
         return op.options
-    found = {
-        name: getattr(op.options, accessor)() for name, accessor in _FIELDS.items() if hasattr(op.options, accessor)
-    }
+    found: dict[str, int | float | str | bool] = {}
+    table: type = type(op.options)
+    for name, read in _accessors(table):
+        found[name] = int(read(op.options))
+    for name, accessor in _TEXTS.items():
+        if hasattr(op.options, accessor):
+            found[name] = (getattr(op.options, accessor)() or b"").decode("utf-8", "replace")
     if hasattr(op.options, "Padding"):
         found["padding"] = "SAME" if op.options.Padding() == 0 else "VALID"
     return found
+
+
+@cache
+def _accessors(table: type) -> tuple[tuple[str, Any], ...]:
+    """The accessors that a table of options has, with our names."""
+    return tuple((name, getattr(table, accessor)) for name, accessor in _FIELDS.items() if hasattr(table, accessor))

@@ -1,0 +1,110 @@
+"""The kernel libraries that TFLM is built with, and what their operators take from the arena.
+
+Each library is one module with a table of operators, and one row or more here: a row for each version or variant
+that asks for other sizes. An operator's entry says which options TFLM parses for it, what it keeps, and what its
+Prepare function requests, in the order of TFLM's sources; the arena follows from performing that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from modelplan.errors import RequestError
+from modelplan.runtimes.tflm.abi import ABIS
+from modelplan.runtimes.tflm.kernels import cmsis_nn, esp_nn, reference
+from modelplan.runtimes.tflm.kernels.calls import Call, Operand, Quantization, Subgraph
+from modelplan.runtimes.tflm.kernels.preparation import SCRATCH, Operator, Preparation, ResourceVariables, check_types
+from modelplan.runtimes.tflm.kernels.refusing import MissingOperandError, Refusal
+
+__all__ = [
+    "KERNELS",
+    "LIBRARIES",
+    "Call",
+    "KernelSet",
+    "MissingOperandError",
+    "Operand",
+    "Operator",
+    "Preparation",
+    "Quantization",
+    "Refusal",
+    "ResourceVariables",
+    "Subgraph",
+    "check_types",
+    "find_library",
+    "scratch_sizes",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSet:
+    """One set of kernels: its operators by name, the release of the sources that they follow, and what it is for.
+
+    `plain` says that its kernels are loops that finish one element of their output after the other, front to back.
+    """
+
+    name: str
+    operators: Mapping[str, Operator] = field(repr=False)
+    release: str
+    note: str
+    plain: bool = False
+
+
+_TFLM = "tflite-micro of August 2026"
+_CMSIS = "CMSIS-NN of June 2026"
+
+#: The libraries by name.
+LIBRARIES: dict[str, KernelSet] = {
+    k.name: k
+    for k in (
+        KernelSet("reference", reference.OPERATORS, _TFLM, "TFLM's own kernels", plain=True),
+        KernelSet("cmsis-c", cmsis_nn.C, _CMSIS, "CMSIS-NN in plain C: Cortex-M0, M3"),
+        KernelSet("cmsis-dsp", cmsis_nn.DSP, _CMSIS, "CMSIS-NN with DSP instructions: Cortex-M4, M7, M33"),
+        KernelSet("cmsis-mve", cmsis_nn.MVE, _CMSIS, "CMSIS-NN with Helium: Cortex-M52, M55, M85"),
+        KernelSet("esp-nn", esp_nn.V1_2_3, "ESP-NN 1.2.3", "ESP-NN on the ESP32-S3"),
+        KernelSet("esp-nn@1.2.3", esp_nn.V1_2_3, "ESP-NN 1.2.3", "ESP-NN on the ESP32-S3"),
+        KernelSet("esp-nn@1.1.0", esp_nn.V1_1_0, "ESP-NN 1.1.0", "ESP-NN of 2024 on the ESP32-S3"),
+        KernelSet("esp-nn-generic", esp_nn.GENERIC, "ESP-NN 1.2.3", "ESP-NN on chips without kernels of their own"),
+    )
+}
+
+#: Their names.
+KERNELS = tuple(LIBRARIES)
+
+
+def find_library(name: str) -> KernelSet:
+    """The library called `name`.
+
+    Raises:
+        RequestError: there is none; the message lists the names, or the variants of the library that was meant.
+    """
+    if name in LIBRARIES:
+        return LIBRARIES[name]
+    family = name.partition("-")[0].partition("@")[0]
+    variants = [f"{k.name} ({k.note})" for k in LIBRARIES.values() if k.name.partition("-")[0] == family]
+    if variants:
+        raise RequestError(f"kernels {name!r} come in variants: {'; '.join(variants)}")
+    raise RequestError(f"no kernels {name!r}; there are: {', '.join(KERNELS)}")
+
+
+def scratch_sizes(call: Call, kernels: str = "reference") -> tuple[int, ...]:
+    """The bytes that the kernel of `call` requests, unpadded and in its order; nothing for most operators.
+
+    For an operator that TFLM would refuse, what its kernel requests before it gives up.
+
+    Raises:
+        RequestError: no such kernel library; the message lists them.
+        ValueError: the operator lacks an operand that its kernel needs.
+    """
+    operator = find_library(kernels).operators.get(call.kind)
+    if operator is None:
+        return ()
+    abi = ABIS["x86-64" if call.pointer > ABIS["xtensa"].pointer else "xtensa"]
+    preparation = Preparation(call, abi)
+    try:
+        operator.prepare(preparation)
+    except MissingOperandError as problem:
+        raise ValueError(f"{call.kind} has {problem}") from None
+    except Refusal:
+        pass  # what was requested until then is the answer
+    return tuple(event.size for event in preparation.events if event.sort == SCRATCH)

@@ -1,0 +1,142 @@
+"""One operator as a TFLM kernel sees it: its operands with types, shapes and quantisation, and its options."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import prod
+
+from modelplan.runtimes.tflm.kernels.refusing import MissingOperandError, Refusal
+
+#: Bytes of an element of each type that TFLM has, as `TfLiteTypeSizeOf` counts them: a 4-bit value takes a byte.
+ELEMENT_BYTES = {
+    "float32": 4, "float16": 2, "int32": 4, "uint8": 1, "int64": 8, "bool": 1, "int16": 2, "complex64": 8, "int8": 1,
+    "float64": 8, "complex128": 16, "uint64": 8, "resource": 4, "uint32": 4, "uint16": 2, "int4": 1,
+}  # fmt: skip
+
+_INTEGERS = {"int8": "b", "uint8": "B", "int16": "h", "int32": "i", "int64": "q"}
+
+
+@dataclass(frozen=True, slots=True)
+class Quantization:
+    """The scales of a tensor: how many there are, the first scale and zero point, and the axis they belong to.
+
+    `scales` is 0 for a tensor without quantisation: TFLM takes one without zero points as such.
+    """
+
+    scales: int = 0
+    scale: float = 0.0
+    zero_point: int = 0
+    axis: int = 0
+    zero_points: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """What a kernel looks at in a tensor.
+
+    `quantization` is None where it is not known; checks of it then pass. `content` holds the bytes of a constant.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    constant: bool = False
+    quantization: Quantization | None = None
+    variable: bool = False
+    content: bytes | memoryview | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def elements(self) -> int:
+        """Number of elements; a scalar has one."""
+        return prod(self.shape)
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that TFLM gives to the values."""
+        return self.elements * ELEMENT_BYTES[self.dtype]
+
+    @property
+    def scales(self) -> int:
+        """Number of scales; one where it is not known."""
+        return 1 if self.quantization is None else self.quantization.scales
+
+    @property
+    def per_channel(self) -> bool:
+        """Whether there is more than one scale."""
+        return self.scales > 1
+
+    def dim(self, index: int) -> int:
+        """Extent `index`.
+
+        Raises:
+            Refusal: the tensor has fewer; TFLM would read beyond its shape.
+        """
+        if not -self.rank <= index < self.rank:
+            raise Refusal(f"a tensor of {self.rank} dimensions where its kernel reads extent {index}")
+        return self.shape[index]
+
+    def integers(self) -> tuple[int, ...] | None:
+        """The values of an integer constant, None where they are not known."""
+        code = _INTEGERS.get(self.dtype)
+        if code is None or self.content is None or len(self.content) < self.nbytes:
+            return None
+        return struct.unpack_from(f"<{self.elements}{code}", self.content)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One operator. `options` are the schema's fields under their names; `calls` are the subgraphs it runs.
+
+    `pointer` is the size of an address in bytes.
+    """
+
+    kind: str
+    inputs: tuple[Operand | None, ...]
+    outputs: tuple[Operand | None, ...]
+    options: Mapping[str, int | float | str | bool] = field(default_factory=dict)
+    pointer: int = 8
+    calls: tuple[Subgraph, ...] = ()
+
+    def input(self, index: int) -> Operand:
+        """Operand `index`.
+
+        Raises:
+            MissingOperandError: it is absent.
+        """
+        operand = self.inputs[index] if index < len(self.inputs) else None
+        if operand is None:
+            raise MissingOperandError(f"no input {index}, which its kernel needs")
+        return operand
+
+    def output(self, index: int = 0) -> Operand:
+        """Result `index`.
+
+        Raises:
+            MissingOperandError: it is absent.
+        """
+        operand = self.outputs[index] if index < len(self.outputs) else None
+        if operand is None:
+            raise MissingOperandError(f"no output {index}, which its kernel needs")
+        return operand
+
+    def number(self, name: str, default: int = 0) -> int:
+        """An integer option."""
+        return int(self.options.get(name, default))
+
+    def text(self, name: str) -> str:
+        """An option in words, empty where it is absent."""
+        return str(self.options.get(name, ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Subgraph:
+    """How many inputs and outputs a called subgraph has; None for both if there is no such subgraph."""
+
+    inputs: int | None
+    outputs: int | None

@@ -1,0 +1,177 @@
+"""What one operator takes from the arena while TFLM parses, initialises and prepares it, event by event."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from modelplan.runtimes.tflm.abi import Abi, Struct, layout
+from modelplan.runtimes.tflm.kernels.calls import Call, Operand
+from modelplan.runtimes.tflm.kernels.refusing import Refusal
+
+#: Sorts of events: a buffer that stays, one that lasts until the operator is prepared, one that the planner places.
+KEEP, TEMPORARY, SCRATCH = "keep", "temporary", "scratch"
+
+TENSOR: Struct = (("enum", "pointer"), ("float", "int32"), "pointer", "pointer", "size", "enum", "enum", "bool")
+EVAL_TENSOR: Struct = ("pointer", "pointer", "enum")
+QUANTIZATION: Struct = ("pointer", "pointer", "int32")
+
+#: MicroArenaBufferAlignment().
+ALIGNMENT = 16
+
+
+class Event(NamedTuple):
+    """One request: its sort, its bytes and the alignment of its start."""
+
+    sort: str
+    size: int
+    alignment: int
+
+
+@dataclass
+class ResourceVariables:
+    """The variables of VAR_HANDLE in a model, as far as TFLM has prepared it.
+
+    `allocated` holds those that have a buffer; `handles` says which variable the resource tensor of a key names.
+    """
+
+    names: dict[tuple[str, str], int] = field(default_factory=dict)
+    handles: dict[object, int] = field(default_factory=dict)
+    allocated: set[int] = field(default_factory=set)
+
+    def named(self, container: str, name: str) -> int:
+        """The number of a variable; a new name gets the next one."""
+        return self.names.setdefault((container, name), len(self.names))
+
+
+class Preparation:
+    """The events of one operator. Kernels' tables call it as TFLM's kernels call their context, in the same order.
+
+    `keys` are what tells the operator's inputs and outputs from all other tensors, for handles of variables.
+    """
+
+    def __init__(
+        self,
+        call: Call,
+        abi: Abi,
+        variables: ResourceVariables | None = None,
+        keys: tuple[tuple[object, ...], tuple[object, ...]] = ((), ()),
+    ) -> None:
+        self.call = call
+        self.abi = abi
+        self.variables = variables
+        self.keys = keys
+        self.events: list[Event] = []
+        self.reshaped: tuple[int, ...] | None = None
+
+    def require(self, holds: bool, reason: str) -> None:  # noqa: FBT001 - reads as a sentence
+        """Ends the preparation where TFLM's kernel does.
+
+        Raises:
+            Refusal: the condition does not hold.
+        """
+        if not holds:
+            raise Refusal(reason)
+
+    def counts(self, inputs: int | tuple[int, ...], outputs: int = 1) -> None:
+        """Requires these numbers of operands."""
+        allowed = (inputs,) if isinstance(inputs, int) else inputs
+        found = len(self.call.inputs)
+        self.require(found in allowed, f"{found} inputs; its kernel takes {' or '.join(map(str, allowed))}")
+        found = len(self.call.outputs)
+        self.require(found == outputs, f"{found} outputs; its kernel gives {outputs}")
+
+    def input(self, index: int = 0) -> Operand:
+        """Input `index`, through a temporary tensor.
+
+        Raises:
+            MissingOperandError: it is absent.
+        """
+        return self._temporary(self.call.input(index))
+
+    def optional(self, index: int) -> Operand | None:
+        """Input `index`, through a temporary tensor, or None where it is absent."""
+        inputs = self.call.inputs
+        operand = inputs[index] if index < len(inputs) else None
+        return None if operand is None else self._temporary(operand)
+
+    def output(self, index: int = 0) -> Operand:
+        """Output `index`, through a temporary tensor.
+
+        Raises:
+            MissingOperandError: it is absent.
+        """
+        return self._temporary(self.call.output(index))
+
+    def _temporary(self, operand: Operand) -> Operand:
+        """A TfLiteTensor, and with scales its quantisation and zero points, which last until the operator is done."""
+        self.events.append(Event(TEMPORARY, *layout(TENSOR, self.abi)))
+        if operand.scales:
+            self.events.append(Event(TEMPORARY, *layout(QUANTIZATION, self.abi)))
+            self.events.append(Event(TEMPORARY, 4 * (1 + operand.scales), 4))
+        return operand
+
+    def keep(self, size: int) -> None:
+        """A buffer of `size` bytes that stays."""
+        self.events.append(Event(KEEP, size, ALIGNMENT))
+
+    def keep_struct(self, struct: Struct) -> None:
+        """A structure that stays; none for one without members."""
+        if size := layout(struct, self.abi).size:
+            self.keep(size)
+
+    def keep_shape(self, rank: int) -> None:
+        """A shape that the kernel can write: TFLM's integer array."""
+        self.keep(4 * (1 + rank))
+
+    def scratch(self, size: int) -> None:
+        """A buffer of `size` bytes for the time in which the operator runs."""
+        self.events.append(Event(SCRATCH, size, ALIGNMENT))
+
+    def reshape(self, shape: tuple[int, ...]) -> None:
+        """Gives the first output the shape that the kernel computes, whatever the file says."""
+        self.keep_shape(self.call.output().rank)
+        self.reshaped = shape
+
+
+#: What a kernel does when TFLM prepares it.
+Prepare = Callable[[Preparation], None]
+
+
+def nothing(preparation: Preparation) -> None:
+    """Kernels without a Prepare function."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One kernel: the parsed options, what Init keeps, what Prepare does, and the types that it computes.
+
+    `types` are those of input `typed`, of the first output if `typed` is -1; None if the kernel does not look at types.
+    `later` are types that it computes in the release of `Abi.later`. `initialise` are further buffers of Init. `exact`
+    is false where the kernel is not TFLM's own.
+    """
+
+    options: Struct = ()
+    data: Struct = ()
+    prepare: Prepare = nothing
+    types: tuple[str, ...] | None = None
+    typed: int = 0
+    initialise: Prepare = nothing
+    exact: bool = True
+    later: tuple[str, ...] = ()
+
+
+def check_types(operator: Operator, call: Call, abi: Abi) -> None:
+    """Requires a type that the kernel computes.
+
+    Raises:
+        Refusal: it does not; the text names the types that it does.
+    """
+    if operator.types is None:
+        return
+    operand = call.output() if operator.typed < 0 else call.input(operator.typed)
+    types = (*operator.types, *operator.later) if abi.later else operator.types
+    if operand.dtype not in types:
+        what = "output" if operator.typed < 0 else f"input {operator.typed}"
+        raise Refusal(f"{what} is {operand.dtype}; its kernel computes {', '.join(types)}")

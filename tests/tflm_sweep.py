@@ -1,0 +1,220 @@
+"""Compares the predicted arena of many small models with TFLM itself, and prints where they differ.
+
+    python tests/tflm_sweep.py --measure [--count 12] [--kernels wheel,reference,...] [--kit FOLDER] [--only CONV_2D]
+
+TFLM is the wheel `tflite-micro`, or the programs of a measuring kit: a folder with a program `tflm-NAME` or
+`host-NAME` for each set of kernels that takes `MODEL --arena BYTES --probe --runs 1 --inputs FILE`, started under
+qemu-arm where they are for Arm. The folder is given by --kit or MODELPLAN_TFLM_KIT.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tflm_models import sweep
+
+from modelplan.runtimes.tflm.arena import Arena, arena
+from modelplan.runtimes.tflm.file import read_tflite
+
+#: Programs of the kit by the name of their kernels, with the ABI and the kernels that they stand for.
+KIT = {
+    "reference": ("tflm-reference", "xtensa", "reference"),
+    "reference-m": ("tflm-reference-m", "cortex-m", "reference"),
+    "cmsis": ("tflm-cmsis", "cortex-m", "cmsis-dsp"),
+    "cmsis-c": ("tflm-cmsis-c", "cortex-m", "cmsis-c"),
+    "cmsis-mve": ("tflm-cmsis-mve", "cortex-m", "cmsis-mve"),
+    "espnn": ("tflm-espnn", "xtensa", "esp-nn@1.2.3"),
+    "espnn-1.1.0": ("tflm-espnn-1.1.0", "xtensa", "esp-nn@1.1.0"),
+    "espnn-esp32": ("tflm-espnn-esp32", "xtensa", "esp-nn-generic"),
+    "host-reference": ("host-reference", "x86-64", "reference"),
+    "host-cmsis-c": ("host-cmsis-c", "x86-64", "cmsis-c"),
+}
+#: The arena in which a model is asked for at all, and how far above the least arena a prediction may lie.
+_LARGE = 1 << 20
+SLACK = 64
+
+_PART = re.compile(rb"Arena allocation (head|tail) (\d+) bytes")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What TFLM says: head and tail, both 0 for a model that it refuses; and if an arena of some size is enough."""
+
+    head: int
+    tail: int
+    enough: Callable[[int], bool]
+
+    @property
+    def refused(self) -> bool:
+        """Whether TFLM does not run the model."""
+        return not self.tail
+
+
+def value(dtype: Any) -> float:
+    """What inputs are filled with: harmless as an index, above zero points, no division by zero."""
+    return {"f": 0.5, "b": 1}.get(np.dtype(dtype).kind, 50 if np.dtype(dtype).itemsize == 1 else 1)
+
+
+def ask_wheel(data: bytes) -> Answer:
+    """The wheel's answer; each question has a process of its own, for TFLM stops in assertions."""
+    with tempfile.TemporaryFile() as log:
+        ran = _forked(lambda: _interpret(data, _LARGE).print_allocations(), log.fileno())
+        log.seek(0)
+        parts = {name: int(size) for name, size in _PART.findall(log.read())} if ran else {}
+    return Answer(
+        parts.get(b"head", 0), parts.get(b"tail", 0), lambda size: _forked(lambda: _interpret(data, size), None)
+    )
+
+
+def _interpret(data: bytes, size: int) -> Any:
+    from tflite_micro.python.tflite_micro import runtime
+
+    interpreter = runtime.Interpreter.from_bytes(data, arena_size=size)
+    for index in range(10**6):
+        try:
+            details = interpreter.get_input_details(index)
+        except IndexError:
+            break
+        interpreter.set_input(np.full(details["shape"], value(details["dtype"]), details["dtype"]), index)
+    interpreter.invoke()
+    return interpreter
+
+
+def _forked(act: Callable[[], Any], errors: int | None) -> bool:
+    """Whether `act` ends well in a child; what TFLM prints goes to `errors`, or nowhere."""
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, 1)
+            os.dup2(nowhere if errors is None else errors, 2)
+            act()
+            code = 0
+        finally:
+            os._exit(code)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def ask_kit(folder: Path, program: str, data: bytes) -> Answer:
+    """The answer of one of the kit's programs."""
+    said = _ran(folder / program, data, _LARGE)
+    return Answer(said.get("head", 0), said.get("tail", 0), lambda size: bool(_ran(folder / program, data, size)))
+
+
+def _ran(program: Path, data: bytes, size: int) -> dict[str, Any]:
+    """What a program prints of a model that it runs in an arena of `size` bytes; nothing if it does not run."""
+    with tempfile.TemporaryDirectory() as box:
+        Path(box, "model").write_bytes(data)
+        Path(box, "in").write_bytes(_inputs(data))
+        done = _start(program, box, "--arena", str(size), "--runs", "1")
+    try:
+        said: dict[str, Any] = json.loads(done.stdout) if done.returncode == 0 else {}
+    except ValueError:
+        return {}
+    return said if said.get("invoke") == "ok" and not said.get("arena_overrun") else {}
+
+
+def _start(program: Path, box: str, *words: str) -> subprocess.CompletedProcess[str]:
+    listed = ["model", *words, "--inputs", "in"]
+    emulators = {"tflm-cmsis-mve": "qemu-system-arm"}
+    if program.name.startswith("host-"):
+        command = [str(program), *listed]
+    elif program.name in emulators:
+        arguments = "".join(f",arg={word}" for word in ("tflm", *listed))
+        command = ["qemu-system-arm", "-M", "mps3-an547", "-display", "none", "-serial", "none", "-monitor", "none",
+                   "-kernel", str(program), "-semihosting-config", "enable=on,target=native" + arguments]  # fmt: skip
+    else:
+        emulator = shutil.which("qemu-arm-static") or shutil.which("qemu-arm") or "qemu-arm"
+        command = [emulator, "-cpu", "cortex-a7", str(program), *listed]
+    return subprocess.run(command, cwd=box, capture_output=True, text=True, errors="replace", check=False, timeout=120)
+
+
+def _inputs(data: bytes) -> bytes:
+    """The bytes of all inputs, filled like the wheel's."""
+    main = read_tflite(data, "model").subgraphs[0]
+    kinds = {0: "f4", 2: "i4", 3: "u1", 4: "i8", 6: "?", 7: "i2", 9: "i1", 12: "u8", 15: "u4"}
+    tensors = [main.tensors[t] for t in main.inputs]
+    return b"".join(np.full(t.elements, value(kinds[t.type]), kinds[t.type]).tobytes() for t in tensors) or b"\0"
+
+
+def differences(predicted: Arena, answer: Answer) -> Iterator[str]:
+    """Where a prediction is not what TFLM does; nothing if it is."""
+    if answer.refused or predicted.refusals:
+        if not predicted.refusals:
+            yield "TFLM refuses it"
+        elif not answer.refused:
+            yield f"TFLM runs it: {predicted.refusals[0].reason}"
+        return
+    if (predicted.head, predicted.tail) != (answer.head, answer.tail):
+        yield f"head {predicted.head} for {answer.head}, tail {predicted.tail} for {answer.tail}"
+    if not answer.enough(predicted.least):
+        yield f"TFLM fails with the least arena, {predicted.least}"
+    elif answer.enough(predicted.least - 16 - SLACK):
+        yield f"{predicted.least} is more than {SLACK} bytes above the least arena"
+
+
+def kit_folder(given: str | None = None) -> Path | None:
+    """The folder with the kit's programs, None where there is none."""
+    named = given or os.environ.get("MODELPLAN_TFLM_KIT")
+    return Path(named).resolve() if named else None
+
+
+def _measure(name: str, folder: Path | None, arguments: argparse.Namespace) -> int:
+    """Compares the sweep with one set of kernels; returns the number of differences."""
+    program, abi, kernels = KIT.get(name, ("", "wheel", "reference"))
+    found: Counter[str] = Counter()
+    for case, data in sweep(arguments.count, arguments.seed):
+        if arguments.only and case.partition("-")[0] not in arguments.only.split(","):
+            continue
+        predicted = arena(read_tflite(data, case), abi, kernels)
+        answer = ask_kit(folder, program, data) if program and folder else ask_wheel(data)
+        different = list(differences(predicted, answer))
+        found["refused" if answer.refused else "run"] += 1
+        found["different"] += bool(different)
+        for line in different:
+            print(f"{name}: {case}: {line}")
+            if arguments.keep:
+                Path(arguments.keep, f"{name}-{case}.tflite").write_bytes(data)
+    print(f"{name}: {found['run']} run, {found['refused']} refused by TFLM, {found['different']} predicted otherwise")
+    return found["different"]
+
+
+def main() -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--measure", action="store_true", help="ask TFLM; else the names of the models are printed")
+    parser.add_argument("--count", type=int, default=12, help="models of each operator and type")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--kernels", default="wheel", help=f"of wheel, {', '.join(KIT)}")
+    parser.add_argument("--kit", help="folder of the measuring programs (default: $MODELPLAN_TFLM_KIT)")
+    parser.add_argument("--only", help="operators, separated by commas")
+    parser.add_argument("--keep", help="folder for the models that differ")
+    arguments = parser.parse_args()
+    if not arguments.measure:
+        print(*(name for name, _ in sweep(arguments.count, arguments.seed)), sep="\n")
+        return 0
+    folder, names = kit_folder(arguments.kit), arguments.kernels.split(",")
+    unknown = [
+        n for n in names if n != "wheel" and (n not in KIT or folder is None or not (folder / KIT[n][0]).exists())
+    ]
+    if unknown:
+        parser.error(f"no program for {', '.join(unknown)}; give --kit or MODELPLAN_TFLM_KIT")
+    return int(sum(_measure(name, folder, arguments) for name in names) > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
