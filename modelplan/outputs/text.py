@@ -139,7 +139,6 @@ def _overlaps(plan: Plan, used: list[tuple[Overlap, int]]) -> Section:
         more = sum(shared for _, shared in used[_MOST_ROWS:])
         rows.append((f"[{len(used) - _MOST_ROWS} others]", "", "", "", f"{more:,}"))
     heads = ("tensor", "runs into", "rule", ">bytes ahead at least", ">bytes shared")
-    lines = (
-        (f"right for the {plan.runtime.kernels} kernels of {plan.runtime.name} only",) if plan.runtime.scratch else ()
-    )
+    choice = len(plan.runtime.libraries) > 1
+    lines = (f"right for the {plan.runtime.kernels} kernels of {plan.runtime.name} only",) if choice else ()
     return Section("Written over what is being read", lines, Table(heads, tuple(rows)))
