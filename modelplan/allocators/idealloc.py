@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -57,9 +58,7 @@ def _spread(values: IntArray) -> float:
     return float(np.std(values) / np.mean(values))
 
 
-def box(
-    problem: Problem, budget: Budget | None = None, *, fragmentation: float = 1.0, start_address: int = 0
-) -> Boxed:
+def box(problem: Problem, budget: Budget | None = None, *, fragmentation: float = 1.0, start_address: int = 0) -> Boxed:
     """The lowest of a first fit by size and duration (the bootstrap) and of one boxing for each step of the budget.
 
     Stops early at `fragmentation` times the load, or at `budget.enough`. With seconds and no steps it boxes until the
@@ -101,10 +100,8 @@ def _below(problem: Problem, start_address: int) -> Problem:
         raise ValueError("a start address has to be positive, and stands with sizes, lifetimes and alignments only")
     last = int(problem.end.max(initial=1))
     columns = {"size": start_address, "start": 0, "end": last, "alignment": 1, "pin": 0}
-    return Problem(
-        (*problem.names, "below the start"),
-        **{name: np.append(getattr(problem, name), value) for name, value in columns.items()},
-    )
+    extended: dict[str, Any] = {name: np.append(getattr(problem, name), value) for name, value in columns.items()}
+    return Problem((*problem.names, "below the start"), **extended)
 
 
 def _boxed(problem: Problem, budget: Budget, target: int) -> Boxed:

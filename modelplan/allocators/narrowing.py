@@ -50,9 +50,7 @@ def stand_in(problem: Problem) -> Placement:
     return replace(placed, found_by=STAND_IN)
 
 
-def decided(
-    problem: Problem, budget: Budget, decide: Decide, steps: int, first_share: float = 1 / 4
-) -> Placement:
+def decided(problem: Problem, budget: Budget, decide: Decide, steps: int, first_share: float = 1 / 4) -> Placement:
     """Asks once at the problem's capacity, or narrows down to the least height where there is none.
 
     Args:
@@ -124,7 +122,7 @@ class _Narrowing:
         return answer.ended
 
     def _part(self, share: float) -> Budget | None:
-        """This share of the steps and seconds that are left, or nothing when all is spent."""
+        """A share of the steps and seconds that are left, or nothing when all is spent."""
         budget, elapsed = self.budget, time.monotonic() - self.began
         steps = None if budget.steps is None else math.ceil((budget.steps - self.used) * share)
         seconds = None if budget.seconds is None else (budget.seconds - elapsed) * share

@@ -73,9 +73,9 @@ def heuristic(problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
 class _Skyline:
     """The top of what is placed and the bytes still to be placed, for each section between two starts or ends.
 
-        address ^     +----+
-                |  +--+    +--+     a buffer of the middle section lies on the highest top of its lifetime
-                +-----------------> sections
+    address ^     +----+
+            |  +--+    +--+     a buffer of the middle section lies on the highest top of its lifetime
+            +-----------------> sections
     """
 
     def __init__(self, problem: Problem) -> None:

@@ -54,7 +54,7 @@ def _climb(problem: Problem, budget: Budget, *, restore: bool) -> Placement:
     steps, seconds = narrowing.core_limits(budget)
     found, done, ended = _core.climb(size, start, end, step, order, load, limit, steps, MOST_PAIRS, seconds, restore)
     if len(found) < len(held):
-        return replace(narrowing.fallback(problem), ended=ended)
+        return replace(narrowing.stand_in(problem), ended=ended)
     offsets = np.zeros(len(problem), dtype=np.int64)
     offsets[held] = found
     return Placement(offsets, ended=ended, steps=done)
