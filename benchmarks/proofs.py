@@ -36,9 +36,7 @@ class WrongError(Exception):
 def claim(problem: Problem, without: tuple[str, ...] = ()) -> int | None:
     """The height that the solver calls optimal; None where it says that the pins exclude every placement."""
     p = problem
-    offsets, bound, ended, _, _ = _core.solve(
-        p.size, p.start, p.end, p.alignment, p.pin, p.overlaps, without=list(without)
-    )
+    offsets, bound, ended, _, _ = _core.solve(p.core, without=list(without))
     if ended == "infeasible" and (p.pin >= 0).any():
         return None
     placement = Placement(offsets, bound, ended)

@@ -24,8 +24,8 @@ from modelplan import Graph, aliasing, load, runtimes
 from modelplan.errors import ModelPlanError
 from modelplan.referee import check_flow
 from modelplan.schedulers import BEST_STEPS
-from modelplan.schedulers.posing import pose
-from modelplan.schedulers.solving import Answer, Effort, solve
+from modelplan.schedulers.order_core import Answer, Effort, solve
+from modelplan.schedulers.problem import order_problem
 from modelplan.types import OrderProblem
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -92,7 +92,7 @@ def proof(answer: Answer) -> str:
 
 
 def posed(graph: Graph, *, alias: str = "none", runtime: str | None = None) -> OrderProblem:
-    return pose(graph, aliasing.storages(graph, alias), runtimes.runtime(runtime, graph.format))
+    return order_problem(graph, aliasing.storages(graph, alias), runtimes.runtime(runtime, graph.format))
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -5,14 +5,15 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+
+#include "array.hpp"
 
 namespace modelplan {
 
 // By rising `address(range)`, equal ones in no set order. Few are compared with each other; many are dealt out byte by
 // byte from the lowest, in O(n) for each byte in which the addresses differ. `spare` keeps its memory between calls.
 template <class Range, class Address>
-void sort_by_address(std::vector<Range>& ranges, std::vector<Range>& spare, Address&& address) {
+void sort_by_address(Array<Range>& ranges, Array<Range>& spare, Address&& address) {
   constexpr std::size_t kFew = 128, kDigits = 256;
   const auto lower = [&](const Range& a, const Range& b) { return address(a) < address(b); };
   if (ranges.size() < kFew) {
@@ -28,7 +29,7 @@ void sort_by_address(std::vector<Range>& ranges, std::vector<Range>& spare, Addr
   spare.resize(ranges.size());
   for (unsigned shift = 0; shift < 64; shift += 8) {
     if ((bits >> shift) % kDigits == 0) continue;
-    const auto digit = [&](const Range& range) { return static_cast<std::size_t>((above(range) >> shift) % kDigits); };
+    const auto digit = [&](const Range& range) { return as_size((above(range) >> shift) % kDigits); };
     std::array<std::size_t, kDigits + 1> next{};  // where the next range with this digit goes
     for (const Range& range : ranges) ++next[digit(range) + 1];
     for (std::size_t d = 0; d < kDigits; ++d) next[d + 1] += next[d];

@@ -1,67 +1,102 @@
-// The module modelplan._core: the only files that know nanobind are core/bindings*.cpp. Columns of int64 in, columns
-// out.
+// The module modelplan._core: the only files that know nanobind are core/bindings*.cpp.
 #include "bindings.hpp"
 
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 
-#include "bounds.hpp"
-#include "place.hpp"
+#include "load_bound.hpp"
+#include "place_in_order.hpp"
 #include "referee.hpp"
-
-namespace nb = nanobind;
-using namespace nb::literals;
 
 namespace modelplan {
 namespace {
 
-Column place_columns(const Column& size, const Column& start, const Column& end, const Column& alignment,
-                     const Column& pin, const Table& overlaps, const Table& conflicts, const Column& order, int fit) {
-  if (fit < 0 || fit > static_cast<int>(Fit::kMixed)) throw std::invalid_argument("there is no such fit");
-  const ProblemColumns problem(size, start, end, alignment, pin, overlaps, conflicts);
-  std::vector<std::int64_t> offsets;
-  {
-    nb::gil_scoped_release unlocked;
-    offsets = modelplan::place_in_order(problem.columns(), problem.facts(), span_of(order), static_cast<Fit>(fit));
-  }
-  return column_of(std::move(offsets));
+using namespace nb::literals;
+
+Column filled(std::size_t count, std::int64_t value) { return column_of(Array<std::int64_t>(count, value)); }
+
+Array<std::int64_t> pairs_of(const std::optional<Table>& table, std::size_t which) {
+  return table ? column_of(*table, which) : Array<std::int64_t>();
 }
 
-std::pair<std::int64_t, std::int64_t> load_bound_of(const Column& size, const Column& start, const Column& end,
-                                                    const Column& alignment, const Column& pin, const Table& overlaps,
-                                                    const Table& conflicts) {
-  const ProblemColumns problem(size, start, end, alignment, pin, overlaps, conflicts);
-  nb::gil_scoped_release unlocked;
-  const LoadBound bound = modelplan::load_bound(problem.columns(), problem.facts());
+struct NamedFit {
+  const char* name;
+  Fit fit;
+};
+constexpr NamedFit kFits[] = {{"lowest", Fit::kLowest},
+                              {"tightest", Fit::kTightest},
+                              {"widest", Fit::kWidest},
+                              {"raw", Fit::kRaw},
+                              {"mixed", Fit::kMixed}};
+
+Column place_columns(const BoundProblem& problem, const Column& order, const std::string& fit) {
+  const auto* found = std::ranges::find(kFits, fit, &NamedFit::name);
+  if (found == std::end(kFits)) throw std::invalid_argument("no fit " + fit);
+  return column_of(unlocked([&] { return place_in_order(problem.problem(), view_of(order), found->fit); }));
+}
+
+std::pair<std::int64_t, std::int64_t> load_bound_of(const BoundProblem& problem) {
+  const LoadBound bound = unlocked([&] { return load_bound(problem.problem()); });
   return {bound.bytes, bound.step};
 }
 
 std::pair<std::int64_t, std::int64_t> find_clash_in(const Column& size, const Column& start, const Column& end,
                                                     const Column& offset, const Table& overlaps) {
   require_same_length({size.size(), start.size(), end.size(), offset.size()});
-  const std::vector<std::int64_t> below = column_of(overlaps, 0), above = column_of(overlaps, 1),
-                                  bytes = column_of(overlaps, 2);
-  nb::gil_scoped_release unlocked;
-  return referee::find_clash(span_of(size), span_of(start), span_of(end), span_of(offset), {below, above, bytes});
+  const Array<std::int64_t> below = column_of(overlaps, 0), above = column_of(overlaps, 1),
+                            bytes = column_of(overlaps, 2);
+  return unlocked([&] {
+    return referee::find_clash(view_of(size), view_of(start), view_of(end), view_of(offset), {below, above, bytes});
+  });
 }
 
 }  // namespace
+
+BoundProblem::BoundProblem(Column size, Column start, Column end, std::optional<Column> alignment,
+                           std::optional<Column> pin, const std::optional<Table>& overlaps,
+                           const std::optional<Table>& conflicts)
+    : size_(std::move(size)),
+      start_(std::move(start)),
+      end_(std::move(end)),
+      alignment_(alignment ? std::move(*alignment) : filled(size_.size(), 1)),
+      pin_(pin ? std::move(*pin) : filled(size_.size(), -1)),
+      below_(pairs_of(overlaps, 0)),
+      above_(pairs_of(overlaps, 1)),
+      bytes_(pairs_of(overlaps, 2)),
+      left_(pairs_of(conflicts, 0)),
+      right_(pairs_of(conflicts, 1)),
+      problem_{view_of(size_), view_of(start_), view_of(end_), view_of(alignment_), view_of(pin_), below_, above_,
+               bytes_,         left_,           right_} {
+  require_same_length({size_.size(), start_.size(), end_.size(), alignment_.size(), pin_.size()});
+  for (const auto* ids : {&below_, &above_, &left_, &right_})
+    for (std::size_t k = 0; k < ids->size(); ++k)
+      if ((*ids)[k] < 0 || (*ids)[k] >= std::ssize(problem_.size))
+        throw std::invalid_argument((ids == &below_ || ids == &above_ ? "overlap " : "conflict ") + std::to_string(k) +
+                                    ": it names a buffer that does not exist");
+  for (const std::int64_t a : problem_.alignment)
+    if (a < 1) throw std::invalid_argument("an alignment is below 1");
+}
 
 }  // namespace modelplan
 
 NB_MODULE(_core, module) {
   using namespace modelplan;
-  bind_schedule(module);
-  bind_solver(module);
   module.doc() = "The compiled core of modelplan: columns of int64 in, offsets and bounds out.";
-  module.def("place_in_order", &place_columns, "size"_a, "start"_a, "end"_a, "alignment"_a, "pin"_a, "overlaps"_a,
-             "conflicts"_a, "order"_a, "fit"_a,
-             "Offsets after placing pinned buffers, then the others in `order`, each by `fit` (see Fit).");
-  module.def("load_bound", &load_bound_of, "size"_a, "start"_a, "end"_a, "alignment"_a, "pin"_a, "overlaps"_a,
-             "conflicts"_a, "(bytes, step) of the alignment-aware load bound.");
+  nb::set_leak_warnings(false);  // problems may live in caches until the interpreter ends
+  nb::class_<BoundProblem>(module, "Problem", "A placement problem on columns of int64, which are not copied.")
+      .def(nb::init<Column, Column, Column, std::optional<Column>, std::optional<Column>, const std::optional<Table>&,
+                    const std::optional<Table>&>(),
+           "size"_a, "start"_a, "end"_a, "alignment"_a = nb::none(), "pin"_a = nb::none(), "overlaps"_a = nb::none(),
+           "conflicts"_a = nb::none());
+  module.def("place_in_order", &place_columns, "problem"_a, "order"_a, "fit"_a,
+             "Offsets after placing pinned buffers, then the others in `order`, each by `fit`.");
+  module.def("load_bound", &load_bound_of, "problem"_a, "(bytes, step) of the alignment-aware load bound.");
   module.def("find_clash", &find_clash_in, "size"_a, "start"_a, "end"_a, "offset"_a, "overlaps"_a,
              "The first pair of buffers alive together that share a byte, or (-1, -1).");
-  bind_search(module);
+  module.attr("ENDED") = nb::tuple(nb::cast(Array<std::string>(std::begin(kEndedNames), std::end(kEndedNames))));
+  module.attr("FITS") = names_of(kFits);
+  bind_schedule(module);
+  bind_solver(module);
+  bind_allocators(module);
   bind_planners(module);
 }

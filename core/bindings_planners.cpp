@@ -1,6 +1,4 @@
 // The planners of shared objects and the pieces of single systems, as functions of the module.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/tuple.h>
 
 #include <tuple>
@@ -17,59 +15,35 @@ using namespace nb::literals;
 
 Records records_of(const Column& size, const Column& start, const Column& end) {
   require_same_length({size.size(), start.size(), end.size()});
-  return {span_of(size), span_of(start), span_of(end)};
+  return {view_of(size), view_of(start), view_of(end)};
 }
 
-template <std::vector<std::int64_t> (*kPlan)(const Records&)>
+template <Array<std::int64_t> (*kPlan)(const Records&)>
 Column columns_from(const Column& size, const Column& start, const Column& end) {
   const Records records = records_of(size, start, end);
-  std::vector<std::int64_t> found;
-  {
-    nb::gil_scoped_release unlocked;
-    found = kPlan(records);
-  }
-  return column_of(std::move(found));
-}
-
-// How a search ended, in the words of Placement.
-const char* words(Ended ended) {
-  settle(ended);
-  if (ended == Ended::kComplete) return "complete";
-  if (ended == Ended::kCancelled) return "cancelled";
-  return ended == Ended::kDeadline ? "deadline" : "budget";
+  return column_of(unlocked([&] { return kPlan(records); }));
 }
 
 std::tuple<Column, std::int64_t, const char*> share_min_cost_of(const Column& size, const Column& start,
                                                                 const Column& end, std::int64_t most_steps,
                                                                 double seconds) {
   const Records records = records_of(size, start, end);
-  FlowShare found;
-  {
-    nb::gil_scoped_release unlocked;
-    found = share_min_cost(records, {most_steps, seconds, &interrupted});
-  }
-  return {column_of(std::move(found.holder)), found.steps, words(found.ended)};
+  FlowShare found = unlocked([&] { return share_min_cost(records, {most_steps, seconds, &interrupted}); });
+  const char* ended = finish(found.ended);
+  return {column_of(std::move(found.holder)), found.steps, ended};
 }
 
 std::tuple<Column, Column, Column> stack_of(const Column& size, const Column& start, const Column& end,
                                             const Column& order, bool overlapping) {
   const Records records = records_of(size, start, end);
-  Stacked found;
-  {
-    nb::gil_scoped_release unlocked;
-    found = stack_in_objects(records, span_of(order), overlapping);
-  }
+  Stacked found = unlocked([&] { return stack_in_objects(records, view_of(order), overlapping); });
   return {column_of(std::move(found.holder)), column_of(std::move(found.offset)), column_of(std::move(found.sizes))};
 }
 
 Column most_live_first_of(const Column& size, const Column& start, const Column& end, bool by_duration) {
   const Records records = records_of(size, start, end);
-  std::vector<std::int64_t> order;
-  {
-    nb::gil_scoped_release unlocked;
-    order = most_live_first(records, by_duration ? Preference::kDuration : Preference::kSize);
-  }
-  return column_of(std::move(order));
+  const Preference preference = by_duration ? Preference::kDuration : Preference::kSize;
+  return column_of(unlocked([&] { return most_live_first(records, preference); }));
 }
 
 std::tuple<Column, std::int64_t, const char*> climb_of(const Column& size, const Column& start, const Column& end,
@@ -77,13 +51,10 @@ std::tuple<Column, std::int64_t, const char*> climb_of(const Column& size, const
                                                        std::int64_t limit, std::int64_t most_steps,
                                                        std::int64_t most_work, double seconds, bool restore) {
   const Records records = records_of(size, start, end);
-  Climbed found;
-  {
-    nb::gil_scoped_release unlocked;
-    const Climb options{load, limit, most_steps, most_work, seconds, &interrupted, restore};
-    found = climb(records, span_of(alignment), span_of(order), options);
-  }
-  return {column_of(std::move(found.offsets)), found.steps, words(found.ended)};
+  const ClimbOptions options{load, limit, most_steps, most_work, seconds, &interrupted, restore};
+  ClimbResult found = unlocked([&] { return climb(records, view_of(alignment), view_of(order), options); });
+  const char* ended = finish(found.ended);
+  return {column_of(std::move(found.offsets)), found.steps, ended};
 }
 
 }  // namespace

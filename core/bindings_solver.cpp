@@ -1,75 +1,33 @@
 // The solver of modelplan._core. It runs in a thread of its own, so that the calling one can listen to Ctrl-C and
 // pass progress on.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
-
-#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
-#include <string>
 #include <thread>
 
 #include "bindings.hpp"
-#include "solver/problem.hpp"
-
-namespace nb = nanobind;
-using namespace nb::literals;
+#include "solver/solve.hpp"
 
 namespace modelplan {
 namespace {
 
-struct Switch {
-  const char* name;
-  bool solver::Rules::* on;
-};
+using namespace nb::literals;
 
-constexpr Switch kSwitches[] = {{"section_check", &solver::Rules::section_check},
-                                {"single_candidate", &solver::Rules::single_candidate},
-                                {"support", &solver::Rules::support},
-                                {"twins", &solver::Rules::twins},
-                                {"backjump", &solver::Rules::backjump},
-                                {"pin_jump", &solver::Rules::pin_jump},
-                                {"joins", &solver::Rules::joins},
-                                {"stacked_sizes", &solver::Rules::stacked_sizes},
-                                {"unit_scaling", &solver::Rules::unit_scaling}};
-
-solver::Rules rules_without(const std::vector<std::string>& names) {
-  solver::Rules rules;
-  for (const std::string& name : names) {
-    const auto* found = std::ranges::find(kSwitches, name, &Switch::name);
-    if (found == std::end(kSwitches)) throw std::invalid_argument("no rule " + name);
-    rules.*found->on = false;
-  }
-  return rules;
-}
-
-const char* name_of(solver::Ended ended) {
-  switch (ended) {
-    case solver::Ended::kOptimal:
-      return "optimal";
-    case solver::Ended::kFits:
-      return "fits";
-    case solver::Ended::kInfeasible:
-      return "infeasible";
-    case solver::Ended::kSteps:
-      return "budget";
-    case solver::Ended::kDeadline:
-      return "deadline";
-    case solver::Ended::kCancelled:
-      return "cancelled";
-  }
-  return "";
-}
+constexpr NamedRule<solver::Rules> kRules[] = {{"section_check", &solver::Rules::section_check},
+                                               {"single_candidate", &solver::Rules::single_candidate},
+                                               {"support", &solver::Rules::support},
+                                               {"twins", &solver::Rules::twins},
+                                               {"backjump", &solver::Rules::backjump},
+                                               {"pin_jump", &solver::Rules::pin_jump},
+                                               {"joins", &solver::Rules::joins},
+                                               {"stacked_sizes", &solver::Rules::stacked_sizes},
+                                               {"unit_scaling", &solver::Rules::unit_scaling}};
 
 // One solve in a thread of its own, watched from the thread that has Python's lock.
 class WatchedSolve {
  public:
-  WatchedSolve(const solver::Problem& problem, solver::Options options, nb::object listener)
+  WatchedSolve(const Problem& problem, solver::Options options, nb::object listener)
       : problem_(problem), options_(std::move(options)), listener_(std::move(listener)) {
     options_.cancel = &cancel_;
     if (!listener_.is_none()) options_.progress = [this](const solver::Progress& progress) { note(progress); };
@@ -134,7 +92,7 @@ class WatchedSolve {
     }
   }
 
-  const solver::Problem problem_;
+  const Problem& problem_;
   solver::Options options_;
   nb::object listener_;
   std::atomic<bool> cancel_{false};
@@ -147,21 +105,17 @@ class WatchedSolve {
   std::optional<solver::Progress> latest_;
 };
 
-nb::tuple solve(const Column& size, const Column& start, const Column& end, const Column& alignment, const Column& pin,
-                const Table& overlaps, std::int64_t capacity, bool minimize, std::int64_t steps, double seconds,
-                std::uint64_t seed, int threads, const std::vector<std::string>& without, nb::object progress) {
-  const std::vector<std::int64_t> below = column_of(overlaps, 0), above = column_of(overlaps, 1),
-                                  bytes = column_of(overlaps, 2);
-  const solver::Problem problem{span_of(size), span_of(start), span_of(end), span_of(alignment), span_of(pin), below,
-                                above,         bytes,          capacity};
+nb::tuple solve(const BoundProblem& problem, std::int64_t capacity, bool minimize, std::int64_t steps, double seconds,
+                std::uint64_t seed, int threads, const Array<std::string>& without, nb::object progress) {
   solver::Options options;
+  options.capacity = capacity;
   options.steps = steps;
   options.seconds = seconds;
   options.seed = seed;
   options.threads = threads;
   options.minimize = minimize;
-  options.rules = rules_without(without);
-  solver::Result result = WatchedSolve(problem, options, std::move(progress)).run();
+  options.rules = rules_without(kRules, without);
+  solver::Result result = WatchedSolve(problem.problem(), options, std::move(progress)).run();
   return nb::make_tuple(column_of(std::move(result.offsets)), result.bound, name_of(result.ended), result.steps,
                         result.nodes);
 }
@@ -169,13 +123,10 @@ nb::tuple solve(const Column& size, const Column& start, const Column& end, cons
 }  // namespace
 
 void bind_solver(nb::module_& module) {
-  module.def("solve", &solve, "size"_a, "start"_a, "end"_a, "alignment"_a, "pin"_a, "overlaps"_a, "capacity"_a = -1,
-             "minimize"_a = true, "steps"_a = 0, "seconds"_a = 0.0, "seed"_a = 0, "threads"_a = 1,
-             "without"_a = std::vector<std::string>{}, "progress"_a = nb::none(),
+  module.def("solve", &solve, "problem"_a, "capacity"_a = -1, "minimize"_a = true, "steps"_a = 0, "seconds"_a = 0.0,
+             "seed"_a = 0, "threads"_a = 1, "without"_a = Array<std::string>{}, "progress"_a = nb::none(),
              "(offsets, bound, ended, steps, nodes); the offsets are empty when the pins exclude every placement.");
-  nb::list rules;
-  for (const Switch& rule : kSwitches) rules.append(rule.name);
-  module.attr("SOLVER_RULES") = nb::tuple(rules);
+  module.attr("SOLVER_RULES") = names_of(kRules);
 }
 
 }  // namespace modelplan

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
-#include <span>
-#include <vector>
+
+#include "array.hpp"
 
 namespace modelplan {
 
@@ -13,7 +13,7 @@ namespace modelplan {
 // so a query walks only into subtrees that still have someone alive after `start`.
 class IntervalIndex {
  public:
-  IntervalIndex(std::span<const std::int64_t> start, std::span<const std::int64_t> end)
+  IntervalIndex(View<const std::int64_t> start, View<const std::int64_t> end)
       : end_(end), by_start_(start.size()), rank_(start.size()), sorted_start_(start.size()) {
     std::iota(by_start_.begin(), by_start_.end(), std::size_t{0});
     std::stable_sort(by_start_.begin(), by_start_.end(),
@@ -41,7 +41,7 @@ class IntervalIndex {
   template <class Visit>
   void for_each_alive(std::int64_t from, std::int64_t until, Visit&& visit) const {
     const auto first_late = std::lower_bound(sorted_start_.begin(), sorted_start_.end(), until);
-    const auto count = static_cast<std::size_t>(first_late - sorted_start_.begin());
+    const auto count = as_size(first_late - sorted_start_.begin());
     if (count > 0) walk(1, 0, leaves_, count, from, visit);
   }
 
@@ -61,9 +61,9 @@ class IntervalIndex {
     walk(2 * node + 1, mid, hi, count, from, visit);
   }
 
-  std::span<const std::int64_t> end_;
-  std::vector<std::size_t> by_start_, rank_;
-  std::vector<std::int64_t> sorted_start_, latest_;
+  View<const std::int64_t> end_;
+  Array<std::size_t> by_start_, rank_;
+  Array<std::int64_t> sorted_start_, latest_;
   std::size_t leaves_ = 1;
 };
 

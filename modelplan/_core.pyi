@@ -1,28 +1,36 @@
 from collections.abc import Callable
+from typing import Literal, TypeAlias
 
-from modelplan.types import IntArray
+from modelplan.types import Ended, IntArray
 
+_Verdict: TypeAlias = Literal["feasible", "infeasible", "unknown"]
+
+ENDED: tuple[str, ...]
+FITS: tuple[str, ...]
 SOLVER_RULES: tuple[str, ...]
+MINIMALLOC_RULES: tuple[str, ...]
+TELAMALLOC_RULES: tuple[str, ...]
+SCHEDULE_RULES: tuple[str, ...]
+
+class Problem:
+    def __init__(
+        self,
+        size: IntArray,
+        start: IntArray,
+        end: IntArray,
+        alignment: IntArray | None = None,
+        pin: IntArray | None = None,
+        overlaps: IntArray | None = None,
+        conflicts: IntArray | None = None,
+    ) -> None: ...
 
 def place_in_order(
-    size: IntArray,
-    start: IntArray,
-    end: IntArray,
-    alignment: IntArray,
-    pin: IntArray,
-    overlaps: IntArray,
-    conflicts: IntArray,
+    problem: Problem,
     order: IntArray,
-    fit: int,
+    fit: str,
 ) -> IntArray: ...
 def load_bound(
-    size: IntArray,
-    start: IntArray,
-    end: IntArray,
-    alignment: IntArray,
-    pin: IntArray,
-    overlaps: IntArray,
-    conflicts: IntArray,
+    problem: Problem,
 ) -> tuple[int, int]: ...
 def find_clash(
     size: IntArray, start: IntArray, end: IntArray, offset: IntArray, overlaps: IntArray
@@ -33,7 +41,7 @@ def share_by_breadth(size: IntArray, start: IntArray, end: IntArray) -> IntArray
 def share_by_distance(size: IntArray, start: IntArray, end: IntArray) -> IntArray: ...
 def share_min_cost(
     size: IntArray, start: IntArray, end: IntArray, most_steps: int, seconds: float
-) -> tuple[IntArray, int, str]: ...
+) -> tuple[IntArray, int, Ended]: ...
 def stack_in_objects(
     size: IntArray, start: IntArray, end: IntArray, order: IntArray, overlapping: bool
 ) -> tuple[IntArray, IntArray, IntArray]: ...
@@ -50,14 +58,9 @@ def climb(
     most_work: int,
     seconds: float,
     restore: bool,
-) -> tuple[IntArray, int, str]: ...
+) -> tuple[IntArray, int, Ended]: ...
 def solve(
-    size: IntArray,
-    start: IntArray,
-    end: IntArray,
-    alignment: IntArray,
-    pin: IntArray,
-    overlaps: IntArray,
+    problem: Problem,
     capacity: int = -1,
     minimize: bool = True,
     steps: int = 0,
@@ -66,7 +69,7 @@ def solve(
     threads: int = 1,
     without: list[str] = [],
     progress: Callable[[int, int, int], None] | None = None,
-) -> tuple[IntArray, int, str, int, int]: ...
+) -> tuple[IntArray, int, Ended, int, int]: ...
 
 class ScheduleInstance: ...
 
@@ -82,7 +85,7 @@ class ScheduleOutcome:
     segments: int
     critical_op: int
     cases: list[tuple[tuple[int, ...], int, tuple[tuple[int, int, int, int], ...]]]
-    stopped_by: str
+    ended: Ended
 
 def schedule_instance(
     ops: int,
@@ -95,12 +98,12 @@ def schedule_instance(
     to_end: IntArray,
     scratch: IntArray,
     edges: IntArray,
-    credits: IntArray,  # noqa: A002
+    overwrites: IntArray,
 ) -> ScheduleInstance: ...
 def schedule_solve(
     instance: ScheduleInstance,
     method: str = "best",
-    rules: str = "FMCSL",
+    without: list[str] = [],
     bound: bool = True,
     search: bool = True,
     width: int = 16,
@@ -112,33 +115,21 @@ def schedule_solve(
 ) -> ScheduleOutcome: ...
 def schedule_search(
     instance: ScheduleInstance,
-    rules: str,
     floor: int,
     ceiling: int,
+    without: list[str] = [],
     steps: int | None = None,
     states: int = 5_000_000,
     look_ahead_after: int = 2_000,
-) -> tuple[str, IntArray, int, int, int]: ...
+) -> tuple[_Verdict, IntArray, int, int, int]: ...
 def schedule_reversed(instance: ScheduleInstance) -> ScheduleInstance | None: ...
 def schedule_bound_at(instance: ScheduleInstance, op: int) -> int: ...
 def schedule_profile(instance: ScheduleInstance, order: IntArray) -> IntArray: ...
 def conflict_counts(
-    size: IntArray,
-    start: IntArray,
-    end: IntArray,
-    alignment: IntArray,
-    pin: IntArray,
-    overlaps: IntArray,
-    conflicts: IntArray,
+    problem: Problem,
 ) -> IntArray: ...
 def usmp_greedy(
-    size: IntArray,
-    start: IntArray,
-    end: IntArray,
-    alignment: IntArray,
-    pin: IntArray,
-    overlaps: IntArray,
-    conflicts: IntArray,
+    problem: Problem,
     lists: list[list[int]],
     order: IntArray,
     limits: list[int],
@@ -146,13 +137,7 @@ def usmp_greedy(
     fixed: bool,
 ) -> tuple[IntArray, IntArray]: ...
 def usmp_hill_climb(
-    size: IntArray,
-    start: IntArray,
-    end: IntArray,
-    alignment: IntArray,
-    pin: IntArray,
-    overlaps: IntArray,
-    conflicts: IntArray,
+    problem: Problem,
     lists: list[list[int]],
     order: IntArray,
     goal: int,
@@ -162,106 +147,59 @@ def usmp_hill_climb(
     attempts: int,
     seconds: float,
     seed: int,
-) -> tuple[IntArray, IntArray, int, int]: ...
+) -> tuple[IntArray, IntArray, int, Ended]: ...
 def glibc_random(seed: int, count: int) -> list[int]: ...
 def triton_place(
-    size: IntArray,
-    start: IntArray,
-    end: IntArray,
-    alignment: IntArray,
-    pin: IntArray,
-    overlaps: IntArray,
-    conflicts: IntArray,
+    problem: Problem,
     order: IntArray,
 ) -> tuple[IntArray, int]: ...
 def xla_best_fit(
-    size: IntArray,
-    start: IntArray,
-    end: IntArray,
-    alignment: IntArray,
-    pin: IntArray,
-    overlaps: IntArray,
-    conflicts: IntArray,
+    problem: Problem,
     group: IntArray,
     order: IntArray,
     own_sizes: bool,
     limit: int,
 ) -> IntArray: ...
 def xla_fast_merge(
-    size: IntArray,
-    start: IntArray,
-    end: IntArray,
-    alignment: IntArray,
-    pin: IntArray,
-    overlaps: IntArray,
-    conflicts: IntArray,
+    problem: Problem,
     group: IntArray,
     heap_alignment: int,
 ) -> IntArray: ...
 def somas_place(
-    size: IntArray,
-    start: IntArray,
-    end: IntArray,
-    alignment: IntArray,
-    pin: IntArray,
-    overlaps: IntArray,
-    conflicts: IntArray,
+    problem: Problem,
     node: IntArray,
     block: IntArray,
     chain: IntArray,
     order: IntArray,
+    *,
     smallest: bool,
     single: bool,
     same_gap: bool,
 ) -> IntArray: ...
 def idealloc_place(
-    size: IntArray,
-    start: IntArray,
-    end: IntArray,
-    alignment: IntArray,
-    pin: IntArray,
-    overlaps: IntArray,
-    conflicts: IntArray,
+    problem: Problem,
     target: int,
     seed: int,
     steps: int,
     seconds: float,
-) -> tuple[int, IntArray, int, float, int]: ...
+) -> tuple[Ended, IntArray, int, float, int]: ...
 def idealloc_theorem2(start: IntArray, end: IntArray, height: int, epsilon: float, seed: int) -> list[int]: ...
 def telamalloc_decide(
-    size: IntArray,
-    start: IntArray,
-    end: IntArray,
-    alignment: IntArray,
-    pin: IntArray,
-    overlaps: IntArray,
-    conflicts: IntArray,
+    problem: Problem,
     capacity: int,
-    options: list[bool],
+    without: list[str],
     stuck_after: int,
     steps: int,
     seconds: float,
-) -> tuple[int, IntArray, int]: ...
+) -> tuple[Ended, IntArray, int]: ...
 def telamalloc_phases(
-    size: IntArray,
-    start: IntArray,
-    end: IntArray,
-    alignment: IntArray,
-    pin: IntArray,
-    overlaps: IntArray,
-    conflicts: IntArray,
+    problem: Problem,
 ) -> list[int]: ...
 def minimalloc_decide(
-    size: IntArray,
-    start: IntArray,
-    end: IntArray,
-    alignment: IntArray,
-    pin: IntArray,
-    overlaps: IntArray,
-    conflicts: IntArray,
+    problem: Problem,
     capacity: int,
     orders: list[str],
-    rules: list[bool],
+    without: list[str],
     steps: int,
     seconds: float,
-) -> tuple[int, IntArray, int]: ...
+) -> tuple[Ended, IntArray, int]: ...

@@ -7,14 +7,6 @@ import numpy as np
 from modelplan import _core
 from modelplan.types import IntArray, Placement, Problem
 
-Columns = tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]
-
-
-def columns(problem: Problem) -> Columns:
-    """The columns and fact tables of a problem in the order in which the core takes them."""
-    p = problem
-    return p.size, p.start, p.end, p.alignment, p.pin, p.overlaps, p.conflicts
-
 
 def load_bound(problem: Problem) -> int:
     """The most bytes alive at once: a lower bound for every placement of `problem`.
@@ -23,12 +15,12 @@ def load_bound(problem: Problem) -> int:
 
     Cost: O(n log n) time, O(n) memory.
     """
-    return _core.load_bound(*columns(problem))[0]
+    return _core.load_bound(problem.core)[0]
 
 
 def peak_step(problem: Problem) -> int:
     """The first step at which the load bound is reached."""
-    return _core.load_bound(*columns(problem))[1]
+    return _core.load_bound(problem.core)[1]
 
 
 def height(problem: Problem, placement: Placement) -> int:

@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from modelplan import _core
 from modelplan.dtypes import nbytes
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 Padding = Literal["tensor", "arena"]
+#: Why a search came back; `Placement` says what each word means.
+Ended = Literal["complete", "optimal", "fits", "infeasible", "budget", "deadline", "cancelled", "memory"]
 Value = bool | int | float | str | tuple["Value", ...]
 
 
@@ -484,6 +487,14 @@ class Problem:
             **facts,
         )
 
+    @cached_property
+    def core(self) -> _core.Problem:
+        """The columns as the core reads them, without a copy."""
+        return _core.Problem(self.size, self.start, self.end, self.alignment, self.pin, self.overlaps, self.conflicts)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
     def __len__(self) -> int:
         return len(self.names)
 
@@ -519,8 +530,17 @@ class Problem:
 class Placement:
     """An offset for each buffer of a problem, in the problem's order.
 
-    `lower_bound` is a claim with a proof behind it: no placement is lower. `ended` says why the search
-    stopped: "complete" (the method ran through), "optimal", "infeasible", "budget", "deadline" or "cancelled".
+    `lower_bound` is a claim with a proof behind it: no placement is lower. `steps` is the work done, in a unit of the
+    allocator's own. `ended` says why the allocator came back:
+
+    - "complete": the method ran through; it claims no more than its bound.
+    - "optimal": the height meets the bound, so no placement is lower.
+    - "fits": the height meets what was asked for (the budget's `enough`), and lower ones were not looked for.
+    - "infeasible": it is proved that nothing fits in what was asked for; the offsets are those of a higher placement.
+    - "budget": out of steps.
+    - "deadline": out of seconds.
+    - "cancelled": Ctrl-C; the offsets are the best found until then.
+    - "memory": out of memory for what it has to remember (the search for orders alone ends so).
 
     `found_by` names another allocator whose offsets these are, because a search had no lower ones of its own;
     `own_height` is then the height of its own best placement, None when it had none.
@@ -528,13 +548,15 @@ class Placement:
 
     offsets: IntArray
     lower_bound: int = 0
-    ended: str = "complete"
+    ended: Ended = "complete"
     steps: int = 0
     found_by: str = ""
     own_height: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "offsets", _column(self.offsets))
+        if self.ended not in get_args(Ended):
+            raise ValueError(f"a placement that ended {self.ended!r}, expected one of {', '.join(get_args(Ended))}")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Placement) and _same(self, other)

@@ -2,14 +2,14 @@
 
 #include <tuple>
 
-#include "allocators/load_tree.hpp"
+#include "allocators/step_loads.hpp"
 #include "interval_index.hpp"
 
 namespace modelplan {
 
-std::vector<std::int64_t> most_live_first(const Records& records, Preference preference) {
+Array<std::int64_t> most_live_first(const Records& records, Preference preference) {
   const std::size_t n = records.size.size();
-  LoadTree load(records.start);
+  StepLoads load(records.start);
   IntervalIndex waiting(records.start, records.end);
   for (std::size_t i = 0; i < n; ++i) {
     load.add(records.start[i], records.end[i], records.size[i]);
@@ -20,7 +20,7 @@ std::vector<std::int64_t> most_live_first(const Records& records, Preference pre
     const auto number = static_cast<std::int64_t>(i);
     return preference == Preference::kSize ? std::tuple(size, duration, -number) : std::tuple(duration, size, -number);
   };
-  std::vector<std::int64_t> order;
+  Array<std::int64_t> order;
   while (order.size() < n) {
     const std::int64_t step = load.first_peak();
     std::size_t best = n;

@@ -2,15 +2,15 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "allocators/objects.hpp"
+#include "array.hpp"
 
 namespace modelplan {
 
 enum class Preference { kSize, kDuration };  // ties by the other one, then by number
 
 // Time O(n log n + n k) for k buffers alive together.
-std::vector<std::int64_t> most_live_first(const Records& records, Preference preference);
+Array<std::int64_t> most_live_first(const Records& records, Preference preference);
 
 }  // namespace modelplan

@@ -8,6 +8,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "place_in_order.hpp"
+
 namespace modelplan::idealloc {
 namespace {
 
@@ -36,7 +38,7 @@ std::int64_t class_of(std::int64_t size, double epsilon) {
 
 struct Boxing::Rest {
   Ids jobs;
-  std::vector<std::int64_t> points;  // critical points, rising; nothing lives outside the first and the last
+  Array<std::int64_t> points;  // critical points, rising; nothing lives outside the first and the last
 };
 
 std::size_t Boxing::add_box(Ids inside, std::int64_t size) {
@@ -84,14 +86,14 @@ void Boxing::sort_by_death(Ids& items) const {
 }
 
 // Lowest free row, by birth, of equal births the longest life first: as few rows as jobs are alive at once.
-std::vector<Ids> Boxing::rows(Ids items) const {
+Array<Ids> Boxing::rows(Ids items) const {
   std::stable_sort(items.begin(), items.end(), [&](std::size_t a, std::size_t b) {
     return std::pair{pool_[a].birth, -pool_[a].death} < std::pair{pool_[b].birth, -pool_[b].death};
   });
   using Busy = std::pair<std::int64_t, std::size_t>;  // death, row
-  std::priority_queue<Busy, std::vector<Busy>, std::greater<>> busy;
+  std::priority_queue<Busy, Array<Busy>, std::greater<>> busy;
   std::priority_queue<std::size_t, Ids, std::greater<>> free;
-  std::vector<Ids> rows;
+  Array<Ids> rows;
   for (const std::size_t id : items) {
     for (; !busy.empty() && busy.top().first <= pool_[id].birth; busy.pop()) free.push(busy.top().second);
     if (free.empty()) {
@@ -117,7 +119,7 @@ Boxing::Rest Boxing::whole_of(Ids jobs) {
 
 // Adds a random point where none cuts a job: that would not bring us forward.
 Boxing::Rest Boxing::with_a_cut(Rest rest) {
-  std::vector<std::int64_t>& points = rest.points;
+  Array<std::int64_t>& points = rest.points;
   const auto cut = [&](std::size_t id) {
     const auto next = std::upper_bound(points.begin(), points.end(), pool_[id].birth);
     return next != points.end() && *next < pool_[id].death;
@@ -129,13 +131,13 @@ Boxing::Rest Boxing::with_a_cut(Rest rest) {
 }
 
 // X_i: the jobs within [points[i], points[i + 1]]; returns R, the jobs that an inner point cuts.
-Ids Boxing::divide(const Rest& rest, std::vector<Ids>& within) const {
+Ids Boxing::divide(const Rest& rest, Array<Ids>& within) const {
   within.assign(rest.points.size(), {});
   Ids live;
   for (const std::size_t id : rest.jobs) {
     const auto next = std::upper_bound(rest.points.begin(), rest.points.end(), pool_[id].birth);
     if (pool_[id].death <= *next)
-      within[static_cast<std::size_t>(next - rest.points.begin()) - 1].push_back(id);
+      within[(next - rest.points.begin()) - 1].push_back(id);
     else
       live.push_back(id);
   }
@@ -144,21 +146,21 @@ Ids Boxing::divide(const Rest& rest, std::vector<Ids>& within) const {
 
 Ids Boxing::theorem2(Ids jobs, std::int64_t height, double epsilon, std::int64_t size) {
   Ids boxes;
-  std::vector<Rest> stack;
+  Array<Rest> stack;
   if (!jobs.empty()) stack.push_back(whole_of(std::move(jobs)));
   while (!stack.empty()) {
     Rest rest = std::move(stack.back());
     stack.pop_back();
     sort_by_birth(rest.jobs);
-    std::vector<Ids> within, groups;
+    Array<Ids> within, groups;
     split_live(divide(rest, within), rest.points, groups);
     Ids unresolved;
     for (Ids& group : groups) lemma1(std::move(group), height, epsilon, size, boxes, unresolved);
-    const std::vector<std::int64_t> gaps = box_rows(unresolved, height, size, rest, boxes);
+    const Array<std::int64_t> gaps = box_rows(unresolved, height, size, rest, boxes);
     for (std::size_t i = 0; i + 1 < rest.points.size(); ++i) {
       if (within[i].empty()) continue;
       const auto from = std::upper_bound(gaps.begin(), gaps.end(), rest.points[i]);
-      std::vector<std::int64_t> points{rest.points[i]};
+      Array<std::int64_t> points{rest.points[i]};
       points.insert(points.end(), from, std::lower_bound(from, gaps.end(), rest.points[i + 1]));
       points.push_back(rest.points[i + 1]);
       stack.push_back(with_a_cut({std::move(within[i]), std::move(points)}));
@@ -169,12 +171,12 @@ Ids Boxing::theorem2(Ids jobs, std::int64_t height, double epsilon, std::int64_t
 
 // Jobs alive at the middle point form one group; those gone before it and those born after it are split further. Each
 // half gives its outermost point away as a bound, as the original does: what is left between two points is one group.
-void Boxing::split_live(Ids live, const std::vector<std::int64_t>& points, std::vector<Ids>& groups) const {
+void Boxing::split_live(Ids live, const Array<std::int64_t>& points, Array<Ids>& groups) const {
   struct Half {
     Ids jobs;
     std::size_t begin, end;  // of the points; the first and the last are bounds
   };
-  std::vector<Half> stack;
+  Array<Half> stack;
   if (!live.empty()) stack.push_back({std::move(live), 0, points.size()});
   while (!stack.empty()) {
     Half half = std::move(stack.back());
@@ -228,8 +230,8 @@ class Boxing::Peel {
 
 // Jobs that are all alive at one point: the outermost stay unresolved, the others are boxed strip by strip.
 void Boxing::lemma1(Ids live, std::int64_t height, double epsilon, std::int64_t size, Ids& boxes, Ids& unresolved) {
-  const auto outer = static_cast<std::size_t>(times(height, 1 / (epsilon * epsilon)));
-  const auto strip = static_cast<std::size_t>(times(height, 1 / epsilon));
+  const auto outer = as_size(times(height, 1 / (epsilon * epsilon)));
+  const auto strip = as_size(times(height, 1 / epsilon));
   const auto leave = [&](const Ids& jobs) { unresolved.insert(unresolved.end(), jobs.begin(), jobs.end()); };
   if (live.size() <= 2 * outer) return leave(live);
   sort_by_birth(live);
@@ -238,7 +240,7 @@ void Boxing::lemma1(Ids live, std::int64_t height, double epsilon, std::int64_t 
   Peel peel(live, std::move(by_death));
   leave(peel.earliest_births(outer));
   leave(peel.latest_deaths(outer));
-  std::vector<Ids> verticals, horizontals;
+  Array<Ids> verticals, horizontals;
   for (bool vertical = true; !peel.empty(); vertical = !vertical) {
     if (vertical)
       verticals.push_back(peel.earliest_births(strip));
@@ -256,7 +258,7 @@ void Boxing::lemma1(Ids live, std::int64_t height, double epsilon, std::int64_t 
 }
 
 void Boxing::box_strip(const Ids& strip, std::int64_t height, std::int64_t size, Ids& boxes) {
-  const auto count = static_cast<std::size_t>(height);
+  const auto count = as_size(height);
   for (std::size_t i = 0; i < strip.size();) {
     const std::size_t until = std::min(strip.size(), strip.size() - i > count ? i + count : strip.size());
     boxes.push_back(add_box(
@@ -266,10 +268,10 @@ void Boxing::box_strip(const Ids& strip, std::int64_t height, std::int64_t size,
 }
 
 // Colours the unresolved jobs, boxes every `height` rows, and returns the ends of the rows' idle stretches, rising.
-std::vector<std::int64_t> Boxing::box_rows(const Ids& jobs, std::int64_t height, std::int64_t size, const Rest& rest,
-                                           Ids& boxes) {
-  std::vector<std::int64_t> gaps;
-  const std::vector<Ids> coloured = rows(jobs);
+Array<std::int64_t> Boxing::box_rows(const Ids& jobs, std::int64_t height, std::int64_t size, const Rest& rest,
+                                     Ids& boxes) {
+  Array<std::int64_t> gaps;
+  const Array<Ids> coloured = rows(jobs);
   Ids box;
   for (std::size_t r = 0; r < coloured.size(); ++r) {
     std::int64_t idle_from = rest.points.front();
@@ -342,23 +344,23 @@ Start Boxing::best_start(const Ids& jobs) {
   return best;
 }
 
-std::vector<std::int64_t> Boxing::loose_offsets(Ids jobs, const Start& start) {
+Array<std::int64_t> Boxing::loose_offsets(Ids jobs, const Start& start) {
   const std::size_t mark = pool_.size();
   const double size = static_cast<double>(largest(jobs)) / start.mu;
   shuffle(jobs);
   const Ids items = corollary15(rogue(std::move(jobs), start.epsilon), size, start.mu);
-  std::vector<std::int64_t> offsets(mark, 0);
+  Array<std::int64_t> offsets(mark, 0);
   unbox(items, 0, offsets);
   pool_.resize(mark, Item{});
   return offsets;
 }
 
 // Equal sizes lie in rows, sizes on top of one another in any order; what is in a box starts where the box does.
-void Boxing::unbox(const Ids& items, std::int64_t start, std::vector<std::int64_t>& offsets) {
+void Boxing::unbox(const Ids& items, std::int64_t start, Array<std::int64_t>& offsets) {
   std::map<std::int64_t, Ids> by_size;
   for (const std::size_t id : items) by_size[pool_[id].size].push_back(id);
   const bool one_row = rows(items).size() <= 1;
-  std::vector<std::pair<std::int64_t, Ids>> classes(by_size.begin(), by_size.end());
+  Array<std::pair<std::int64_t, Ids>> classes(by_size.begin(), by_size.end());
   shuffle(classes);
   for (auto& [size, members] : classes) {
     for (const Ids& row : rows(std::move(members))) {
@@ -375,62 +377,61 @@ void Boxing::unbox(const Ids& items, std::int64_t start, std::vector<std::int64_
 
 namespace {
 
-std::int64_t height_of(const Columns& columns, const std::vector<std::int64_t>& offsets) {
+std::int64_t height_of(const Problem& problem, const Array<std::int64_t>& offsets) {
   std::int64_t height = 0;
   for (std::size_t b = 0; b < offsets.size(); ++b)
-    if (columns.size[b] > 0) height = std::max(height, offsets[b] + columns.size[b]);
+    if (problem.size[b] > 0) height = std::max(height, offsets[b] + problem.size[b]);
   return height;
 }
 
-std::vector<std::int64_t> sorted_ids(std::size_t n, auto&& before) {
-  std::vector<std::int64_t> ids(n);
+Array<std::int64_t> sorted_ids(std::size_t n, auto&& before) {
+  Array<std::int64_t> ids(n);
   std::iota(ids.begin(), ids.end(), std::int64_t{0});
-  std::stable_sort(ids.begin(), ids.end(), [&](std::int64_t a, std::int64_t b) {
-    return before(static_cast<std::size_t>(a), static_cast<std::size_t>(b));
-  });
+  std::stable_sort(ids.begin(), ids.end(),
+                   [&](std::int64_t a, std::int64_t b) { return before(as_size(a), as_size(b)); });
   return ids;
 }
 
 // Times are doubled, so that even a job of one step is alive somewhere strictly inside.
-std::vector<Item> jobs_of(const Columns& columns) {
-  std::vector<Item> jobs;
-  for (std::size_t b = 0; b < columns.size.size(); ++b)
-    jobs.push_back({2 * columns.start[b], 2 * columns.end[b], columns.size[b], {}});
+Array<Item> jobs_of(const Problem& problem) {
+  Array<Item> jobs;
+  for (std::size_t b = 0; b < problem.count(); ++b)
+    jobs.push_back({2 * problem.start[b], 2 * problem.end[b], problem.size[b], {}});
   return jobs;
 }
 
 class Driver {
  public:
-  Driver(const Columns& columns, const Facts& facts) : columns_(columns), facts_(facts) {}
+  Driver(const Problem& problem) : problem_(problem) {}
 
   Result run(std::int64_t target, std::uint64_t seed, const Limits& limits) {
-    std::vector<Item> jobs = jobs_of(columns_);
+    Array<Item> jobs = jobs_of(problem_);
     Ids ids;
     for (std::size_t b = 0; b < jobs.size(); ++b)
-      if (jobs[b].size > 0 && columns_.pin[b] < 0) ids.push_back(b);  // what is pinned lies where it must
+      if (jobs[b].size > 0 && problem_.pin[b] < 0) ids.push_back(b);  // what is pinned lies where it must
     bootstrap();
     if (ids.empty() || equal_sizes(ids)) return std::move(result_);
     add_dummy(jobs, ids);
     Boxing boxing(std::move(jobs), seed);
-    Stop stop(limits, 1);
+    LimitedMeter meter(limits, 1);
     Start start;
-    while (result_.height > target && stop.go_on()) {
+    while (result_.height > target && meter.take()) {
       if (result_.tries++ == 0) start = boxing.best_start(ids);
-      const std::vector<std::int64_t> loose = boxing.loose_offsets(ids, start);
+      const Array<std::int64_t> loose = boxing.loose_offsets(ids, start);
       const std::int64_t height =
-          keep(sorted_ids(columns_.size.size(), [&](auto a, auto b) { return loose[a] < loose[b]; }), Fit::kLowest);
+          keep(sorted_ids(problem_.count(), [&](auto a, auto b) { return loose[a] < loose[b]; }), Fit::kLowest);
       result_.boxed = result_.boxed < 0 ? height : std::min(result_.boxed, height);
     }
     result_.epsilon = start.epsilon;
-    result_.ended = stop.ended();
+    result_.ended = meter.ended();
     return std::move(result_);
   }
 
  private:
   // Places in that order, keeps the placement if it is the lowest so far, and returns its height.
-  std::int64_t keep(const std::vector<std::int64_t>& order, Fit fit) {
-    std::vector<std::int64_t> offsets = place_in_order(columns_, facts_, order, fit);
-    const std::int64_t height = height_of(columns_, offsets);
+  std::int64_t keep(const Array<std::int64_t>& order, Fit fit) {
+    Array<std::int64_t> offsets = place_in_order(problem_, order, fit);
+    const std::int64_t height = height_of(problem_, offsets);
     if (!result_.offsets.empty() && height >= result_.height) return height;
     result_.offsets = std::move(offsets);
     result_.height = height;
@@ -438,7 +439,7 @@ class Driver {
   }
 
   void bootstrap() {
-    const auto& c = columns_;
+    const auto& c = problem_;
     keep(sorted_ids(c.size.size(),
                     [&](auto a, auto b) {
                       return c.size[a] != c.size[b] ? c.size[a] > c.size[b]
@@ -450,14 +451,14 @@ class Driver {
   // Equal sizes need no boxing: colouring is optimal. Disjoint lives have been answered by the bootstrap.
   bool equal_sizes(const Ids& ids) {
     for (const std::size_t b : ids)
-      if (columns_.size[b] != columns_.size[ids.front()]) return false;
-    keep(sorted_ids(columns_.size.size(), [&](auto a, auto b) { return columns_.start[a] < columns_.start[b]; }),
+      if (problem_.size[b] != problem_.size[ids.front()]) return false;
+    keep(sorted_ids(problem_.count(), [&](auto a, auto b) { return problem_.start[a] < problem_.start[b]; }),
          Fit::kTightest);
     return true;
   }
 
   // Where the sizes are too much alike for any epsilon, one large job that nobody places makes room for it.
-  void add_dummy(std::vector<Item>& jobs, Ids& ids) const {
+  void add_dummy(Array<Item>& jobs, Ids& ids) const {
     std::int64_t least = INT64_MAX, most = 0, last = 0;
     for (const std::size_t b : ids) {
       least = std::min(least, jobs[b].size);
@@ -470,16 +471,14 @@ class Driver {
     jobs.push_back({0, last, whole(std::ceil(kDummyFactor * static_cast<double>(least))), {}});
   }
 
-  const Columns& columns_;
-  const Facts& facts_;
+  const Problem& problem_;
   Result result_;
 };
 
 }  // namespace
 
-Result place(const Columns& columns, const Facts& facts, std::int64_t target, std::uint64_t seed,
-             const Limits& limits) {
-  return Driver(columns, facts).run(target, seed, limits);
+Result place(const Problem& problem, std::int64_t target, std::uint64_t seed, const Limits& limits) {
+  return Driver(problem).run(target, seed, limits);
 }
 
 }  // namespace modelplan::idealloc

@@ -7,20 +7,19 @@
 
 #include <cstdint>
 #include <random>
-#include <vector>
 
-#include "place.hpp"
-#include "stop.hpp"
+#include "problem.hpp"
+#include "stopping.hpp"
 
 namespace modelplan::idealloc {
 
 // One job, alive strictly between birth and death, or a box of such.
 struct Item {
   std::int64_t birth, death, size;
-  std::vector<std::size_t> inside;  // items of the pool; empty for a job
+  Array<std::size_t> inside;  // items of the pool; empty for a job
 };
 
-using Ids = std::vector<std::size_t>;
+using Ids = Array<std::size_t>;
 
 // What every boxing of one problem starts from.
 struct Start {
@@ -31,7 +30,7 @@ struct Start {
 // All items ever made; the first ones are the jobs.
 class Boxing {
  public:
-  Boxing(std::vector<Item> jobs, std::uint64_t seed) : pool_(std::move(jobs)), random_(seed) {}
+  Boxing(Array<Item> jobs, std::uint64_t seed) : pool_(std::move(jobs)), random_(seed) {}
 
   const Item& item(std::size_t id) const { return pool_[id]; }
 
@@ -47,7 +46,7 @@ class Boxing {
   // The whole of Theorem 16: `rogue`, then boxes of one size (Corollary 17); the jobs' loose offsets by unboxing. What
   // the original leaves to hash maps and threads is drawn: the order of jobs and boxes alike in time, and of the sizes
   // in a box.
-  std::vector<std::int64_t> loose_offsets(Ids jobs, const Start& start);
+  Array<std::int64_t> loose_offsets(Ids jobs, const Start& start);
 
   // The epsilon whose `rogue` leaves the least spread of sizes, and the mu that goes with it.
   Start best_start(const Ids& jobs);
@@ -60,11 +59,10 @@ class Boxing {
   Rest with_a_cut(Rest rest);
   void sort_by_birth(Ids& items) const;
   void sort_by_death(Ids& items) const;
-  Ids divide(const Rest& rest, std::vector<Ids>& within) const;
+  Ids divide(const Rest& rest, Array<Ids>& within) const;
   void lemma1(Ids live, std::int64_t height, double epsilon, std::int64_t size, Ids& boxes, Ids& unresolved);
-  void split_live(Ids live, const std::vector<std::int64_t>& points, std::vector<Ids>& groups) const;
-  std::vector<std::int64_t> box_rows(const Ids& jobs, std::int64_t height, std::int64_t size, const Rest& rest,
-                                     Ids& boxes);
+  void split_live(Ids live, const Array<std::int64_t>& points, Array<Ids>& groups) const;
+  Array<std::int64_t> box_rows(const Ids& jobs, std::int64_t height, std::int64_t size, const Rest& rest, Ids& boxes);
   void box_strip(const Ids& strip, std::int64_t height, std::int64_t size, Ids& boxes);
   template <class Items>
   void shuffle(Items& items) {
@@ -72,18 +70,18 @@ class Boxing {
   }
   std::size_t add_box(Ids inside, std::int64_t size);
   std::int64_t random_point(const Ids& jobs);
-  void unbox(const Ids& items, std::int64_t start, std::vector<std::int64_t>& offsets);
-  std::vector<Ids> rows(Ids items) const;
+  void unbox(const Ids& items, std::int64_t start, Array<std::int64_t>& offsets);
+  Array<Ids> rows(Ids items) const;
   double spread(const Ids& items) const;
   std::int64_t largest(const Ids& items) const;
   std::int64_t smallest(const Ids& items) const;
 
-  std::vector<Item> pool_;
+  Array<Item> pool_;
   std::mt19937_64 random_;
 };
 
 struct Result {
-  std::vector<std::int64_t> offsets;
+  Array<std::int64_t> offsets;
   std::int64_t height = 0;
   std::int64_t tries = 0;   // boxings done; 0 when the prelude had the answer
   std::int64_t boxed = -1;  // the lowest height of a boxing; -1 without one
@@ -94,6 +92,6 @@ struct Result {
 // The bootstrap (size, then duration descending, first fit), then one boxing per step of `limits` while the height is
 // above `target`. The same seed gives the same answer. Time O(n log n) for each boxing and O(n log n + n k log k) for
 // each placement, memory O(n + facts): conflicts are never listed.
-Result place(const Columns& columns, const Facts& facts, std::int64_t target, std::uint64_t seed, const Limits& limits);
+Result place(const Problem& problem, std::int64_t target, std::uint64_t seed, const Limits& limits);
 
 }  // namespace modelplan::idealloc

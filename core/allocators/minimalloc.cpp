@@ -12,12 +12,6 @@ using Index = std::int32_t;
 
 constexpr std::int64_t kUnplaced = -1;
 
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-
-std::int64_t round_up(std::int64_t value, std::int64_t alignment) {
-  return alignment == 1 ? value : (value + alignment - 1) / alignment * alignment;
-}
-
 struct Range {
   Index begin = 0, end = 0;
 };
@@ -25,15 +19,15 @@ struct Range {
 // What never changes: sections, who lives in them, who overlaps whom. A section lasts from one end of a life to the
 // next; only its last moment counts, when all that start in it are alive together.
 struct Sweep {
-  std::vector<Range> sections_of;         // per buffer
-  std::vector<Index> neighbours;          // overlapping buffers, one run per buffer
-  std::vector<std::size_t> neighbour_at;  // where each run begins
-  std::vector<Index> residents;           // buffers of each section, one run per section
-  std::vector<std::size_t> resident_at;
-  std::vector<Index> ids;  // buffers that occupy bytes
+  Array<Range> sections_of;         // per buffer
+  Array<Index> neighbours;          // overlapping buffers, one run per buffer
+  Array<std::size_t> neighbour_at;  // where each run begins
+  Array<Index> residents;           // buffers of each section, one run per section
+  Array<std::size_t> resident_at;
+  Array<Index> ids;  // buffers that occupy bytes
   Index sections = 0;
 
-  Range range(std::size_t b) const { return sections_of[b]; }
+  Range range(std::integral auto b) const { return sections_of[b]; }
 
   template <class Visit>
   void for_each_neighbour(std::size_t b, Visit&& visit) const {
@@ -41,24 +35,24 @@ struct Sweep {
   }
 };
 
-std::vector<std::int64_t> ends_of(const Columns& columns) {
-  std::vector<std::int64_t> ends;
-  for (std::size_t b = 0; b < columns.size.size(); ++b)
-    if (columns.size[b] > 0) ends.push_back(columns.end[b]);
+Array<std::int64_t> ends_of(const Problem& problem) {
+  Array<std::int64_t> ends;
+  for (std::size_t b = 0; b < problem.count(); ++b)
+    if (problem.size[b] > 0) ends.push_back(problem.end[b]);
   std::sort(ends.begin(), ends.end());
   ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
   return ends;
 }
 
 void fill_residents(Sweep& sweep) {
-  sweep.resident_at.assign(at(sweep.sections) + 1, 0);
+  sweep.resident_at.assign(sweep.sections + 1, 0);
   for (const Index b : sweep.ids)
-    for (Index s = sweep.range(at(b)).begin; s < sweep.range(at(b)).end; ++s) ++sweep.resident_at[at(s) + 1];
+    for (Index s = sweep.range(b).begin; s < sweep.range(b).end; ++s) ++sweep.resident_at[s + 1];
   std::partial_sum(sweep.resident_at.begin(), sweep.resident_at.end(), sweep.resident_at.begin());
   sweep.residents.resize(sweep.resident_at.back());
-  std::vector<std::size_t> next(sweep.resident_at.begin(), sweep.resident_at.end() - 1);
+  Array<std::size_t> next(sweep.resident_at.begin(), sweep.resident_at.end() - 1);
   for (const Index b : sweep.ids)
-    for (Index s = sweep.range(at(b)).begin; s < sweep.range(at(b)).end; ++s) sweep.residents[next[at(s)]++] = b;
+    for (Index s = sweep.range(b).begin; s < sweep.range(b).end; ++s) sweep.residents[next[s]++] = b;
 }
 
 // A neighbour is met in the first section both live in: the later of the two first sections.
@@ -66,40 +60,40 @@ void fill_neighbours(Sweep& sweep, std::size_t n) {
   sweep.neighbour_at.assign(n + 1, 0);
   const auto each_pair = [&](auto&& visit) {
     for (const Index b : sweep.ids) {
-      const Index first = sweep.range(at(b)).begin;
-      for (std::size_t i = sweep.resident_at[at(first)]; i < sweep.resident_at[at(first) + 1]; ++i) {
+      const Index first = sweep.range(b).begin;
+      for (std::size_t i = sweep.resident_at[first]; i < sweep.resident_at[first + 1]; ++i) {
         const Index c = sweep.residents[i];
-        const bool mine = sweep.range(at(c)).begin < first || (sweep.range(at(c)).begin == first && c < b);
+        const bool mine = sweep.range(c).begin < first || (sweep.range(c).begin == first && c < b);
         if (mine) visit(b, c);
       }
     }
   };
   each_pair([&](Index b, Index c) {
-    ++sweep.neighbour_at[at(b) + 1];
-    ++sweep.neighbour_at[at(c) + 1];
+    ++sweep.neighbour_at[b + 1];
+    ++sweep.neighbour_at[c + 1];
   });
   std::partial_sum(sweep.neighbour_at.begin(), sweep.neighbour_at.end(), sweep.neighbour_at.begin());
   sweep.neighbours.resize(sweep.neighbour_at.back());
-  std::vector<std::size_t> next(sweep.neighbour_at.begin(), sweep.neighbour_at.end() - 1);
+  Array<std::size_t> next(sweep.neighbour_at.begin(), sweep.neighbour_at.end() - 1);
   each_pair([&](Index b, Index c) {
-    sweep.neighbours[next[at(b)]++] = c;
-    sweep.neighbours[next[at(c)]++] = b;
+    sweep.neighbours[next[b]++] = c;
+    sweep.neighbours[next[c]++] = b;
   });
 }
 
-Sweep sweep_of(const Columns& columns) {
+Sweep sweep_of(const Problem& problem) {
   Sweep sweep;
-  const std::size_t n = columns.size.size();
-  const std::vector<std::int64_t> ends = ends_of(columns);
+  const std::size_t n = problem.count();
+  const Array<std::int64_t> ends = ends_of(problem);
   sweep.sections = static_cast<Index>(ends.size());
   sweep.sections_of.resize(n);
   const auto section = [&](std::int64_t t) {
     return static_cast<Index>(std::upper_bound(ends.begin(), ends.end(), t) - ends.begin());
   };
   for (std::size_t b = 0; b < n; ++b) {
-    if (columns.size[b] == 0) continue;
+    if (problem.size[b] == 0) continue;
     sweep.ids.push_back(static_cast<Index>(b));
-    sweep.sections_of[b] = {section(columns.start[b]), section(columns.end[b])};
+    sweep.sections_of[b] = {section(problem.start[b]), section(problem.end[b])};
   }
   fill_residents(sweep);
   fill_neighbours(sweep, n);
@@ -109,21 +103,21 @@ Sweep sweep_of(const Columns& columns) {
 // One order's share of the nodes in one round.
 class Turn {
  public:
-  Turn(Stop& stop, std::int64_t share) : stop_(stop), left_(share) {}
+  Turn(Meter& meter, std::int64_t share) : meter_(meter), left_(share) {}
 
-  bool go_on() { return left_-- > 0 && stop_.go_on(); }
+  bool go_on() { return left_-- > 0 && meter_.take(); }
   bool over() const { return left_ < 0; }
-  Ended ended() const { return stop_.ended(); }
+  Ended ended() const { return meter_.ended(); }
 
  private:
-  Stop& stop_;
+  Meter& meter_;
   std::int64_t left_;
 };
 
 // Buffers that have to be solved together, in preorder; a doubly linked list over the ranks of the unplaced ones.
 struct Part {
-  std::vector<Index> order;
-  std::vector<Index> next, prev;  // rank + 1; 0 is the anchor
+  Array<Index> order;
+  Array<Index> next, prev;  // rank + 1; 0 is the anchor
   Range sections;
 
   void link() {
@@ -138,18 +132,18 @@ struct Part {
   bool empty() const { return next[0] == 0; }
 
   void take(Index rank) {
-    next[at(prev[at(rank + 1)])] = next[at(rank + 1)];
-    prev[at(next[at(rank + 1)])] = prev[at(rank + 1)];
+    next[prev[(rank + 1)]] = next[rank + 1];
+    prev[next[(rank + 1)]] = prev[rank + 1];
   }
 
   void put_back(Index rank) {
-    next[at(prev[at(rank + 1)])] = rank + 1;
-    prev[at(next[at(rank + 1)])] = rank + 1;
+    next[prev[(rank + 1)]] = rank + 1;
+    prev[next[(rank + 1)]] = rank + 1;
   }
 
   template <class Visit>
   void for_each_unplaced(Visit&& visit) const {
-    for (Index link = next[0]; link != 0; link = next[at(link)]) visit(link - 1, order[at(link - 1)]);
+    for (Index link = next[0]; link != 0; link = next[link]) visit(link - 1, order[link - 1]);
   }
 };
 
@@ -182,55 +176,55 @@ constexpr Candidate kLowest{-1, -1};
 // Descending sort keys of one buffer, in the order in which a preorder names them.
 class Keys {
  public:
-  Keys(const Columns& columns, const Sweep& sweep, const std::vector<std::int64_t>& totals)
-      : columns_(columns), sweep_(sweep), totals_(totals) {}
+  Keys(const Problem& problem, const Sweep& sweep, const Array<std::int64_t>& totals)
+      : problem_(problem), sweep_(sweep), totals_(totals) {}
 
-  std::int64_t operator()(char key, std::size_t b) const {
+  std::int64_t operator()(char key, Index b) const {
     const Range range = sweep_.range(b);
-    const std::int64_t width = columns_.end[b] - columns_.start[b];
+    const std::int64_t width = problem_.end[b] - problem_.start[b];
     switch (key) {
       case 'A':
-        return columns_.size[b] > INT64_MAX / width ? INT64_MAX : columns_.size[b] * width;
+        return problem_.size[b] > INT64_MAX / width ? INT64_MAX : problem_.size[b] * width;
       case 'C':
         return range.end - range.begin;
       case 'L':
-        return columns_.start[b];
+        return problem_.start[b];
       case 'O':
         return static_cast<std::int64_t>(sweep_.neighbour_at[b + 1] - sweep_.neighbour_at[b]);
       case 'T':
         return *std::max_element(totals_.begin() + range.begin, totals_.begin() + range.end);
       case 'U':
-        return columns_.end[b];
+        return problem_.end[b];
       case 'W':
         return width;
       case 'Z':
-        return columns_.size[b];
+        return problem_.size[b];
       default:
         throw std::invalid_argument(std::string("unknown sort key '") + key + "', expected one of ACLOTUWZ");
     }
   }
 
  private:
-  const Columns& columns_;
+  const Problem& problem_;
   const Sweep& sweep_;
-  const std::vector<std::int64_t>& totals_;
+  const Array<std::int64_t>& totals_;
 };
 
 class Search {
  public:
-  Search(const Columns& columns, const Sweep& sweep, std::int64_t capacity, const std::string& order,
+  Search(const Problem& problem, const Sweep& sweep, std::int64_t capacity, const std::string& order,
          const Rules& rules)
-      : columns_(columns), sweep_(sweep), capacity_(capacity), key_names_(order), rules_(rules) {
-    const std::size_t n = columns.size.size();
+      : problem_(problem), sweep_(sweep), capacity_(capacity), key_names_(order), rules_(rules) {
+    const std::size_t n = problem.count();
     offset_.assign(n, kUnplaced);
     min_offset_.assign(n, 0);
-    floor_.assign(at(sweep.sections), 0);
-    total_.assign(at(sweep.sections), 0);
-    cut_.assign(at(sweep.sections) + 1, 0);
-    stamp_.assign(at(sweep.sections), 0);
+    floor_.assign(sweep.sections, 0);
+    total_.assign(sweep.sections, 0);
+    cut_.assign(sweep.sections + 1, 0);
+    stamp_.assign(sweep.sections, 0);
     for (const Index b : sweep.ids) {
-      min_offset_[at(b)] = std::max<std::int64_t>(columns.pin[at(b)], 0);
-      count(at(b), 1);
+      min_offset_[b] = std::max<std::int64_t>(problem.pin[b], 0);
+      count(as_size(b), 1);
     }
   }
 
@@ -250,16 +244,16 @@ class Search {
     return Ended::kComplete;
   }
 
-  std::vector<std::int64_t> offsets() const {
-    std::vector<std::int64_t> offsets(offset_);
+  Array<std::int64_t> offsets() const {
+    Array<std::int64_t> offsets(offset_);
     for (std::size_t b = 0; b < offsets.size(); ++b)
-      if (columns_.size[b] == 0) offsets[b] = std::max<std::int64_t>(columns_.pin[b], 0);
+      if (problem_.size[b] == 0) offsets[b] = std::max<std::int64_t>(problem_.pin[b], 0);
     return offsets;
   }
 
  private:
   struct Pending {
-    std::vector<Index> members;
+    Array<Index> members;
     Range sections;
     std::ptrdiff_t on_failure = -1;
   };
@@ -270,18 +264,18 @@ class Search {
 
   void count(std::size_t b, std::int64_t sign) {
     const Range range = sweep_.range(b);
-    for (Index s = range.begin; s < range.end; ++s) total_[at(s)] += sign * columns_.size[b];
-    for (Index s = range.begin + 1; s < range.end; ++s) cut_[at(s)] += static_cast<Index>(sign);
+    for (Index s = range.begin; s < range.end; ++s) total_[s] += sign * problem_.size[b];
+    for (Index s = range.begin + 1; s < range.end; ++s) cut_[s] += static_cast<Index>(sign);
   }
 
   // The runs of sections that no member crosses, with their members; empty runs are dropped.
-  std::vector<Pending> split(std::vector<Index> members) const {
-    std::vector<Pending> parts;
+  Array<Pending> split(Array<Index> members) const {
+    Array<Pending> parts;
     std::stable_sort(members.begin(), members.end(),
-                     [&](Index a, Index b) { return sweep_.range(at(a)).begin < sweep_.range(at(b)).begin; });
+                     [&](Index a, Index b) { return sweep_.range(a).begin < sweep_.range(b).begin; });
     Index until = 0;
     for (const Index b : members) {
-      const Range range = sweep_.range(at(b));
+      const Range range = sweep_.range(b);
       if (parts.empty() || range.begin >= until) parts.push_back({{}, {range.begin, range.end}, -1});
       parts.back().members.push_back(b);
       until = std::max(until, range.end);
@@ -304,18 +298,18 @@ class Search {
     return true;
   }
 
-  std::vector<Index> preordered(std::vector<Index> members) const {
+  Array<Index> preordered(Array<Index> members) const {
     std::sort(members.begin(), members.end());
     if (!rules_.static_preordering) return members;
-    const Keys keys(columns_, sweep_, total_);
-    std::vector<std::array<std::int64_t, 8>> rows(members.size());
-    std::vector<Index> rank(members.size());
+    const Keys keys(problem_, sweep_, total_);
+    Array<std::array<std::int64_t, 8>> rows(members.size());
+    Array<Index> rank(members.size());
     std::iota(rank.begin(), rank.end(), 0);
     for (std::size_t i = 0; i < members.size(); ++i)
-      for (std::size_t k = 0; k < key_names_.size(); ++k) rows[i][k] = keys(key_names_[k], at(members[i]));
-    std::stable_sort(rank.begin(), rank.end(), [&](Index a, Index b) { return rows[at(a)] > rows[at(b)]; });
-    std::vector<Index> order(members.size());
-    std::transform(rank.begin(), rank.end(), order.begin(), [&](Index r) { return members[at(r)]; });
+      for (std::size_t k = 0; k < key_names_.size(); ++k) rows[i][k] = keys(key_names_[k], members[i]);
+    std::stable_sort(rank.begin(), rank.end(), [&](Index a, Index b) { return rows[a] > rows[b]; });
+    Array<Index> order(members.size());
+    std::transform(rank.begin(), rank.end(), order.begin(), [&](Index r) { return members[r]; });
     return order;
   }
 
@@ -332,13 +326,13 @@ class Search {
     std::int64_t min_height = INT64_MAX;
     if (rules_.check_dominance)
       part.for_each_unplaced(
-          [&](Index, Index b) { min_height = std::min(min_height, min_offset_[at(b)] + columns_.size[at(b)]); });
+          [&](Index, Index b) { min_height = std::min(min_height, min_offset_[b] + problem_.size[b]); });
     const std::size_t begin = candidates_.size();
     part.for_each_unplaced([&](Index rank, Index b) {
-      const Candidate candidate{min_offset_[at(b)], rank};
+      const Candidate candidate{min_offset_[b], rank};
       if (candidate.offset >= min_height) return;
       if (rules_.canonical_only && candidate.lower(marker)) return;
-      if (columns_.pin[at(b)] >= 0 && candidate.offset > columns_.pin[at(b)]) return;
+      if (problem_.pin[b] >= 0 && candidate.offset > problem_.pin[b]) return;
       candidates_.push_back(candidate);
     });
     if (rules_.dynamic_ordering)
@@ -369,7 +363,7 @@ class Search {
 
   bool place(Frame& frame, Candidate candidate) {
     Part& part = parts_[frame.part];
-    const std::size_t b = at(part.order[at(candidate.rank)]);
+    const std::size_t b = as_size(part.order[candidate.rank]);
     frame.placed_rank = candidate.rank;
     frame.raise_mark = raises_.size();
     frame.floor_mark = floors_.size();
@@ -383,16 +377,16 @@ class Search {
 
   // Lifts unplaced neighbours above the placed buffer; false when one is lifted above its pin.
   bool raise_neighbours(Frame& frame, std::size_t b) {
-    const std::int64_t top = offset_[b] + columns_.size[b];
+    const std::int64_t top = offset_[b] + problem_.size[b];
     frame.hatless = true;
     bool fits = true;
     sweep_.for_each_neighbour(b, [&](Index c) {
-      if (offset_[at(c)] != kUnplaced) return;
+      if (offset_[c] != kUnplaced) return;
       frame.hatless = false;
-      if (min_offset_[at(c)] >= top) return;
-      raises_.push_back({at(c), min_offset_[at(c)]});
-      min_offset_[at(c)] = round_up(top, columns_.alignment[at(c)]);
-      fits = fits && (columns_.pin[at(c)] < 0 || min_offset_[at(c)] <= columns_.pin[at(c)]);
+      if (min_offset_[c] >= top) return;
+      raises_.push_back({as_size(c), min_offset_[c]});
+      min_offset_[c] = round_up(top, problem_.alignment[c]);
+      fits = fits && (problem_.pin[c] < 0 || min_offset_[c] <= problem_.pin[c]);
     });
     return fits;
   }
@@ -406,9 +400,9 @@ class Search {
 
   bool set_floors(std::size_t b, std::size_t raise_mark) {
     const Range range = sweep_.range(b);
-    const std::int64_t top = offset_[b] + columns_.size[b];
+    const std::int64_t top = offset_[b] + problem_.size[b];
     for (Index s = range.begin; s < range.end; ++s)
-      if (!set_floor(at(s), top)) return false;
+      if (!set_floor(as_size(s), top)) return false;
     return !rules_.unallocated_floor || lift_floors(raise_mark);
   }
 
@@ -417,9 +411,9 @@ class Search {
     for (std::size_t i = raise_mark; i < raises_.size(); ++i) {
       const Range touched = sweep_.range(raises_[i].where);
       for (Index s = touched.begin; s < touched.end; ++s)
-        if (stamp_[at(s)] != now_) {
-          stamp_[at(s)] = now_;
-          if (!lift_floor(at(s))) return false;
+        if (stamp_[s] != now_) {
+          stamp_[s] = now_;
+          if (!lift_floor(as_size(s))) return false;
         }
     }
     return true;
@@ -429,7 +423,7 @@ class Search {
   bool lift_floor(std::size_t section) {
     std::int64_t least = INT64_MAX;
     for (std::size_t i = sweep_.resident_at[section]; i < sweep_.resident_at[section + 1]; ++i) {
-      const std::size_t b = at(sweep_.residents[i]);
+      const std::size_t b = as_size(sweep_.residents[i]);
       if (offset_[b] != kUnplaced) continue;
       least = std::min(least, min_offset_[b]);
       if (least <= floor_[section]) return true;
@@ -441,13 +435,13 @@ class Search {
   bool clears_monotonic(const Part& part, std::int64_t offset) const {
     if (!rules_.monotonic_floor || !rules_.section_inference) return true;
     std::int64_t most = 0;
-    for (Index s = part.sections.begin; s < part.sections.end; ++s) most = std::max(most, total_[at(s)]);
+    for (Index s = part.sections.begin; s < part.sections.end; ++s) most = std::max(most, total_[s]);
     return most <= capacity_ - offset;
   }
 
   void undo(Frame& frame) {
     Part& part = parts_[frame.part];
-    const std::size_t b = at(part.order[at(frame.placed_rank)]);
+    const std::size_t b = as_size(part.order[frame.placed_rank]);
     for (; raises_.size() > frame.raise_mark; raises_.pop_back())
       min_offset_[raises_.back().where] = raises_.back().before;
     for (; floors_.size() > frame.floor_mark; floors_.pop_back()) floor_[floors_.back().where] = floors_.back().before;
@@ -476,9 +470,9 @@ class Search {
     const Frame frame = frames_.back();
     const Part& part = parts_[frame.part];
     if (falls_apart(frame)) {
-      std::vector<Index> members;
+      Array<Index> members;
       part.for_each_unplaced([&](Index, Index b) { members.push_back(b); });
-      std::vector<Pending> parts = split(std::move(members));
+      Array<Pending> parts = split(std::move(members));
       for (std::size_t i = parts.size(); i-- > 0;) {
         parts[i].on_failure = top;
         pending_.push_back(std::move(parts[i]));
@@ -493,37 +487,37 @@ class Search {
   // Whether the buffer just placed was the last one to cross from some section into the next.
   bool falls_apart(const Frame& frame) const {
     if (!rules_.dynamic_decomposition) return false;
-    const Range range = sweep_.range(at(parts_[frame.part].order[at(frame.placed_rank)]));
+    const Range range = sweep_.range(parts_[frame.part].order[frame.placed_rank]);
     return std::any_of(cut_.begin() + range.begin + 1, cut_.begin() + range.end,
                        [](Index crossing) { return crossing == 0; });
   }
 
   bool is_leaf(const Frame& frame) const { return parts_[frame.part].empty() && !falls_apart(frame); }
 
-  const Columns& columns_;
+  const Problem& problem_;
   const Sweep& sweep_;
   std::int64_t capacity_;
   const std::string& key_names_;
   const Rules& rules_;
-  std::vector<std::int64_t> offset_, min_offset_;
-  std::vector<std::int64_t> floor_, total_;
-  std::vector<Index> cut_;  // unplaced buffers that cross into each section
-  std::vector<std::int64_t> stamp_;
+  Array<std::int64_t> offset_, min_offset_;
+  Array<std::int64_t> floor_, total_;
+  Array<Index> cut_;  // unplaced buffers that cross into each section
+  Array<std::int64_t> stamp_;
   std::int64_t now_ = 0;
-  std::vector<Change> raises_, floors_;
-  std::vector<Candidate> candidates_;
-  std::vector<Frame> frames_;
-  std::vector<Part> parts_;
-  std::vector<Pending> pending_;
+  Array<Change> raises_, floors_;
+  Array<Candidate> candidates_;
+  Array<Frame> frames_;
+  Array<Part> parts_;
+  Array<Pending> pending_;
 };
 
-bool pins_fit(const Columns& columns, std::int64_t capacity) {
-  for (std::size_t b = 0; b < columns.size.size(); ++b)
-    if (columns.size[b] > 0 && std::max<std::int64_t>(columns.pin[b], 0) > capacity - columns.size[b]) return false;
+bool pins_fit(const Problem& problem, std::int64_t capacity) {
+  for (std::size_t b = 0; b < problem.count(); ++b)
+    if (problem.size[b] > 0 && std::max<std::int64_t>(problem.pin[b], 0) > capacity - problem.size[b]) return false;
   return true;
 }
 
-void require_orders(const std::vector<std::string>& orders) {
+void require_orders(const Array<std::string>& orders) {
   if (orders.empty()) throw std::invalid_argument("no order of the buffers given");
   for (const std::string& order : orders)
     if (order.size() > 8 || order.find_first_not_of("ACLOTUWZ") != std::string::npos)
@@ -532,20 +526,20 @@ void require_orders(const std::vector<std::string>& orders) {
 
 }  // namespace
 
-Answer decide(const Columns& columns, std::int64_t capacity, const std::vector<std::string>& orders, const Rules& rules,
+Answer decide(const Problem& problem, std::int64_t capacity, const Array<std::string>& orders, const Rules& rules,
               const Limits& limits) {
   require_orders(orders);
-  if (!pins_fit(columns, capacity)) return {Ended::kInfeasible, {}, 0};
-  const Sweep sweep = sweep_of(columns);
-  Stop stop(limits);
-  auto share = static_cast<std::int64_t>(2 * std::max<std::size_t>(columns.size.size(), 1));
+  if (!pins_fit(problem, capacity)) return {Ended::kInfeasible, {}, 0};
+  const Sweep sweep = sweep_of(problem);
+  LimitedMeter meter(limits);
+  auto share = static_cast<std::int64_t>(2 * std::max<std::size_t>(problem.count(), 1));
   for (;; share *= 2) {
     for (const std::string& order : orders) {
-      Search search(columns, sweep, capacity, order, rules);
-      Turn turn(stop, orders.size() == 1 ? INT64_MAX : share);
+      Search search(problem, sweep, capacity, order, rules);
+      Turn turn(meter, orders.size() == 1 ? INT64_MAX : share);
       const Ended ended = search.run(turn);
       if (turn.over()) continue;
-      return {ended, ended == Ended::kComplete ? search.offsets() : std::vector<std::int64_t>{}, stop.steps()};
+      return {ended, ended == Ended::kComplete ? search.offsets() : Array<std::int64_t>{}, meter.used()};
     }
   }
 }

@@ -6,10 +6,9 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
-#include "place.hpp"
-#include "stop.hpp"
+#include "problem.hpp"
+#include "stopping.hpp"
 
 namespace modelplan::minimalloc {
 
@@ -27,9 +26,9 @@ struct Rules {
 };
 
 struct Answer {
-  Ended ended = Ended::kComplete;     // kComplete: feasible, `offsets` holds a packing
-  std::vector<std::int64_t> offsets;  // empty unless feasible
-  std::int64_t steps = 0;             // nodes of all rounds
+  Ended ended = Ended::kComplete;  // kComplete: feasible, `offsets` holds a packing
+  Array<std::int64_t> offsets;     // empty unless feasible
+  std::int64_t steps = 0;          // nodes of all rounds
 };
 
 // Each of `orders` is a string over ACLOTUWZ, most significant key first, all descending: area, number of sections,
@@ -38,7 +37,7 @@ struct Answer {
 //
 // Honours alignments and pins; knows no facts about pairs. Time exponential at worst; memory O(n + sections + pairs
 // of overlapping buffers). Throws std::invalid_argument on an unknown key or an empty list of orders.
-Answer decide(const Columns& columns, std::int64_t capacity, const std::vector<std::string>& orders, const Rules& rules,
+Answer decide(const Problem& problem, std::int64_t capacity, const Array<std::string>& orders, const Rules& rules,
               const Limits& limits);
 
 }  // namespace modelplan::minimalloc

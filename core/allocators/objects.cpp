@@ -7,16 +7,15 @@
 #include <set>
 #include <stdexcept>
 
-#include "allocators/load_tree.hpp"
+#include "allocators/step_loads.hpp"
 #include "interval_index.hpp"
+#include "place_in_order.hpp"
 
 namespace modelplan {
 namespace {
 
 constexpr std::int64_t kNone = -1;
 constexpr std::int64_t kFar = std::numeric_limits<std::int64_t>::max();
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 void require_records(const Records& records) {
   for (std::size_t i = 0; i < records.size.size(); ++i) {
@@ -25,8 +24,8 @@ void require_records(const Records& records) {
   }
 }
 
-std::vector<std::size_t> by_size(Ints size) {
-  std::vector<std::size_t> order(size.size());
+Array<std::size_t> by_size(Ints size) {
+  Array<std::size_t> order(size.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return size[a] > size[b]; });
   return order;
@@ -94,19 +93,19 @@ class Pool {
     holder_[buffer] = static_cast<std::int64_t>(object);
   }
 
-  std::vector<std::int64_t> take() { return std::move(holder_); }
+  Array<std::int64_t> take() { return std::move(holder_); }
 
  private:
   const Records& records_;
-  std::vector<Occupancy> objects_;
-  std::vector<std::int64_t> sizes_, holder_;
+  Array<Occupancy> objects_;
+  Array<std::int64_t> sizes_, holder_;
   std::set<std::pair<std::int64_t, std::size_t>> by_size_;
 };
 
 // Live bytes right after all starts of each distinct start step, as (bytes, step), greatest first, then earliest.
 // A step where nothing starts holds a subset of the step before it and never comes first.
-std::vector<std::pair<std::int64_t, std::int64_t>> breadths(const Records& records) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> found, ends;
+Array<std::pair<std::int64_t, std::int64_t>> breadths(const Records& records) {
+  Array<std::pair<std::int64_t, std::int64_t>> found, ends;
   for (std::size_t i = 0; i < records.size.size(); ++i) ends.emplace_back(records.end[i], records.size[i]);
   std::sort(ends.begin(), ends.end());
   std::int64_t live = 0;
@@ -126,7 +125,7 @@ template <class Visit>
 void for_each_profile(const Records& records, Visit&& visit) {
   IntervalIndex waiting(records.start, records.end);
   for (std::size_t i = 0; i < records.size.size(); ++i) waiting.insert(i);
-  std::vector<std::size_t> profile;
+  Array<std::size_t> profile;
   for (const auto& [bytes, step] : breadths(records)) {
     profile.clear();
     waiting.for_each_alive(step, step + 1, [&](std::size_t buffer) { profile.push_back(buffer); });
@@ -140,9 +139,9 @@ class DistanceSharer {
  public:
   explicit DistanceSharer(const Records& records) : records_(records), holder_(records.size.size(), kNone) {}
 
-  std::vector<std::int64_t> run() {
-    std::vector<std::vector<std::size_t>> classes = positions();
-    for (std::vector<std::size_t>& waiting : classes) assign(waiting);
+  Array<std::int64_t> run() {
+    Array<Array<std::size_t>> classes = positions();
+    for (Array<std::size_t>& waiting : classes) assign(waiting);
     return std::move(holder_);
   }
 
@@ -154,19 +153,19 @@ class DistanceSharer {
     bool stale;
   };
 
-  std::vector<std::vector<std::size_t>> positions() const {
-    const std::vector<std::int64_t> maxima = positional_maxima(records_);
-    std::vector<std::vector<std::size_t>> classes(maxima.size());
+  Array<Array<std::size_t>> positions() const {
+    const Array<std::int64_t> maxima = positional_maxima(records_);
+    Array<Array<std::size_t>> classes(maxima.size());
     for (std::size_t i = 0; i < records_.size.size(); ++i) {
       const auto past = std::partition_point(maxima.begin(), maxima.end(),
                                              [&](std::int64_t maximum) { return maximum >= records_.size[i]; });
-      classes[static_cast<std::size_t>(past - maxima.begin()) - 1].push_back(i);
+      classes[(past - maxima.begin()) - 1].push_back(i);
     }
     return classes;
   }
 
-  void assign(const std::vector<std::size_t>& members) {
-    std::vector<Candidate> waiting;
+  void assign(const Array<std::size_t>& members) {
+    Array<Candidate> waiting;
     for (const std::size_t buffer : members) waiting.push_back(nearest(buffer));
     while (!waiting.empty()) {
       const std::size_t at = next(waiting);
@@ -178,7 +177,7 @@ class DistanceSharer {
   }
 
   // The place of the least (distance, -size, buffer); its entry is fresh.
-  std::size_t next(std::vector<Candidate>& waiting) const {
+  std::size_t next(Array<Candidate>& waiting) const {
     while (true) {
       std::size_t best = 0;
       for (std::size_t i = 1; i < waiting.size(); ++i)
@@ -204,7 +203,7 @@ class DistanceSharer {
   }
 
   void put(const Candidate& chosen) {
-    const std::size_t object = chosen.object == kNone ? objects_.size() : index(chosen.object);
+    const std::size_t object = chosen.object == kNone ? objects_.size() : as_size(chosen.object);
     if (object == objects_.size()) objects_.emplace_back();
     objects_[object].insert(records_.start[chosen.buffer], records_.end[chosen.buffer]);
     holder_[chosen.buffer] = static_cast<std::int64_t>(object);
@@ -220,7 +219,7 @@ class DistanceSharer {
     if (gap == 0) {
       candidate.stale = candidate.stale || candidate.object == object;
     } else if (gap < candidate.distance || (gap == candidate.distance && object < candidate.object)) {
-      if (objects_[index(object)].clear(start, end)) offer(candidate, gap, object);
+      if (objects_[object].clear(start, end)) offer(candidate, gap, object);
     }
   }
 
@@ -230,8 +229,8 @@ class DistanceSharer {
   }
 
   const Records& records_;
-  std::vector<Occupancy> objects_;
-  std::vector<std::int64_t> holder_;
+  Array<Occupancy> objects_;
+  Array<std::int64_t> holder_;
 };
 
 // Successive shortest paths in the network
@@ -247,28 +246,28 @@ class FlowSharer {
       : records_(records),
         n_(records.size.size()),
         most_arcs_(limits.steps),
-        stop_({kFar, limits.seconds, limits.cancelled}),
+        meter_({kUnlimited, limits.seconds, limits.cancelled}),
         next_(n_, kNone),
         previous_(n_, kNone),
         fresh_(n_, false),
         served_(n_, false),
         first_(n_) {
     for (std::size_t i = 0; i < n_; ++i)
-      first_[i] = static_cast<std::size_t>(
-          std::lower_bound(records.start.begin(), records.start.end(), records.end[i]) - records.start.begin());
+      first_[i] =
+          as_size(std::lower_bound(records.start.begin(), records.start.end(), records.end[i]) - records.start.begin());
   }
 
   FlowShare run() {
     while (goes_on() && search()) augment();
     const bool all = std::all_of(served_.begin(), served_.end(), [](bool served) { return served; });
     return {chains(), steps_,
-            all                                 ? Ended::kComplete
-            : stop_.ended() == Ended::kComplete ? Ended::kBudget
-                                                : stop_.ended()};
+            all                                  ? Ended::kComplete
+            : meter_.ended() == Ended::kComplete ? Ended::kBudget
+                                                 : meter_.ended()};
   }
 
  private:
-  bool goes_on() { return steps_ < most_arcs_ && stop_.go_on(); }
+  bool goes_on() { return steps_ < most_arcs_ && meter_.take(); }
 
   std::size_t source() const { return 2 * n_; }
   std::size_t sink() const { return 2 * n_ + 1; }
@@ -304,7 +303,7 @@ class FlowSharer {
 
   void leave_right(std::size_t j) {
     if (!served_[j]) relax(n_ + j, sink(), 0);
-    if (previous_[j] != kNone) relax(n_ + j, index(previous_[j]), -growth(index(previous_[j]), j));
+    if (previous_[j] != kNone) relax(n_ + j, as_size(previous_[j]), -growth(as_size(previous_[j]), j));
   }
 
   std::int64_t growth(std::size_t i, std::size_t j) const {
@@ -318,11 +317,11 @@ class FlowSharer {
     queued_.assign(2 * n_ + 2, 0);
     round_ = 1;
     distance_[source()] = 0;
-    std::vector<std::size_t> now{source()};
+    Array<std::size_t> now{source()};
     while (!now.empty() && steps_ < most_arcs_) {
       ++round_;
       for (const std::size_t vertex : now) {
-        if (!stop_.go_on()) return false;
+        if (!meter_.take()) return false;
         visit(vertex);
       }
       now.swap(later_);
@@ -349,12 +348,12 @@ class FlowSharer {
     }
   }
 
-  std::vector<std::int64_t> chains() const {
-    std::vector<std::int64_t> holder(n_, kNone);
+  Array<std::int64_t> chains() const {
+    Array<std::int64_t> holder(n_, kNone);
     std::int64_t count = 0;
     for (std::size_t i = 0; i < n_; ++i)
       if (previous_[i] == kNone) {
-        for (std::int64_t j = static_cast<std::int64_t>(i); j != kNone; j = next_[index(j)]) holder[index(j)] = count;
+        for (std::int64_t j = static_cast<std::int64_t>(i); j != kNone; j = next_[j]) holder[j] = count;
         ++count;
       }
     return holder;
@@ -363,13 +362,13 @@ class FlowSharer {
   const Records& records_;
   std::size_t n_;
   std::int64_t most_arcs_, steps_ = 0;
-  Stop stop_;
-  std::vector<std::int64_t> next_, previous_;  // who takes over from i, and from whom j takes over
-  std::vector<bool> fresh_, served_;
-  std::vector<std::size_t> first_;  // the first buffer that starts when i has ended
-  std::vector<std::int64_t> distance_;
-  std::vector<std::size_t> parent_, later_;
-  std::vector<std::int64_t> queued_;
+  LimitedMeter meter_;
+  Array<std::int64_t> next_, previous_;  // who takes over from i, and from whom j takes over
+  Array<bool> fresh_, served_;
+  Array<std::size_t> first_;  // the first buffer that starts when i has ended
+  Array<std::int64_t> distance_;
+  Array<std::size_t> parent_, later_;
+  Array<std::int64_t> queued_;
   std::int64_t round_ = 0;
 };
 
@@ -380,12 +379,10 @@ class Stacker {
       : records_(records),
         overlapping_(overlapping),
         placed_(records.start, records.end),
-        out_{std::vector<std::int64_t>(records.size.size(), kNone),
-             std::vector<std::int64_t>(records.size.size(), 0),
-             {}} {}
+        out_{Array<std::int64_t>(records.size.size(), kNone), Array<std::int64_t>(records.size.size(), 0), {}} {}
 
   Stacked run(Ints order) {
-    for (const std::int64_t i : order) put(index(i));
+    for (const std::int64_t i : order) put(as_size(i));
     return std::move(out_);
   }
 
@@ -397,7 +394,7 @@ class Stacker {
       top = std::max(top, out_.offset[other] + records_.size[other]);
     });
     const auto [object, offset] = choose(buffer);
-    if (index(object) == out_.sizes.size()) out_.sizes.push_back(records_.size[buffer]);
+    if (as_size(object) == out_.sizes.size()) out_.sizes.push_back(records_.size[buffer]);
     out_.holder[buffer] = object;
     out_.offset[buffer] = offset;
     placed_.insert(buffer);
@@ -411,10 +408,10 @@ class Stacker {
     }
     const auto count = static_cast<std::int64_t>(out_.sizes.size());
     for (; clear < count; ++clear)
-      if (!tops_.contains(clear) && records_.size[buffer] <= out_.sizes[index(clear)]) return {clear, 0};
+      if (!tops_.contains(clear) && records_.size[buffer] <= out_.sizes[clear]) return {clear, 0};
     if (overlapping_)
       for (const auto& [object, top] : tops_)
-        if (top + records_.size[buffer] <= out_.sizes[index(object)]) return {object, top};
+        if (top + records_.size[buffer] <= out_.sizes[object]) return {object, top};
     return {count, 0};
   }
 
@@ -427,10 +424,10 @@ class Stacker {
 
 }  // namespace
 
-std::vector<std::int64_t> positional_maxima(const Records& records) {
+Array<std::int64_t> positional_maxima(const Records& records) {
   require_records(records);
-  LoadTree counts(records.start);
-  std::vector<std::int64_t> maxima;
+  StepLoads counts(records.start);
+  Array<std::int64_t> maxima;
   for (const std::size_t i : by_size(records.size)) {
     counts.add(records.start[i], records.end[i], 1);
     if (counts.most() > static_cast<std::int64_t>(maxima.size())) maxima.push_back(records.size[i]);
@@ -438,21 +435,21 @@ std::vector<std::int64_t> positional_maxima(const Records& records) {
   return maxima;
 }
 
-std::vector<std::int64_t> breadth_ranks(const Records& records) {
+Array<std::int64_t> breadth_ranks(const Records& records) {
   require_records(records);
-  std::vector<std::int64_t> ranks(records.size.size());
+  Array<std::int64_t> ranks(records.size.size());
   std::int64_t rank = 0;
-  for_each_profile(records, [&](const std::vector<std::size_t>& profile) {
+  for_each_profile(records, [&](const Array<std::size_t>& profile) {
     for (const std::size_t buffer : profile) ranks[buffer] = rank;
     ++rank;
   });
   return ranks;
 }
 
-std::vector<std::int64_t> share_by_breadth(const Records& records) {
+Array<std::int64_t> share_by_breadth(const Records& records) {
   require_records(records);
   Pool pool(records);
-  for_each_profile(records, [&](std::vector<std::size_t>& profile) {
+  for_each_profile(records, [&](Array<std::size_t>& profile) {
     std::sort(profile.begin(), profile.end(), [&](std::size_t a, std::size_t b) {
       return std::pair(-records.size[a], a) < std::pair(-records.size[b], b);
     });
@@ -461,7 +458,7 @@ std::vector<std::int64_t> share_by_breadth(const Records& records) {
   return pool.take();
 }
 
-std::vector<std::int64_t> share_by_distance(const Records& records) {
+Array<std::int64_t> share_by_distance(const Records& records) {
   require_records(records);
   return DistanceSharer(records).run();
 }

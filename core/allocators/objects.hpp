@@ -3,10 +3,9 @@
 
 #include <cstdint>
 #include <utility>
-#include <vector>
 
-#include "place.hpp"
-#include "stop.hpp"
+#include "problem.hpp"
+#include "stopping.hpp"
 
 namespace modelplan {
 
@@ -17,22 +16,22 @@ struct Records {
 
 // The r-th entry is the largest r-th size among the buffers alive at one step; their sum bounds all shared objects.
 // Time O(n log n).
-std::vector<std::int64_t> positional_maxima(const Records& records);
+Array<std::int64_t> positional_maxima(const Records& records);
 
 // For each buffer the rank of the first step that holds it when steps go by live bytes, greatest first.
 // Time O(n log n).
-std::vector<std::int64_t> breadth_ranks(const Records& records);
+Array<std::int64_t> breadth_ranks(const Records& records);
 
 // Steps by live bytes, greatest first; each step's unassigned buffers by size: into the smallest clear object that
 // covers them, else the largest that does not, else a new one. Time O(n objects log n) at worst.
-std::vector<std::int64_t> share_by_breadth(const Records& records);
+Array<std::int64_t> share_by_breadth(const Records& records);
 
 // Buffers by position among the positional maxima, then nearest in time to an object, then largest: into the nearest
 // clear object, else a new one. Time O(n^2 + rescans), memory O(n).
-std::vector<std::int64_t> share_by_distance(const Records& records);
+Array<std::int64_t> share_by_distance(const Records& records);
 
 struct FlowShare {
-  std::vector<std::int64_t> holder;
+  Array<std::int64_t> holder;
   std::int64_t steps;  // arcs looked at
   Ended ended;         // not kComplete: the buffers not served by then have objects of their own
 };
@@ -42,7 +41,7 @@ struct FlowShare {
 FlowShare share_min_cost(const Records& records, const Limits& limits);
 
 struct Stacked {
-  std::vector<std::int64_t> holder, offset, sizes;  // the object of each buffer, its offset therein; bytes per object
+  Array<std::int64_t> holder, offset, sizes;  // the object of each buffer, its offset therein; bytes per object
 };
 
 // In `order`: the first object that is clear, at 0; else the first where the buffer fits above the highest it

@@ -6,20 +6,19 @@
 
 #include "address_sort.hpp"
 #include "allocators/neighbours.hpp"
+#include "place_in_order.hpp"
 
 namespace modelplan::somas {
 namespace {
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
-std::vector<std::vector<std::size_t>> grouped(Ints group, Ints order) {
-  std::vector<std::vector<std::size_t>> members;
+Array<Array<std::size_t>> grouped(Ints group, Ints order) {
+  Array<Array<std::size_t>> members;
   for (const std::int64_t i : order) {
-    if (i < 0 || at(i) >= group.size()) throw std::invalid_argument("a member is out of range");
-    const std::int64_t g = group[at(i)];
-    if (g < 0 || at(g) >= group.size()) throw std::invalid_argument("a group is out of range");
-    if (at(g) >= members.size()) members.resize(at(g) + 1);
-    members[at(g)].push_back(at(i));
+    if (i < 0 || as_size(i) >= group.size()) throw std::invalid_argument("a member is out of range");
+    const std::int64_t g = group[i];
+    if (g < 0 || as_size(g) >= group.size()) throw std::invalid_argument("a group is out of range");
+    if (as_size(g) >= members.size()) members.resize(g + 1);
+    members[g].push_back(as_size(i));
   }
   for (const auto& list : members)
     if (list.empty()) throw std::invalid_argument("the groups are not numbered without holes");
@@ -33,13 +32,9 @@ struct Forbidden {
 
 class Solver {
  public:
-  Solver(const Columns& columns, const Facts& facts, const Blocking& blocking, const Rule& rule)
-      : columns_(columns),
-        rule_(rule),
-        placed_(columns, facts),
-        node_of_(blocking.node),
-        offset_(columns.size.size(), 0) {
-    std::vector<std::int64_t> ids(columns.size.size());
+  Solver(const Problem& problem, const Blocking& blocking, const Rule& rule)
+      : problem_(problem), rule_(rule), placed_(problem), node_of_(blocking.node), offset_(problem.count(), 0) {
+    Array<std::int64_t> ids(problem.count());
     for (std::size_t b = 0; b < ids.size(); ++b) ids[b] = static_cast<std::int64_t>(b);
     if (blocking.node.size() != ids.size()) throw std::invalid_argument("not every buffer has a node");
     buffers_ = grouped(blocking.node, ids);
@@ -48,16 +43,16 @@ class Solver {
     nodes_ = grouped(blocking.block, blocking.chain);
     for (const auto& list : buffers_) {
       node_size_.push_back(0);
-      for (const std::size_t b : list) node_size_.back() = std::max(node_size_.back(), columns.size[b]);
+      for (const std::size_t b : list) node_size_.back() = std::max(node_size_.back(), problem.size[b]);
     }
   }
 
   std::size_t blocks() const { return nodes_.size(); }
 
-  std::vector<std::int64_t> run(Ints order) {
+  Array<std::int64_t> run(Ints order) {
     for (const std::int64_t block : order) {
-      const std::int64_t size = collect(at(block));
-      put(at(block), size == 0 ? 0 : find(size));
+      const std::int64_t size = collect(as_size(block));
+      put(as_size(block), size == 0 ? 0 : find(size));
     }
     return std::move(offset_);
   }
@@ -70,7 +65,7 @@ class Solver {
     for (const std::size_t node : nodes_[block]) {
       for (const std::size_t b : buffers_[node])
         placed_.for_each(b, [&](std::size_t c) {
-          const std::int64_t low = offset_[c], high = low + node_size_[at(node_of_[c])];
+          const std::int64_t low = offset_[c], high = low + node_size_[node_of_[c]];
           raw_.push_back({low - position - node_size_[node] + 1, high - position});
         });
       position += node_size_[node];
@@ -133,23 +128,22 @@ class Solver {
     }
   }
 
-  const Columns& columns_;
+  const Problem& problem_;
   const Rule& rule_;
   Neighbours placed_;
   Ints node_of_;
-  std::vector<std::int64_t> offset_;
-  std::vector<std::vector<std::size_t>> buffers_, nodes_;  // of each node, of each block
-  std::vector<std::int64_t> node_size_;
-  std::vector<std::int64_t> base_{0};  // of each band; the last one is empty
-  std::vector<Forbidden> forbidden_, raw_, spare_;
+  Array<std::int64_t> offset_;
+  Array<Array<std::size_t>> buffers_, nodes_;  // of each node, of each block
+  Array<std::int64_t> node_size_;
+  Array<std::int64_t> base_{0};  // of each band; the last one is empty
+  Array<Forbidden> forbidden_, raw_, spare_;
   std::size_t next_ = 0;
 };
 
 }  // namespace
 
-std::vector<std::int64_t> place(const Columns& columns, const Facts& facts, const Blocking& blocking, Ints order,
-                                const Rule& rule) {
-  Solver solver(columns, facts, blocking, rule);
+Array<std::int64_t> place(const Problem& problem, const Blocking& blocking, Ints order, const Rule& rule) {
+  Solver solver(problem, blocking, rule);
   require_permutation(order, solver.blocks());
   return solver.run(order);
 }

@@ -4,9 +4,8 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
-#include "place.hpp"
+#include "problem.hpp"
 
 namespace modelplan::somas {
 
@@ -41,7 +40,6 @@ struct Blocking {
 //         +-------------------> steps
 //
 // Places blocks in `order` (of blocks). Time O(n (bands + k log k)), memory O(n + facts).
-std::vector<std::int64_t> place(const Columns& columns, const Facts& facts, const Blocking& blocking, Ints order,
-                                const Rule& rule);
+Array<std::int64_t> place(const Problem& problem, const Blocking& blocking, Ints order, const Rule& rule);
 
 }  // namespace modelplan::somas

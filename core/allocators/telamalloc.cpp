@@ -16,9 +16,8 @@ std::int64_t aligned_down(std::int64_t value, std::int64_t alignment) {
 
 }  // namespace
 
-Propagator::Propagator(const Columns& columns, const Facts& facts, std::int64_t capacity)
-    : columns_(columns), capacity_(capacity) {
-  const std::size_t n = columns.size.size();
+Propagator::Propagator(const Problem& problem, std::int64_t capacity) : problem_(problem), capacity_(capacity) {
+  const std::size_t n = problem.count();
   low_.assign(n, 0);
   high_.assign(n, 0);
   low_entry_.assign(n, kPosed);
@@ -27,15 +26,15 @@ Propagator::Propagator(const Columns& columns, const Facts& facts, std::int64_t 
   awake_.assign(n, false);
   pairs_of_.resize(n);
   std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> allowed;
-  for (std::size_t i = 0; i < facts.below.size(); ++i) {
-    auto& bytes = allowed[{facts.below[i], facts.above[i]}];
-    bytes = std::max(bytes, facts.bytes[i]);
+  for (std::size_t i = 0; i < problem.below.size(); ++i) {
+    auto& bytes = allowed[{problem.below[i], problem.above[i]}];
+    bytes = std::max(bytes, problem.bytes[i]);
   }
   const auto apart = [&](std::size_t below, std::size_t above) {
     const auto it = allowed.find({static_cast<std::int64_t>(below), static_cast<std::int64_t>(above)});
-    return columns.size[below] - (it == allowed.end() || !meet(columns, below, above) ? 0 : it->second);
+    return problem.size[below] - (it == allowed.end() || !meet_in_time(problem, below, above) ? 0 : it->second);
   };
-  const auto lists = conflict_lists(columns, facts);
+  const auto lists = conflict_lists(problem);
   for (std::uint32_t a = 0; a < n; ++a)
     for (const std::uint32_t b : lists[a]) {
       if (b < a) continue;
@@ -47,12 +46,12 @@ Propagator::Propagator(const Columns& columns, const Facts& facts, std::int64_t 
 
 bool Propagator::root() {
   for (std::size_t b = 0; b < low_.size(); ++b) {
-    const std::int64_t pin = columns_.pin[b];
+    const std::int64_t pin = problem_.pin[b];
     low_[b] = std::max<std::int64_t>(pin, 0);
-    high_[b] = pin >= 0 ? pin : aligned_down(capacity_ - columns_.size[b], columns_.alignment[b]);
+    high_[b] = pin >= 0 ? pin : aligned_down(capacity_ - problem_.size[b], problem_.alignment[b]);
     decided_[b] = pin >= 0;
-    if (columns_.size[b] == 0) high_[b] = low_[b];
-    if (columns_.size[b] > 0 && (high_[b] < low_[b] || low_[b] > capacity_ - columns_.size[b])) return fail({});
+    if (problem_.size[b] == 0) high_[b] = low_[b];
+    if (problem_.size[b] > 0 && (high_[b] < low_[b] || low_[b] > capacity_ - problem_.size[b])) return fail({});
     wake(b);
   }
   return propagate();
@@ -126,8 +125,8 @@ bool Propagator::judge(std::size_t pair) {
 bool Propagator::push_apart(std::size_t pair, std::size_t below, std::size_t above, std::int64_t bytes) {
   const Entry order = pairs_[pair].entry;
   if (low_[below] + bytes > high_[above]) return fail({low_entry_[below], high_entry_[above], order});
-  const std::int64_t low = aligned(std::max<std::int64_t>(low_[below] + bytes, 0), columns_.alignment[above]);
-  const std::int64_t high = aligned_down(high_[above] - bytes, columns_.alignment[below]);
+  const std::int64_t low = round_up(std::max<std::int64_t>(low_[below] + bytes, 0), problem_.alignment[above]);
+  const std::int64_t high = aligned_down(high_[above] - bytes, problem_.alignment[below]);
   if (low > high_[above]) return fail({low_entry_[below], high_entry_[above], order});
   if (high < low_[below]) return fail({low_entry_[below], high_entry_[above], order});
   if (low > low_[above]) set_low(above, low, low_entry_[below], order, kNoLevel);
@@ -135,7 +134,7 @@ bool Propagator::push_apart(std::size_t pair, std::size_t below, std::size_t abo
   return true;
 }
 
-bool Propagator::fail(std::vector<Entry> because) {
+bool Propagator::fail(Array<Entry> because) {
   failure_ = std::move(because);
   return false;
 }
@@ -145,7 +144,7 @@ std::optional<std::int64_t> Propagator::lowest(std::size_t b) {
     std::int64_t from, until;  // no start strictly between
     Entry entry;
   };
-  std::vector<Taken> taken;
+  Array<Taken> taken;
   for (const std::uint32_t pair : pairs_of_[b]) {
     const Pair& p = pairs_[pair];
     const std::size_t other = p.first == b ? p.second : p.first;
@@ -155,11 +154,11 @@ std::optional<std::int64_t> Propagator::lowest(std::size_t b) {
     taken.push_back({low_[other] - under, low_[other] + over, low_entry_[other]});
   }
   std::sort(taken.begin(), taken.end(), [](const Taken& x, const Taken& y) { return x.from < y.from; });
-  std::vector<Entry> because{low_entry_[b], high_entry_[b]};
+  Array<Entry> because{low_entry_[b], high_entry_[b]};
   std::int64_t offset = low_[b];
   for (const Taken& t : taken) {
     if (offset <= t.from || offset >= t.until) continue;
-    offset = aligned(t.until, columns_.alignment[b]);
+    offset = round_up(t.until, problem_.alignment[b]);
     because.push_back(t.entry);
   }
   if (offset <= high_[b]) return offset;
@@ -167,16 +166,16 @@ std::optional<std::int64_t> Propagator::lowest(std::size_t b) {
   return std::nullopt;
 }
 
-std::vector<std::size_t> Propagator::culprits() const {
+Array<std::size_t> Propagator::culprits() const {
   std::set<std::size_t> levels;
-  std::vector<Entry> stack(failure_);
+  Array<Entry> stack(failure_);
   std::set<Entry> seen;
   while (!stack.empty()) {
     const Entry entry = stack.back();
     stack.pop_back();
     if (entry == kPosed || !seen.insert(entry).second) continue;
-    const Change& change = trail_[static_cast<std::size_t>(entry)];
-    if (change.level != kNoLevel) levels.insert(static_cast<std::size_t>(change.level));
+    const Change& change = trail_[entry];
+    if (change.level != kNoLevel) levels.insert(as_size(change.level));
     stack.insert(stack.end(), {change.why[0], change.why[1]});
   }
   return {levels.begin(), levels.end()};
@@ -196,33 +195,33 @@ void Propagator::undo_to(std::size_t mark) {
   }
 }
 
-std::vector<std::size_t> phases(const Columns& columns) {
-  const std::size_t n = columns.size.size();
-  std::vector<std::size_t> phase(n, SIZE_MAX);
-  std::vector<std::int64_t> times;
-  for (std::size_t b = 0; b < n; ++b) times.insert(times.end(), {columns.start[b], columns.end[b]});
+Array<std::size_t> phases(const Problem& problem) {
+  const std::size_t n = problem.count();
+  Array<std::size_t> phase(n, SIZE_MAX);
+  Array<std::int64_t> times;
+  for (std::size_t b = 0; b < n; ++b) times.insert(times.end(), {problem.start[b], problem.end[b]});
   std::sort(times.begin(), times.end());
   times.erase(std::unique(times.begin(), times.end()), times.end());
   const auto section = [&](std::int64_t t) {
-    return static_cast<std::size_t>(std::lower_bound(times.begin(), times.end(), t) - times.begin());
+    return as_size(std::lower_bound(times.begin(), times.end(), t) - times.begin());
   };
-  std::vector<std::size_t> left(n);
+  Array<std::size_t> left(n);
   for (std::size_t b = 0; b < n; ++b) left[b] = b;
   for (std::size_t number = 0; !left.empty(); ++number) {
-    std::vector<std::int64_t> load(times.size() + 1, 0);
+    Array<std::int64_t> load(times.size() + 1, 0);
     for (const std::size_t b : left) {
-      load[section(columns.start[b])] += columns.size[b];
-      load[section(columns.end[b])] -= columns.size[b];
+      load[section(problem.start[b])] += problem.size[b];
+      load[section(problem.end[b])] -= problem.size[b];
     }
     for (std::size_t s = 1; s < load.size(); ++s) load[s] += load[s - 1];
-    const auto peak = static_cast<std::size_t>(std::max_element(load.begin(), load.end()) - load.begin());
+    const auto peak = as_size(std::max_element(load.begin(), load.end()) - load.begin());
     const std::int64_t enough = load[peak] - load[peak] / 10;
     std::size_t from = peak, until = peak + 1;
     while (from > 0 && load[from - 1] >= enough) --from;
     while (until < load.size() && load[until] >= enough) ++until;
-    std::vector<std::size_t> rest;
+    Array<std::size_t> rest;
     for (const std::size_t b : left) {
-      const bool crosses = section(columns.start[b]) < until && section(columns.end[b]) > from;
+      const bool crosses = section(problem.start[b]) < until && section(problem.end[b]) > from;
       if (crosses)
         phase[b] = number;
       else
@@ -239,18 +238,17 @@ namespace {
 struct Level {
   std::size_t mark = 0;
   std::size_t placed = SIZE_MAX;
-  std::vector<std::size_t> tried, first;
+  Array<std::size_t> tried, first;
   std::set<std::size_t> culprits, failed;
 };
 
 class Search {
  public:
-  Search(const Columns& columns, const Facts& facts, std::int64_t capacity, const Options& options)
-      : columns_(columns), options_(options), solver_(columns, facts, capacity), returns_(columns.size.size() + 1, 0) {
-    const std::vector<std::size_t> phase =
-        options.phases ? phases(columns) : std::vector<std::size_t>(columns.size.size(), 0);
+  Search(const Problem& problem, std::int64_t capacity, const Options& options)
+      : problem_(problem), options_(options), solver_(problem, capacity), returns_(problem.count() + 1, 0) {
+    const Array<std::size_t> phase = options.phases ? phases(problem) : Array<std::size_t>(problem.count(), 0);
     for (std::size_t b = 0; b < phase.size(); ++b)
-      if (columns.size[b] > 0 && columns.pin[b] < 0) {
+      if (problem.size[b] > 0 && problem.pin[b] < 0) {
         if (phase[b] >= members_.size()) members_.resize(phase[b] + 1);
         members_[phase[b]].push_back(b);
         ++left_;
@@ -258,16 +256,16 @@ class Search {
   }
 
   Answer run(const Limits& limits) {
-    Stop stop(limits);
-    answer_.ended = solver_.root() ? search(stop) : Ended::kInfeasible;
-    answer_.steps = stop.steps();
+    LimitedMeter meter(limits);
+    answer_.ended = solver_.root() ? search(meter) : Ended::kInfeasible;
+    answer_.steps = meter.used();
     if (answer_.ended == Ended::kComplete)
-      for (std::size_t b = 0; b < columns_.size.size(); ++b) answer_.offsets.push_back(solver_.low(b));
+      for (std::size_t b = 0; b < problem_.count(); ++b) answer_.offsets.push_back(solver_.low(b));
     return std::move(answer_);
   }
 
  private:
-  Ended search(Stop& stop) {
+  Ended search(Meter& meter) {
     levels_.push_back({solver_.mark(), SIZE_MAX, {}, {}, {}, {}});
     while (levels_.size() <= left_) {
       const std::size_t b = next_candidate(levels_.back());
@@ -275,7 +273,7 @@ class Search {
         if (!major_backtrack()) return Ended::kBudget;
         continue;
       }
-      if (!stop.go_on()) return stop.ended();
+      if (!meter.take()) return meter.ended();
       if (try_here(b)) levels_.push_back({solver_.mark(), SIZE_MAX, {}, {}, {}, {}});
     }
     return Ended::kComplete;
@@ -315,13 +313,13 @@ class Search {
     return SIZE_MAX;
   }
 
-  std::array<std::size_t, 3> champions(const std::vector<std::size_t>& members) const {
+  std::array<std::size_t, 3> champions(const Array<std::size_t>& members) const {
     std::array<std::size_t, 3> best{SIZE_MAX, SIZE_MAX, SIZE_MAX};
     std::array<double, 3> value{-1, -1, -1};
     for (const std::size_t b : members) {
       if (solver_.decided(b)) continue;
-      const auto duration = static_cast<double>(columns_.end[b] - columns_.start[b]);
-      const auto size = static_cast<double>(columns_.size[b]);
+      const auto duration = static_cast<double>(problem_.end[b] - problem_.start[b]);
+      const auto size = static_cast<double>(problem_.size[b]);
       const std::array<double, 3> mine{duration, size, duration * size};
       for (std::size_t k = 0; k < 3; ++k)
         if (mine[k] > value[k]) {
@@ -344,7 +342,7 @@ class Search {
       target = *it;
     }
     const std::int64_t extra = returns_[target]++ / options_.stuck_after;
-    target -= std::min(target, static_cast<std::size_t>(extra));
+    target -= std::min(target, as_size(extra));
     levels_.resize(target + 1);
     Level& level = levels_.back();
     solver_.undo_to(level.mark);
@@ -355,21 +353,20 @@ class Search {
     return true;
   }
 
-  const Columns& columns_;
+  const Problem& problem_;
   const Options& options_;
   Propagator solver_;
-  std::vector<std::vector<std::size_t>> members_;  // of each phase
-  std::vector<Level> levels_;
-  std::vector<std::int64_t> returns_;  // to each depth
+  Array<Array<std::size_t>> members_;  // of each phase
+  Array<Level> levels_;
+  Array<std::int64_t> returns_;  // to each depth
   std::size_t left_ = 0;
   Answer answer_;
 };
 
 }  // namespace
 
-Answer decide(const Columns& columns, const Facts& facts, std::int64_t capacity, const Options& options,
-              const Limits& limits) {
-  return Search(columns, facts, capacity, options).run(limits);
+Answer decide(const Problem& problem, std::int64_t capacity, const Options& options, const Limits& limits) {
+  return Search(problem, capacity, options).run(limits);
 }
 
 }  // namespace modelplan::telamalloc

@@ -7,10 +7,9 @@
 
 #include <cstdint>
 #include <optional>
-#include <vector>
 
-#include "place.hpp"
-#include "stop.hpp"
+#include "problem.hpp"
+#include "stopping.hpp"
 
 namespace modelplan::telamalloc {
 
@@ -18,7 +17,7 @@ namespace modelplan::telamalloc {
 // trail, and explained down to the decisions.
 class Propagator {
  public:
-  Propagator(const Columns& columns, const Facts& facts, std::int64_t capacity);
+  Propagator(const Problem& problem, std::int64_t capacity);
 
   // Propagates the bounds as posed; false proves that nothing fits.
   bool root();
@@ -30,7 +29,7 @@ class Propagator {
   std::optional<std::int64_t> lowest(std::size_t b);
 
   // The decisions behind the last failure, rising.
-  std::vector<std::size_t> culprits() const;
+  Array<std::size_t> culprits() const;
 
   std::size_t mark() const { return trail_.size(); }
   void undo_to(std::size_t mark);
@@ -66,19 +65,19 @@ class Propagator {
   bool propagate();
   bool judge(std::size_t pair);
   bool push_apart(std::size_t pair, std::size_t below, std::size_t above, std::int64_t bytes);
-  bool fail(std::vector<Entry> because);
+  bool fail(Array<Entry> because);
   void wake(std::size_t b);
 
-  const Columns& columns_;
+  const Problem& problem_;
   std::int64_t capacity_;
-  std::vector<std::int64_t> low_, high_;
-  std::vector<Entry> low_entry_, high_entry_;
-  std::vector<bool> decided_, awake_;
-  std::vector<Pair> pairs_;
-  std::vector<std::vector<std::uint32_t>> pairs_of_;
-  std::vector<Change> trail_;
-  std::vector<std::uint32_t> queue_;
-  std::vector<Entry> failure_;
+  Array<std::int64_t> low_, high_;
+  Array<Entry> low_entry_, high_entry_;
+  Array<bool> decided_, awake_;
+  Array<Pair> pairs_;
+  Array<Array<std::uint32_t>> pairs_of_;
+  Array<Change> trail_;
+  Array<std::uint32_t> queue_;
+  Array<Entry> failure_;
 };
 
 // The parts of the search that can be switched off.
@@ -91,17 +90,16 @@ struct Options {
 
 struct Answer {
   Ended ended = Ended::kBudget;       // kBudget: gave up or ran out of steps; kInfeasible only when the root says so
-  std::vector<std::int64_t> offsets;  // empty unless feasible
+  Array<std::int64_t> offsets;        // empty unless feasible
   std::int64_t steps = 0;             // placements tried
   std::int64_t minor = 0, major = 0;  // backtracks
 };
 
 // The phase of each buffer: 0 crosses the time of highest contention, 1 that of what is left, and so on. Each phase
 // takes the longest run of steps around the peak in which at least 9/10 of the peak's bytes are alive.
-std::vector<std::size_t> phases(const Columns& columns);
+Array<std::size_t> phases(const Problem& problem);
 
 // Looks for a placement within `capacity`. Incomplete. Memory O(n + pairs in conflict).
-Answer decide(const Columns& columns, const Facts& facts, std::int64_t capacity, const Options& options,
-              const Limits& limits);
+Answer decide(const Problem& problem, std::int64_t capacity, const Options& options, const Limits& limits);
 
 }  // namespace modelplan::telamalloc

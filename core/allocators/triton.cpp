@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "allocators/neighbours.hpp"
+#include "place_in_order.hpp"
 
 namespace modelplan::triton {
 namespace {
@@ -18,10 +19,10 @@ struct Life {
 // The waiting buffers by start; finds the first in order whose life lies inside a window and meets a range.
 class Waiting {
  public:
-  Waiting(const Columns& columns, Ints order) : end_(columns.end) {
+  Waiting(const Problem& problem, Ints order) : end_(problem.end) {
     for (std::size_t r = 0; r < order.size(); ++r) {
-      const auto b = static_cast<std::size_t>(order[r]);
-      if (columns.size[b] > 0) leaves_.push_back({columns.start[b], b, r});
+      const auto b = as_size(order[r]);
+      if (problem.size[b] > 0) leaves_.push_back({problem.start[b], b, r});
     }
     std::stable_sort(leaves_.begin(), leaves_.end(), [](const Leaf& a, const Leaf& b) { return a.start < b.start; });
     while (width_ < std::max<std::size_t>(leaves_.size(), 1)) width_ *= 2;
@@ -66,7 +67,7 @@ class Waiting {
   std::size_t below(std::int64_t start) const {
     const auto it = std::lower_bound(leaves_.begin(), leaves_.end(), start,
                                      [](const Leaf& leaf, std::int64_t value) { return leaf.start < value; });
-    return static_cast<std::size_t>(it - leaves_.begin());
+    return as_size(it - leaves_.begin());
   }
 
   void set(std::size_t leaf, Node value) {
@@ -91,17 +92,17 @@ class Waiting {
   }
 
   Ints end_;
-  std::vector<Leaf> leaves_;
-  std::vector<Node> nodes_;
+  Array<Leaf> leaves_;
+  Array<Node> nodes_;
   std::size_t width_ = 1, left_ = 0;
 };
 
 // How many open slots cover each stretch between two neighbouring times; finds where nobody does.
 class Cover {
  public:
-  explicit Cover(const Columns& columns) : times_{0, INT64_MAX} {
-    times_.insert(times_.end(), columns.start.begin(), columns.start.end());
-    times_.insert(times_.end(), columns.end.begin(), columns.end.end());
+  explicit Cover(const Problem& problem) : times_{0, INT64_MAX} {
+    times_.insert(times_.end(), problem.start.begin(), problem.start.end());
+    times_.insert(times_.end(), problem.end.begin(), problem.end.end());
     std::sort(times_.begin(), times_.end());
     times_.erase(std::unique(times_.begin(), times_.end()), times_.end());
     while (width_ < times_.size()) width_ *= 2;
@@ -127,7 +128,7 @@ class Cover {
   };
 
   std::size_t at(std::int64_t t) const {
-    return static_cast<std::size_t>(std::lower_bound(times_.begin(), times_.end(), t) - times_.begin());
+    return as_size(std::lower_bound(times_.begin(), times_.end(), t) - times_.begin());
   }
 
   void add(std::size_t node, std::size_t lo, std::size_t hi, std::size_t from, std::size_t until, std::int64_t count) {
@@ -166,17 +167,17 @@ class Cover {
     return right > 0 ? right : before(2 * node, lo, mid, t, above + me.all);
   }
 
-  std::vector<std::int64_t> times_;
-  std::vector<Node> nodes_;
+  Array<std::int64_t> times_;
+  Array<Node> nodes_;
   std::size_t width_ = 1;
 };
 
 class Slots {
  public:
-  Slots(const Columns& columns, Ints order) : columns_(columns), waiting_(columns, order), cover_(columns) {}
+  Slots(const Problem& problem, Ints order) : problem_(problem), waiting_(problem, order), cover_(problem) {}
 
-  std::vector<std::int64_t> run() {
-    std::vector<std::int64_t> offsets(columns_.size.size(), 0);
+  Array<std::int64_t> run() {
+    Array<std::int64_t> offsets(problem_.count(), 0);
     std::int64_t top = 0;
     open(0, kAlways);
     while (!waiting_.empty()) {
@@ -188,9 +189,9 @@ class Slots {
       if (leaf == Waiting::kNone) continue;
       const std::size_t b = waiting_.buffer(leaf);
       waiting_.remove(leaf);
-      offsets[b] = aligned(offset, columns_.alignment[b]);
-      top = std::max(top, offsets[b] + columns_.size[b]);
-      split(offset, range, b, offsets[b] + columns_.size[b]);
+      offsets[b] = round_up(offset, problem_.alignment[b]);
+      top = std::max(top, offsets[b] + problem_.size[b]);
+      split(offset, range, b, offsets[b] + problem_.size[b]);
     }
     return offsets;
   }
@@ -214,13 +215,13 @@ class Slots {
   }
 
   void split(std::int64_t offset, const Life& range, std::size_t b, std::int64_t top) {
-    const Life life{columns_.start[b], columns_.end[b]};
+    const Life life{problem_.start[b], problem_.end[b]};
     open(top, Life{std::max(range.start, life.start), std::min(range.end, life.end)});
     if (range.start < life.start) open(offset, Life{range.start, life.end});
     if (life.end < range.end) open(offset, Life{life.start, range.end});
   }
 
-  const Columns& columns_;
+  const Problem& problem_;
   Waiting waiting_;
   Cover cover_;
   std::multimap<std::int64_t, Life> open_;  // equal offsets: oldest first
@@ -230,8 +231,8 @@ class Slots {
 // moment has conflicts, so what interferes is looked for here.
 class Shelves {
  public:
-  Shelves(const Columns& columns, const Facts& facts, const std::vector<std::int64_t>& offsets)
-      : columns_(columns), extra_(columns, facts), offsets_(offsets) {
+  Shelves(const Problem& problem, const Array<std::int64_t>& offsets)
+      : problem_(problem), extra_(problem), offsets_(offsets) {
     std::int64_t top = 0;
     for (std::size_t b = 0; b < offsets.size(); ++b) top = std::max(top, end(b));
     height_ = std::max<std::int64_t>(1, top / 4096);
@@ -239,51 +240,52 @@ class Shelves {
   }
 
   void add(std::size_t b) {
-    for_each_shelf(b, [&](std::vector<std::size_t>& shelf) { shelf.push_back(b); });
+    for_each_shelf(b, [&](Array<std::size_t>& shelf) { shelf.push_back(b); });
   }
 
   void remove(std::size_t b) {
-    for_each_shelf(b, [&](std::vector<std::size_t>& shelf) { std::erase(shelf, b); });
+    for_each_shelf(b, [&](Array<std::size_t>& shelf) { std::erase(shelf, b); });
   }
 
   // Calls visit(c) once for every conflict that shares a byte with `b`.
   template <class Visit>
   void for_each_interferer(std::size_t b, Visit&& visit) {
     std::int64_t bottom = INT64_MIN;  // a pair counts on the lowest shelf that both touch
-    for_each_shelf(b, [&](const std::vector<std::size_t>& shelf) {
+    for_each_shelf(b, [&](const Array<std::size_t>& shelf) {
       for (const std::size_t c : shelf)
-        if (c != b && meet(columns_, b, c) && touch(b, c) && (bottom == INT64_MIN || offsets_[c] >= bottom)) visit(c);
+        if (c != b && meet_in_time(problem_, b, c) && touch(b, c) && (bottom == INT64_MIN || offsets_[c] >= bottom))
+          visit(c);
       bottom = bottom == INT64_MIN ? (offsets_[b] / height_ + 1) * height_ : bottom + height_;
     });
     for (const std::size_t c : extra_.of(b))
       if (touch(b, c)) visit(c);
   }
 
-  std::int64_t end(std::size_t b) const { return offsets_[b] + columns_.size[b]; }
+  std::int64_t end(std::size_t b) const { return offsets_[b] + problem_.size[b]; }
 
  private:
   bool touch(std::size_t b, std::size_t c) const { return offsets_[b] < end(c) && offsets_[c] < end(b); }
 
   template <class Visit>
   void for_each_shelf(std::size_t b, Visit&& visit) {
-    if (columns_.size[b] == 0) return;
-    const auto first = static_cast<std::size_t>(offsets_[b] / height_);
-    const auto last = static_cast<std::size_t>((end(b) - 1) / height_);
+    if (problem_.size[b] == 0) return;
+    const auto first = as_size(offsets_[b] / height_);
+    const auto last = as_size((end(b) - 1) / height_);
     if (last >= shelves_.size()) shelves_.resize(last + 1);
     for (std::size_t s = first; s <= last; ++s) visit(shelves_[s]);
   }
 
-  const Columns& columns_;
+  const Problem& problem_;
   ExtraConflicts extra_;
-  const std::vector<std::int64_t>& offsets_;
+  const Array<std::int64_t>& offsets_;
   std::int64_t height_ = 1;
-  std::vector<std::vector<std::size_t>> shelves_;
+  Array<Array<std::size_t>> shelves_;
 };
 
 class Repair {
  public:
-  Repair(const Columns& columns, const Facts& facts, Ints order, std::vector<std::int64_t>& offsets)
-      : columns_(columns), shelves_(columns, facts, offsets), order_(order), offsets_(offsets) {}
+  Repair(const Problem& problem, Ints order, Array<std::int64_t>& offsets)
+      : problem_(problem), shelves_(problem, offsets), order_(order), offsets_(offsets) {}
 
   std::int64_t run() {
     std::int64_t passes = 0;
@@ -302,14 +304,14 @@ class Repair {
   // Forgets the edges of what moved and finds them anew; everyone else's stand.
   void refresh(Ints moved) {
     for (const std::int64_t i : moved)
-      for (const std::size_t c : interferes_[static_cast<std::size_t>(i)])
-        if (!moved_[c]) ends_ -= std::erase(interferes_[c], static_cast<std::size_t>(i));
+      for (const std::size_t c : interferes_[i])
+        if (!moved_[c]) ends_ -= std::erase(interferes_[c], as_size(i));
     for (const std::int64_t i : moved) {
-      ends_ -= interferes_[static_cast<std::size_t>(i)].size();
-      interferes_[static_cast<std::size_t>(i)].clear();
+      ends_ -= interferes_[i].size();
+      interferes_[i].clear();
     }
     for (const std::int64_t i : moved) {
-      const auto b = static_cast<std::size_t>(i);
+      const auto b = as_size(i);
       shelves_.for_each_interferer(b, [&](std::size_t c) {
         interferes_[b].push_back(c);
         ++ends_;
@@ -318,14 +320,14 @@ class Repair {
         ++ends_;
       });
     }
-    for (const std::int64_t i : moved) moved_[static_cast<std::size_t>(i)] = false;
+    for (const std::int64_t i : moved) moved_[i] = false;
   }
 
   void colour() {
     colour_.assign(offsets_.size(), kUncoloured);
-    std::vector<std::size_t> used(offsets_.size() + 1, SIZE_MAX);  // who saw the colour last
+    Array<std::size_t> used(offsets_.size() + 1, SIZE_MAX);  // who saw the colour last
     for (const std::int64_t i : order_) {
-      const auto b = static_cast<std::size_t>(i);
+      const auto b = as_size(i);
       for (const std::size_t c : interferes_[b])
         if (colour_[c] != kUncoloured) used[colour_[c]] = b;
       colour_[b] = 0;
@@ -333,15 +335,15 @@ class Repair {
     }
   }
 
-  std::vector<std::int64_t> bump() {
-    std::vector<std::int64_t> moved;
+  Array<std::int64_t> bump() {
+    Array<std::int64_t> moved;
     for (const std::int64_t i : order_) {
-      const auto b = static_cast<std::size_t>(i);
+      const auto b = as_size(i);
       if (colour_[b] == 0) continue;
       std::int64_t offset = 0;
       for (const std::size_t c : interferes_[b]) offset = std::max(offset, shelves_.end(c));
       shelves_.remove(b);
-      offsets_[b] = aligned(offset, columns_.alignment[b]);
+      offsets_[b] = round_up(offset, problem_.alignment[b]);
       shelves_.add(b);
       moved_[b] = true;
       moved.push_back(i);
@@ -351,23 +353,23 @@ class Repair {
 
   static constexpr std::size_t kUncoloured = SIZE_MAX;
 
-  const Columns& columns_;
+  const Problem& problem_;
   Shelves shelves_;
   Ints order_;
-  std::vector<std::int64_t>& offsets_;
-  std::vector<std::vector<std::size_t>> interferes_;
-  std::vector<std::size_t> colour_;
-  std::vector<bool> moved_;
+  Array<std::int64_t>& offsets_;
+  Array<Array<std::size_t>> interferes_;
+  Array<std::size_t> colour_;
+  Array<bool> moved_;
   std::size_t ends_ = 0;  // of edges: the lists' lengths together
 };
 
 }  // namespace
 
-Plan place(const Columns& columns, const Facts& facts, Ints order) {
-  require_permutation(order, columns.size.size());
+Plan place(const Problem& problem, Ints order) {
+  require_permutation(order, problem.count());
   Plan plan;
-  plan.offsets = Slots(columns, order).run();
-  plan.passes = Repair(columns, facts, order, plan.offsets).run();
+  plan.offsets = Slots(problem, order).run();
+  plan.passes = Repair(problem, order, plan.offsets).run();
   return plan;
 }
 

@@ -5,14 +5,13 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
-#include "place.hpp"
+#include "problem.hpp"
 
 namespace modelplan::triton {
 
 struct Plan {
-  std::vector<std::int64_t> offsets;
+  Array<std::int64_t> offsets;
   std::int64_t passes = 0;  // rounds of colouring and bumping; at least one
 };
 
@@ -23,6 +22,6 @@ struct Plan {
 //
 // `order` is the order in which buffers are tried (the original: size descending, stable). Time O(n log n) for
 // each slot looked at and a few passes over all pairs; memory O(n + interfering pairs).
-Plan place(const Columns& columns, const Facts& facts, Ints order);
+Plan place(const Problem& problem, Ints order);
 
 }  // namespace modelplan::triton

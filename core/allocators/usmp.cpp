@@ -7,45 +7,44 @@
 #include <stdexcept>
 
 #include "allocators/neighbours.hpp"
+#include "place_in_order.hpp"
 
 namespace modelplan::usmp {
 namespace {
 
 constexpr std::int64_t kNowhere = -1;
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
 // Where a buffer may start in each pool; kNowhere once it was ruled out.
 class Candidates {
  public:
-  Candidates(const Columns& columns, const Pools& pools, const Repairs& repairs)
-      : columns_(columns), pools_(pools), repairs_(repairs), start_(pools.limit.size()) {
+  Candidates(const Problem& problem, const Pools& pools, const Repairs& repairs)
+      : problem_(problem), pools_(pools), repairs_(repairs), start_(pools.limit.size()) {
     all_.resize(pools.limit.size());
     std::iota(all_.begin(), all_.end(), std::size_t{0});
   }
 
-  const std::vector<std::size_t>& pools_of(std::size_t b) const {
+  const Array<std::size_t>& pools_of(std::size_t b) const {
     return pools_.of.empty() || pools_.of[b].empty() ? all_ : pools_.of[b];
   }
 
   void begin(std::size_t b) {
     std::fill(start_.begin(), start_.end(), kNowhere);
     for (const std::size_t p : pools_of(b))
-      if (fits(p, columns_.size[b])) start_[p] = 0;
+      if (fits(p, problem_.size[b])) start_[p] = 0;
   }
 
   bool open(std::size_t p) const { return start_[p] != kNowhere; }
   std::int64_t start(std::size_t p) const { return start_[p]; }
 
   std::int64_t above(std::size_t b, std::size_t conflict, std::int64_t offset) const {
-    const std::int64_t end = offset + columns_.size[conflict];
-    return aligned(end, columns_.alignment[repairs_.own_alignment ? b : conflict]);
+    const std::int64_t end = offset + problem_.size[conflict];
+    return round_up(end, problem_.alignment[repairs_.own_alignment ? b : conflict]);
   }
 
   // Original: a pool that was ruled out enters again with a later conflict, at that conflict's end.
   void raise(std::size_t b, std::size_t p, std::int64_t next) {
     if (repairs_.keep_removed && !open(p)) return;
-    start_[p] = fits(p, next + columns_.size[b]) ? std::max(start_[p], next) : kNowhere;
+    start_[p] = fits(p, next + problem_.size[b]) ? std::max(start_[p], next) : kNowhere;
   }
 
   void settle(std::size_t b, Assignment& plan) const {
@@ -62,47 +61,47 @@ class Candidates {
  private:
   bool fits(std::size_t p, std::int64_t end) const { return pools_.limit[p] < 0 || end <= pools_.limit[p]; }
 
-  const Columns& columns_;
+  const Problem& problem_;
   const Pools& pools_;
   const Repairs& repairs_;
-  std::vector<std::int64_t> start_;
-  std::vector<std::size_t> all_;
+  Array<std::int64_t> start_;
+  Array<std::size_t> all_;
 };
 
-void require(const Columns& columns, const Lists& lists, Ints order, const Pools& pools) {
-  if (!lists.empty() && lists.size() != columns.size.size())
+void require(const Problem& problem, const Lists& lists, Ints order, const Pools& pools) {
+  if (!lists.empty() && lists.size() != problem.count())
     throw std::invalid_argument("the conflicts of some buffers are missing");
   for (const auto& list : lists)
     for (const std::uint32_t c : list)
-      if (c >= columns.size.size()) throw std::invalid_argument("a list names a buffer that does not exist");
+      if (c >= problem.count()) throw std::invalid_argument("a list names a buffer that does not exist");
   if (pools.limit.empty()) throw std::invalid_argument("no pool given");
-  if (!pools.of.empty() && pools.of.size() != columns.size.size())
+  if (!pools.of.empty() && pools.of.size() != problem.count())
     throw std::invalid_argument("the pools of some buffers are missing");
   for (const auto& list : pools.of)
     for (const std::size_t p : list)
       if (p >= pools.limit.size()) throw std::invalid_argument("a buffer names a pool that does not exist");
-  require_permutation(order, columns.size.size());
+  require_permutation(order, problem.count());
 }
 
 class HillClimb {
  public:
-  HillClimb(const Columns& columns, Lists conflicts, Ints order, const Pools& pools, const Repairs& repairs,
+  HillClimb(const Problem& problem, Lists conflicts, Ints order, const Pools& pools, const Repairs& repairs,
             const Limits& limits, std::uint32_t seed)
-      : columns_(columns),
+      : problem_(problem),
         pools_(pools),
         repairs_(repairs),
         conflicts_(std::move(conflicts)),
-        candidates_(columns, pools, repairs),
+        candidates_(problem, pools, repairs),
         order_(order.begin(), order.end()),
         position_(order.size()),
         attempts_(limits.steps),
-        stop_({std::numeric_limits<std::int64_t>::max(), limits.seconds, limits.cancelled}),
+        meter_({kUnlimited, limits.seconds, limits.cancelled}),
         random_(seed) {
-    for (std::size_t i = 0; i < order_.size(); ++i) position_[at(order_[i])] = i;
+    for (std::size_t i = 0; i < order_.size(); ++i) position_[order_[i]] = i;
   }
 
-  Climb run(std::int64_t goal) {
-    Climb climb;
+  ClimbResult run(std::int64_t goal) {
+    ClimbResult climb;
     for (std::int64_t k = 0; k < attempts_ && !order_.empty(); ++k) {
       const std::optional<Assignment> plan = place();
       if (!plan) break;
@@ -118,7 +117,7 @@ class HillClimb {
       move();
     }
     climb.best = repairs_.keep_best && best_ ? *best_ : result_;
-    climb.ended = stop_.ended();
+    climb.ended = meter_.ended();
     return climb;
   }
 
@@ -127,28 +126,28 @@ class HillClimb {
 
   // Nothing when it was stopped; a deadline lets the first placement end.
   std::optional<Assignment> place() {
-    Assignment plan{std::vector<std::int64_t>(order_.size(), kNowhere), std::vector<std::int64_t>(order_.size(), 0)};
-    std::vector<bool> placed(order_.size(), false);
+    Assignment plan{Array<std::int64_t>(order_.size(), kNowhere), Array<std::int64_t>(order_.size(), 0)};
+    Array<bool> placed(order_.size(), false);
     for (const std::int64_t b : order_) {
-      put(at(b), plan, placed);
-      placed[at(b)] = true;
-      if (!stop_.go_on() && (!result_.pool.empty() || stop_.ended() == Ended::kCancelled)) return std::nullopt;
+      put(as_size(b), plan, placed);
+      placed[b] = true;
+      if (!meter_.take() && (!result_.pool.empty() || meter_.ended() == Ended::kCancelled)) return std::nullopt;
     }
     return plan;
   }
 
   // First fit: conflicts by rising offset move the start up only where they really are in the way.
-  void put(std::size_t b, Assignment& plan, const std::vector<bool>& placed) {
+  void put(std::size_t b, Assignment& plan, const Array<bool>& placed) {
     candidates_.begin(b);
     in_the_way_.clear();
     for (const std::uint32_t c : conflicts_[b])
       if (placed[c] && plan.pool[c] != kNowhere) in_the_way_.push_back(c);
     std::sort(in_the_way_.begin(), in_the_way_.end(), [&](auto x, auto y) { return plan.offset[x] < plan.offset[y]; });
     for (const std::uint32_t c : in_the_way_) {
-      const std::size_t p = at(plan.pool[c]);
+      const std::size_t p = as_size(plan.pool[c]);
       if (!candidates_.open(p)) continue;
       const std::int64_t next = candidates_.above(b, c, plan.offset[c]);
-      if (next > candidates_.start(p) && candidates_.start(p) + columns_.size[b] > plan.offset[c])
+      if (next > candidates_.start(p) && candidates_.start(p) + problem_.size[b] > plan.offset[c])
         candidates_.raise(b, p, next);
     }
     candidates_.settle(b, plan);
@@ -158,16 +157,16 @@ class HillClimb {
     return std::find(plan.pool.begin(), plan.pool.end(), kNowhere) == plan.pool.end();
   }
 
-  std::vector<std::int64_t> tops(const Assignment& plan) const {
-    std::vector<std::int64_t> tops(pools_.limit.size(), 0);
+  Array<std::int64_t> tops(const Assignment& plan) const {
+    Array<std::int64_t> tops(pools_.limit.size(), 0);
     for (std::size_t b = 0; b < plan.pool.size(); ++b)
       if (plan.pool[b] != kNowhere)
-        tops[at(plan.pool[b])] = std::max(tops[at(plan.pool[b])], plan.offset[b] + columns_.size[b]);
+        tops[plan.pool[b]] = std::max(tops[plan.pool[b]], plan.offset[b] + problem_.size[b]);
     return tops;
   }
 
   bool accept(const Assignment& plan, std::int64_t attempt) {
-    const std::vector<std::int64_t> pool_tops = tops(plan);
+    const Array<std::int64_t> pool_tops = tops(plan);
     const std::int64_t total = std::accumulate(pool_tops.begin(), pool_tops.end(), std::int64_t{0});
     const bool fits = complete(plan);
     if (stored_ && !(fits && (total < *stored_ || forgive(total, attempt)))) return false;
@@ -193,10 +192,10 @@ class HillClimb {
 
   // Swaps a buffer that stands before a highest one with another that might make room for it.
   void move() {
-    std::vector<std::size_t> highest = by_position(at_the_top());
+    Array<std::size_t> highest = by_position(at_the_top());
     if (highest.empty()) return;
     const std::size_t bottleneck = highest[pick(highest.size())];
-    std::vector<std::size_t> first = earlier(bottleneck, bottleneck), second;
+    Array<std::size_t> first = earlier(bottleneck, bottleneck), second;
     for (const std::uint32_t c : conflicts_[bottleneck])
       for (const std::size_t d : earlier(c, c)) second.push_back(d);
     if (first.empty()) return;
@@ -216,66 +215,65 @@ class HillClimb {
     renumber(swapped_);
   }
 
-  std::vector<std::size_t> at_the_top() const {
-    const std::vector<std::int64_t> pool_tops = tops(current_);
-    std::vector<std::size_t> highest;
+  Array<std::size_t> at_the_top() const {
+    const Array<std::int64_t> pool_tops = tops(current_);
+    Array<std::size_t> highest;
     for (std::size_t b = 0; b < current_.pool.size(); ++b)
-      if (current_.pool[b] != kNowhere && columns_.size[b] > 0 &&
-          current_.offset[b] + columns_.size[b] == pool_tops[at(current_.pool[b])])
+      if (current_.pool[b] != kNowhere && problem_.size[b] > 0 &&
+          current_.offset[b] + problem_.size[b] == pool_tops[current_.pool[b]])
         highest.push_back(b);
     return highest;
   }
 
-  std::vector<std::size_t> earlier(std::size_t of, std::size_t than) const {
-    std::vector<std::size_t> list;
+  Array<std::size_t> earlier(std::size_t of, std::size_t than) const {
+    Array<std::size_t> list;
     for (const std::uint32_t c : conflicts_[of])
       if (position_[c] < position_[than]) list.push_back(c);
     return list;
   }
 
-  std::vector<std::size_t> by_position(std::vector<std::size_t> list) const {
+  Array<std::size_t> by_position(Array<std::size_t> list) const {
     std::sort(list.begin(), list.end(), [&](auto x, auto y) { return position_[x] < position_[y]; });
     return list;
   }
 
   void renumber(Pair pair) {
-    position_[at(order_[pair.first])] = pair.first;
-    position_[at(order_[pair.second])] = pair.second;
+    position_[order_[pair.first]] = pair.first;
+    position_[order_[pair.second]] = pair.second;
   }
 
   std::int32_t draw() { return usmp::rand_r(random_); }
-  std::size_t pick(std::size_t count) { return static_cast<std::size_t>(draw()) % count; }
+  std::size_t pick(std::size_t count) { return as_size(draw()) % count; }
 
-  const Columns& columns_;
+  const Problem& problem_;
   const Pools& pools_;
   const Repairs& repairs_;
   Lists conflicts_;
   Candidates candidates_;
-  std::vector<std::int64_t> order_;
-  std::vector<std::size_t> position_;
-  std::vector<std::uint32_t> in_the_way_;
+  Array<std::int64_t> order_;
+  Array<std::size_t> position_;
+  Array<std::uint32_t> in_the_way_;
   Pair swapped_{0, 0};
   Assignment current_, result_;
   std::optional<Assignment> best_;
   std::optional<std::int64_t> stored_, best_total_;
   std::int64_t attempts_;
-  Stop stop_;
+  LimitedMeter meter_;
   std::uint32_t random_;
 };
 
 }  // namespace
 
-Assignment greedy(const Columns& columns, const Facts& facts, const Lists& lists, Ints order, const Pools& pools,
-                  const Repairs& repairs) {
-  require(columns, lists, order, pools);
-  const std::size_t n = columns.size.size();
-  Assignment plan{std::vector<std::int64_t>(n, kNowhere), std::vector<std::int64_t>(n, 0)};
-  Candidates candidates(columns, pools, repairs);
-  Neighbours placed(columns, facts);
+Assignment greedy(const Problem& problem, const Lists& lists, Ints order, const Pools& pools, const Repairs& repairs) {
+  require(problem, lists, order, pools);
+  const std::size_t n = problem.count();
+  Assignment plan{Array<std::int64_t>(n, kNowhere), Array<std::int64_t>(n, 0)};
+  Candidates candidates(problem, pools, repairs);
+  Neighbours placed(problem);
   for (const std::int64_t i : order) {
-    const std::size_t b = at(i);
+    const std::size_t b = as_size(i);
     const auto visit = [&](std::size_t c) {  // not placed yet: nowhere
-      if (plan.pool[c] != kNowhere) candidates.raise(b, at(plan.pool[c]), candidates.above(b, c, plan.offset[c]));
+      if (plan.pool[c] != kNowhere) candidates.raise(b, as_size(plan.pool[c]), candidates.above(b, c, plan.offset[c]));
     };
     candidates.begin(b);
     if (lists.empty())
@@ -288,11 +286,11 @@ Assignment greedy(const Columns& columns, const Facts& facts, const Lists& lists
   return plan;
 }
 
-Climb hill_climb(const Columns& columns, const Facts& facts, const Lists& lists, Ints order, std::int64_t goal,
-                 const Pools& pools, const Repairs& repairs, const Limits& limits, std::uint32_t seed) {
-  require(columns, lists, order, pools);
-  Lists conflicts = lists.empty() ? conflict_lists(columns, facts) : lists;
-  return HillClimb(columns, std::move(conflicts), order, pools, repairs, limits, seed).run(goal);
+ClimbResult hill_climb(const Problem& problem, const Lists& lists, Ints order, std::int64_t goal, const Pools& pools,
+                       const Repairs& repairs, const Limits& limits, std::uint32_t seed) {
+  require(problem, lists, order, pools);
+  Lists conflicts = lists.empty() ? conflict_lists(problem) : lists;
+  return HillClimb(problem, std::move(conflicts), order, pools, repairs, limits, seed).run(goal);
 }
 
 std::int32_t rand_r(std::uint32_t& state) {

@@ -4,22 +4,21 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
-#include "place.hpp"
-#include "stop.hpp"
+#include "problem.hpp"
+#include "stopping.hpp"
 
 namespace modelplan::usmp {
 
 // Pools in the order of preference; every buffer may go to every pool that `allowed` does not forbid.
 struct Pools {
-  std::vector<std::int64_t> limit;           // bytes, -1 without limit; at least one pool
-  std::vector<std::vector<std::size_t>> of;  // per buffer its pools, in order; empty: all of them
+  Array<std::int64_t> limit;     // bytes, -1 without limit; at least one pool
+  Array<Array<std::size_t>> of;  // per buffer its pools, in order; empty: all of them
 };
 
 struct Assignment {
-  std::vector<std::int64_t> pool;  // -1 where no pool had room
-  std::vector<std::int64_t> offset;
+  Array<std::int64_t> pool;  // -1 where no pool had room
+  Array<std::int64_t> offset;
 };
 
 // The planner's quirks. `own_alignment` repairs the start, which the original rounds to the neighbour's alignment;
@@ -32,15 +31,14 @@ struct Repairs {
 };
 
 // For each buffer those it conflicts with, in the order in which they are looked at; the original takes such lists as
-// given and enforces no symmetry. Empty: derived from lifetimes and facts.
-using Lists = std::vector<std::vector<std::uint32_t>>;
+// given and enforces no symmetry. Empty: derived from lifetimes and problem.
+using Lists = Array<Array<std::uint32_t>>;
 
 // Stacks each buffer of `order` above all conflicts placed before it, in the first pool where that fits: gaps are
 // never used. Time O(n k), memory O(n + facts).
-Assignment greedy(const Columns& columns, const Facts& facts, const Lists& lists, Ints order, const Pools& pools,
-                  const Repairs& repairs);
+Assignment greedy(const Problem& problem, const Lists& lists, Ints order, const Pools& pools, const Repairs& repairs);
 
-struct Climb {
+struct ClimbResult {
   Assignment best;  // empty when it was cancelled before the first placement was complete
   std::int64_t attempts = 0;
   Ended ended = Ended::kComplete;
@@ -49,8 +47,8 @@ struct Climb {
 // At most `limits.steps` placements (the original: 500), each first fit in the current order, which changes by one
 // swap; stops at `goal` bytes. `seed` is the start of glibc's rand_r (the original: 0).
 // Time O(attempts n k log k), memory O(n + conflicts).
-Climb hill_climb(const Columns& columns, const Facts& facts, const Lists& lists, Ints order, std::int64_t goal,
-                 const Pools& pools, const Repairs& repairs, const Limits& limits, std::uint32_t seed);
+ClimbResult hill_climb(const Problem& problem, const Lists& lists, Ints order, std::int64_t goal, const Pools& pools,
+                       const Repairs& repairs, const Limits& limits, std::uint32_t seed);
 
 // glibc's rand_r: the next number, and the state moved on.
 std::int32_t rand_r(std::uint32_t& state);

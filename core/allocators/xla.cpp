@@ -8,11 +8,10 @@
 
 #include "address_sort.hpp"
 #include "allocators/neighbours.hpp"
+#include "place_in_order.hpp"
 
 namespace modelplan::xla {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 std::int64_t common_alignment(std::int64_t a, std::int64_t b) {
   const std::int64_t factor = a / std::gcd(a, b);
@@ -23,24 +22,24 @@ std::int64_t common_alignment(std::int64_t a, std::int64_t b) {
 
 // The members of each group, and what a group asks for.
 struct Colocations {
-  std::vector<std::vector<std::size_t>> members;
-  std::vector<std::int64_t> size, alignment;
+  Array<Array<std::size_t>> members;
+  Array<std::int64_t> size, alignment;
 
-  Colocations(const Columns& columns, Groups group) {
-    const std::size_t n = columns.size.size();
+  Colocations(const Problem& problem, Groups group) {
+    const std::size_t n = problem.count();
     if (group.size() != n) throw std::invalid_argument("not every buffer has a group");
     for (std::size_t b = 0; b < n; ++b) {
-      if (group[b] < 0 || at(group[b]) >= n) throw std::invalid_argument("a group is out of range");
-      if (at(group[b]) >= members.size()) members.resize(at(group[b]) + 1);
-      members[at(group[b])].push_back(b);
+      if (group[b] < 0 || as_size(group[b]) >= n) throw std::invalid_argument("a group is out of range");
+      if (as_size(group[b]) >= members.size()) members.resize(group[b] + 1);
+      members[group[b]].push_back(b);
     }
     for (const auto& list : members) {
       if (list.empty()) throw std::invalid_argument("the groups are not numbered without holes");
       size.push_back(0);
       alignment.push_back(1);
       for (const std::size_t b : list) {
-        size.back() = std::max(size.back(), columns.size[b]);
-        alignment.back() = common_alignment(alignment.back(), columns.alignment[b]);
+        size.back() = std::max(size.back(), problem.size[b]);
+        alignment.back() = common_alignment(alignment.back(), problem.alignment[b]);
       }
     }
   }
@@ -48,11 +47,11 @@ struct Colocations {
 
 class BestFit {
  public:
-  BestFit(const Columns& columns, const Facts& facts, const Colocations& groups, Commit commit)
+  BestFit(const Problem& problem, const Colocations& groups, Commit commit)
       : groups_(groups),
-        committed_(columns.size.begin(), columns.size.end()),
-        placed_(columns, facts),
-        offset_(columns.size.size(), 0) {
+        committed_(problem.size.begin(), problem.size.end()),
+        placed_(problem),
+        offset_(problem.count(), 0) {
     for (std::size_t g = 0; commit == Commit::kLargest && g < groups.members.size(); ++g)
       for (const std::size_t b : groups.members[g]) committed_[b] = groups.size[g];
   }
@@ -69,7 +68,7 @@ class BestFit {
     };
     for (const auto& [lo, hi] : used_) {
       consider(lo);
-      free_from = std::max(free_from, aligned(hi, groups_.alignment[g]));
+      free_from = std::max(free_from, round_up(hi, groups_.alignment[g]));
     }
     consider(INT64_MAX);
     return best;
@@ -82,7 +81,7 @@ class BestFit {
     }
   }
 
-  const std::vector<std::int64_t>& offsets() const { return offset_; }
+  const Array<std::int64_t>& offsets() const { return offset_; }
 
  private:
   void collect(std::size_t g) {
@@ -93,10 +92,10 @@ class BestFit {
   }
 
   const Colocations& groups_;
-  std::vector<std::int64_t> committed_;  // bytes that each buffer keeps from others
+  Array<std::int64_t> committed_;  // bytes that each buffer keeps from others
   Neighbours placed_;
-  std::vector<std::int64_t> offset_;
-  std::vector<std::pair<std::int64_t, std::int64_t>> used_, spare_;
+  Array<std::int64_t> offset_;
+  Array<std::pair<std::int64_t, std::int64_t>> used_, spare_;
 };
 
 // The free chunks of an open-ended heap: by offset, and by how much of them is usable after alignment.
@@ -108,7 +107,7 @@ class FreeChunks {
     const auto it = by_usable_.lower_bound({size, 0});
     const std::int64_t from = it->second, until = by_offset_.at(from);
     remove(from);
-    const std::int64_t offset = aligned(from, alignment_);
+    const std::int64_t offset = round_up(from, alignment_);
     if (from < offset) add(from, offset);
     if (offset + size < until) add(offset + size, until);
     return offset;
@@ -130,7 +129,7 @@ class FreeChunks {
 
  private:
   std::int64_t usable(std::int64_t from, std::int64_t until) const {
-    return std::max<std::int64_t>(0, until - aligned(from, alignment_));
+    return std::max<std::int64_t>(0, until - round_up(from, alignment_));
   }
 
   void add(std::int64_t from, std::int64_t until) {
@@ -154,13 +153,13 @@ struct Merged {
 };
 
 // Groups as single blocks over their merged lives, by start, then size descending, then number.
-std::vector<Merged> merged_lives(const Columns& columns, const Colocations& groups) {
-  std::vector<Merged> blocks;
+Array<Merged> merged_lives(const Problem& problem, const Colocations& groups) {
+  Array<Merged> blocks;
   for (std::size_t g = 0; g < groups.members.size(); ++g) {
     Merged block{INT64_MAX, 0, g};
     for (const std::size_t b : groups.members[g]) {
-      block.start = std::min(block.start, columns.start[b]);
-      block.end = std::max(block.end, columns.end[b]);
+      block.start = std::min(block.start, problem.start[b]);
+      block.end = std::max(block.end, problem.end[b]);
     }
     if (groups.size[g] > 0) blocks.push_back(block);
   }
@@ -172,40 +171,39 @@ std::vector<Merged> merged_lives(const Columns& columns, const Colocations& grou
 
 }  // namespace
 
-std::vector<std::int64_t> best_fit(const Columns& columns, const Facts& facts, Groups group, Ints order, Commit commit,
-                                   std::int64_t limit) {
-  const Colocations groups(columns, group);
+Array<std::int64_t> best_fit(const Problem& problem, Groups group, Ints order, Commit commit, std::int64_t limit) {
+  const Colocations groups(problem, group);
   require_permutation(order, groups.members.size());
-  std::vector<std::int64_t> offsets(columns.size.size(), 0), waiting(order.begin(), order.end());
+  Array<std::int64_t> offsets(problem.count(), 0), waiting(order.begin(), order.end());
   std::int64_t unit = 1;
   for (const std::int64_t a : groups.alignment) unit = limit < 0 ? 1 : common_alignment(unit, a);
   for (std::int64_t base = 0; !waiting.empty();) {
-    BestFit heap(columns, facts, groups, commit);
-    std::vector<std::int64_t> next;
+    BestFit heap(problem, groups, commit);
+    Array<std::int64_t> next;
     std::int64_t top = 0;
     for (const std::int64_t g : waiting) {
-      const std::int64_t offset = heap.find(at(g)), end = offset + groups.size[at(g)];
+      const std::int64_t offset = heap.find(as_size(g)), end = offset + groups.size[g];
       if (limit >= 0 && end > limit && top > 0) {
         next.push_back(g);
         continue;
       }
-      heap.commit(at(g), offset);
+      heap.commit(as_size(g), offset);
       top = std::max(top, end);
-      for (const std::size_t b : groups.members[at(g)]) offsets[b] = base + offset;
+      for (const std::size_t b : groups.members[g]) offsets[b] = base + offset;
     }
     waiting = std::move(next);
-    base = aligned(base + top, unit);
+    base = round_up(base + top, unit);
   }
   return offsets;
 }
 
-std::vector<std::int64_t> fast_merge(const Columns& columns, Groups group, std::int64_t alignment) {
+Array<std::int64_t> fast_merge(const Problem& problem, Groups group, std::int64_t alignment) {
   if (alignment < 1) throw std::invalid_argument("an alignment is below 1");
-  const Colocations groups(columns, group);
-  std::vector<std::int64_t> offsets(columns.size.size(), 0);
+  const Colocations groups(problem, group);
+  Array<std::int64_t> offsets(problem.count(), 0);
   FreeChunks free(alignment);
   std::map<std::pair<std::int64_t, std::size_t>, std::int64_t> live;  // (end, group) -> offset
-  for (const Merged& block : merged_lives(columns, groups)) {
+  for (const Merged& block : merged_lives(problem, groups)) {
     for (; !live.empty() && live.begin()->first.first <= block.start; live.erase(live.begin())) {
       const std::int64_t from = live.begin()->second;
       free.give_back(from, from + groups.size[live.begin()->first.second]);

@@ -4,9 +4,8 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
-#include "place.hpp"
+#include "problem.hpp"
 
 namespace modelplan::xla {
 
@@ -21,11 +20,10 @@ enum class Commit {
 // Places groups in `order` (of groups), each in the smallest free chunk that is large enough, the lowest of equal ones.
 // With a `limit` (-1: none) a group that would end above it waits for the next heap unless its heap is still empty;
 // heaps lie end to end. Time O(n log n + n k log k), memory O(n + facts).
-std::vector<std::int64_t> best_fit(const Columns& columns, const Facts& facts, Groups group, Ints order, Commit commit,
-                                   std::int64_t limit);
+Array<std::int64_t> best_fit(const Problem& problem, Groups group, Ints order, Commit commit, std::int64_t limit);
 
 // Places groups, each over its merged life, by start (then size descending): frees what has ended, then takes the
 // smallest usable chunk. Chunks start at multiples of one alignment. Time O(n log n), memory O(n).
-std::vector<std::int64_t> fast_merge(const Columns& columns, Groups group, std::int64_t alignment);
+Array<std::int64_t> fast_merge(const Problem& problem, Groups group, std::int64_t alignment);
 
 }  // namespace modelplan::xla

@@ -31,17 +31,12 @@ bool better(const Candidate& a, const Candidate& b) {
 
 class Beam {
  public:
-  Beam(const Instance& g, int width, Bytes floor, Bytes ceiling, Meter& meter)
-      : g_(&g),
-        width_(static_cast<std::size_t>(width)),
-        floor_(floor),
-        ceiling_(ceiling),
-        meter_(&meter),
-        walker_(g, meter) {}
+  Beam(const ScheduleInstance& g, int width, Bytes floor, Bytes ceiling, Meter& meter)
+      : g_(&g), width_(as_size(width)), floor_(floor), ceiling_(ceiling), meter_(&meter), walker_(g, meter) {}
 
-  std::vector<int> run() {
+  Array<int> run() {
     if (g_->ops == 0) return {};
-    std::vector<int> path;
+    Array<int> path;
     walker_.close(floor_, path);
     keep(-1, path, floor_);
     while (!levels_.empty() && !meter_->stopped()) {
@@ -53,15 +48,15 @@ class Beam {
         if (!meter_->stopped()) take(c);
       forget(depth);
     }
-    return finished_ >= 0 ? order_of(finished_) : std::vector<int>{};
+    return finished_ >= 0 ? order_of(finished_) : Array<int>{};
   }
 
  private:
   // Drops duplicates (by key: a false match only narrows the beam) and all but the best.
-  void choose(std::vector<Candidate>& level) const {
+  void choose(Array<Candidate>& level) const {
     std::sort(level.begin(), level.end(), better);
     std::unordered_set<std::uint64_t> seen;
-    std::vector<Candidate> best;
+    Array<Candidate> best;
     for (const Candidate& c : level) {
       if (best.size() == width_) break;
       if (seen.insert(c.key).second) best.push_back(c);
@@ -72,7 +67,7 @@ class Beam {
   void take(const Candidate& c) {
     if (c.label >= ceiling_) return;
     walker_.go(kept_.at(c.parent));
-    std::vector<int> path{c.op};
+    Array<int> path{c.op};
     walker_.add(c.op);
     walker_.close(c.label, path);
     const auto [at, fresh] = closed_.try_emplace(walker_.key(), c.label);
@@ -82,7 +77,7 @@ class Beam {
   }
 
   // Remembers the walker's set and offers its successors to the levels.
-  void keep(int parent, const std::vector<int>& path, Bytes label) {
+  void keep(int parent, const Array<int>& path, Bytes label) {
     const int link = static_cast<int>(links_.size());
     links_.push_back({parent, paths_.size(), path.size()});
     paths_.insert(paths_.end(), path.begin(), path.end());
@@ -112,27 +107,27 @@ class Beam {
     }
   }
 
-  std::vector<int> order_of(int link) const {
-    std::vector<int> chain, order;
-    for (; link >= 0; link = links_[static_cast<std::size_t>(link)].parent) chain.push_back(link);
+  Array<int> order_of(int link) const {
+    Array<int> chain, order;
+    for (; link >= 0; link = links_[link].parent) chain.push_back(link);
     for (std::size_t i = chain.size(); i-- > 0;) {
-      const Link& l = links_[static_cast<std::size_t>(chain[i])];
+      const Link& l = links_[chain[i]];
       const auto from = paths_.begin() + static_cast<std::ptrdiff_t>(l.path_at);
       order.insert(order.end(), from, from + static_cast<std::ptrdiff_t>(l.path_size));
     }
     return order;
   }
 
-  const Instance* g_;
+  const ScheduleInstance* g_;
   std::size_t width_;
   Bytes floor_, ceiling_;
   Meter* meter_;
   Walker walker_;
-  std::vector<Link> links_;
-  std::vector<int> paths_;
-  std::map<int, std::vector<std::uint64_t>> kept_;
-  std::map<int, std::vector<int>> by_depth_;
-  std::map<int, std::vector<Candidate>> levels_;
+  Array<Link> links_;
+  Array<int> paths_;
+  std::map<int, Array<std::uint64_t>> kept_;
+  std::map<int, Array<int>> by_depth_;
+  std::map<int, Array<Candidate>> levels_;
   std::unordered_map<std::uint64_t, Bytes> closed_;  // the lowest label of each set kept
   int finished_ = -1;
   Bytes finished_label_ = 0;
@@ -140,7 +135,7 @@ class Beam {
 
 }  // namespace
 
-std::vector<int> beam_order(const Instance& instance, int width, Bytes floor, Bytes ceiling, Meter& meter) {
+Array<int> beam_order(const ScheduleInstance& instance, int width, Bytes floor, Bytes ceiling, Meter& meter) {
   return Beam(instance, width, floor, ceiling, meter).run();
 }
 

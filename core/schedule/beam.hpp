@@ -2,15 +2,14 @@
 // lightest.
 #pragma once
 
-#include <vector>
-
-#include "schedule/instance.hpp"
-#include "schedule/meter.hpp"
+#include "array.hpp"
+#include "schedule/schedule_instance.hpp"
+#include "stopping.hpp"
 
 namespace modelplan::schedule {
 
 // An order with a peak below `ceiling`, or nothing. Labels below `floor` count as equal. A wider beam is not always
 // better. Cost: O(ops * width * ready operators * degree).
-std::vector<int> beam_order(const Instance& instance, int width, Bytes floor, Bytes ceiling, Meter& meter);
+Array<int> beam_order(const ScheduleInstance& instance, int width, Bytes floor, Bytes ceiling, Meter& meter);
 
 }  // namespace modelplan::schedule

@@ -17,10 +17,10 @@ struct End {
   int one_free = kNone;
 };
 
-End look(std::span<const int> ops, const std::vector<Side>& sides, Side fixed_side, bool outside) {
+End look(View<const int> ops, const Array<Side>& sides, Side fixed_side, bool outside) {
   End end;
   for (const int v : ops) {
-    const Side side = sides[static_cast<std::size_t>(v)];
+    const Side side = sides[v];
     if (side == fixed_side && end.fixed == kNone) end.fixed = v;
     if (side == Side::free) {
       ++end.free_count;
@@ -33,27 +33,22 @@ End look(std::span<const int> ops, const std::vector<Side>& sides, Side fixed_si
 
 }  // namespace
 
-CutFinder::CutFinder(const Instance& g, Meter& meter)
-    : g_(&g),
-      meter_(&meter),
-      node_(static_cast<std::size_t>(g.ops), 0),
-      seen_(static_cast<std::size_t>(g.classes), 0) {}
+CutFinder::CutFinder(const ScheduleInstance& g, Meter& meter)
+    : g_(&g), meter_(&meter), node_(g.ops, 0), seen_(g.classes, 0) {}
 
-Bytes CutFinder::least(const std::vector<Side>& sides, std::span<const int> free_ops, std::span<const int> skipped,
-                       bool touched_only) {
+Bytes CutFinder::least(const Array<Side>& sides, View<const int> free_ops, View<const int> skipped, bool touched_only) {
   ++round_;
   constant_ = 0;
   passages_.clear();
   precedences_.clear();
   fixed_.clear();
   net_.reset(static_cast<int>(free_ops.size()));
-  for (std::size_t i = 0; i < free_ops.size(); ++i)
-    node_[static_cast<std::size_t>(free_ops[i])] = static_cast<int>(i) + 2;
-  for (const int c : skipped) seen_[static_cast<std::size_t>(c)] = round_;
+  for (std::size_t i = 0; i < free_ops.size(); ++i) node_[free_ops[i]] = static_cast<int>(i) + 2;
+  for (const int c : skipped) seen_[c] = round_;
   add_precedences(sides, free_ops);
   const auto add_once = [&](int c) {
-    if (seen_[static_cast<std::size_t>(c)] == round_) return;
-    seen_[static_cast<std::size_t>(c)] = round_;
+    if (seen_[c] == round_) return;
+    seen_[c] = round_;
     add_class(sides, c);
   };
   for (const int v : free_ops) {
@@ -68,15 +63,15 @@ Bytes CutFinder::least(const std::vector<Side>& sides, std::span<const int> free
   return found;
 }
 
-void CutFinder::add_precedences(const std::vector<Side>& sides, std::span<const int> free_ops) {
+void CutFinder::add_precedences(const Array<Side>& sides, View<const int> free_ops) {
   for (const int v : free_ops)
     for (const int p : g_->preds[v])
-      if (sides[static_cast<std::size_t>(p)] == Side::free)
+      if (sides[p] == Side::free)
         precedences_.push_back({{v, p, -1, 0}, net_.add_arc(open_end(v), open_end(p), FlowNetwork::kUnbounded)});
 }
 
-void CutFinder::add_class(const std::vector<Side>& sides, int c) {
-  const auto i = static_cast<std::size_t>(c);
+void CutFinder::add_class(const Array<Side>& sides, int c) {
+  const auto i = as_size(c);
   const End in = look(g_->writers[c], sides, Side::executed, g_->from_start[i] != 0);
   const End out = look(g_->readers[c], sides, Side::waiting, g_->to_end[i] != 0);
   if (g_->size[i] == 0 || (in.fixed == kNone && in.free_count == 0)) return;
@@ -100,28 +95,26 @@ void CutFinder::add_class(const std::vector<Side>& sides, int c) {
   passage.middle = net_.add_arc(from, to, g_->size[i]);
   if (passage.one_in == kSeveral)
     for (const int w : g_->writers[c])
-      if (sides[static_cast<std::size_t>(w)] == Side::free)
-        passage.in.push_back({w, net_.add_arc(open_end(w), from, FlowNetwork::kUnbounded)});
+      if (sides[w] == Side::free) passage.in.push_back({w, net_.add_arc(open_end(w), from, FlowNetwork::kUnbounded)});
   if (passage.one_out == kSeveral)
     for (const int r : g_->readers[c])
-      if (sides[static_cast<std::size_t>(r)] == Side::free)
-        passage.out.push_back({r, net_.add_arc(to, open_end(r), FlowNetwork::kUnbounded)});
+      if (sides[r] == Side::free) passage.out.push_back({r, net_.add_arc(to, open_end(r), FlowNetwork::kUnbounded)});
   passages_.push_back(std::move(passage));
 }
 
-std::vector<int> CutFinder::largest_set(std::span<const int> free_ops) const {
+Array<int> CutFinder::largest_set(View<const int> free_ops) const {
   const auto side = net_.largest_source_side();
-  std::vector<int> out;
+  Array<int> out;
   for (const int v : free_ops)
-    if (side[static_cast<std::size_t>(open_end(v))] != 0) out.push_back(v);
+    if (side[open_end(v)] != 0) out.push_back(v);
   return out;
 }
 
 // Pairs what enters a class with what leaves it; both sum to the flow through its middle arc.
-std::vector<FlowArc> CutFinder::shares(const Passage& passage) const {
+Array<FlowArc> CutFinder::shares(const Passage& passage) const {
   const Bytes through = net_.flow(passage.middle);
-  const auto ends = [&](int one, const std::vector<Touch>& several) {
-    std::vector<std::pair<int, Bytes>> out;
+  const auto ends = [&](int one, const Array<Touch>& several) {
+    Array<std::pair<int, Bytes>> out;
     if (one != kSeveral) out.emplace_back(one, through);
     for (const Touch& t : several)
       if (net_.flow(t.arc) > 0) out.emplace_back(t.op, net_.flow(t.arc));
@@ -129,7 +122,7 @@ std::vector<FlowArc> CutFinder::shares(const Passage& passage) const {
   };
   auto in = ends(passage.one_in, passage.in);
   auto out = ends(passage.one_out, passage.out);
-  std::vector<FlowArc> found;
+  Array<FlowArc> found;
   for (std::size_t i = 0, o = 0; i < in.size() && o < out.size() && through > 0;) {
     const Bytes amount = std::min(in[i].second, out[o].second);
     if (amount > 0) found.push_back({in[i].first, out[o].first, passage.by, amount});
@@ -143,8 +136,8 @@ std::vector<FlowArc> CutFinder::shares(const Passage& passage) const {
   return found;
 }
 
-std::vector<FlowArc> CutFinder::transfers() const {
-  std::vector<FlowArc> out = fixed_;
+Array<FlowArc> CutFinder::transfers() const {
+  Array<FlowArc> out = fixed_;
   for (const Passage& passage : passages_) {
     const auto found = shares(passage);
     out.insert(out.end(), found.begin(), found.end());

@@ -2,13 +2,12 @@
 // hold.
 #pragma once
 
-#include <span>
 #include <utility>
-#include <vector>
 
+#include "array.hpp"
 #include "schedule/flow.hpp"
-#include "schedule/instance.hpp"
-#include "schedule/meter.hpp"
+#include "schedule/schedule_instance.hpp"
+#include "stopping.hpp"
 
 namespace modelplan::schedule {
 
@@ -26,18 +25,17 @@ struct FlowArc {
 // Cost: one maximum flow for each call, on a network with a node for each free operator.
 class CutFinder {
  public:
-  CutFinder(const Instance& instance, Meter& meter);
+  CutFinder(const ScheduleInstance& instance, Meter& meter);
 
   // The least bytes, over the sets Y that hold every executed operator and no waiting one, of the classes alive after
   // Y. `sides` names every operator, `free_ops` lists the free ones; `skipped` classes count nothing. With
   // `touched_only` only the classes that touch a free operator count: enough to find the set, not its bytes.
-  Bytes least(const std::vector<Side>& sides, std::span<const int> free_ops, std::span<const int> skipped,
-              bool touched_only);
+  Bytes least(const Array<Side>& sides, View<const int> free_ops, View<const int> skipped, bool touched_only);
 
   // After least(): the free operators of the largest Y that reaches it.
-  std::vector<int> largest_set(std::span<const int> free_ops) const;
+  Array<int> largest_set(View<const int> free_ops) const;
   // After least(): the flow, as transfers of classes and precedences, none of them zero.
-  std::vector<FlowArc> transfers() const;
+  Array<FlowArc> transfers() const;
 
  private:
   struct Touch {
@@ -49,23 +47,23 @@ class CutFinder {
     int by;
     int middle;
     int one_in, one_out;  // the operator at that end when it is just one, with no arcs of its own
-    std::vector<Touch> in, out;
+    Array<Touch> in, out;
   };
 
-  void add_precedences(const std::vector<Side>& sides, std::span<const int> free_ops);
-  void add_class(const std::vector<Side>& sides, int c);
-  int open_end(int op) const { return node_[static_cast<std::size_t>(op)]; }
-  std::vector<FlowArc> shares(const Passage& passage) const;
+  void add_precedences(const Array<Side>& sides, View<const int> free_ops);
+  void add_class(const Array<Side>& sides, int c);
+  int open_end(int op) const { return node_[op]; }
+  Array<FlowArc> shares(const Passage& passage) const;
 
-  const Instance* g_;
+  const ScheduleInstance* g_;
   Meter* meter_;
   FlowNetwork net_;
   Bytes constant_ = 0;
   int round_ = 0;
-  std::vector<int> node_, seen_;
-  std::vector<Passage> passages_;
-  std::vector<std::pair<FlowArc, int>> precedences_;
-  std::vector<FlowArc> fixed_;
+  Array<int> node_, seen_;
+  Array<Passage> passages_;
+  Array<std::pair<FlowArc, int>> precedences_;
+  Array<FlowArc> fixed_;
 };
 
 }  // namespace modelplan::schedule

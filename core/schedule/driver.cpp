@@ -8,8 +8,8 @@
 
 #include "schedule/beam.hpp"
 #include "schedule/heuristics.hpp"
+#include "schedule/improve_order.hpp"
 #include "schedule/live.hpp"
-#include "schedule/local.hpp"
 #include "schedule/merge.hpp"
 #include "schedule/parts.hpp"
 
@@ -24,15 +24,15 @@ constexpr int kWidths[] = {16, 64, 256, 1024, 4096};
 
 struct Segment {
   Part part;
-  std::optional<Instance> back;  // the part with time reversed, made when the part first needs a search
-  bool backwards = false;        // the direction in which the last search got somewhere
-  std::vector<int> order;
+  std::optional<ScheduleInstance> back;  // the part with time reversed, made when the part first needs a search
+  bool backwards = false;                // the direction in which the last search got somewhere
+  Array<int> order;
   std::string found_by;
   Bytes upper = std::numeric_limits<Bytes>::max();
   Bytes flow_bound = 0;
   Bytes lower = 0;
-  std::vector<std::pair<Bytes, std::vector<int>>> offered;  // peaks and orders, the file's first
-  std::vector<Bytes> most;                                  // the least transient of each operator in the orders seen
+  Array<std::pair<Bytes, Array<int>>> offered;  // peaks and orders, the file's first
+  Array<Bytes> most;                            // the least transient of each operator in the orders seen
   int critical = -1;
   int round = 0;
   bool out_of_memory = false;
@@ -40,7 +40,7 @@ struct Segment {
 
 class Driver {
  public:
-  Driver(const Instance& g, const Request& request, Meter& meter) : g_(&g), request_(request), meter_(&meter) {}
+  Driver(const ScheduleInstance& g, const Request& request, Meter& meter) : g_(&g), request_(request), meter_(&meter) {}
 
   Outcome run() {
     split();
@@ -56,17 +56,17 @@ class Driver {
  private:
   void split();
   void offer_orders(Segment& s);
-  void offer(Segment& s, std::vector<int> order, const char* by);
-  void accept(Segment& s, const std::vector<int>& order, Bytes peak, const char* by);
-  std::vector<int> compose(std::size_t which, Bytes peak) const;
+  void offer(Segment& s, Array<int> order, const char* by);
+  void accept(Segment& s, const Array<int>& order, Bytes peak, const char* by);
+  Array<int> compose(std::size_t which, Bytes peak) const;
   void add_ties(Bytes peak);
-  std::vector<int> order_by(const Instance& g, Method method);
+  Array<int> order_by(const ScheduleInstance& g, Method method);
   void raise_flow_bounds();
   void close_gap();
   void work(Segment& s);
   bool probe(Segment& s, Bytes floor, Bytes ceiling, std::int64_t steps);
   bool probe_one_way(Segment& s, Bytes floor, Bytes ceiling, std::int64_t steps, bool backwards);
-  void offer_backwards(Segment& s, std::vector<int> order, const char* by);
+  void offer_backwards(Segment& s, Array<int> order, const char* by);
   void widen(Segment& s);
   Segment& hardest();
   Bytes upper() const;
@@ -74,10 +74,10 @@ class Driver {
   Bytes bytes_at_ends() const;
   Outcome outcome();
 
-  const Instance* g_;
+  const ScheduleInstance* g_;
   Request request_;
   Meter* meter_;
-  std::vector<Segment> segments_;
+  Array<Segment> segments_;
   std::int64_t states_ = 0;
   bool gave_up_ = false;
 };
@@ -96,26 +96,26 @@ void Driver::split() {
   }
 }
 
-void Driver::offer(Segment& s, std::vector<int> order, const char* by) {
+void Driver::offer(Segment& s, Array<int> order, const char* by) {
   if (order.empty()) return;
   const auto profile = profile_of(s.part.instance, order);
   const Bytes peak = *std::max_element(profile.begin(), profile.end());
   s.most.resize(profile.size(), std::numeric_limits<Bytes>::max());
   for (std::size_t i = 0; i < order.size(); ++i) {
-    Bytes& most = s.most[static_cast<std::size_t>(order[i])];
+    Bytes& most = s.most[order[i]];
     most = std::min(most, profile[i]);
   }
   if (peak < s.upper) accept(s, order, peak, by);
   s.offered.emplace_back(peak, std::move(order));
 }
 
-void Driver::accept(Segment& s, const std::vector<int>& order, Bytes peak, const char* by) {
+void Driver::accept(Segment& s, const Array<int>& order, Bytes peak, const char* by) {
   s.upper = peak;
   s.order = order;
   s.found_by = by;
 }
 
-std::vector<int> Driver::order_by(const Instance& g, Method method) {
+Array<int> Driver::order_by(const ScheduleInstance& g, Method method) {
   switch (method) {
     case Method::reverse_post_order:
       return reverse_post_order(g);
@@ -159,15 +159,15 @@ const char* name_of(Method method) {
 }
 
 void Driver::offer_orders(Segment& s) {
-  const Instance& g = s.part.instance;
-  std::vector<Method> methods{request_.method};
+  const ScheduleInstance& g = s.part.instance;
+  Array<Method> methods{request_.method};
   if (request_.method == Method::best)
     methods = {Method::file,        Method::reverse_post_order, Method::list,
                Method::depth_first, Method::post_order,         Method::merge};
   if (g.ops <= 1) methods = {Method::file};
   for (const Method method : methods) {
     auto order = order_by(g, method);
-    if (order.size() != static_cast<std::size_t>(g.ops)) order = file_order(g);
+    if (order.size() != as_size(g.ops)) order = file_order(g);
     meter_->spend(g.ops);
     offer(s, std::move(order), name_of(method));
   }
@@ -187,7 +187,7 @@ Bytes Driver::lower() const {
 
 // Segments with the highest upper bound first: the others often cannot raise the bound at all.
 void Driver::raise_flow_bounds() {
-  std::vector<std::size_t> order(segments_.size());
+  Array<std::size_t> order(segments_.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return segments_[a].upper > segments_[b].upper; });
@@ -214,7 +214,7 @@ void Driver::close_gap() {
   while (!segments_.empty() && upper() > lower() && !meter_->stopped() && !gave_up_) work(hardest());
 }
 
-void Driver::offer_backwards(Segment& s, std::vector<int> order, const char* by) {
+void Driver::offer_backwards(Segment& s, Array<int> order, const char* by) {
   std::reverse(order.begin(), order.end());
   offer(s, std::move(order), by);
 }
@@ -240,16 +240,16 @@ bool Driver::probe_one_way(Segment& s, Bytes floor, Bytes ceiling, std::int64_t 
   if (backwards) std::reverse(found.order.begin(), found.order.end());
   states_ += found.states;
   const Bytes before = s.lower;
-  if (found.end == End::solved) offer(s, std::move(found.order), "search");
-  if (found.end == End::solved && found.proven > floor) s.lower = std::max(s.lower, found.proven);
-  if (found.end == End::exhausted) s.lower = std::max(s.lower, std::min(found.proven, s.upper));
-  if (found.end == End::stopped && found.proven > floor) s.lower = std::max(s.lower, found.proven);
-  if (found.end == End::stopped && found.why == Stop::memory) s.out_of_memory = true;
-  return found.end != End::stopped || s.lower > before;
+  if (found.verdict == Verdict::kFeasible) offer(s, std::move(found.order), "search");
+  if (found.verdict == Verdict::kFeasible && found.proven > floor) s.lower = std::max(s.lower, found.proven);
+  if (found.verdict == Verdict::kInfeasible) s.lower = std::max(s.lower, std::min(found.proven, s.upper));
+  if (found.verdict == Verdict::kUnknown && found.proven > floor) s.lower = std::max(s.lower, found.proven);
+  if (found.verdict == Verdict::kUnknown && found.ended == Ended::kMemory) s.out_of_memory = true;
+  return found.verdict != Verdict::kUnknown || s.lower > before;
 }
 
 void Driver::widen(Segment& s) {
-  const auto at = static_cast<std::size_t>(s.round);
+  const auto at = as_size(s.round);
   if (at < std::size(kWidths)) {
     const Meter::Slice slice(*meter_, kBeamSteps);
     offer(s, beam_order(s.part.instance, kWidths[at], lower(), s.upper, *meter_), "beam");
@@ -280,14 +280,15 @@ void Driver::work(Segment& s) {
     told = probe(s, middle, middle, steps) || told;
   }
   ++s.round;
-  gave_up_ = !told && s.out_of_memory && static_cast<std::size_t>(s.round) >= std::size(kWidths);
+  gave_up_ = !told && s.out_of_memory && as_size(s.round) >= std::size(kWidths);
 }
 
 // More orders of each segment under the peak of the whole: beams that look at the weight only, and random ties.
 void Driver::add_ties(Bytes peak) {
-  Meter free_of_charge;
+  const StopSignal never;
+  Meter free_of_charge(never, kUnlimited);
   for (Segment& s : segments_) {
-    const Instance& g = s.part.instance;
+    const ScheduleInstance& g = s.part.instance;
     if (g.ops <= 1 || g.ops > kMostTied) continue;
     offer(s, beam_order(g, 4, peak, peak + 1, free_of_charge), "beam");
     for (unsigned seed = 1; seed <= 4; ++seed) offer(s, tied_order(g, peak, seed), "random ties");
@@ -295,8 +296,8 @@ void Driver::add_ties(Bytes peak) {
 }
 
 // The whole order that takes each segment's offer number `which` where that stays under the peak.
-std::vector<int> Driver::compose(std::size_t which, Bytes peak) const {
-  std::vector<int> out;
+Array<int> Driver::compose(std::size_t which, Bytes peak) const {
+  Array<int> out;
   for (const Segment& s : segments_) {
     const bool usable = which < s.offered.size() && s.offered[which].first <= peak;
     const auto order = s.part.whole(usable ? s.offered[which].second : s.order);
@@ -344,19 +345,20 @@ Outcome Driver::outcome() {
     out.flow_bound = ends;
     out.witness.bytes = ends;
   } else if (critical != nullptr) {
-    Meter free_of_charge;
-    Bounder(*g_, free_of_charge).at(critical->part.ops[static_cast<std::size_t>(critical->critical)], &out.witness);
+    const StopSignal never;
+    Meter free_of_charge(never, kUnlimited);
+    FlowBound(*g_, free_of_charge).at(critical->part.ops[critical->critical], &out.witness);
   }
   out.lower_bound = std::max(std::min(lower(), out.peak), out.flow_bound);
   out.states = states_;
-  out.steps = meter_->steps();
-  out.why = gave_up_ ? Stop::memory : meter_->stop();
+  out.steps = meter_->used();
+  out.ended = gave_up_ ? Ended::kMemory : meter_->ended();
   return out;
 }
 
 }  // namespace
 
-Outcome solve(const Instance& instance, const Request& request, Meter& meter) {
+Outcome solve(const ScheduleInstance& instance, const Request& request, Meter& meter) {
   return Driver(instance, request, meter).run();
 }
 

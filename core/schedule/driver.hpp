@@ -3,12 +3,12 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
-#include "schedule/bound.hpp"
-#include "schedule/instance.hpp"
-#include "schedule/meter.hpp"
-#include "schedule/search.hpp"
+#include "array.hpp"
+#include "schedule/flow_bound.hpp"
+#include "schedule/order_search.hpp"
+#include "schedule/schedule_instance.hpp"
+#include "stopping.hpp"
 
 namespace modelplan::schedule {
 
@@ -25,8 +25,8 @@ struct Request {
 };
 
 struct Outcome {
-  std::vector<int> order;
-  std::vector<std::vector<int>> alternatives;  // other orders with the same peak, for Method::best
+  Array<int> order;
+  Array<Array<int>> alternatives;  // other orders with the same peak, for Method::best
   Bytes peak = 0;
   Bytes flow_bound = 0;   // proven by `witness`
   Bytes lower_bound = 0;  // no order has a peak below this; never below flow_bound
@@ -35,9 +35,9 @@ struct Outcome {
   std::int64_t states = 0;
   std::int64_t steps = 0;
   int segments = 0;
-  Stop why = Stop::none;  // none: proved optimal, or nothing more was asked for
+  Ended ended = Ended::kComplete;  // none: proved optimal, or nothing more was asked for
 };
 
-Outcome solve(const Instance& instance, const Request& request, Meter& meter);
+Outcome solve(const ScheduleInstance& instance, const Request& request, Meter& meter);
 
 }  // namespace modelplan::schedule

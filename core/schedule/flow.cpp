@@ -6,7 +6,7 @@ namespace modelplan::schedule {
 
 void FlowNetwork::reset(int nodes) {
   arcs_.clear();
-  first_.assign(static_cast<std::size_t>(nodes) + 2, -1);
+  first_.assign(nodes + 2, -1);
 }
 
 int FlowNetwork::add_node() {
@@ -16,10 +16,10 @@ int FlowNetwork::add_node() {
 
 int FlowNetwork::add_arc(int from, int to, std::int64_t capacity) {
   const int arc = static_cast<int>(arcs_.size());
-  arcs_.push_back({to, first_[static_cast<std::size_t>(from)], capacity});
-  first_[static_cast<std::size_t>(from)] = arc;
-  arcs_.push_back({from, first_[static_cast<std::size_t>(to)], 0});
-  first_[static_cast<std::size_t>(to)] = arc + 1;
+  arcs_.push_back({to, first_[from], capacity});
+  first_[from] = arc;
+  arcs_.push_back({from, first_[to], 0});
+  first_[to] = arc + 1;
   return arc;
 }
 
@@ -29,11 +29,11 @@ bool FlowNetwork::level_nodes() {
   queue_.assign(1, kSource);
   for (std::size_t head = 0; head < queue_.size(); ++head) {
     const int node = queue_[head];
-    for (int a = first_[static_cast<std::size_t>(node)]; a >= 0; a = arcs_[static_cast<std::size_t>(a)].next) {
-      const Arc& arc = arcs_[static_cast<std::size_t>(a)];
+    for (int a = first_[node]; a >= 0; a = arcs_[a].next) {
+      const Arc& arc = arcs_[a];
       ++visits_;
-      if (arc.room == 0 || level_[static_cast<std::size_t>(arc.to)] >= 0) continue;
-      level_[static_cast<std::size_t>(arc.to)] = level_[static_cast<std::size_t>(node)] + 1;
+      if (arc.room == 0 || level_[arc.to] >= 0) continue;
+      level_[arc.to] = level_[node] + 1;
       if (arc.to == kSink) return true;
       queue_.push_back(arc.to);
     }
@@ -46,29 +46,29 @@ std::int64_t FlowNetwork::augment() {
   path_.clear();
   int node = kSource;
   while (node != kSink) {
-    int& a = next_try_[static_cast<std::size_t>(node)];
+    int& a = next_try_[node];
     while (a >= 0) {
-      const Arc& arc = arcs_[static_cast<std::size_t>(a)];
+      const Arc& arc = arcs_[a];
       ++visits_;
-      if (arc.room > 0 && level_[static_cast<std::size_t>(arc.to)] == level_[static_cast<std::size_t>(node)] + 1) break;
+      if (arc.room > 0 && level_[arc.to] == level_[node] + 1) break;
       a = arc.next;
     }
     if (a >= 0) {
       path_.push_back(a);
-      node = arcs_[static_cast<std::size_t>(a)].to;
+      node = arcs_[a].to;
       continue;
     }
     if (path_.empty()) return 0;
-    node = arcs_[static_cast<std::size_t>(path_.back()) ^ 1U].to;
+    node = arcs_[path_.back() ^ 1U].to;
     path_.pop_back();
-    int& dead = next_try_[static_cast<std::size_t>(node)];
-    dead = arcs_[static_cast<std::size_t>(dead)].next;
+    int& dead = next_try_[node];
+    dead = arcs_[dead].next;
   }
   std::int64_t most = kUnbounded;
-  for (const int a : path_) most = std::min(most, arcs_[static_cast<std::size_t>(a)].room);
+  for (const int a : path_) most = std::min(most, arcs_[a].room);
   for (const int a : path_) {
-    arcs_[static_cast<std::size_t>(a)].room -= most;
-    arcs_[static_cast<std::size_t>(a) ^ 1U].room += most;
+    arcs_[a].room -= most;
+    arcs_[a ^ 1U].room += most;
   }
   return most;
 }
@@ -82,18 +82,18 @@ std::int64_t FlowNetwork::maximise() {
   return total;
 }
 
-std::vector<char> FlowNetwork::largest_source_side() const {
-  std::vector<char> side(first_.size(), 1);
-  std::vector<int> stack{kSink};
+Array<char> FlowNetwork::largest_source_side() const {
+  Array<char> side(first_.size(), 1);
+  Array<int> stack{kSink};
   side[kSink] = 0;
   while (!stack.empty()) {
     const int node = stack.back();
     stack.pop_back();
-    for (int a = first_[static_cast<std::size_t>(node)]; a >= 0; a = arcs_[static_cast<std::size_t>(a)].next) {
-      const Arc& arc = arcs_[static_cast<std::size_t>(a)];
-      const bool reaches = arcs_[static_cast<std::size_t>(a) ^ 1U].room > 0;
-      if (!reaches || side[static_cast<std::size_t>(arc.to)] == 0) continue;
-      side[static_cast<std::size_t>(arc.to)] = 0;
+    for (int a = first_[node]; a >= 0; a = arcs_[a].next) {
+      const Arc& arc = arcs_[a];
+      const bool reaches = arcs_[a ^ 1U].room > 0;
+      if (!reaches || side[arc.to] == 0) continue;
+      side[arc.to] = 0;
       stack.push_back(arc.to);
     }
   }

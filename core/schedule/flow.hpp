@@ -3,7 +3,8 @@
 
 #include <cstdint>
 #include <limits>
-#include <vector>
+
+#include "array.hpp"
 
 namespace modelplan::schedule {
 
@@ -22,9 +23,9 @@ class FlowNetwork {
   int add_arc(int from, int to, std::int64_t capacity);
 
   std::int64_t maximise();
-  std::int64_t flow(int arc) const { return arcs_[static_cast<std::size_t>(arc) ^ 1U].room; }
+  std::int64_t flow(int arc) const { return arcs_[arc ^ 1U].room; }
   // After maximise(): the nodes from which the sink cannot be reached are the largest source side of a minimum cut.
-  std::vector<char> largest_source_side() const;
+  Array<char> largest_source_side() const;
   std::int64_t visits() const { return visits_; }
 
  private:
@@ -37,9 +38,9 @@ class FlowNetwork {
   bool level_nodes();
   std::int64_t augment();
 
-  std::vector<Arc> arcs_;  // arc a and its reverse a ^ 1
-  std::vector<int> first_, level_, next_try_, queue_;
-  std::vector<int> path_;
+  Array<Arc> arcs_;  // arc a and its reverse a ^ 1
+  Array<int> first_, level_, next_try_, queue_;
+  Array<int> path_;
   std::int64_t visits_ = 0;
 };
 

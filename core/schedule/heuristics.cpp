@@ -14,18 +14,18 @@ namespace {
 
 // Operators in the order in which a walk over `next`, from `roots` in turn, leaves them. `ranked` gives the neighbours.
 template <class Neighbours>
-std::vector<int> leave_order(int ops, const std::vector<int>& roots, const Neighbours& neighbours) {
+Array<int> leave_order(int ops, const Array<int>& roots, const Neighbours& neighbours) {
   struct Frame {
     int op;
-    std::vector<int> next;
+    Array<int> next;
     std::size_t at;
   };
-  std::vector<char> seen(static_cast<std::size_t>(ops), 0);
-  std::vector<int> out;
-  std::vector<Frame> stack;
+  Array<char> seen(ops, 0);
+  Array<int> out;
+  Array<Frame> stack;
   for (const int root : roots) {
-    if (seen[static_cast<std::size_t>(root)] != 0) continue;
-    seen[static_cast<std::size_t>(root)] = 1;
+    if (seen[root] != 0) continue;
+    seen[root] = 1;
     stack.push_back({root, neighbours(root), 0});
     while (!stack.empty()) {
       Frame& top = stack.back();
@@ -35,28 +35,28 @@ std::vector<int> leave_order(int ops, const std::vector<int>& roots, const Neigh
         continue;
       }
       const int v = top.next[top.at++];
-      if (seen[static_cast<std::size_t>(v)] != 0) continue;
-      seen[static_cast<std::size_t>(v)] = 1;
+      if (seen[v] != 0) continue;
+      seen[v] = 1;
       stack.push_back({v, neighbours(v), 0});
     }
   }
   return out;
 }
 
-std::vector<int> ends(const Instance& g, const Rows& next) {
-  std::vector<int> out;
+Array<int> ends(const ScheduleInstance& g, const Rows& next) {
+  Array<int> out;
   for (const int v : g.topological)
     if (next[v].empty()) out.push_back(v);
   return out;
 }
 
-std::vector<int> copy(std::span<const int> items) { return {items.begin(), items.end()}; }
+Array<int> copy(View<const int> items) { return {items.begin(), items.end()}; }
 
 }  // namespace
 
-std::vector<int> file_order(const Instance& g) { return g.topological; }
+Array<int> file_order(const ScheduleInstance& g) { return g.topological; }
 
-std::vector<int> reverse_post_order(const Instance& g) {
+Array<int> reverse_post_order(const ScheduleInstance& g) {
   auto sources = ends(g, g.preds);
   std::reverse(sources.begin(), sources.end());
   auto order = leave_order(g.ops, sources, [&](int v) {
@@ -68,16 +68,16 @@ std::vector<int> reverse_post_order(const Instance& g) {
   return order;
 }
 
-std::vector<int> list_order(const Instance& g) {
+Array<int> list_order(const ScheduleInstance& g) {
   using Rank = std::tuple<Bytes, std::size_t, int, int>;  // bytes freed less defined, successors, arrival, op
   Live live(g);
   std::set<Rank> queue;
-  std::vector<Rank> rank(static_cast<std::size_t>(g.ops));
+  Array<Rank> rank(g.ops);
   int arrivals = 0;
   const auto key = [&](int v) { return Rank{live.bytes() - live.after(v), g.succs[v].size(), arrivals++, v}; };
-  const auto put = [&](int v) { queue.insert(rank[static_cast<std::size_t>(v)] = key(v)); };
+  const auto put = [&](int v) { queue.insert(rank[v] = key(v)); };
   for (const int v : ends(g, g.preds)) put(v);
-  std::vector<int> order;
+  Array<int> order;
   while (!queue.empty()) {
     const int v = std::get<3>(*queue.rbegin());
     queue.erase(std::prev(queue.end()));
@@ -88,43 +88,43 @@ std::vector<int> list_order(const Instance& g) {
     for (const int c : g.reads[v]) {
       if (live.readers_left(c) != 1) continue;
       for (const int r : g.readers[c])
-        if (live.is_ready(r) && queue.erase(rank[static_cast<std::size_t>(r)]) > 0) put(r);
+        if (live.is_ready(r) && queue.erase(rank[r]) > 0) put(r);
     }
   }
   return order;
 }
 
-std::vector<int> depth_first_order(const Instance& g) {
-  const auto n = static_cast<std::size_t>(g.ops);
+Array<int> depth_first_order(const ScheduleInstance& g) {
+  const auto n = as_size(g.ops);
   constexpr Bytes kCap = std::numeric_limits<Bytes>::max() / 4;
-  std::vector<Bytes> users(n, 0), bytes(n, 0);
+  Array<Bytes> users(n, 0), bytes(n, 0);
   for (const int v : g.topological) {
-    const auto i = static_cast<std::size_t>(v);
+    const auto i = as_size(v);
     users[i] = g.succs[v].empty() ? 0 : static_cast<Bytes>(g.succs[v].size()) - 1;
-    for (const int c : g.writes[v]) bytes[i] += g.size[static_cast<std::size_t>(c)];
+    for (const int c : g.writes[v]) bytes[i] += g.size[c];
     for (const int p : g.preds[v]) {
-      users[i] = std::min(kCap, users[i] + users[static_cast<std::size_t>(p)]);
-      bytes[i] = std::min(kCap, bytes[i] + bytes[static_cast<std::size_t>(p)]);
+      users[i] = std::min(kCap, users[i] + users[p]);
+      bytes[i] = std::min(kCap, bytes[i] + bytes[p]);
     }
   }
   return leave_order(g.ops, ends(g, g.succs), [&](int v) {
     auto next = copy(g.preds[v]);
     std::stable_sort(next.begin(), next.end(), [&](int a, int b) {
-      const auto i = static_cast<std::size_t>(a), j = static_cast<std::size_t>(b);
+      const auto i = as_size(a), j = as_size(b);
       return std::tuple(users[i], bytes[i]) > std::tuple(users[j], bytes[j]);
     });
     return next;
   });
 }
 
-std::vector<int> post_order(const Instance& g) {
+Array<int> post_order(const ScheduleInstance& g) {
   return leave_order(g.ops, ends(g, g.succs), [&](int v) { return copy(g.preds[v]); });
 }
 
-std::vector<int> tied_order(const Instance& g, Bytes label, unsigned seed) {
+Array<int> tied_order(const ScheduleInstance& g, Bytes label, unsigned seed) {
   Live live(g);
   std::mt19937 random(seed);
-  std::vector<int> order, best;
+  Array<int> order, best;
   while (!live.ready().empty()) {
     best.clear();
     Bytes least = std::numeric_limits<Bytes>::max();

@@ -2,25 +2,23 @@
 // Cost: O(degree of the operator) for each call.
 #pragma once
 
-#include <span>
-#include <vector>
-
-#include "schedule/instance.hpp"
+#include "array.hpp"
+#include "schedule/schedule_instance.hpp"
 
 namespace modelplan::schedule {
 
 class Live {
  public:
-  explicit Live(const Instance& instance);
+  explicit Live(const ScheduleInstance& instance);
 
   Bytes bytes() const { return bytes_; }
-  bool done(int op) const { return done_[static_cast<std::size_t>(op)] != 0; }
+  bool done(int op) const { return done_[op] != 0; }
   bool alive(int c) const;
   // Readers of class c that have not run.
-  int readers_left(int c) const { return left_[static_cast<std::size_t>(c)]; }
+  int readers_left(int c) const { return left_[c]; }
   // The operators whose predecessors have all run, in no particular order.
-  std::span<const int> ready() const { return ready_; }
-  bool is_ready(int op) const { return place_[static_cast<std::size_t>(op)] >= 0; }
+  View<const int> ready() const { return ready_; }
+  bool is_ready(int op) const { return place_[op] >= 0; }
 
   // Bytes in use while `op` runs next.
   Bytes transient(int op) const;
@@ -30,25 +28,25 @@ class Live {
   void remove(int op);  // no successor of `op` has run
 
  private:
-  bool written(int c) const { return written_[static_cast<std::size_t>(c)] > 0; }
+  bool written(int c) const { return written_[c] > 0; }
   bool dies_at_next_reader(int c) const;
-  Bytes credit(int op) const;
+  Bytes overwrite(int op) const;
   void make_ready(int op);
   void drop_ready(int op);
 
-  const Instance* g_;
+  const ScheduleInstance* g_;
   Bytes bytes_;
-  std::vector<int> written_;  // writers that have run, plus one if alive from the start
-  std::vector<int> left_;
-  std::vector<int> waiting_;  // predecessors that have not run
-  std::vector<int> ready_, place_;
-  std::vector<char> done_;
+  Array<int> written_;  // writers that have run, plus one if alive from the start
+  Array<int> left_;
+  Array<int> waiting_;  // predecessors that have not run
+  Array<int> ready_, place_;
+  Array<char> done_;
 };
 
 // The highest transient of an order of all operators.
-Bytes peak_of(const Instance& instance, std::span<const int> order);
+Bytes peak_of(const ScheduleInstance& instance, View<const int> order);
 
 // The transient of each step.
-std::vector<Bytes> profile_of(const Instance& instance, std::span<const int> order);
+Array<Bytes> profile_of(const ScheduleInstance& instance, View<const int> order);
 
 }  // namespace modelplan::schedule

@@ -21,11 +21,11 @@ struct Step {
 // A run of steps that an optimal merge keeps together.
 struct Hump {
   Bytes drop;  // hill less valley
-  std::vector<int> ops;
+  Array<int> ops;
 };
 
 // From the lowest point upwards: the highest hill left, to the lowest valley behind it, again and again.
-void add_humps(const std::vector<Step>& steps, std::vector<Hump>& humps) {
+void add_humps(const Array<Step>& steps, Array<Hump>& humps) {
   std::size_t at = 0;
   while (at < steps.size()) {
     std::size_t hill = at;
@@ -40,17 +40,17 @@ void add_humps(const std::vector<Step>& steps, std::vector<Hump>& humps) {
   }
 }
 
-std::vector<int> merged(std::vector<Hump> humps) {
+Array<int> merged(Array<Hump> humps) {
   std::stable_sort(humps.begin(), humps.end(), [](const Hump& a, const Hump& b) { return a.drop > b.drop; });
-  std::vector<int> out;
+  Array<int> out;
   for (const Hump& hump : humps) out.insert(out.end(), hump.ops.begin(), hump.ops.end());
   return out;
 }
 
 // Splits each sequence at its lowest point: what falls to it runs first, merged backwards; what rises from it comes
 // after.
-std::vector<int> merge_sequences(const std::vector<std::vector<Step>>& sequences) {
-  std::vector<Hump> falling, rising;
+Array<int> merge_sequences(const Array<Array<Step>>& sequences) {
+  Array<Hump> falling, rising;
   for (const auto& steps : sequences) {
     std::size_t low = 0;  // steps before the lowest point
     Bytes lowest = 0;
@@ -59,9 +59,9 @@ std::vector<int> merge_sequences(const std::vector<std::vector<Step>>& sequences
         lowest = steps[i].after;
         low = i + 1;
       }
-    std::vector<Step> back, forth(steps.begin() + static_cast<std::ptrdiff_t>(low), steps.end());
+    Array<Step> back, forth(steps.begin() + static_cast<std::ptrdiff_t>(low), steps.end());
     for (std::size_t i = low; i-- > 0;) back.push_back({steps[i].op, steps[i].peak, i == 0 ? 0 : steps[i - 1].after});
-    const auto rebase = [&](std::vector<Step>& part) {
+    const auto rebase = [&](Array<Step>& part) {
       for (Step& step : part) {
         step.peak -= lowest;
         step.after -= lowest;
@@ -79,55 +79,55 @@ std::vector<int> merge_sequences(const std::vector<std::vector<Step>>& sequences
   return out;
 }
 
-std::vector<std::vector<int>> components(const Instance& g) {
-  std::vector<int> root(static_cast<std::size_t>(g.ops));
-  for (int v = 0; v < g.ops; ++v) root[static_cast<std::size_t>(v)] = v;
+Array<Array<int>> components(const ScheduleInstance& g) {
+  Array<int> root(g.ops);
+  for (int v = 0; v < g.ops; ++v) root[v] = v;
   const auto find = [&](int v) {
-    while (root[static_cast<std::size_t>(v)] != v) {
-      root[static_cast<std::size_t>(v)] = root[static_cast<std::size_t>(root[static_cast<std::size_t>(v)])];
-      v = root[static_cast<std::size_t>(v)];
+    while (root[v] != v) {
+      root[v] = root[root[v]];
+      v = root[v];
     }
     return v;
   };
   for (int v = 0; v < g.ops; ++v)
-    for (const int s : g.succs[v]) root[static_cast<std::size_t>(find(v))] = find(s);
-  std::vector<std::vector<int>> out;
-  std::vector<int> at(static_cast<std::size_t>(g.ops), -1);
+    for (const int s : g.succs[v]) root[find(v)] = find(s);
+  Array<Array<int>> out;
+  Array<int> at(g.ops, -1);
   for (const int v : g.topological) {
-    int& where = at[static_cast<std::size_t>(find(v))];
+    int& where = at[find(v)];
     if (where < 0) {
       where = static_cast<int>(out.size());
       out.emplace_back();
     }
-    out[static_cast<std::size_t>(where)].push_back(v);
+    out[where].push_back(v);
   }
   return out;
 }
 
-std::vector<Step> steps_of(const Part& part, const std::vector<int>& order) {
+Array<Step> steps_of(const Part& part, const Array<int>& order) {
   Live live(part.instance);
   const Bytes start = live.bytes();
-  std::vector<Step> out;
+  Array<Step> out;
   for (const int v : order) {
     const Bytes peak = live.transient(v) - start;
     live.add(v);
-    out.push_back({part.ops[static_cast<std::size_t>(v)], peak, live.bytes() - start});
+    out.push_back({part.ops[v], peak, live.bytes() - start});
   }
   return out;
 }
 
-std::vector<int> better_leaf(const Instance& g) {
+Array<int> better_leaf(const ScheduleInstance& g) {
   auto list = list_order(g);
   auto deep = depth_first_order(g);
   return peak_of(g, deep) < peak_of(g, list) ? deep : list;
 }
 
-std::vector<int> order_at(const Instance& g, int depth, Meter& meter);
+Array<int> order_at(const ScheduleInstance& g, int depth, Meter& meter);
 
-std::vector<int> in_series(const Instance& g, const std::vector<std::vector<int>>& parts, int depth, Meter& meter) {
+Array<int> in_series(const ScheduleInstance& g, const Array<Array<int>>& parts, int depth, Meter& meter) {
   Partition partition(g);
   Live live(g);
-  std::vector<int> out;
+  Array<int> out;
   for (const auto& ops : parts) {
     if (ops.size() == 1) {
       out.push_back(ops[0]);
@@ -141,10 +141,10 @@ std::vector<int> in_series(const Instance& g, const std::vector<std::vector<int>
   return out;
 }
 
-std::vector<int> in_parallel(const Instance& g, const std::vector<std::vector<int>>& parts, int depth, Meter& meter) {
+Array<int> in_parallel(const ScheduleInstance& g, const Array<Array<int>>& parts, int depth, Meter& meter) {
   Partition partition(g);
   const Live live(g);
-  std::vector<std::vector<Step>> sequences;
+  Array<Array<Step>> sequences;
   for (const auto& ops : parts) {
     const Part part = partition.cut(live, ops);
     sequences.push_back(steps_of(part, order_at(part.instance, depth + 1, meter)));
@@ -152,7 +152,7 @@ std::vector<int> in_parallel(const Instance& g, const std::vector<std::vector<in
   return merge_sequences(sequences);
 }
 
-std::vector<int> order_at(const Instance& g, int depth, Meter& meter) {
+Array<int> order_at(const ScheduleInstance& g, int depth, Meter& meter) {
   if (g.ops <= 1) return g.topological;
   if (!meter.spend(g.ops) || depth > kMostDepth) return better_leaf(g);
   const auto side_by_side = components(g);
@@ -164,6 +164,6 @@ std::vector<int> order_at(const Instance& g, int depth, Meter& meter) {
 
 }  // namespace
 
-std::vector<int> merge_order(const Instance& instance, Meter& meter) { return order_at(instance, 0, meter); }
+Array<int> merge_order(const ScheduleInstance& instance, Meter& meter) { return order_at(instance, 0, meter); }
 
 }  // namespace modelplan::schedule

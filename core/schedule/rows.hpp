@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <span>
 #include <utility>
-#include <vector>
+
+#include "array.hpp"
 
 namespace modelplan::schedule {
 
@@ -14,20 +14,20 @@ class Rows {
   Rows() = default;
 
   // Row r holds the distinct second members of the entries (r, x), in rising order.
-  Rows(int rows, std::vector<std::pair<int, int>> entries) : first_(static_cast<std::size_t>(rows) + 1, 0) {
+  Rows(int rows, Array<std::pair<int, int>> entries) : first_(rows + 1, 0) {
     std::sort(entries.begin(), entries.end());
     entries.erase(std::unique(entries.begin(), entries.end()), entries.end());
     items_.reserve(entries.size());
     for (const auto& [row, item] : entries) {
-      ++first_[static_cast<std::size_t>(row) + 1];
+      ++first_[row + 1];
       items_.push_back(item);
     }
     for (std::size_t r = 1; r < first_.size(); ++r) first_[r] += first_[r - 1];
   }
 
-  std::span<const int> operator[](int row) const {
-    const auto r = static_cast<std::size_t>(row);
-    return std::span<const int>(items_).subspan(first_[r], first_[r + 1] - first_[r]);
+  View<const int> operator[](int row) const {
+    const auto r = as_size(row);
+    return View<const int>(items_).subspan(first_[r], first_[r + 1] - first_[r]);
   }
 
   bool has(int row, int item) const {
@@ -38,8 +38,8 @@ class Rows {
   std::size_t entries() const { return items_.size(); }
 
  private:
-  std::vector<std::size_t> first_{0};
-  std::vector<int> items_;
+  Array<std::size_t> first_{0};
+  Array<int> items_;
 };
 
 }  // namespace modelplan::schedule

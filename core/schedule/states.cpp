@@ -9,13 +9,13 @@ constexpr std::size_t kFirstSlots = 256;
 
 }  // namespace
 
-StateTable::StateTable(int ops) : words_((static_cast<std::size_t>(ops) + 63) / 64), slots_(kFirstSlots, -1) {}
+StateTable::StateTable(int ops) : words_((as_size(ops) + 63) / 64), slots_(kFirstSlots, -1) {}
 
 void StateTable::clear() {
   states_.clear();
   paths_.clear();
   if (slots_.size() > kFirstSlots * 64)
-    slots_ = std::vector<int>(kFirstSlots, -1);
+    slots_ = Array<int>(kFirstSlots, -1);
   else
     std::fill(slots_.begin(), slots_.end(), -1);
 }
@@ -25,21 +25,21 @@ std::size_t StateTable::memory() const {
          slots_.capacity() * sizeof(int) + paths_.capacity() * sizeof(int);
 }
 
-std::span<const int> StateTable::path(int s) const {
-  const State& state = states_[static_cast<std::size_t>(s)];
-  return std::span<const int>(paths_).subspan(state.path_at, state.path_size);
+View<const int> StateTable::path(int s) const {
+  const State& state = states_[s];
+  return View<const int>(paths_).subspan(state.path_at, state.path_size);
 }
 
-int StateTable::find(std::uint64_t key, std::span<const std::uint64_t> bits) const {
+int StateTable::find(std::uint64_t key, View<const std::uint64_t> bits) const {
   const std::size_t mask = slots_.size() - 1;
   for (std::size_t at = key & mask;; at = (at + 1) & mask) {
     const int s = slots_[at];
     if (s < 0) return -1;
-    if (states_[static_cast<std::size_t>(s)].key == key && std::equal(bits.begin(), bits.end(), block_of(s))) return s;
+    if (states_[s].key == key && std::equal(bits.begin(), bits.end(), block_of(s))) return s;
   }
 }
 
-int StateTable::add(const State& state, std::span<const std::uint64_t> bits) {
+int StateTable::add(const State& state, View<const std::uint64_t> bits) {
   if ((states_.size() + 1) * 2 > slots_.size()) grow();
   const int s = static_cast<int>(states_.size());
   states_.push_back(state);
@@ -52,8 +52,8 @@ int StateTable::add(const State& state, std::span<const std::uint64_t> bits) {
   return s;
 }
 
-void StateTable::set_path(int s, std::span<const int> path) {
-  State& state = states_[static_cast<std::size_t>(s)];
+void StateTable::set_path(int s, View<const int> path) {
+  State& state = states_[s];
   state.path_at = static_cast<std::uint32_t>(paths_.size());
   state.path_size = static_cast<std::uint32_t>(path.size());
   paths_.insert(paths_.end(), path.begin(), path.end());

@@ -5,10 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
-#include <vector>
 
-#include "schedule/instance.hpp"
+#include "array.hpp"
+#include "schedule/schedule_instance.hpp"
 
 namespace modelplan::schedule {
 
@@ -38,31 +37,29 @@ class StateTable {
   void clear();
   std::size_t size() const { return states_.size(); }
   std::size_t memory() const;
-  State& operator[](int s) { return states_[static_cast<std::size_t>(s)]; }
-  const State& operator[](int s) const { return states_[static_cast<std::size_t>(s)]; }
-  std::span<const std::uint64_t> bits(int s) const { return {block_of(s), words_}; }
-  std::span<const int> path(int s) const;
+  State& operator[](int s) { return states_[s]; }
+  const State& operator[](int s) const { return states_[s]; }
+  View<const std::uint64_t> bits(int s) const { return {block_of(s), words_}; }
+  View<const int> path(int s) const;
   std::size_t words() const { return words_; }
 
   // The state of this set, or -1.
-  int find(std::uint64_t key, std::span<const std::uint64_t> bits) const;
+  int find(std::uint64_t key, View<const std::uint64_t> bits) const;
   // Adds a set that is not in the table.
-  int add(const State& state, std::span<const std::uint64_t> bits);
-  void set_path(int s, std::span<const int> path);
+  int add(const State& state, View<const std::uint64_t> bits);
+  void set_path(int s, View<const int> path);
 
  private:
   static constexpr std::size_t kBlock = 4096;
 
-  std::uint64_t* block_of(int s) const {
-    return blocks_[static_cast<std::size_t>(s) / kBlock].get() + static_cast<std::size_t>(s) % kBlock * words_;
-  }
+  std::uint64_t* block_of(int s) const { return blocks_[s / kBlock].get() + as_size(s) % kBlock * words_; }
   void grow();
 
   std::size_t words_;
-  std::vector<State> states_;
-  std::vector<std::unique_ptr<std::uint64_t[]>> blocks_;
-  std::vector<int> slots_;
-  std::vector<int> paths_;
+  Array<State> states_;
+  Array<std::unique_ptr<std::uint64_t[]>> blocks_;
+  Array<int> slots_;
+  Array<int> paths_;
 };
 
 }  // namespace modelplan::schedule

@@ -4,22 +4,21 @@
 
 #include <bit>
 #include <cstdint>
-#include <span>
-#include <vector>
 
+#include "array.hpp"
 #include "schedule/live.hpp"
-#include "schedule/meter.hpp"
 #include "schedule/states.hpp"
+#include "stopping.hpp"
 
 namespace modelplan::schedule {
 
 class Walker {
  public:
-  Walker(const Instance& g, Meter& meter)
-      : live_(g), meter_(&meter), bits_((static_cast<std::size_t>(g.ops) + 63) / 64, 0), rank_(rank_of(g)), g_(&g) {}
+  Walker(const ScheduleInstance& g, Meter& meter)
+      : live_(g), meter_(&meter), bits_((as_size(g.ops) + 63) / 64, 0), rank_(rank_of(g)), g_(&g) {}
 
   const Live& live() const { return live_; }
-  std::span<const std::uint64_t> bits() const { return bits_; }
+  View<const std::uint64_t> bits() const { return bits_; }
   std::uint64_t key() const { return key_; }
   int depth() const { return depth_; }
 
@@ -38,7 +37,7 @@ class Walker {
   }
 
   // Walks to the set with these bits.
-  void go(std::span<const std::uint64_t> target) {
+  void go(View<const std::uint64_t> target) {
     leave_.clear();
     enter_.clear();
     meter_->spend(static_cast<std::int64_t>(bits_.size() / 16));
@@ -46,12 +45,12 @@ class Walker {
       collect(bits_[w] & ~target[w], w, leave_);
       collect(target[w] & ~bits_[w], w, enter_);
     }
-    for (std::size_t i = leave_.size(); i-- > 0;) remove(g_->topological[static_cast<std::size_t>(leave_[i])]);
-    for (const int r : enter_) add(g_->topological[static_cast<std::size_t>(r)]);
+    for (std::size_t i = leave_.size(); i-- > 0;) remove(g_->topological[leave_[i]]);
+    for (const int r : enter_) add(g_->topological[r]);
   }
 
   // Runs ready operators that fit under `label` and do not raise the live bytes, until there is none; appends them.
-  void close(Bytes label, std::vector<int>& path) {
+  void close(Bytes label, Array<int>& path) {
     for (bool moved = true; moved;) {
       moved = false;
       for (std::size_t i = 0; i < live_.ready().size();) {
@@ -68,32 +67,31 @@ class Walker {
     }
   }
 
-  static std::vector<int> rank_of(const Instance& g) {
-    std::vector<int> rank(static_cast<std::size_t>(g.ops));
-    for (std::size_t i = 0; i < g.topological.size(); ++i)
-      rank[static_cast<std::size_t>(g.topological[i])] = static_cast<int>(i);
+  static Array<int> rank_of(const ScheduleInstance& g) {
+    Array<int> rank(g.ops);
+    for (std::size_t i = 0; i < g.topological.size(); ++i) rank[g.topological[i]] = static_cast<int>(i);
     return rank;
   }
 
  private:
   // Bits stand for topological ranks, so that differences are walked in a valid order.
   void flip(int op) {
-    const auto r = static_cast<std::size_t>(rank_[static_cast<std::size_t>(op)]);
+    const auto r = as_size(rank_[op]);
     bits_[r / 64] ^= std::uint64_t{1} << (r % 64);
     key_ ^= op_key(op);
   }
 
-  static void collect(std::uint64_t word, std::size_t w, std::vector<int>& out) {
+  static void collect(std::uint64_t word, std::size_t w, Array<int>& out) {
     for (; word != 0; word &= word - 1) out.push_back(static_cast<int>(w * 64) + std::countr_zero(word));
   }
 
   Live live_;
   Meter* meter_;
-  std::vector<std::uint64_t> bits_;
+  Array<std::uint64_t> bits_;
   std::uint64_t key_ = 0;
   int depth_ = 0;
-  std::vector<int> rank_, leave_, enter_;
-  const Instance* g_;
+  Array<int> rank_, leave_, enter_;
+  const ScheduleInstance* g_;
 };
 
 }  // namespace modelplan::schedule

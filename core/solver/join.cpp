@@ -8,11 +8,9 @@ namespace {
 
 constexpr std::size_t kFew = 16;  // buffers at a seam that are compared one by one
 
-std::size_t at(Id i) { return static_cast<std::size_t>(i); }
-
 // Per seam, the outer ones included: whether the sections beside it have no byte to spare.
-std::vector<char> full_seams(const Instance& instance, Bytes height) {
-  std::vector<char> full(instance.load.size() + 1, 1);
+Array<char> full_seams(const PackingInstance& instance, Bytes height) {
+  Array<char> full(instance.load.size() + 1, 1);
   for (std::size_t s = 0; s < instance.load.size(); ++s)
     if (instance.load[s] != height / instance.unit) full[s] = full[s + 1] = 0;
   return full;
@@ -24,15 +22,15 @@ std::uint64_t Joins::lifetime(const Piece& piece) {
   return static_cast<std::uint64_t>(piece.begin) << 32 | static_cast<std::uint64_t>(piece.end);
 }
 
-bool Joins::apply_to(const Instance& instance, Bytes height) {
+bool Joins::apply_to(const PackingInstance& instance, Bytes height) {
   if (instance.items.empty() || instance.has_facts() || instance.pinned || instance.aligned || !instance.even_pads ||
       instance.items.front().pad > 0)
     return false;
-  const std::vector<char> full = full_seams(instance, height);
+  const Array<char> full = full_seams(instance, height);
   return 4 * std::count(full.begin(), full.end(), 1) >= std::ssize(full);
 }
 
-Joins::Joins(const Instance& instance, Bytes height, Meter& meter)
+Joins::Joins(const PackingInstance& instance, Bytes height, Meter& meter)
     : full_(full_seams(instance, height)),
       section_(full_.size()),
       begins_(full_.size()),
@@ -40,21 +38,21 @@ Joins::Joins(const Instance& instance, Bytes height, Meter& meter)
       is_touched_(full_.size()),
       items_(instance.count()) {
   std::iota(section_.begin(), section_.end(), 0);
-  Pulse pulse(meter.stop());
+  Poller poller(meter.signal());
   for (const Item& item : instance.items) {
-    pulse.beat();
+    poller.count();
     add(item.first, item.last, item.size);
   }
   for (Id i = 0; i < instance.count(); ++i) {
-    pulse.beat();
-    if (pieces_[at(i)].begin_place >= 0) join_alike(i);
+    poller.count();
+    if (pieces_[i].begin_place >= 0) join_alike(i);
   }
   for (Id seam = instance.sections(); seam >= 0; --seam) touch(seam);
   join_touched(meter);
   for (bool more = true; more && !meter.exhausted();) {
     more = false;
     for (Id seam = 0; seam < std::ssize(full_); ++seam)
-      if (full_[at(seam)] && split(seam)) {
+      if (full_[seam] && split(seam)) {
         more = true;
         join_touched(meter);
       }
@@ -65,18 +63,18 @@ void Joins::join_touched(Meter& meter) {
   while (!touched_.empty() && !meter.exhausted()) {
     const Id seam = touched_.back();
     touched_.pop_back();
-    is_touched_[at(seam)] = 0;
+    is_touched_[seam] = 0;
     meter.add(8);
-    if (full_[at(seam)] && !join_across(seam)) join_wheel(seam);
+    if (full_[seam] && !join_across(seam)) join_wheel(seam);
   }
 }
 
 // Takes apart one buffer and the one or two across the seam that are as large together, if that is the only way in
 // which these can fit.
 bool Joins::split(Id seam) {
-  const std::vector<Id>&ends = ends_[at(seam)], &begins = begins_[at(seam)];
+  const Array<Id>&ends = ends_[seam], &begins = begins_[seam];
   if (ends.size() < 2 || begins.size() < 2 || ends.size() + begins.size() > kFew) return false;
-  std::vector<Group> groups;
+  Array<Group> groups;
   for (const Id piece : ends) collect(piece, begins, groups);
   for (const Id piece : begins) collect(piece, ends, groups);
   for (const Group& group : groups) {
@@ -91,8 +89,8 @@ bool Joins::split(Id seam) {
 }
 
 // Adds the ways in which one or two of `across` are as large as `piece`.
-void Joins::collect(Id piece, const std::vector<Id>& across, std::vector<Group>& groups) const {
-  const auto size = [this](Id i) { return pieces_[at(i)].size; };
+void Joins::collect(Id piece, const Array<Id>& across, Array<Group>& groups) const {
+  const auto size = [this](Id i) { return pieces_[i].size; };
   for (std::size_t a = 0; a < across.size(); ++a) {
     if (size(across[a]) == size(piece)) groups.push_back({std::min(piece, across[a]), std::max(piece, across[a]), -1});
     for (std::size_t b = a + 1; b < across.size(); ++b)
@@ -103,14 +101,14 @@ void Joins::collect(Id piece, const std::vector<Id>& across, std::vector<Group>&
 bool Joins::part(const Group& group, Id seam) {
   const auto apart = static_cast<Id>(full_.size());
   full_.push_back(1);
-  section_.push_back(section_[at(seam)]);
+  section_.push_back(section_[seam]);
   ends_.emplace_back();
   begins_.emplace_back();
   is_touched_.push_back(0);
   for (const Id piece : group) {
     if (piece < 0) continue;
     take_out(piece);
-    (pieces_[at(piece)].end == seam ? pieces_[at(piece)].end : pieces_[at(piece)].begin) = apart;
+    (pieces_[piece].end == seam ? pieces_[piece].end : pieces_[piece].begin) = apart;
     put_in(piece);
     join_alike(piece);
   }
@@ -119,8 +117,8 @@ bool Joins::part(const Group& group, Id seam) {
 }
 
 void Joins::touch(Id seam) {
-  if (is_touched_[at(seam)]) return;
-  is_touched_[at(seam)] = 1;
+  if (is_touched_[seam]) return;
+  is_touched_[seam] = 1;
   touched_.push_back(seam);
 }
 
@@ -132,17 +130,17 @@ Id Joins::add(Id begin, Id end, Bytes size) {
 }
 
 void Joins::put_in(Id piece) {
-  Piece& own = pieces_[at(piece)];
-  own.begin_place = static_cast<Id>(begins_[at(own.begin)].size());
-  own.end_place = static_cast<Id>(ends_[at(own.end)].size());
-  begins_[at(own.begin)].push_back(piece);
-  ends_[at(own.end)].push_back(piece);
+  Piece& own = pieces_[piece];
+  own.begin_place = static_cast<Id>(begins_[own.begin].size());
+  own.end_place = static_cast<Id>(ends_[own.end].size());
+  begins_[own.begin].push_back(piece);
+  ends_[own.end].push_back(piece);
   ++alive_;
   touch(own.begin);
   touch(own.end);
 }
 
-void Joins::join(std::span<const Inlay> parts, Id begin, Id end, Bytes size) {
+void Joins::join(View<const Inlay> parts, Id begin, Id end, Bytes size) {
   for (const Inlay& part : parts) {
     take_out(part.piece);
     parts_.push_back({part.piece, -1, part.offset});
@@ -153,15 +151,15 @@ void Joins::join(std::span<const Inlay> parts, Id begin, Id end, Bytes size) {
 }
 
 void Joins::take_out(Id piece) {
-  const Piece own = pieces_[at(piece)];
-  const auto remove = [&](std::vector<Id>& list, Id place, Id Piece::* places) {
-    list[at(place)] = list.back();
-    pieces_[at(list[at(place)])].*places = place;
+  const Piece own = pieces_[piece];
+  const auto remove = [&](Array<Id>& list, Id place, Id Piece::* places) {
+    list[place] = list.back();
+    pieces_[list[place]].*places = place;
     list.pop_back();
   };
-  remove(begins_[at(own.begin)], own.begin_place, &Piece::begin_place);
-  remove(ends_[at(own.end)], own.end_place, &Piece::end_place);
-  pieces_[at(piece)].begin_place = -1;
+  remove(begins_[own.begin], own.begin_place, &Piece::begin_place);
+  remove(ends_[own.end], own.end_place, &Piece::end_place);
+  pieces_[piece].begin_place = -1;
   --alive_;
   touch(own.begin);
   touch(own.end);
@@ -178,34 +176,34 @@ void Joins::take_out(Id piece) {
 //   |--+--|      |--+--|
 //   |  b  |      |  |  |
 void Joins::join_alike(Id piece) {
-  const Piece own = pieces_[at(piece)];
-  if (!full_[at(own.begin)] || !full_[at(own.end)]) return;
+  const Piece own = pieces_[piece];
+  if (!full_[own.begin] || !full_[own.end]) return;
   const auto [found, fresh] = alike_.try_emplace(lifetime(own), piece);
   if (fresh) return;
-  const Inlay both[] = {{found->second, 0}, {piece, pieces_[at(found->second)].size}};
+  const Inlay both[] = {{found->second, 0}, {piece, pieces_[found->second].size}};
   join(both, own.begin, own.end, both[1].offset + own.size);
 }
 
 // One ends where one begins: they take the same bytes.
 bool Joins::join_across(Id seam) {
-  if (ends_[at(seam)].size() != 1 || begins_[at(seam)].size() != 1) return false;
-  const Id left = ends_[at(seam)][0], right = begins_[at(seam)][0];
+  if (ends_[seam].size() != 1 || begins_[seam].size() != 1) return false;
+  const Id left = ends_[seam][0], right = begins_[seam][0];
   const Inlay both[] = {{left, 0}, {right, 0}};
-  join(both, pieces_[at(left)].begin, pieces_[at(right)].end, pieces_[at(left)].size);
+  join(both, pieces_[left].begin, pieces_[right].end, pieces_[left].size);
   return true;
 }
 
 // Tries the seam on either side of the core.
 bool Joins::join_wheel(Id seam) {
-  const std::vector<Id>&ends = ends_[at(seam)], &begins = begins_[at(seam)];
+  const Array<Id>&ends = ends_[seam], &begins = begins_[seam];
   if (ends.size() == 1 && begins.size() == 2)
     return is_wheel(ends[0], begins[0], begins[1]) || is_wheel(ends[0], begins[1], begins[0]);
   if (ends.size() == 2 && begins.size() == 1)
     for (const Id core : {ends[0], ends[1]}) {
-      const Id other = pieces_[at(core)].begin;
-      if (!full_[at(other)] || ends_[at(other)].size() != 1 || begins_[at(other)].size() != 2) continue;
-      const Id upper = begins_[at(other)][0] == core ? begins_[at(other)][1] : begins_[at(other)][0];
-      if (is_wheel(ends_[at(other)][0], core, upper)) return true;
+      const Id other = pieces_[core].begin;
+      if (!full_[other] || ends_[other].size() != 1 || begins_[other].size() != 2) continue;
+      const Id upper = begins_[other][0] == core ? begins_[other][1] : begins_[other][0];
+      if (is_wheel(ends_[other][0], core, upper)) return true;
     }
   return false;
 }
@@ -213,37 +211,36 @@ bool Joins::join_wheel(Id seam) {
 // `left` ends at the seam, `core` and `right` begin there. At the end of the core are two more, one that ends with it
 // and lies on the other side of it than `right` (they are alive together), and one that begins.
 bool Joins::is_wheel(Id left, Id core, Id right) {
-  const Id end = pieces_[at(core)].end;
-  if (!full_[at(end)] || ends_[at(end)].size() != 2 || begins_[at(end)].size() != 1) return false;
-  const Id lower = ends_[at(end)][0] == core ? ends_[at(end)][1] : ends_[at(end)][0], last = begins_[at(end)][0];
-  const Piece &p = pieces_[at(left)], &c = pieces_[at(core)], &q = pieces_[at(right)], &r = pieces_[at(lower)],
-              &s = pieces_[at(last)];
+  const Id end = pieces_[core].end;
+  if (!full_[end] || ends_[end].size() != 2 || begins_[end].size() != 1) return false;
+  const Id lower = ends_[end][0] == core ? ends_[end][1] : ends_[end][0], last = begins_[end][0];
+  const Piece &p = pieces_[left], &c = pieces_[core], &q = pieces_[right], &r = pieces_[lower], &s = pieces_[last];
   if (p.begin != r.begin || q.end != s.end) return false;
   const Inlay wheel[] = {{left, r.size}, {core, r.size}, {right, r.size + c.size}, {lower, 0}, {last, 0}};
   join(wheel, p.begin, q.end, p.size + r.size);
   return true;
 }
 
-Instance Joins::remainder(const Rules& rules, Pulse& pulse) const {
-  std::vector<Bytes> size, start, end;
+PackingInstance Joins::remainder(const Rules& rules, Poller& poller) const {
+  Array<Bytes> size, start, end;
   for (const Piece& piece : pieces_) {
     if (piece.begin_place < 0) continue;
     size.push_back(piece.size);
-    start.push_back(section_[at(piece.begin)]);
+    start.push_back(section_[piece.begin]);
     end.push_back(piece.end);
   }
-  return prepare({size, start, end, {}, {}, {}, {}, {}}, rules, pulse);
+  const Array<Bytes> alignment(size.size(), 1), pin(size.size(), -1);
+  return prepare({size, start, end, alignment, pin, {}, {}, {}, {}, {}}, rules, poller);
 }
 
-std::vector<Bytes> Joins::expand(const Instance& remainder, std::span<const Bytes> offsets) const {
-  std::vector<Id> remaining;
+Array<Bytes> Joins::expand(const PackingInstance& remainder, View<const Bytes> offsets) const {
+  Array<Id> remaining;
   for (std::size_t i = 0; i < pieces_.size(); ++i)
     if (pieces_[i].begin_place >= 0) remaining.push_back(static_cast<Id>(i));
-  std::vector<Bytes> all(pieces_.size());
-  for (Id k = 0; k < remainder.count(); ++k)
-    all[at(remaining[at(remainder.items[at(k)].original)])] = offsets[at(k)] * remainder.unit;
-  for (std::size_t k = parts_.size(); k-- > 0;) all[at(parts_[k].piece)] = all[at(parts_[k].whole)] + parts_[k].offset;
-  all.resize(at(items_));
+  Array<Bytes> all(pieces_.size());
+  for (Id k = 0; k < remainder.count(); ++k) all[remaining[remainder.items[k].original]] = offsets[k] * remainder.unit;
+  for (std::size_t k = parts_.size(); k-- > 0;) all[parts_[k].piece] = all[parts_[k].whole] + parts_[k].offset;
+  all.resize(items_);
   return all;
 }
 

@@ -18,29 +18,28 @@
 
 #include <array>
 #include <cstdint>
-#include <span>
 #include <unordered_map>
-#include <vector>
 
-#include "instance.hpp"
-#include "stop.hpp"
+#include "array.hpp"
+#include "packing_instance.hpp"
+#include "stopping.hpp"
 
 namespace modelplan::solver {
 
 class Joins {
  public:
   // Whether to try: the instance is plain (no facts, pins, alignments or pads) and a quarter of its seams are full.
-  static bool apply_to(const Instance& instance, Bytes height);
+  static bool apply_to(const PackingInstance& instance, Bytes height);
 
   // Joins what can be joined under `height` bytes. Throws Interrupted when the meter stops at the outset.
   // Cost: linear in the number of items and sections, save for seams that must be taken apart.
-  Joins(const Instance& instance, Bytes height, Meter& meter);
+  Joins(const PackingInstance& instance, Bytes height, Meter& meter);
 
   Id count() const { return alive_; }  // buffers that remain
   // What remains as a problem of its own, in units.
-  Instance remainder(const Rules& rules, Pulse& pulse) const;
+  PackingInstance remainder(const Rules& rules, Poller& poller) const;
   // Offsets of all items, from those of the remainder's, in units.
-  std::vector<Bytes> expand(const Instance& remainder, std::span<const Bytes> offsets) const;
+  Array<Bytes> expand(const PackingInstance& remainder, View<const Bytes> offsets) const;
 
  private:
   struct Piece {
@@ -61,26 +60,26 @@ class Joins {
   static std::uint64_t lifetime(const Piece& piece);
   Id add(Id begin, Id end, Bytes size);
   void put_in(Id piece);
-  void join(std::span<const Inlay> parts, Id begin, Id end, Bytes size);
+  void join(View<const Inlay> parts, Id begin, Id end, Bytes size);
   void take_out(Id piece);
   void touch(Id seam);
   void join_alike(Id piece);
   void join_touched(Meter& meter);
   bool split(Id seam);
-  void collect(Id piece, const std::vector<Id>& across, std::vector<Group>& groups) const;
+  void collect(Id piece, const Array<Id>& across, Array<Group>& groups) const;
   bool part(const Group& group, Id seam);
   bool join_across(Id seam);
   bool join_wheel(Id seam);
   bool is_wheel(Id left, Id core, Id right);
 
-  std::vector<Piece> pieces_;  // the items, then what was made of them
-  std::vector<Part> parts_;    // in the order in which they were joined
-  std::vector<char> full_;   // per seam: no byte to spare on either side; one more than sections, then those split off
-  std::vector<Id> section_;  // per seam: the section that begins there
-  std::vector<std::vector<Id>> begins_, ends_;   // per seam: the pieces that begin and end there
+  Array<Piece> pieces_;  // the items, then what was made of them
+  Array<Part> parts_;    // in the order in which they were joined
+  Array<char> full_;     // per seam: no byte to spare on either side; one more than sections, then those split off
+  Array<Id> section_;    // per seam: the section that begins there
+  Array<Array<Id>> begins_, ends_;               // per seam: the pieces that begin and end there
   std::unordered_map<std::uint64_t, Id> alike_;  // by seams: a piece between full ones
-  std::vector<Id> touched_;
-  std::vector<char> is_touched_;
+  Array<Id> touched_;
+  Array<char> is_touched_;
   Id items_, alive_ = 0;
 };
 

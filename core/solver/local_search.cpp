@@ -32,25 +32,24 @@ void LocalSearch<Coord>::start() {
 }
 
 template <class Coord>
-Found LocalSearch<Coord>::evaluate(Search<Coord>& search, Bytes height, Meter& meter) {
-  Pulse pulse(meter.stop());
-  const Found found = search.run(height, {pick_, mirrored_}, Orders::ranks_of(trial_, pulse),
-                                 instance_.count() + kSpareNodes, meter, instance_.count() - missing_);
+Verdict LocalSearch<Coord>::evaluate(PackingSearch<Coord>& search, Bytes height, Meter& meter) {
+  Poller poller(meter.signal());
+  const Verdict found = search.run(height, {pick_, mirrored_}, Orders::ranks_of(trial_, poller),
+                                   instance_.count() + kSpareNodes, meter, instance_.count() - missing_);
   nodes_ += search.nodes();
   return found;
 }
 
 // Changes the keys of one to eight buffers, half of them from where the last trial failed.
 template <class Coord>
-void LocalSearch<Coord>::perturb(const Search<Coord>& search) {
+void LocalSearch<Coord>::perturb(const PackingSearch<Coord>& search) {
   trial_ = keys_;
   for (std::int64_t moves = 1 + random_.below(8); moves > 0; --moves) {
-    const std::span<const Id> trouble = search.trouble(random_);
+    const View<const Id> trouble = search.trouble(random_);
     const bool local = random_.below(2) == 0 && !trouble.empty();
     const std::int64_t item =
-        local ? trouble[static_cast<std::size_t>(random_.below(static_cast<std::int64_t>(trouble.size())))]
-              : random_.below(instance_.count());
-    trial_[static_cast<std::size_t>(item)] += 2 * random_.unit() - 0.8;
+        local ? trouble[random_.below(static_cast<std::int64_t>(trouble.size()))] : random_.below(instance_.count());
+    trial_[item] += 2 * random_.unit() - 0.8;
   }
 }
 
@@ -64,7 +63,7 @@ void LocalSearch<Coord>::follow(const LocalSearch& leader) {
 }
 
 template <class Coord>
-Found LocalSearch<Coord>::run(Search<Coord>& search, Bytes height, Meter& meter) {
+Verdict LocalSearch<Coord>::run(PackingSearch<Coord>& search, Bytes height, Meter& meter) {
   nodes_ = 0;
   if (keys_.empty()) start();
   if (height != height_) {
@@ -73,13 +72,13 @@ Found LocalSearch<Coord>::run(Search<Coord>& search, Bytes height, Meter& meter)
     trial_ = keys_;
   }
   while (!meter.exhausted()) {
-    const Found found = evaluate(search, height, meter);
+    const Verdict found = evaluate(search, height, meter);
     const Id missing = instance_.count() - search.deepest();
-    if (found == Found::kPlacement) {
+    if (found == Verdict::kFeasible) {
       keys_ = trial_;
       idle_ = 0;
     }
-    if (found != Found::kNothing) return found;
+    if (found != Verdict::kUnknown) return found;
     if (meter.exhausted()) break;  // the trial is repeated by the next run
     ++idle_;
     if (missing < missing_ && missing_ <= instance_.count()) idle_ = 0;
@@ -93,7 +92,7 @@ Found LocalSearch<Coord>::run(Search<Coord>& search, Bytes height, Meter& meter)
       perturb(search);
     }
   }
-  return Found::kNothing;
+  return Verdict::kUnknown;
 }
 
 template class LocalSearch<std::int32_t>;

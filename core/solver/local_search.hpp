@@ -2,10 +2,9 @@
 // then gets no less far within a few more nodes than there are buffers.
 #pragma once
 
-#include <vector>
-
+#include "array.hpp"
 #include "order.hpp"
-#include "search.hpp"
+#include "packing_search.hpp"
 
 namespace modelplan::solver {
 
@@ -13,23 +12,23 @@ template <class Coord>
 class LocalSearch {
  public:
   // Searches of different variants begin with different ways to choose a section.
-  LocalSearch(const Instance& instance, std::uint64_t seed, int variant)
+  LocalSearch(const PackingInstance& instance, std::uint64_t seed, int variant)
       : instance_(instance), random_(seed), variant_(variant) {}
 
   // Looks for a placement of at most `height` bytes until the meter is exhausted; goes on where it left off.
-  Found run(Search<Coord>& search, Bytes height, Meter& meter);
+  Verdict run(PackingSearch<Coord>& search, Bytes height, Meter& meter);
   // Goes on from the order that another one has come to, with its own random numbers.
   void follow(const LocalSearch& leader);
   std::int64_t nodes() const { return nodes_; }  // of the last run
 
  private:
   void start();
-  void perturb(const Search<Coord>& search);
-  Found evaluate(Search<Coord>& search, Bytes height, Meter& meter);
+  void perturb(const PackingSearch<Coord>& search);
+  Verdict evaluate(PackingSearch<Coord>& search, Bytes height, Meter& meter);
 
-  const Instance& instance_;
+  const PackingInstance& instance_;
   Random random_;
-  std::vector<double> keys_, trial_;
+  Array<double> keys_, trial_;
   Pick pick_ = Pick::kLowestTop;
   bool mirrored_ = false;
   Bytes height_ = -1;  // of the last run

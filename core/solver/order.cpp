@@ -6,15 +6,13 @@
 namespace modelplan::solver {
 namespace {
 
-std::size_t at(Id i) { return static_cast<std::size_t>(i); }
-
 // Positions of the items when sorted by `before`.
 template <class Before>
-std::vector<Id> positions(std::size_t count, Pulse& pulse, const Before& before) {
-  std::vector<Id> order(count), rank(count);
+Array<Id> positions(std::size_t count, Poller& poller, const Before& before) {
+  Array<Id> order(count), rank(count);
   std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), pulse.watched(before));
-  for (std::size_t k = 0; k < count; ++k) rank[at(order[k])] = static_cast<Id>(k);
+  std::sort(order.begin(), order.end(), poller.counted(before));
+  for (std::size_t k = 0; k < count; ++k) rank[order[k]] = static_cast<Id>(k);
   return rank;
 }
 
@@ -22,30 +20,30 @@ std::vector<Id> positions(std::size_t count, Pulse& pulse, const Before& before)
 
 // Items come by ascending first section, so a stack of section maxima seen from the right answers all ranges:
 // sections are pushed from the right; those not larger than a new one on their left can be no maximum beyond it.
-std::vector<Bytes> range_maxima(const Instance& instance, std::span<const Bytes> values, Pulse& pulse) {
-  std::vector<Bytes> maxima(instance.items.size());
-  std::vector<Id> stack;  // sections from right to left, values strictly increasing towards the bottom
+Array<Bytes> range_maxima(const PackingInstance& instance, View<const Bytes> values, Poller& poller) {
+  Array<Bytes> maxima(instance.items.size());
+  Array<Id> stack;  // sections from right to left, values strictly increasing towards the bottom
   Id next = instance.sections();
   for (Id i = instance.count() - 1; i >= 0; --i) {
-    const Item& item = instance.items[at(i)];
-    pulse.beat();
+    const Item& item = instance.items[i];
+    poller.count();
     while (next > item.first) {
       --next;
-      while (!stack.empty() && values[at(stack.back())] <= values[at(next)]) stack.pop_back();
+      while (!stack.empty() && values[stack.back()] <= values[next]) stack.pop_back();
       stack.push_back(next);
     }
     // The maximum over [first, last) is the lowest stack entry that is still below `last`.
     const auto beyond = std::partition_point(stack.begin(), stack.end(), [&](Id s) { return s >= item.last; });
-    maxima[at(i)] = values[at(*beyond)];
+    maxima[i] = values[*beyond];
   }
   return maxima;
 }
 
-Orders::Orders(const Instance& instance, Pulse& pulse)
-    : instance_(instance), heaviest_(range_maxima(instance, instance.load, pulse)) {}
+Orders::Orders(const PackingInstance& instance, Poller& poller)
+    : instance_(instance), heaviest_(range_maxima(instance, instance.load, poller)) {}
 
 double Orders::value(Trait trait, Id i) const {
-  const Item& item = instance_.items[at(i)];
+  const Item& item = instance_.items[i];
   const double width = item.last - item.first, size = static_cast<double>(item.size);
   switch (trait) {
     case Trait::kWidth:
@@ -55,27 +53,27 @@ double Orders::value(Trait trait, Id i) const {
     case Trait::kArea:
       return width * size;
     case Trait::kLoad:
-      return static_cast<double>(heaviest_[at(i)]);
+      return static_cast<double>(heaviest_[i]);
   }
   return 0;
 }
 
-std::vector<Id> Orders::ranks(const Traits& traits, double noise, Random& random, Pulse& pulse) const {
-  std::vector<std::array<double, 3>> keys(instance_.items.size());
+Array<Id> Orders::ranks(const Traits& traits, double noise, Random& random, Poller& poller) const {
+  Array<std::array<double, 3>> keys(instance_.items.size());
   for (Id i = 0; i < instance_.count(); ++i) {
-    pulse.beat();
+    poller.count();
     for (std::size_t k = 0; k < traits.size(); ++k)
-      keys[at(i)][k] = value(traits[k], i) * (noise > 0 ? 1 + noise * (random.unit() - 0.5) : 1);
+      keys[i][k] = value(traits[k], i) * (noise > 0 ? 1 + noise * (random.unit() - 0.5) : 1);
   }
-  return positions(keys.size(), pulse, [&](Id a, Id b) {
-    if (keys[at(a)] != keys[at(b)]) return keys[at(a)] > keys[at(b)];
+  return positions(keys.size(), poller, [&](Id a, Id b) {
+    if (keys[a] != keys[b]) return keys[a] > keys[b];
     return a < b;
   });
 }
 
-std::vector<Id> Orders::ranks_of(std::span<const double> keys, Pulse& pulse) {
-  return positions(keys.size(), pulse, [&](Id a, Id b) {
-    if (keys[at(a)] != keys[at(b)]) return keys[at(a)] > keys[at(b)];
+Array<Id> Orders::ranks_of(View<const double> keys, Poller& poller) {
+  return positions(keys.size(), poller, [&](Id a, Id b) {
+    if (keys[a] != keys[b]) return keys[a] > keys[b];
     return a < b;
   });
 }

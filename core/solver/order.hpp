@@ -2,10 +2,9 @@
 #pragma once
 
 #include <array>
-#include <span>
-#include <vector>
 
-#include "instance.hpp"
+#include "array.hpp"
+#include "packing_instance.hpp"
 #include "random.hpp"
 
 namespace modelplan::solver {
@@ -15,26 +14,26 @@ enum class Trait { kWidth, kSize, kArea, kLoad };
 
 using Traits = std::array<Trait, 3>;
 
-// Everything here throws Interrupted when the pulse does.
+// Everything here throws Interrupted when the poller does.
 class Orders {
  public:
-  Orders(const Instance& instance, Pulse& pulse);
+  Orders(const PackingInstance& instance, Poller& poller);
 
   // rank[i] = position of item i when sorted by the three traits, each value multiplied by a factor
   // drawn from 1 +- noise / 2; ties by item.
-  std::vector<Id> ranks(const Traits& traits, double noise, Random& random, Pulse& pulse) const;
+  Array<Id> ranks(const Traits& traits, double noise, Random& random, Poller& poller) const;
 
   // rank[i] = position of item i when sorted by key, the larger first; ties by item.
-  static std::vector<Id> ranks_of(std::span<const double> keys, Pulse& pulse);
+  static Array<Id> ranks_of(View<const double> keys, Poller& poller);
 
   double value(Trait trait, Id item) const;
 
  private:
-  const Instance& instance_;
-  std::vector<Bytes> heaviest_;  // per item: load of its heaviest section
+  const PackingInstance& instance_;
+  Array<Bytes> heaviest_;  // per item: load of its heaviest section
 };
 
 // For every item the largest of values[first .. last) over its sections. Near-linear for any widths.
-std::vector<Bytes> range_maxima(const Instance& instance, std::span<const Bytes> values, Pulse& pulse);
+Array<Bytes> range_maxima(const PackingInstance& instance, View<const Bytes> values, Poller& poller);
 
 }  // namespace modelplan::solver

@@ -11,26 +11,24 @@
 namespace modelplan::solver {
 namespace {
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
 // Unplaced items by width class floor(log2 width), each class in order of first section.
 class Shelves {
  public:
-  Shelves(const Instance& instance, Pulse& pulse) : instance_(instance), slot_(instance.items.size()) {
+  Shelves(const PackingInstance& instance, Poller& poller) : instance_(instance), slot_(instance.items.size()) {
     for (Id i = 0; i < instance.count(); ++i) {
-      pulse.beat();
+      poller.count();
       const std::size_t k = width_class(width(i));
       if (classes_.size() <= k) classes_.resize(k + 1);
-      slot_[at(i)] = static_cast<Id>(classes_[k].items.size());
+      slot_[i] = static_cast<Id>(classes_[k].items.size());
       classes_[k].items.push_back(i);
-      classes_[k].firsts.push_back(instance.items[at(i)].first);
+      classes_[k].firsts.push_back(instance.items[i].first);
     }
     for (Class& c : classes_) build(c);
   }
 
   void remove(Id i) {
     Class& c = classes_[width_class(width(i))];
-    std::size_t node = c.leaves + at(slot_[at(i)]);
+    std::size_t node = c.leaves + as_size(slot_[i]);
     c.least_last[node] = kGone;
     while (node /= 2) c.least_last[node] = std::min(c.least_last[2 * node], c.least_last[2 * node + 1]);
   }
@@ -50,20 +48,18 @@ class Shelves {
   static constexpr Id kGone = std::numeric_limits<Id>::max();
 
   struct Class {
-    std::vector<Id> items, firsts;
+    Array<Id> items, firsts;
     std::size_t leaves = 1;
-    std::vector<Id> least_last;  // a tree of minima of `last`; kGone once removed
+    Array<Id> least_last;  // a tree of minima of `last`; kGone once removed
   };
 
-  Id width(Id i) const { return instance_.items[at(i)].last - instance_.items[at(i)].first; }
-  static std::size_t width_class(Id width) {
-    return static_cast<std::size_t>(std::bit_width(static_cast<unsigned>(width)) - 1);
-  }
+  Id width(Id i) const { return instance_.items[i].last - instance_.items[i].first; }
+  static std::size_t width_class(Id width) { return as_size(std::bit_width(static_cast<unsigned>(width)) - 1); }
 
   void build(Class& c) const {
     while (c.leaves < c.items.size()) c.leaves *= 2;
     c.least_last.assign(2 * c.leaves, kGone);
-    for (std::size_t j = 0; j < c.items.size(); ++j) c.least_last[c.leaves + j] = instance_.items[at(c.items[j])].last;
+    for (std::size_t j = 0; j < c.items.size(); ++j) c.least_last[c.leaves + j] = instance_.items[c.items[j]].last;
     for (std::size_t node = c.leaves - 1; node > 0; --node)
       c.least_last[node] = std::min(c.least_last[2 * node], c.least_last[2 * node + 1]);
   }
@@ -78,10 +74,10 @@ class Shelves {
     int looks = 0;
     for (Id j = next_within(c, static_cast<Id>(begin), static_cast<Id>(end), last); j >= 0 && looks < kLooks;
          j = next_within(c, j + 1, static_cast<Id>(end), last), ++looks) {
-      const Id i = c.items[at(j)];
-      if (section >= 0 && instance_.items[at(i)].last <= section) continue;
+      const Id i = c.items[j];
+      if (section >= 0 && instance_.items[i].last <= section) continue;
       if (best < 0 || width(i) > width(best) ||
-          (width(i) == width(best) && instance_.items[at(i)].size > instance_.items[at(best)].size))
+          (width(i) == width(best) && instance_.items[i].size > instance_.items[best].size))
         best = i;
     }
     meter.add(looks + 4);
@@ -91,7 +87,7 @@ class Shelves {
   // The first index in [begin, end) whose item ends at `last` or before; -1 if there is none.
   Id next_within(const Class& c, Id begin, Id end, Id last) const {
     if (begin >= end) return -1;
-    std::size_t node = c.leaves + at(begin);
+    std::size_t node = c.leaves + as_size(begin);
     while (c.least_last[node] > last) {  // climb until a tree to the right, or this leaf, holds one
       while (node % 2 == 1) {
         node /= 2;
@@ -105,17 +101,17 @@ class Shelves {
     return found < end ? found : -1;
   }
 
-  const Instance& instance_;
-  std::vector<Id> slot_;  // per item: its index within its class
-  std::vector<Class> classes_;
+  const PackingInstance& instance_;
+  Array<Id> slot_;  // per item: its index within its class
+  Array<Class> classes_;
 };
 
 // Sizes of all that is alive, whatever facts allow to share.
-std::vector<Bytes> plain_loads(const Instance& instance) {
-  std::vector<Bytes> change(instance.load.size() + 1, 0);
+Array<Bytes> plain_loads(const PackingInstance& instance) {
+  Array<Bytes> change(instance.load.size() + 1, 0);
   for (const Item& item : instance.items) {
-    change[at(item.first)] += item.size;
-    change[at(item.last)] -= item.size;
+    change[item.first] += item.size;
+    change[item.last] -= item.size;
   }
   std::partial_sum(change.begin(), change.end(), change.begin());
   change.pop_back();
@@ -124,10 +120,10 @@ std::vector<Bytes> plain_loads(const Instance& instance) {
 
 class Dive {
  public:
-  Dive(const Instance& instance, Meter& meter, Pulse& pulse)
+  Dive(const PackingInstance& instance, Meter& meter, Poller& poller)
       : instance_(instance),
         meter_(meter),
-        shelves_(instance, pulse),
+        shelves_(instance, poller),
         loads_(plain_loads(instance)),
         level_(instance.load.size()),
         last_(instance.load.size()),
@@ -135,10 +131,10 @@ class Dive {
         before_(instance.load.size() + 1, -1),
         offsets_(instance.items.size(), -1) {}
 
-  std::vector<Bytes> run() {
+  Array<Bytes> run() {
     if (instance_.items.empty()) return {};
     last_[0] = instance_.sections();
-    before_[at(instance_.sections())] = 0;
+    before_[instance_.sections()] = 0;
     look(0);
     push(0);
     for (Id left = instance_.count(); left > 0; --left) {
@@ -157,16 +153,16 @@ class Dive {
     }
   };
 
-  const LoadTree::Peak& peak(Id plateau) const { return peak_[at(plateau)]; }
-  void look(Id plateau) { peak_[at(plateau)] = loads_.peak(plateau, last_[at(plateau)]); }
+  const LoadTree::Peak& peak(Id plateau) const { return peak_[plateau]; }
+  void look(Id plateau) { peak_[plateau] = loads_.peak(plateau, last_[plateau]); }
   bool is_wall(Id plateau) const { return peak(plateau).load == 0; }
-  bool is_plateau(Id first) const { return last_[at(first)] > first; }
-  Id left_of(Id plateau) const { return plateau == 0 ? -1 : before_[at(plateau)]; }
-  Id right_of(Id plateau) const { return last_[at(plateau)] < instance_.sections() ? last_[at(plateau)] : -1; }
+  bool is_plateau(Id first) const { return last_[first] > first; }
+  Id left_of(Id plateau) const { return plateau == 0 ? -1 : before_[plateau]; }
+  Id right_of(Id plateau) const { return last_[plateau] < instance_.sections() ? last_[plateau] : -1; }
 
   void push(Id plateau) {
     const Bytes load = peak(plateau).load;
-    if (load > 0) queue_.push({level_[at(plateau)] + load, plateau});
+    if (load > 0) queue_.push({level_[plateau] + load, plateau});
   }
 
   // The plateau that reaches highest; entries that are out of date are dropped on the way.
@@ -175,7 +171,7 @@ class Dive {
       const Entry top = queue_.top();
       queue_.pop();
       if (!is_plateau(top.first)) continue;
-      const Bytes load = peak(top.first).load, reach = level_[at(top.first)] + load;
+      const Bytes load = peak(top.first).load, reach = level_[top.first] + load;
       if (load == 0) continue;
       if (reach == top.reach) return top.first;
       queue_.push({reach, top.first});
@@ -187,10 +183,10 @@ class Dive {
   void place_one() {
     if (valley_ < 0) {
       const Id plateau = most_critical();
-      const Id item = shelves_.widest(plateau, last_[at(plateau)], peak(plateau).section, meter_);
+      const Id item = shelves_.widest(plateau, last_[plateau], peak(plateau).place, meter_);
       if (item >= 0) return put(item, plateau);
       valley_ = plateau;
-      goal_ = level_[at(plateau)];
+      goal_ = level_[plateau];
     }
     fill_valley();
   }
@@ -198,10 +194,10 @@ class Dive {
   void fill_valley() {
     for (Id plateau = valley_;;) {
       plateau = descend(plateau);
-      Id item = shelves_.widest(plateau, last_[at(plateau)], peak(plateau).section, meter_);
-      if (item < 0) item = shelves_.widest(plateau, last_[at(plateau)], -1, meter_);
+      Id item = shelves_.widest(plateau, last_[plateau], peak(plateau).place, meter_);
+      if (item < 0) item = shelves_.widest(plateau, last_[plateau], -1, meter_);
       if (item >= 0) {
-        valley_ = instance_.items[at(item)].first;
+        valley_ = instance_.items[item].first;
         put(item, plateau);
         leave_wall();
         return;
@@ -216,9 +212,9 @@ class Dive {
       const Id left = left_of(valley_), right = right_of(valley_);
       const bool from_left = left >= 0 && !is_wall(left);
       const bool from_right = right >= 0 && !is_wall(right);
-      valley_ = from_left && (!from_right || level_[at(left)] <= level_[at(right)]) ? left : from_right ? right : -1;
+      valley_ = from_left && (!from_right || level_[left] <= level_[right]) ? left : from_right ? right : -1;
     }
-    if (valley_ >= 0 && level_[at(valley_)] >= goal_) valley_ = -1;
+    if (valley_ >= 0 && level_[valley_] >= goal_) valley_ = -1;
   }
 
   // Walks to lower neighbours, the lowest first, until there is none. Walls are not entered.
@@ -226,7 +222,7 @@ class Dive {
     for (;;) {
       Id next = plateau;
       for (const Id other : {left_of(plateau), right_of(plateau)})
-        if (other >= 0 && level_[at(other)] < level_[at(next)] && !is_wall(other)) next = other;
+        if (other >= 0 && level_[other] < level_[next] && !is_wall(other)) next = other;
       if (next == plateau) return plateau;
       plateau = next;
     }
@@ -236,26 +232,26 @@ class Dive {
   Id raise(Id plateau) {
     Bytes level = -1;
     for (const Id other : {left_of(plateau), right_of(plateau)})
-      if (other >= 0 && !is_wall(other) && (level < 0 || level_[at(other)] < level)) level = level_[at(other)];
-    level_[at(plateau)] = level;
+      if (other >= 0 && !is_wall(other) && (level < 0 || level_[other] < level)) level = level_[other];
+    level_[plateau] = level;
     const Id merged = merge_around(plateau);
     push(merged);
     return merged;
   }
 
   void put(Id item, Id plateau) {
-    const Item& own = instance_.items[at(item)];
-    const Bytes level = level_[at(plateau)];
-    const Bytes offset = (level + own.alignment - 1) / own.alignment * own.alignment;
-    offsets_[at(item)] = offset;
+    const Item& own = instance_.items[item];
+    const Bytes level = level_[plateau];
+    const Bytes offset = round_up(level, own.alignment);
+    offsets_[item] = offset;
     shelves_.remove(item);
     loads_.add(own.first, own.last, -own.size);
     split(plateau, own.first);
     split(own.first, own.last);
-    level_[at(own.first)] = offset + own.size;
+    level_[own.first] = offset + own.size;
     look(plateau);
     look(own.first);
-    if (right_of(own.first) >= 0 && level_[at(right_of(own.first))] == level) look(right_of(own.first));
+    if (right_of(own.first) >= 0 && level_[right_of(own.first)] == level) look(right_of(own.first));
     if (left_of(own.first) >= 0) push(left_of(own.first));
     if (right_of(own.first) >= 0) push(right_of(own.first));
     const Id merged = merge_around(own.first);
@@ -265,38 +261,38 @@ class Dive {
 
   // Cuts a plateau in two at `section`, unless it begins or ends there.
   void split(Id plateau, Id section) {
-    if (section == plateau || section == last_[at(plateau)]) return;
-    last_[at(section)] = last_[at(plateau)];
-    before_[at(last_[at(section)])] = section;
-    before_[at(section)] = plateau;
-    last_[at(plateau)] = section;
-    level_[at(section)] = level_[at(plateau)];
+    if (section == plateau || section == last_[plateau]) return;
+    last_[section] = last_[plateau];
+    before_[last_[section]] = section;
+    before_[section] = plateau;
+    last_[plateau] = section;
+    level_[section] = level_[plateau];
   }
 
   Id merge_around(Id plateau) {
     const Id left = left_of(plateau), right = right_of(plateau);
-    if (right >= 0 && level_[at(right)] == level_[at(plateau)]) join(plateau, right);
-    if (left < 0 || level_[at(left)] != level_[at(plateau)]) return plateau;
+    if (right >= 0 && level_[right] == level_[plateau]) join(plateau, right);
+    if (left < 0 || level_[left] != level_[plateau]) return plateau;
     join(left, plateau);
     return left;
   }
 
   void join(Id left, Id right) {
-    if (peak(right).load > peak(left).load) peak_[at(left)] = peak(right);
-    last_[at(left)] = last_[at(right)];
-    before_[at(last_[at(left)])] = left;
-    last_[at(right)] = 0;
+    if (peak(right).load > peak(left).load) peak_[left] = peak(right);
+    last_[left] = last_[right];
+    before_[last_[left]] = left;
+    last_[right] = 0;
   }
 
-  const Instance& instance_;
+  const PackingInstance& instance_;
   Meter& meter_;
   Shelves shelves_;
   LoadTree loads_;
-  std::vector<Bytes> level_;          // of the plateau that begins at a section
-  std::vector<Id> last_;              // where it ends; 0 if none begins there
-  std::vector<LoadTree::Peak> peak_;  // its heaviest section: changes only where it is cut or joined
-  std::vector<Id> before_;            // the plateau that ends where this one begins
-  std::vector<Bytes> offsets_;
+  Array<Bytes> level_;          // of the plateau that begins at a section
+  Array<Id> last_;              // where it ends; 0 if none begins there
+  Array<LoadTree::Peak> peak_;  // its heaviest section: changes only where it is cut or joined
+  Array<Id> before_;            // the plateau that ends where this one begins
+  Array<Bytes> offsets_;
   std::priority_queue<Entry> queue_;
   Id valley_ = -1;  // a plateau to go on with before the queue is asked again
   Bytes goal_ = 0;  // until it reaches this level
@@ -304,9 +300,9 @@ class Dive {
 
 }  // namespace
 
-std::vector<Bytes> plateau_dive(const Instance& instance, Meter& meter) {
-  Pulse pulse(meter.stop());
-  return Dive(instance, meter, pulse).run();
+Array<Bytes> plateau_dive(const PackingInstance& instance, Meter& meter) {
+  Poller poller(meter.signal());
+  return Dive(instance, meter, poller).run();
 }
 
 }  // namespace modelplan::solver

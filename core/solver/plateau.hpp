@@ -10,15 +10,14 @@
 //   --+-----+---------+-----+----------+--
 #pragma once
 
-#include <vector>
-
-#include "instance.hpp"
-#include "stop.hpp"
+#include "array.hpp"
+#include "packing_instance.hpp"
+#include "stopping.hpp"
 
 namespace modelplan::solver {
 
 // Offsets in units per item; empty when the meter ran out. The instance must have no pins; overlap facts are
 // not made use of. Cost: O(n log n) steps for n items, O(n) memory.
-std::vector<Bytes> plateau_dive(const Instance& instance, Meter& meter);
+Array<Bytes> plateau_dive(const PackingInstance& instance, Meter& meter);
 
 }  // namespace modelplan::solver

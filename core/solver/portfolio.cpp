@@ -8,8 +8,7 @@
 namespace modelplan::solver {
 namespace {
 
-constexpr std::size_t kLanes = 2;  // tasks per round
-constexpr std::int64_t kUnlimited = std::int64_t{1} << 60;
+constexpr std::size_t kLanes = 2;                // tasks per round
 constexpr std::int64_t kFirstSlice = 2'000'000;  // work of a task, some milliseconds; grows to
 constexpr std::int64_t kLastSlice = 40'000'000;
 constexpr std::int64_t kScanWidth = 400'000;  // above this the picks that count candidates cost too much
@@ -71,10 +70,9 @@ bool scans(Pick pick) {
   return pick == Pick::kCandidates || pick == Pick::kWeightedCandidates || pick == Pick::kLowestBuffer;
 }
 
-std::vector<Setting> settings_for(const Instance& instance) {
-  std::vector<Setting> settings;
-  for (const Setting& setting :
-       instance.count() <= 1500 ? std::span<const Setting>(kDense) : std::span<const Setting>(kLarge))
+Array<Setting> settings_for(const PackingInstance& instance) {
+  Array<Setting> settings;
+  for (const Setting& setting : instance.count() <= 1500 ? View<const Setting>(kDense) : View<const Setting>(kLarge))
     if (!scans(setting.pick) || instance.width <= kScanWidth) settings.push_back(setting);
   return settings;
 }
@@ -88,29 +86,29 @@ std::int64_t luby(std::int64_t k) {
 }
 
 // Between these sizes a failed run is dear, and a fresh one is as likely to succeed.
-std::int64_t node_limit(const Instance& instance, const Setting& setting) {
+std::int64_t node_limit(const PackingInstance& instance, const Setting& setting) {
   const bool dear = instance.count() > kSmallItems && instance.count() <= kNoisyItems;
   const std::int64_t patience = dear ? 1 : setting.patience;
   return patience * (std::int64_t{instance.count()} + kExtraNodes);
 }
 
-Orders ordered(const Instance& instance, const Stop& stop) {
-  Pulse pulse(stop);
-  return Orders(instance, pulse);
+Orders ordered(const PackingInstance& instance, const StopSignal& signal) {
+  Poller poller(signal);
+  return Orders(instance, poller);
 }
 
 }  // namespace
 
 template <class Coord>
-Portfolio<Coord>::Portfolio(const Instance& instance, Bytes capacity, const Options& options, const Stop& stop,
+Portfolio<Coord>::Portfolio(const PackingInstance& instance, const Options& options, const StopSignal& signal,
                             State& state)
     : instance_(instance),
-      capacity_(capacity),
-      minimize_(options.minimize || capacity < 0),
+      capacity_(options.capacity),
+      minimize_(options.minimize || options.capacity < 0),
       options_(options),
-      stop_(stop),
+      signal_(signal),
       state_(state),
-      orders_(ordered(instance, stop)),
+      orders_(ordered(instance, signal)),
       searches_(options.threads > 1 ? kLanes : 1) {}
 
 template <class Coord>
@@ -133,13 +131,13 @@ void Portfolio<Coord>::run() {
 template <class Coord>
 void Portfolio<Coord>::first_fits(std::int64_t most_conflicts) {
   if (over() || first_fits_done_ || FirstFit::conflicts(instance_) > most_conflicts) return;
-  Pulse pulse(stop_);
-  const FirstFit first_fit(instance_, pulse);
+  Poller poller(signal_);
+  const FirstFit first_fit(instance_, poller);
   first_fits_done_ = true;
   for (const FirstFit::Key key : FirstFit::kKeys) {
     if (over()) return;
-    Meter meter(stop_, work_left());
-    std::vector<Bytes> offsets = first_fit.place(first_fit.order(key, pulse), meter);
+    Meter meter(signal_, work_left());
+    Array<Bytes> offsets = first_fit.place(first_fit.order(key, poller), meter);
     state_.work += meter.used();
     if (!offsets.empty()) keep(std::move(offsets));
   }
@@ -150,29 +148,30 @@ template <class Coord>
 void Portfolio<Coord>::plain_settings(Bytes height, std::size_t begin, std::size_t end) {
   const std::size_t count = std::min(end, settings_for(instance_).size());
   for (; begin < count && !over() && state_.height > height && state_.bound <= height; begin += kLanes) {
-    std::vector<Task> tasks;
+    Array<Task> tasks;
     for (std::size_t k = begin; k < std::min(count, begin + kLanes); ++k)
-      tasks.push_back([this, k, height, work = share_left()](Search<Coord>& own, const std::atomic<bool>& abandon) {
-        Meter meter(stop_, work, &abandon);
-        Random unused(0);
-        const Setting setting = settings_for(instance_)[k];
-        return single(own, setting, height, 0, node_limit(instance_, setting), unused, meter);
-      });
+      tasks.push_back(
+          [this, k, height, work = share_left()](PackingSearch<Coord>& own, const std::atomic<bool>& abandon) {
+            Meter meter(signal_, work, Meter::kPollEvery, &abandon);
+            Random unused(0);
+            const Setting setting = settings_for(instance_)[k];
+            return single(own, setting, height, 0, node_limit(instance_, setting), unused, meter);
+          });
     run_round(tasks);
   }
 }
 
 // Some settings again and again, with a little noise and little patience.
 template <class Coord>
-void Portfolio<Coord>::noisy_settings(Bytes height, std::span<const Setting> chosen, std::uint64_t rounds) {
+void Portfolio<Coord>::noisy_settings(Bytes height, View<const Setting> chosen, std::uint64_t rounds) {
   const std::int64_t nodes = std::int64_t{instance_.count()} + kExtraNodes;
   for (std::uint64_t round = 0; round < rounds && !over() && state_.height > height && state_.bound <= height;
        ++round) {
-    std::vector<Task> tasks;
+    Array<Task> tasks;
     for (const Setting& setting : chosen)
       tasks.push_back([this, setting, height, nodes, seed = options_.seed * rounds + round, work = share_left()](
-                          Search<Coord>& own, const std::atomic<bool>& abandon) {
-        Meter meter(stop_, work, &abandon);
+                          PackingSearch<Coord>& own, const std::atomic<bool>& abandon) {
+        Meter meter(signal_, work, Meter::kPollEvery, &abandon);
         Random random(seed);
         return single(own, setting, height, kNoises[0], setting.patience * nodes, random, meter);
       });
@@ -181,17 +180,17 @@ void Portfolio<Coord>::noisy_settings(Bytes height, std::span<const Setting> cho
 }
 
 template <class Coord>
-typename Portfolio<Coord>::Outcome Portfolio<Coord>::single(Search<Coord>& search, const Setting& chosen, Bytes height,
-                                                            double noise, std::int64_t nodes, Random& random,
-                                                            Meter& meter) const {
+typename Portfolio<Coord>::Outcome Portfolio<Coord>::single(PackingSearch<Coord>& search, const Setting& chosen,
+                                                            Bytes height, double noise, std::int64_t nodes,
+                                                            Random& random, Meter& meter) const {
   Outcome outcome;
   const std::int64_t before = meter.used();
   outcome.height = height;
-  Pulse pulse(stop_);
+  Poller poller(signal_);
   const bool mirrored = noise > 0 ? random.below(2) == 1 : chosen.mirrored;
   outcome.found =
-      search.run(height, {chosen.pick, mirrored}, orders_.ranks(chosen.traits, noise, random, pulse), nodes, meter);
-  if (outcome.found == Found::kPlacement)
+      search.run(height, {chosen.pick, mirrored}, orders_.ranks(chosen.traits, noise, random, poller), nodes, meter);
+  if (outcome.found == Verdict::kFeasible)
     for (Id i = 0; i < instance_.count(); ++i) outcome.offsets.push_back(search.offset(i));
   outcome.nodes = search.nodes();
   outcome.work = meter.used() - before;
@@ -235,17 +234,17 @@ void Portfolio<Coord>::make_arms() {
 
 template <class Coord>
 void Portfolio<Coord>::arms_round() {
-  std::vector<Task> tasks;
+  Array<Task> tasks;
   for (Arm* arm : due_arms()) tasks.push_back(task_of(*arm, std::min(slice_, share_left())));
   run_round(tasks);
 }
 
 // The arms that have had least of their share.
 template <class Coord>
-std::vector<typename Portfolio<Coord>::Arm*> Portfolio<Coord>::due_arms() {
+Array<typename Portfolio<Coord>::Arm*> Portfolio<Coord>::due_arms() {
   const bool late =
       std::any_of(arms_.begin(), arms_.end(), [](const Arm& arm) { return arm.restarts > kLateRestarts; });
-  std::vector<Arm*> order;
+  Array<Arm*> order;
   for (Arm& arm : arms_) order.push_back(&arm);
   const auto due = [late](const Arm* arm) {
     return static_cast<double>(arm->used) / (late ? arm->late_share : arm->share);
@@ -267,7 +266,7 @@ template <class Coord>
 typename Portfolio<Coord>::Task Portfolio<Coord>::task_of(Arm& arm, std::int64_t work) {
   if (arm.method == Method::kLocal && arm.target == Target::kBest) follow_leader(arm);
   const Order order{height_of(arm.target), height_of(Target::kBound), work, std::max(work, share_left())};
-  return [this, &arm, order](Search<Coord>& own, const std::atomic<bool>& abandon) {
+  return [this, &arm, order](PackingSearch<Coord>& own, const std::atomic<bool>& abandon) {
     Outcome outcome =
         arm.method == Method::kLocal ? descents(arm, own, order, abandon) : restarts(arm, own, order, abandon);
     arm.used += outcome.work;
@@ -289,16 +288,15 @@ void Portfolio<Coord>::follow_leader(Arm& arm) {
 
 // Restarts with noise and growing node limits until the work is used up; the last one runs to its limit.
 template <class Coord>
-typename Portfolio<Coord>::Outcome Portfolio<Coord>::restarts(Arm& arm, Search<Coord>& search, const Order& order,
-                                                              const std::atomic<bool>& abandon) {
+typename Portfolio<Coord>::Outcome Portfolio<Coord>::restarts(Arm& arm, PackingSearch<Coord>& search,
+                                                              const Order& order, const std::atomic<bool>& abandon) {
   Outcome total;
-  const std::vector<Setting> settings = settings_for(instance_);
+  const Array<Setting> settings = settings_for(instance_);
   const auto count = std::ssize(settings);
-  while (total.found == Found::kNothing && total.work < order.work) {
-    Meter meter(stop_, order.most_work - total.work, &abandon);
+  while (total.found == Verdict::kUnknown && total.work < order.work) {
+    Meter meter(signal_, order.most_work - total.work, Meter::kPollEvery, &abandon);
     // The earlier ones more often: they come first for a reason.
-    const auto setting =
-        static_cast<std::size_t>(std::min({arm.random.below(count), arm.random.below(count), arm.random.below(count)}));
+    const auto setting = as_size(std::min({arm.random.below(count), arm.random.below(count), arm.random.below(count)}));
     const double noise = kNoises[arm.random.below(2)];
     const std::int64_t nodes = luby(++arm.restarts) * node_limit(instance_, settings[setting]);
     Outcome next = single(search, settings[setting], order.height, noise, nodes, arm.random, meter);
@@ -312,33 +310,33 @@ typename Portfolio<Coord>::Outcome Portfolio<Coord>::restarts(Arm& arm, Search<C
 
 // A local search that is interrupted has found nothing; what was found before it stays.
 template <class Coord>
-Found Portfolio<Coord>::descent(LocalSearch<Coord>& local, Search<Coord>& search, Bytes height, Meter& meter) {
+Verdict Portfolio<Coord>::descent(LocalSearch<Coord>& local, PackingSearch<Coord>& search, Bytes height, Meter& meter) {
   try {
     return local.run(search, height, meter);
   } catch (const Interrupted&) {
-    return Found::kNothing;
+    return Verdict::kUnknown;
   }
 }
 
 // Local search, each placement found setting the next height, until the work is used up.
 template <class Coord>
-typename Portfolio<Coord>::Outcome Portfolio<Coord>::descents(Arm& arm, Search<Coord>& search, const Order& order,
-                                                              const std::atomic<bool>& abandon) {
+typename Portfolio<Coord>::Outcome Portfolio<Coord>::descents(Arm& arm, PackingSearch<Coord>& search,
+                                                              const Order& order, const std::atomic<bool>& abandon) {
   Outcome outcome;
-  Meter meter(stop_, order.work, &abandon);
+  Meter meter(signal_, order.work, Meter::kPollEvery, &abandon);
   Bytes height = order.height;
   outcome.height = height;
   while (!meter.exhausted()) {
-    const Found found = descent(arm.local, search, height, meter);
+    const Verdict found = descent(arm.local, search, height, meter);
     outcome.nodes += arm.local.nodes();
-    if (found == Found::kNothing) break;
+    if (found == Verdict::kUnknown) break;
     outcome.found = found;
     outcome.height = height;
-    if (found == Found::kProofOfNone) break;  // a placement found before is just above: it is merged by its offsets
+    if (found == Verdict::kInfeasible) break;  // a placement found before is just above: it is merged by its offsets
     outcome.offsets.resize(instance_.items.size());
     Bytes reached = 0;
     for (Id i = 0; i < instance_.count(); ++i) {
-      outcome.offsets[static_cast<std::size_t>(i)] = search.offset(i);
+      outcome.offsets[i] = search.offset(i);
       reached = std::max(reached, instance_.top(i, search.offset(i)));
     }
     arm.reached = reached;
@@ -352,14 +350,14 @@ typename Portfolio<Coord>::Outcome Portfolio<Coord>::descents(Arm& arm, Search<C
 // --- rounds ------------------------------------------------------------------------------------------------------
 
 template <class Coord>
-Search<Coord>& Portfolio<Coord>::search(std::size_t lane) {
-  Pulse pulse(stop_);
-  if (!searches_[lane]) searches_[lane] = std::make_unique<Search<Coord>>(instance_, options_.rules, pulse);
+PackingSearch<Coord>& Portfolio<Coord>::search(std::size_t lane) {
+  Poller poller(signal_);
+  if (!searches_[lane]) searches_[lane] = std::make_unique<PackingSearch<Coord>>(instance_, options_.rules, poller);
   return *searches_[lane];
 }
 
 template <class Coord>
-void Portfolio<Coord>::run_round(const std::vector<Task>& tasks) {
+void Portfolio<Coord>::run_round(const Array<Task>& tasks) {
   if (searches_.size() > 1)
     run_in_parallel(tasks);
   else
@@ -368,21 +366,21 @@ void Portfolio<Coord>::run_round(const std::vector<Task>& tasks) {
 }
 
 template <class Coord>
-void Portfolio<Coord>::run_in_turn(const std::vector<Task>& tasks) {
+void Portfolio<Coord>::run_in_turn(const Array<Task>& tasks) {
   const std::atomic<bool> never{false};
   for (const Task& task : tasks) {
     Outcome outcome = task(search(0), never);
     merge(outcome);
-    if (settled() || stop_.stopped()) return;
+    if (settled() || signal_.stopped()) return;
   }
 }
 
 // As in turn: what comes after a task that settles the matter is thrown away.
 template <class Coord>
-void Portfolio<Coord>::run_in_parallel(const std::vector<Task>& tasks) {
-  std::vector<Outcome> outcomes(tasks.size());
-  std::vector<std::atomic<bool>> abandon(tasks.size());
-  std::vector<std::exception_ptr> errors(tasks.size());
+void Portfolio<Coord>::run_in_parallel(const Array<Task>& tasks) {
+  Array<Outcome> outcomes(tasks.size());
+  Array<std::atomic<bool>> abandon(tasks.size());
+  Array<std::exception_ptr> errors(tasks.size());
   const auto work = [&](std::size_t k) {
     try {
       outcomes[k] = tasks[k](*searches_[k], abandon[k]);
@@ -394,7 +392,7 @@ void Portfolio<Coord>::run_in_parallel(const std::vector<Task>& tasks) {
     }
   };
   for (std::size_t k = 0; k < tasks.size(); ++k) search(k);
-  std::vector<std::thread> others;
+  Array<std::thread> others;
   for (std::size_t k = 1; k < tasks.size(); ++k) others.emplace_back(work, k);
   work(0);
   for (std::thread& other : others) other.join();
@@ -407,9 +405,9 @@ void Portfolio<Coord>::run_in_parallel(const std::vector<Task>& tasks) {
 
 template <class Coord>
 bool Portfolio<Coord>::settles(const Outcome& outcome) const {
-  if (outcome.found == Found::kNothing) return false;
+  if (outcome.found == Verdict::kUnknown) return false;
   const Bytes next = instance_.next_height(outcome.height);
-  return outcome.found == Found::kPlacement ? outcome.height <= goal() : next >= state_.height;
+  return outcome.found == Verdict::kFeasible ? outcome.height <= goal() : next >= state_.height;
 }
 
 template <class Coord>
@@ -417,15 +415,14 @@ void Portfolio<Coord>::merge(Outcome& outcome) {
   state_.work += outcome.work;
   state_.nodes += outcome.nodes;
   if (!outcome.offsets.empty()) keep(std::move(outcome.offsets));
-  if (outcome.found == Found::kProofOfNone)
+  if (outcome.found == Verdict::kInfeasible)
     state_.bound = std::max(state_.bound, std::min(instance_.next_height(outcome.height), state_.height));
 }
 
 template <class Coord>
-void Portfolio<Coord>::keep(std::vector<Bytes> offsets) {
+void Portfolio<Coord>::keep(Array<Bytes> offsets) {
   Bytes height = 0;
-  for (Id i = 0; i < instance_.count(); ++i)
-    height = std::max(height, instance_.top(i, offsets[static_cast<std::size_t>(i)]));
+  for (Id i = 0; i < instance_.count(); ++i) height = std::max(height, instance_.top(i, offsets[i]));
   if (height >= state_.height) return;
   state_.height = height;
   state_.offsets = std::move(offsets);

@@ -8,17 +8,17 @@
 #include <functional>
 #include <limits>
 #include <memory>
-#include <vector>
 
+#include "array.hpp"
 #include "local_search.hpp"
 #include "order.hpp"
-#include "search.hpp"
+#include "packing_search.hpp"
 
 namespace modelplan::solver {
 
 // What is known so far; heights in bytes, offsets in units per item.
 struct State {
-  std::vector<Bytes> offsets;
+  Array<Bytes> offsets;
   Bytes height = 0;
   Bytes bound = 0;
   std::int64_t work = 0;
@@ -36,19 +36,19 @@ struct Setting {
 template <class Coord>
 class Portfolio {
  public:
-  Portfolio(const Instance& instance, Bytes capacity, const Options& options, const Stop& stop, State& state);
+  Portfolio(const PackingInstance& instance, const Options& options, const StopSignal& signal, State& state);
 
   // Improves the state until it is settled, the budget is used up, or the stop is reached.
   void run();
 
  private:
   struct Outcome {
-    Found found = Found::kNothing;
-    Bytes height = 0;            // the height that was asked for
-    std::vector<Bytes> offsets;  // after kPlacement
+    Verdict found = Verdict::kUnknown;
+    Bytes height = 0;      // the height that was asked for
+    Array<Bytes> offsets;  // after kPlacement
     std::int64_t work = 0, nodes = 0;
   };
-  using Task = std::function<Outcome(Search<Coord>&, const std::atomic<bool>& abandon)>;
+  using Task = std::function<Outcome(PackingSearch<Coord>&, const std::atomic<bool>& abandon)>;
 
   enum class Method { kRestart, kLocal };
   enum class Target { kBound, kMiddle, kBest };
@@ -70,42 +70,42 @@ class Portfolio {
   void first_fits(std::int64_t most_conflicts);
   void all_settings(Bytes height);
   void plain_settings(Bytes height, std::size_t begin, std::size_t end);
-  void noisy_settings(Bytes height, std::span<const Setting> chosen, std::uint64_t rounds);
+  void noisy_settings(Bytes height, View<const Setting> chosen, std::uint64_t rounds);
   void make_arms();
   void arms_round();
-  std::vector<Arm*> due_arms();
+  Array<Arm*> due_arms();
   void follow_leader(Arm& arm);
   Task task_of(Arm& arm, std::int64_t work);
-  Outcome restarts(Arm& arm, Search<Coord>& search, const Order& order, const std::atomic<bool>& abandon);
-  Outcome descents(Arm& arm, Search<Coord>& search, const Order& order, const std::atomic<bool>& abandon);
-  static Found descent(LocalSearch<Coord>& local, Search<Coord>& search, Bytes height, Meter& meter);
-  Outcome single(Search<Coord>& search, const Setting& chosen, Bytes height, double noise, std::int64_t nodes,
+  Outcome restarts(Arm& arm, PackingSearch<Coord>& search, const Order& order, const std::atomic<bool>& abandon);
+  Outcome descents(Arm& arm, PackingSearch<Coord>& search, const Order& order, const std::atomic<bool>& abandon);
+  static Verdict descent(LocalSearch<Coord>& local, PackingSearch<Coord>& search, Bytes height, Meter& meter);
+  Outcome single(PackingSearch<Coord>& search, const Setting& chosen, Bytes height, double noise, std::int64_t nodes,
                  Random& random, Meter& meter) const;
   Bytes height_of(Target target) const;
 
-  void run_round(const std::vector<Task>& tasks);
-  void run_in_turn(const std::vector<Task>& tasks);
-  void run_in_parallel(const std::vector<Task>& tasks);
+  void run_round(const Array<Task>& tasks);
+  void run_in_turn(const Array<Task>& tasks);
+  void run_in_parallel(const Array<Task>& tasks);
   void merge(Outcome& outcome);
   bool settles(const Outcome& outcome) const;
   bool settled() const { return state_.height <= goal() || (capacity_ >= 0 && !minimize_ && state_.bound > capacity_); }
   Bytes goal() const { return capacity_ >= 0 && !minimize_ ? std::max(capacity_, state_.bound) : state_.bound; }
   std::int64_t work_left() const;
   std::int64_t share_left() const;
-  bool over() const { return settled() || work_left() <= 0 || stop_.poll(); }
-  void keep(std::vector<Bytes> offsets);
+  bool over() const { return settled() || work_left() <= 0 || signal_.poll(); }
+  void keep(Array<Bytes> offsets);
   void report() const;
-  Search<Coord>& search(std::size_t lane);
+  PackingSearch<Coord>& search(std::size_t lane);
 
-  const Instance& instance_;
+  const PackingInstance& instance_;
   Bytes capacity_;
   bool minimize_;
   const Options& options_;
-  const Stop& stop_;
+  const StopSignal& signal_;
   State& state_;
   Orders orders_;
-  std::vector<std::unique_ptr<Search<Coord>>> searches_;
-  std::vector<Arm> arms_;
+  Array<std::unique_ptr<PackingSearch<Coord>>> searches_;
+  Array<Arm> arms_;
   std::int64_t slice_ = 0;
   bool first_fits_done_ = false;
 };

@@ -3,9 +3,9 @@
 
 #include <cstdint>
 #include <limits>
-#include <vector>
 
-#include "problem.hpp"
+#include "array.hpp"
+#include "solve.hpp"
 
 namespace modelplan::solver {
 
@@ -21,7 +21,8 @@ class SectionTree {
 
   static constexpr double kNone = std::numeric_limits<double>::infinity();
 
-  void touch(std::size_t section) {
+  void touch(Id id) {
+    const auto section = static_cast<std::uint32_t>(id);
     stale_[section / 64] |= std::uint64_t{1} << (section % 64);
     mark(section / 64);
   }
@@ -31,7 +32,7 @@ class SectionTree {
 
   void touch_all() {
     stale_.assign(stale_.size(), ~std::uint64_t{0});
-    for (std::vector<std::uint64_t>& level : touched_) level.assign(level.size(), ~std::uint64_t{0});
+    for (Array<std::uint64_t>& level : touched_) level.assign(level.size(), ~std::uint64_t{0});
   }
 
   // The section with the least key, the first of them; -1 if all keys are kNone. Calls key(s) for touched sections.
@@ -40,10 +41,10 @@ class SectionTree {
     for (std::size_t level = 0; level < best_.size(); ++level)
       for (std::size_t w = 0; w < touched_[level].size(); ++w)
         for (std::uint64_t bits = touched_[level][w]; bits != 0; bits &= bits - 1) {
-          const std::size_t block = w * 64 + static_cast<std::size_t>(__builtin_ctzll(bits));
+          const std::size_t block = w * 64 + as_size(__builtin_ctzll(bits));
           if (block < best_[level].size()) refresh(level, block, key);
         }
-    for (std::vector<std::uint64_t>& level : touched_) level.assign(level.size(), 0);
+    for (Array<std::uint64_t>& level : touched_) level.assign(level.size(), 0);
     const std::size_t winner = best_.back()[0];
     return keys_.empty() || keys_[winner] == kNone ? -1 : static_cast<Id>(winner);
   }
@@ -52,7 +53,7 @@ class SectionTree {
   static std::size_t words(std::size_t n) { return (n + 63) / 64; }
 
   void mark(std::size_t block) {
-    for (std::vector<std::uint64_t>& level : touched_) {
+    for (Array<std::uint64_t>& level : touched_) {
       std::uint64_t& word = level[block / 64];
       const std::uint64_t bit = std::uint64_t{1} << (block % 64);
       if ((word & bit) != 0) return;
@@ -67,7 +68,7 @@ class SectionTree {
     const std::size_t begin = block * 64, end = begin + 64 < below ? begin + 64 : below;
     if (level == 0) {
       for (std::uint64_t bits = stale_[block]; bits != 0; bits &= bits - 1) {
-        const std::size_t s = begin + static_cast<std::size_t>(__builtin_ctzll(bits));
+        const std::size_t s = begin + as_size(__builtin_ctzll(bits));
         if (s < end) keys_[s] = key(static_cast<Id>(s));
       }
       stale_[block] = 0;
@@ -80,10 +81,10 @@ class SectionTree {
     best_[level][block] = static_cast<std::uint32_t>(winner);
   }
 
-  std::vector<double> keys_;
-  std::vector<std::uint64_t> stale_;                 // sections whose key is out of date
-  std::vector<std::vector<std::uint32_t>> best_;     // per level and block: the winning section
-  std::vector<std::vector<std::uint64_t>> touched_;  // per level: blocks to recompute
+  Array<double> keys_;
+  Array<std::uint64_t> stale_;           // sections whose key is out of date
+  Array<Array<std::uint32_t>> best_;     // per level and block: the winning section
+  Array<Array<std::uint64_t>> touched_;  // per level: blocks to recompute
 };
 
 }  // namespace modelplan::solver

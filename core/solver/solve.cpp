@@ -1,10 +1,12 @@
+#include "solve.hpp"
+
 #include <algorithm>
+#include <limits>
 
 #include "first_fit.hpp"
 #include "join.hpp"
 #include "plateau.hpp"
 #include "portfolio.hpp"
-#include "problem.hpp"
 #include "window.hpp"
 
 namespace modelplan::solver {
@@ -14,16 +16,14 @@ constexpr Bytes kNarrow = Bytes{1} << 29;             // heights below this many
 constexpr Bytes kNarrowPlain = (Bytes{1} << 31) - 2;  // and these where no sum is ever above the height
 constexpr std::int64_t kSearchWidth = 30'000'000;     // the search's memory is linear in the width
 
-constexpr std::int64_t kUnlimited = std::int64_t{1} << 60;
 constexpr double kFewJoined = 0.6;             // of the buffers: more are left to the search of the whole
 constexpr std::int64_t kJoinedSteps = 20'000;  // for the search of what is left
 
-void search(const Instance& instance, Bytes capacity, const Options& options, const Stop& stop, State& state);
+void search(const PackingInstance& instance, const Options& options, const StopSignal& signal, State& state);
 
-Bytes height_of(const Instance& instance, const std::vector<Bytes>& offsets) {
+Bytes height_of(const PackingInstance& instance, const Array<Bytes>& offsets) {
   Bytes height = 0;
-  for (Id i = 0; i < instance.count(); ++i)
-    height = std::max(height, instance.top(i, offsets[static_cast<std::size_t>(i)]));
+  for (Id i = 0; i < instance.count(); ++i) height = std::max(height, instance.top(i, offsets[i]));
   return height;
 }
 
@@ -32,20 +32,20 @@ void tell(const Options& options, const State& state) {
 }
 
 // Any placement at once, and a good one soon.
-void first_answers(const Instance& instance, const Options& options, const Stop& stop, State& state) {
+void first_answers(const PackingInstance& instance, const Options& options, const StopSignal& signal, State& state) {
   state.offsets = stack_all(instance);
   state.height = height_of(instance, state.offsets);
   if (state.height <= state.bound || instance.pinned) return;
-  Pulse pulse(stop);
-  std::vector<Bytes> pooled = pool_all(instance, pulse);
+  Poller poller(signal);
+  Array<Bytes> pooled = pool_all(instance, poller);
   if (!pooled.empty() && height_of(instance, pooled) < state.height) {
     state.height = height_of(instance, pooled);
     state.offsets = std::move(pooled);
   }
   if (state.height <= state.bound) return;
   tell(options, state);
-  Meter meter(stop, options.steps > 0 ? options.steps * 1000 : std::int64_t{1} << 60);
-  std::vector<Bytes> offsets = plateau_dive(instance, meter);
+  Meter meter(signal, options.steps > 0 ? options.steps * 1000 : kUnlimited);
+  Array<Bytes> offsets = plateau_dive(instance, meter);
   state.work += meter.used();
   if (offsets.empty()) return;
   const Bytes height = height_of(instance, offsets);
@@ -58,13 +58,13 @@ void first_answers(const Instance& instance, const Options& options, const Stop&
 constexpr Id kMany = 40'000;
 
 // Asks for the bound, then for less and less where a window would not come down so far.
-void repair(const Instance& instance, const Options& options, const Stop& stop, State& state) {
+void repair(const PackingInstance& instance, const Options& options, const StopSignal& signal, State& state) {
   if (instance.count() < kMany || instance.pinned || instance.has_facts()) return;
   for (Bytes part : {0, 1, 2, 4}) {  // eighths of the gap that may remain
     if (state.height <= state.bound) return;
     const Bytes height = state.bound + (state.height - state.bound) / 8 * part;
-    Meter meter(stop, options.steps > 0 ? options.steps * 1000 - state.work : std::int64_t{1} << 60);
-    std::vector<Bytes> offsets = state.offsets;
+    Meter meter(signal, options.steps > 0 ? options.steps * 1000 - state.work : kUnlimited);
+    Array<Bytes> offsets = state.offsets;
     if (!repair_windows(instance, height, options.rules, offsets, meter)) continue;
     state.work += meter.used();
     if (height_of(instance, offsets) > state.height) continue;
@@ -74,28 +74,29 @@ void repair(const Instance& instance, const Options& options, const Stop& stop, 
 }
 
 template <class Coord>
-void improve(const Instance& instance, Bytes capacity, const Options& options, const Stop& stop, State& state) {
-  Portfolio<Coord>(instance, capacity, options, stop, state).run();
+void improve(const PackingInstance& instance, const Options& options, const StopSignal& signal, State& state) {
+  Portfolio<Coord>(instance, options, signal, state).run();
 }
 
 // Searches what is left of a packing without slack once what fits edge to edge is joined.
-void join(const Instance& instance, const Options& options, const Stop& stop, State& state) {
+void join(const PackingInstance& instance, const Options& options, const StopSignal& signal, State& state) {
   if (!options.rules.joins || !Joins::apply_to(instance, state.bound)) return;
   const std::int64_t most = options.steps > 0 ? options.steps * 1000 - state.work : kUnlimited;
-  Meter meter(stop, most);
+  Meter meter(signal, most);
   const Joins joins(instance, state.bound, meter);
   state.work += meter.used();
   if (meter.exhausted() || joins.count() > kFewJoined * instance.count()) return;
-  Pulse pulse(stop);
-  const Instance part = joins.remainder(options.rules, pulse);
+  Poller poller(signal);
+  const PackingInstance part = joins.remainder(options.rules, poller);
   const Bytes height = state.bound / instance.unit;
   Options own = options;
+  own.capacity = height;
   own.minimize = false;
   own.progress = {};
   own.steps = std::clamp<std::int64_t>((most - meter.used()) / 1000, 1, kJoinedSteps);
   State found;
   found.bound = part.bound;
-  search(part, height, own, stop, found);
+  search(part, own, signal, found);
   state.work += found.work;
   state.nodes += found.nodes;
   if (found.height > height) return;
@@ -104,100 +105,87 @@ void join(const Instance& instance, const Options& options, const Stop& stop, St
 }
 
 // Whether nothing better is asked for, or what is asked for cannot be.
-bool settled(Bytes capacity, const Options& options, const State& state) {
+bool settled(const Options& options, const State& state) {
   if (state.height <= state.bound) return true;
-  return capacity >= 0 && !options.minimize && (state.height <= capacity || state.bound > capacity);
+  if (options.capacity < 0 || options.minimize) return false;
+  return state.height <= options.capacity || state.bound > options.capacity;
 }
 
-void search(const Instance& instance, Bytes capacity, const Options& options, const Stop& stop, State& state) {
-  first_answers(instance, options, stop, state);
+void search(const PackingInstance& instance, const Options& options, const StopSignal& signal, State& state) {
+  first_answers(instance, options, signal, state);
   tell(options, state);
-  if (!settled(capacity, options, state)) join(instance, options, stop, state);
-  repair(instance, options, stop, state);
+  if (!settled(options, state)) join(instance, options, signal, state);
+  repair(instance, options, signal, state);
   tell(options, state);
   if (instance.width > kSearchWidth || state.height <= state.bound) return;
   const bool plain = !instance.aligned && !instance.pinned && !instance.has_facts();
   if (state.height / instance.unit < (plain ? kNarrowPlain : kNarrow))
-    improve<std::int32_t>(instance, capacity, options, stop, state);
+    improve<std::int32_t>(instance, options, signal, state);
   else
-    improve<std::int64_t>(instance, capacity, options, stop, state);
+    improve<std::int64_t>(instance, options, signal, state);
 }
 
 Result no_placement(const Problem& problem) {
   Result result;
-  result.verdict = problem.size.empty() ? Verdict::kFeasible : Verdict::kInfeasible;
-  result.ended = problem.size.empty() ? Ended::kOptimal : Ended::kInfeasible;
-  result.proved = true;
+  result.ended = problem.count() == 0 ? Ended::kOptimal : Ended::kInfeasible;
   return result;
 }
 
 // All buffers on top of each other: the answer when there is no time even to look at the lifetimes.
-Result stacked(const Problem& problem, const Stop& stop) {
+Result stacked(const Problem& problem, const StopSignal& signal) {
   Result result;
-  for (std::size_t i = 0; i < problem.size.size(); ++i) {
-    const Bytes alignment = problem.alignment.empty() ? 1 : problem.alignment[i];
-    result.offsets.push_back((result.height + alignment - 1) / alignment * alignment);
+  for (std::size_t i = 0; i < problem.count(); ++i) {
+    result.offsets.push_back(round_up(result.height, problem.alignment[i]));
     result.height = result.offsets.back() + problem.size[i];
     result.bound = std::max(result.bound, problem.size[i]);
   }
-  result.proved = result.bound == result.height;
-  const bool fits = problem.capacity < 0 || result.height <= problem.capacity;
-  result.verdict = fits                              ? Verdict::kFeasible
-                   : result.bound > problem.capacity ? Verdict::kInfeasible
-                                                     : Verdict::kUnknown;
-  result.ended = result.proved ? Ended::kOptimal : stop.cancelled() ? Ended::kCancelled : Ended::kDeadline;
+  const bool proved = result.bound == result.height;
+  result.ended = proved ? Ended::kOptimal : signal.cancelled() ? Ended::kCancelled : Ended::kDeadline;
   return result;
 }
 
-Verdict verdict_of(Bytes capacity, const State& state) {
-  if (capacity < 0 || state.height <= capacity) return Verdict::kFeasible;
-  return state.bound > capacity ? Verdict::kInfeasible : Verdict::kUnknown;
-}
-
-Ended ended_of(const Result& result, const Problem& problem, const Options& options, const Stop& stop) {
-  if (result.proved) return Ended::kOptimal;
-  if (problem.capacity >= 0 && result.verdict == Verdict::kInfeasible && !options.minimize) return Ended::kInfeasible;
-  if (problem.capacity >= 0 && result.verdict == Verdict::kFeasible && !options.minimize) return Ended::kFits;
-  if (stop.cancelled()) return Ended::kCancelled;
-  return stop.stopped() ? Ended::kDeadline : Ended::kSteps;
+Ended ended_of(const State& state, const Options& options, const StopSignal& signal) {
+  if (state.bound >= state.height) return Ended::kOptimal;
+  const bool decides = options.capacity >= 0 && !options.minimize;
+  if (decides && state.height <= options.capacity) return Ended::kFits;
+  if (decides && state.bound > options.capacity) return Ended::kInfeasible;
+  if (signal.cancelled()) return Ended::kCancelled;
+  return signal.stopped() ? Ended::kDeadline : Ended::kBudget;
 }
 
 }  // namespace
 
 Result solve(const Problem& problem, const Options& options) {
-  const Stop stop(options.seconds, options.cancel), never(0, nullptr);
+  const double seconds = options.seconds > 0 ? options.seconds : std::numeric_limits<double>::infinity();
+  const auto cancelled = [&](std::int64_t) { return options.cancel != nullptr && options.cancel->load(); };
+  const StopSignal signal(seconds, cancelled), never;
   validate(problem);
   // Whether pins exclude each other is known after the preparation only, so that it is not left then.
   const bool pinned = std::any_of(problem.pin.begin(), problem.pin.end(), [](Bytes pin) { return pin >= 0; });
-  Pulse pulse(pinned ? never : stop);
-  Instance instance;
+  Poller poller(pinned ? never : signal);
+  PackingInstance instance;
   try {
-    instance = prepare(problem, options.rules, pulse);
+    instance = prepare(problem, options.rules, poller);
   } catch (const Interrupted&) {
-    return stacked(problem, stop);
+    return stacked(problem, signal);
   }
-  if (problem.size.empty() || instance.pins_clash) return no_placement(problem);
+  if (problem.count() == 0 || instance.pins_clash) return no_placement(problem);
   State state;
   state.bound = instance.bound;
   try {
-    search(instance, problem.capacity, options, stop, state);
+    search(instance, options, signal, state);
   } catch (const Interrupted&) {  // the state holds the best so far
   }
   Result result;
-  result.offsets.assign(problem.size.size(), 0);
+  result.offsets.assign(problem.count(), 0);
   for (Id i = 0; i < instance.count(); ++i)
-    result.offsets[static_cast<std::size_t>(instance.items[static_cast<std::size_t>(i)].original)] =
-        state.offsets[static_cast<std::size_t>(i)] * instance.unit;
-  for (const Id i : instance.apart)
-    result.offsets[static_cast<std::size_t>(i)] =
-        problem.pin.empty() ? 0 : std::max<Bytes>(problem.pin[static_cast<std::size_t>(i)], 0);
+    result.offsets[instance.items[i].original] = state.offsets[i] * instance.unit;
+  for (const Id i : instance.apart) result.offsets[i] = std::max<Bytes>(problem.pin[i], 0);
   result.height = state.height;
   result.bound = std::min(state.bound, state.height);
-  result.proved = result.bound == result.height;
-  result.verdict = verdict_of(problem.capacity, state);
   result.steps = (state.work + 999) / 1000;
   result.nodes = state.nodes;
-  result.ended = ended_of(result, problem, options, stop);
+  result.ended = ended_of(state, options, signal);
   return result;
 }
 

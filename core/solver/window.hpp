@@ -6,16 +6,15 @@
 //   edge | flank | core | flank | edge      stay. The flanks carry less load, so there is room to adapt.
 #pragma once
 
-#include <vector>
-
-#include "instance.hpp"
-#include "stop.hpp"
+#include "array.hpp"
+#include "packing_instance.hpp"
+#include "stopping.hpp"
 
 namespace modelplan::solver {
 
 // Lowers the placement towards `height` bytes, window by window, until all windows were tried or the meter ran
 // out. Returns whether it changed anything. The instance must have no facts and no pins.
-bool repair_windows(const Instance& instance, Bytes height, const Rules& rules, std::vector<Bytes>& offsets,
+bool repair_windows(const PackingInstance& instance, Bytes height, const Rules& rules, Array<Bytes>& offsets,
                     Meter& meter);
 
 }  // namespace modelplan::solver

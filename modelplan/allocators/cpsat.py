@@ -15,7 +15,7 @@ from modelplan import bounds
 from modelplan.allocators import narrowing
 from modelplan.allocators.table import Allocator
 from modelplan.errors import RequestError
-from modelplan.types import Budget, IntArray, Placement, Problem
+from modelplan.types import Budget, Ended, IntArray, Placement, Problem
 
 #: One step is a thousandth of CP-SAT's deterministic time, which is about a millisecond.
 STEPS_PER_UNIT = 1000
@@ -46,7 +46,7 @@ class Spread:
     offset: IntArray
     cost: int
     bound: int
-    ended: str
+    ended: Ended
 
 
 def spread(problem: Problem, pools: Sequence[Pool], budget: Budget | None = None) -> Spread:
@@ -205,13 +205,13 @@ class _Model:
         if budget.seconds is not None:
             solver.parameters.max_time_in_seconds = budget.seconds
         status, cancelled = _interruptibly(solver, self.model)
-        words = {self.cp.OPTIMAL: "optimal", self.cp.INFEASIBLE: "infeasible"}
-        ended = words.get(status, "cancelled" if cancelled else "budget")
+        words: dict[Any, Ended] = {self.cp.OPTIMAL: "optimal", self.cp.INFEASIBLE: "infeasible"}
+        ended: Ended = words.get(status, "cancelled" if cancelled else "budget")
         if status in (self.cp.OPTIMAL, self.cp.FEASIBLE):
             return self._read(solver, ended)
         return Spread(np.zeros(0, np.int64), np.zeros(0, np.int64), 0, 0, ended)
 
-    def _read(self, solver: Any, ended: str) -> Spread:
+    def _read(self, solver: Any, ended: Ended) -> Spread:
         pool, offset = np.zeros(len(self.problem), dtype=np.int64), np.maximum(self.problem.pin, 0)
         for b in self.ids:
             offset[b] = solver.value(self.offset[b]) * self.unit

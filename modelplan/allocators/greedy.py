@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
+from enum import StrEnum
 
 import numpy as np
 
 from modelplan import _core
-from modelplan.bounds import columns
 from modelplan.types import IntArray, Placement, Problem
 
 
-class Fit(IntEnum):
+class Fit(StrEnum):
     """Which gap a buffer takes; without one that is large enough it goes on top of what it conflicts with."""
 
-    LOWEST = 0
-    TIGHTEST = 1
-    WIDEST = 2
-    RAW = 3
+    LOWEST = "lowest"
+    TIGHTEST = "tightest"
+    WIDEST = "widest"
+    RAW = "raw"
     """The tightest, counting padding that cannot be used."""
-    MIXED = 4
+    MIXED = "mixed"
     """Usable bytes are compared with the bytes, padding included, of the best gap so far."""
 
 
@@ -28,7 +27,7 @@ def in_order(problem: Problem, order: IntArray, fit: Fit = Fit.LOWEST) -> Placem
 
     Cost: O(n log n + n k log k) time for k conflicts placed before, O(n) memory.
     """
-    return Placement(_core.place_in_order(*columns(problem), order.astype(np.int64), fit))
+    return Placement(_core.place_in_order(problem.core, order.astype(np.int64), fit))
 
 
 def end_to_end(problem: Problem) -> Placement:

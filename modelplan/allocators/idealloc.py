@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from modelplan import _core, bounds
 from modelplan.allocators import narrowing
 from modelplan.allocators.table import Allocator
-from modelplan.bounds import columns
 from modelplan.types import Budget, IntArray, Placement, Problem
 
 #: Boxings when the caller sets no budget: the original's "lives".
@@ -50,7 +48,7 @@ def hardness(problem: Problem) -> Hardness:
     count = int(held.sum())
     if count < 2:
         return Hardness()
-    pairs = int(_core.conflict_counts(*columns(problem))[held].sum()) / 2
+    pairs = int(_core.conflict_counts(problem.core)[held].sum()) / 2
     return Hardness(_spread(problem.size[held]), pairs / math.comb(count, 2), _spread(problem.end[held]))
 
 
@@ -99,9 +97,14 @@ def _below(problem: Problem, start_address: int) -> Problem:
     if start_address < 0 or len(problem.overlaps) or len(problem.conflicts) or (problem.pin >= 0).any():
         raise ValueError("a start address has to be positive, and stands with sizes, lifetimes and alignments only")
     last = int(problem.end.max(initial=1))
-    columns = {"size": start_address, "start": 0, "end": last, "alignment": 1, "pin": 0}
-    extended: dict[str, Any] = {name: np.append(getattr(problem, name), value) for name, value in columns.items()}
-    return Problem((*problem.names, "below the start"), **extended)
+    return Problem(
+        (*problem.names, "below the start"),
+        size=np.append(problem.size, start_address),
+        start=np.append(problem.start, 0),
+        end=np.append(problem.end, last),
+        alignment=np.append(problem.alignment, 1),
+        pin=np.append(problem.pin, 0),
+    )
 
 
 def _boxed(problem: Problem, budget: Budget, target: int) -> Boxed:
@@ -109,8 +112,8 @@ def _boxed(problem: Problem, budget: Budget, target: int) -> Boxed:
         budget = replace(budget, steps=TRIES)
     steps, seconds = narrowing.core_limits(budget)
     limits = target, budget.seed, steps, seconds
-    ended, offsets, tries, epsilon, boxed = _core.idealloc_place(*columns(problem), *limits)
-    placement = Placement(offsets, ended=narrowing.ENDED[ended], steps=tries)
+    ended, offsets, tries, epsilon, boxed = _core.idealloc_place(problem.core, *limits)
+    placement = Placement(offsets, ended=ended, steps=tries)
     if tries and boxed >= bounds.height(problem, placement):
         own_height = None if boxed < 0 else boxed
         placement = replace(placement, found_by=narrowing.STAND_IN, own_height=own_height)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from functools import partial
 
 from modelplan import _core
 from modelplan.allocators import narrowing
 from modelplan.allocators.narrowing import Decision
 from modelplan.allocators.table import Allocator
-from modelplan.bounds import columns
 from modelplan.types import Budget, Placement, Problem
 
 #: Preorders that take turns. Keys, all descending: Area, seCtions, Lower, Overlaps, Total, Upper, Width, siZe.
@@ -65,7 +64,8 @@ def decide(
     Source: Moffitt, MiniMalloc: A Lightweight Memory Allocator for Hardware-Accelerated Machine Learning, ASPLOS 2023,
     doi 10.1145/3623278.3624752; google/minimalloc, solver.cc, sweeper.cc.
     """
-    ask = partial(_core.minimalloc_decide, *columns(problem), capacity, list(orders), list(astuple(rules)))
+    without = [name for name in _core.MINIMALLOC_RULES if not getattr(rules, name)]
+    ask = partial(_core.minimalloc_decide, problem.core, capacity, list(orders), without)
     return narrowing.core_decision(problem, budget, MOST_PAIRS, ask)
 
 

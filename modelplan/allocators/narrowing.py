@@ -11,7 +11,7 @@ import numpy as np
 
 from modelplan import _core, bounds
 from modelplan.allocators import greedy
-from modelplan.types import Budget, IntArray, Placement, Problem, Progress
+from modelplan.types import Budget, Ended, IntArray, Placement, Problem, Progress
 
 #: Buffers up to which a default budget holds in full; beyond, steps shrink with the square.
 FULL_BUDGET = 500
@@ -19,11 +19,8 @@ FULL_BUDGET = 500
 #: The row whose offsets a search shows when it has none of its own.
 STAND_IN = "first-fit-size"
 
-#: What the core's searches say when they end, by their number.
-ENDED = ("complete", "infeasible", "budget", "deadline", "cancelled")
-
-#: After these no further question is asked; the empty word stands for a budget that was spent before.
-OVER = ("", "cancelled")
+#: After these no further question is asked; None stands for a budget that was spent before.
+OVER = (None, "cancelled")
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,14 +31,14 @@ class Decision:
     "deadline", "cancelled" (not known). `steps` counts what the search did.
     """
 
-    ended: str
+    ended: Ended
     offsets: IntArray
     steps: int
 
 
 Decide = Callable[[Problem, int, Budget], Decision]
-CoreDecide = Callable[[int, float], tuple[int, IntArray, int]]
-"""Steps and seconds to a number in ENDED, offsets and the steps used."""
+CoreDecide = Callable[[int, float], tuple[Ended, IntArray, int]]
+"""Steps and seconds to how it ended, offsets and the steps used."""
 
 
 def stand_in(problem: Problem) -> Placement:
@@ -105,11 +102,11 @@ class _Narrowing:
                 break
         return self._answer(ended)
 
-    def _ask(self, capacity: int, share: float) -> str:
-        """How the question ended with this share of what is left; nothing when nothing is left."""
+    def _ask(self, capacity: int, share: float) -> Ended | None:
+        """How the question ended with this share of what is left; None when nothing is left."""
         part = self._part(share)
         if part is None:
-            return ""
+            return None
         answer = _asked(self.decide, self.problem, capacity, part)
         self.used += answer.steps
         if answer.ended == "complete":
@@ -130,19 +127,20 @@ class _Narrowing:
             return None
         return replace(budget, steps=steps, seconds=seconds)
 
-    def _answer(self, last: str) -> Placement:
+    def _answer(self, last: Ended | None) -> Placement:
         """The best answer; `last` says how the last question ended."""
         proved = self.bound >= bounds.height(self.problem, self.best)
-        ended = "optimal" if proved else last if last in ("deadline", "cancelled") else "budget"
+        stopped: Ended = last if last in ("deadline", "cancelled") else "budget"
+        ended: Ended = "optimal" if proved else stopped
         return replace(self.best, lower_bound=self.bound, ended=ended, steps=self.used)
 
 
 def core_decision(problem: Problem, budget: Budget | None, most_pairs: int, decide: CoreDecide) -> Decision:
     """What a search of the core answers within the budget; out of budget at once for more pairs in conflict."""
-    if int(_core.conflict_counts(*bounds.columns(problem)).sum()) // 2 > most_pairs:
+    if int(_core.conflict_counts(problem.core).sum()) // 2 > most_pairs:
         return Decision("budget", np.zeros(0, dtype=np.int64), 0)
     ended, offsets, used = decide(*core_limits(budget or Budget()))
-    return Decision(ENDED[ended], offsets, used)
+    return Decision(ended, offsets, used)
 
 
 def core_limits(budget: Budget) -> tuple[int, float]:

@@ -9,7 +9,7 @@ import numpy as np
 from modelplan import _core
 from modelplan.allocators.table import Allocator
 from modelplan.errors import RequestError
-from modelplan.types import Budget, IntArray, Placement, Problem, Progress
+from modelplan.types import Budget, Placement, Problem, Progress
 
 #: Thousands of buffers looked at: what a search may use when nothing else limits it, a few seconds of one core.
 STEPS = 500_000
@@ -29,14 +29,8 @@ def run(problem: Problem, budget: Budget) -> Placement:
     Cost: memory linear in the buffers plus the sum of their lifetimes in distinct steps.
     Source: docs/solver.md.
     """
-    start, end = _lifetimes(problem)
     offsets, bound, ended, steps, _ = _core.solve(
-        problem.size,
-        start,
-        end,
-        problem.alignment,
-        problem.pin,
-        problem.overlaps,
+        _without_conflicts(problem),
         capacity=-1 if budget.enough is None else budget.enough,
         minimize=budget.enough is None,
         steps=_steps(problem, budget),
@@ -67,15 +61,15 @@ def _listener(budget: Budget) -> Callable[[int, int, int], None] | None:
     return lambda height, bound, steps: report(Progress(height, bound, steps))
 
 
-def _lifetimes(problem: Problem) -> tuple[IntArray, IntArray]:
-    """Start and end, the earlier buffer of each extra conflict kept alive until the later one starts."""
+def _without_conflicts(problem: Problem) -> _core.Problem:
+    """The problem, the earlier buffer of each extra conflict kept alive until the later one starts."""
     if not len(problem.conflicts):
-        return problem.start, problem.end
-    end = problem.end.copy()
-    a, b = problem.conflicts[:, 0], problem.conflicts[:, 1]
-    earlier, later = np.where(end[a] <= problem.start[b], a, b), np.where(end[a] <= problem.start[b], b, a)
-    np.maximum.at(end, earlier, problem.start[later] + 1)
-    return problem.start, end
+        return problem.core
+    p, end = problem, problem.end.copy()
+    a, b = p.conflicts[:, 0], p.conflicts[:, 1]
+    earlier, later = np.where(end[a] <= p.start[b], a, b), np.where(end[a] <= p.start[b], b, a)
+    np.maximum.at(end, earlier, p.start[later] + 1)
+    return _core.Problem(p.size, p.start, end, p.alignment, p.pin, p.overlaps)
 
 
 ROWS: tuple[Allocator, ...] = (

@@ -11,7 +11,6 @@ import numpy as np
 
 from modelplan import _core
 from modelplan.allocators.table import Allocator
-from modelplan.bounds import columns
 from modelplan.errors import RequestError
 from modelplan.types import Budget, IntArray, Placement, Problem
 
@@ -187,7 +186,14 @@ def _run_once(
 ) -> Placement:
     return Placement(
         _core.somas_place(
-            *columns(problem), blocks.node, blocks.block, blocks.chain, order.astype(np.int64), smallest, single, fixed
+            problem.core,
+            blocks.node,
+            blocks.block,
+            blocks.chain,
+            order.astype(np.int64),
+            smallest=smallest,
+            single=single,
+            same_gap=fixed,
         )
     )
 

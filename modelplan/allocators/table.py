@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from modelplan.types import Budget, IntArray, Placement, Problem
+from modelplan.types import Budget, Ended, IntArray, Placement, Problem
 
 Run = Callable[[Problem, Budget], Placement]
 Demand = Literal["alignment", "pins", "overlaps", "conflicts"]
@@ -28,7 +28,7 @@ class Objects:
 
     holder: IntArray
     sizes: tuple[int, ...]
-    ended: str = "complete"
+    ended: Ended = "complete"
 
     @property
     def total(self) -> int:

@@ -17,7 +17,6 @@ from modelplan import _core
 from modelplan.allocators import narrowing
 from modelplan.allocators.narrowing import Decision
 from modelplan.allocators.table import Allocator
-from modelplan.bounds import columns
 from modelplan.types import Budget, IntArray, Placement, Problem
 
 #: Placements for a whole minimisation when the caller sets no budget.
@@ -50,8 +49,8 @@ def decide(problem: Problem, capacity: int, budget: Budget | None = None, option
     Source: Maas, Beaugnon, Chauhan and Ilbeyi, TelaMalloc: Efficient On-Chip Memory Allocation for Production Machine
     Learning Accelerators, ASPLOS 2023, doi 10.1145/3567955.3567961.
     """
-    flags = [options.phases, options.smart_backtracks, options.priorities]
-    ask = partial(_core.telamalloc_decide, *columns(problem), capacity, flags, options.stuck_after)
+    without = [name for name in _core.TELAMALLOC_RULES if not getattr(options, name)]
+    ask = partial(_core.telamalloc_decide, problem.core, capacity, without, options.stuck_after)
     return narrowing.core_decision(problem, budget, MOST_PAIRS, ask)
 
 

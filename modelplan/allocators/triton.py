@@ -6,7 +6,6 @@ import numpy as np
 
 from modelplan import _core
 from modelplan.allocators.table import Allocator
-from modelplan.bounds import columns
 from modelplan.types import Budget, Placement, Problem
 
 
@@ -21,7 +20,7 @@ def slots_then_colours(problem: Problem) -> tuple[Placement, int]:
     Source: triton-lang/triton, lib/Analysis/Allocation.cpp.
     """
     order = np.argsort(-problem.size, kind="stable")
-    offsets, passes = _core.triton_place(*columns(problem), order.astype(np.int64))
+    offsets, passes = _core.triton_place(problem.core, order.astype(np.int64))
     return Placement(offsets), passes
 
 

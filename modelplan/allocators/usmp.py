@@ -11,8 +11,7 @@ import numpy as np
 from modelplan import _core, referee
 from modelplan.allocators import narrowing
 from modelplan.allocators.table import Allocator, Kind
-from modelplan.bounds import columns
-from modelplan.types import Budget, IntArray, Placement, Problem
+from modelplan.types import Budget, Ended, IntArray, Placement, Problem
 
 #: Placements that the original tries.
 ATTEMPTS = 500
@@ -54,7 +53,7 @@ class Climb:
 
     plan: Assignment
     attempts: int
-    ended: str
+    ended: Ended
 
 
 Lists = Sequence[Sequence[int]]
@@ -74,7 +73,7 @@ def by_conflicts(problem: Problem, lists: Lists = ()) -> IntArray:
 def _conflicts(problem: Problem, lists: Lists = ()) -> IntArray:
     if lists:
         return np.array([len(others) for others in lists], dtype=np.int64)
-    return _core.conflict_counts(*columns(problem))
+    return _core.conflict_counts(problem.core)
 
 
 def _order(problem: Problem, first: IntArray, second: IntArray) -> IntArray:
@@ -101,9 +100,7 @@ def stack(
 
     Source: apache/tvm fb43fc85774b, src/tir/usmp/algo/greedy.cc.
     """
-    pool, offset = _core.usmp_greedy(
-        *columns(problem), _listed(lists), order, list(pools.limits), _listed(pools.of), fixed
-    )
+    pool, offset = _core.usmp_greedy(problem.core, _listed(lists), order, list(pools.limits), _listed(pools.of), fixed)
     if len(pools.limits) > 1 or pools.limits != ONE_POOL.limits:
         _check_pools(problem, pool, offset)
     return Assignment(pool, offset)
@@ -140,7 +137,7 @@ def climb(
     Source: apache/tvm fb43fc85774b, src/tir/usmp/algo/hill_climb.cc.
     """
     pool, offset, used, ended = _core.usmp_hill_climb(
-        *columns(problem),
+        problem.core,
         _listed(lists),
         by_size(problem, lists),
         _pressure(problem),
@@ -151,13 +148,12 @@ def climb(
         seconds,
         seed,
     )
-    return Climb(Assignment(pool, offset), used, narrowing.ENDED[ended])
+    return Climb(Assignment(pool, offset), used, ended)
 
 
 def _pressure(problem: Problem) -> int:
     """The most bytes alive at once, without padding: what the climb is content with."""
-    p, none = problem, np.zeros((0, 3), dtype=np.int64)
-    return _core.load_bound(p.size, p.start, p.end, np.ones(len(p), np.int64), p.pin, none, none[:, :2])[0]
+    return _core.load_bound(_core.Problem(problem.size, problem.start, problem.end))[0]
 
 
 def _greedy_by_size(problem: Problem, budget: Budget, *, fixed: bool) -> Placement:  # noqa: ARG001

@@ -8,7 +8,6 @@ import numpy as np
 
 from modelplan import _core, bounds
 from modelplan.allocators.table import Allocator
-from modelplan.bounds import columns
 from modelplan.errors import RequestError
 from modelplan.types import Budget, IntArray, Placement, Problem
 
@@ -89,7 +88,7 @@ def best_fit(
     Source: openxla/xla, heap_simulator.cc, GlobalDecreasingSizeBestFitHeap and its constrained form.
     """
     group = apart(problem) if group is None else group
-    return Placement(_core.xla_best_fit(*columns(problem), group, order, own_sizes, limit))
+    return Placement(_core.xla_best_fit(problem.core, group, order, own_sizes, limit))
 
 
 def repack(problem: Problem, group: IntArray | None = None, most: int | None = None) -> Placement | None:
@@ -113,7 +112,7 @@ def fast_merge(problem: Problem, group: IntArray | None = None) -> Placement:
     alignment = int(np.lcm.reduce(problem.alignment)) if len(problem) else 1
     if alignment < 1 or alignment > 2**40:
         raise RequestError("the alignments have no common multiple below 2^40 bytes, which the fast merge needs")
-    return Placement(_core.xla_fast_merge(*columns(problem), group, alignment))
+    return Placement(_core.xla_fast_merge(problem.core, group, alignment))
 
 
 def fast_split(problem: Problem, group: IntArray | None = None, largest: int = LARGEST) -> Placement:

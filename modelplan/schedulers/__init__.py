@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from modelplan import bounds, lifetimes, referee
 from modelplan.errors import RequestError
-from modelplan.schedulers.posing import pose
-from modelplan.schedulers.solving import Answer, Effort, solve
+from modelplan.schedulers.order_core import Answer, Effort, solve
+from modelplan.schedulers.problem import order_problem
 from modelplan.types import Aliases, Budget, Graph, Runtime, Schedule
 
 #: Two seconds of one core of 2023.
@@ -69,7 +69,7 @@ def orders(
     """
     if name not in SCHEDULERS:
         raise RequestError(f"no schedule {name!r}; there are: {', '.join(SCHEDULERS)}")
-    problem = pose(graph, aliases, runtime, precedences)
+    problem = order_problem(graph, aliases, runtime, precedences)
     answer = solve(problem, _limited(SCHEDULERS[name].effort, budget))
     referee.check_flow(problem, answer.witness)
     peaks = [peak(graph, sequence, aliases, runtime) for sequence in (answer.order, *answer.alternatives)]

@@ -41,10 +41,7 @@ def tight(draw: random.Random, features: str, most: int = 7) -> Problem:
 
 
 def solve(problem: Problem, **options: object) -> tuple[np.ndarray, int, str]:
-    p = problem
-    offsets, bound, ended, _, _ = _core.solve(
-        p.size, p.start, p.end, p.alignment, p.pin, p.overlaps, **options  # type: ignore[arg-type]
-    )  # fmt: skip
+    offsets, bound, ended, _, _ = _core.solve(problem.core, **options)  # type: ignore[arg-type]
     return offsets, bound, ended
 
 
@@ -290,16 +287,15 @@ def test_nothing_and_empty_buffers() -> None:
 )
 def test_senseless_columns_are_refused_by_the_core(column: str, value: int, complaint: str) -> None:
     columns = {"size": 8, "start": 0, "end": 2, "alignment": 2, "pin": -1} | {column: value}
-    facts = np.zeros((0, 3), dtype=np.int64)
     with pytest.raises(ValueError, match=complaint):
-        _core.solve(*(np.array([v], dtype=np.int64) for v in columns.values()), facts)  # type: ignore[arg-type]
+        _core.solve(_core.Problem(*(np.array([v], dtype=np.int64) for v in columns.values())))
 
 
 def test_senseless_facts_and_rules_are_refused_by_the_core() -> None:
     two = graphs.problem([(8, 0, 2), (8, 1, 3)])
     for fact in [(0, 0, 4), (0, 2, 4), (-1, 1, 4), (0, 1, -4)]:
         table = np.array([fact], dtype=np.int64)
-        with pytest.raises(ValueError, match="overlap fact 0"):
-            _core.solve(two.size, two.start, two.end, two.alignment, two.pin, table)
+        with pytest.raises(ValueError, match="overlap 0"):
+            _core.solve(_core.Problem(two.size, two.start, two.end, two.alignment, two.pin, table))
     with pytest.raises(ValueError, match="no rule magic"):
         solve(two, without=["magic"])

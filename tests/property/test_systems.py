@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from modelplan import Budget, Placement, Problem, RequestError, _core, check, height, load_bound, place
 from modelplan.allocators import idealloc, minimalloc, somas, telamalloc, tokens, triton, usmp, xla
-from modelplan.bounds import columns
 
 ROWS = [
     variant
@@ -66,7 +65,9 @@ def test_xla_best_fit_equals_its_twin(problem: Problem) -> None:
 def test_somas_equals_its_twin(problem: Problem, smallest: bool, single: bool, same_gap: bool) -> None:
     alone = np.arange(len(problem), dtype=np.int64)
     order = np.argsort(-problem.size, kind="stable").astype(np.int64)
-    found = _core.somas_place(*columns(problem), alone, alone, alone, order, smallest, single, same_gap)
+    found = _core.somas_place(
+        problem.core, alone, alone, alone, order, smallest=smallest, single=single, same_gap=same_gap
+    )
     wanted = twins.somas(problem, order.tolist(), smallest=smallest, single=single, same_gap=same_gap)
     assert found.tolist() == wanted
 
@@ -77,7 +78,7 @@ def test_among_hundreds_of_conflicts_xla_and_somas_equal_their_twins(largest: in
     order = np.argsort(-problem.size, kind="stable").astype(np.int64)
     assert xla.best_fit(problem, order).offsets.tolist() == twins.xla_best_fit(problem, order.tolist())
     alone = np.arange(len(problem), dtype=np.int64)
-    found = _core.somas_place(*columns(problem), alone, alone, alone, order, False, False, False)
+    found = _core.somas_place(problem.core, alone, alone, alone, order, smallest=False, single=False, same_gap=False)
     assert found.tolist() == twins.somas(problem, order.tolist(), smallest=False, single=False, same_gap=False)
 
 
@@ -179,7 +180,7 @@ def test_telamalloc_with_facts_stays_within_the_capacity(problem: Problem) -> No
 
 def test_the_phases_follow_contention() -> None:
     problem = Problem(tuple("abcd"), np.array([5, 40, 30, 10]), np.array([0, 4, 5, 9]), np.array([3, 6, 7, 12]))
-    assert _core.telamalloc_phases(*columns(problem)) == [2, 0, 0, 1]
+    assert _core.telamalloc_phases(problem.core) == [2, 0, 0, 1]
 
 
 @settings(deadline=None, max_examples=60)

@@ -10,9 +10,9 @@ import pytest
 
 from modelplan import BrokenPlanError, Graph, Kind, Options, RequestError, plan, runtimes, schedulers, storages
 from modelplan.referee import check_flow
-from modelplan.schedulers.posing import pose
+from modelplan.schedulers.order_core import Effort, solve
+from modelplan.schedulers.problem import order_problem
 from modelplan.schedulers.side_effects import has_side_effects, precedences
-from modelplan.schedulers.solving import Effort, solve
 from modelplan.types import Budget, OrderProblem, Overwrite, Schedule, Storage, Transfer, Witness
 
 GENERIC = runtimes.runtime("generic", "tflite")
@@ -61,7 +61,7 @@ def test_every_scheduler_agrees_with_the_lifetimes() -> None:
     for graph in (graphs.chain(), graphs.fork()):
         for name in schedulers.SCHEDULERS:
             schedule = ordered(graph, name)
-            order_case = case_of(pose(graph, storages(graph), GENERIC))
+            order_case = case_of(order_problem(graph, storages(graph), GENERIC))
             assert schedule.peak == order_oracles.peak_of(order_case, schedule.order)
 
 
@@ -77,7 +77,7 @@ def test_a_budget_of_no_steps_still_gives_an_order_and_a_bound() -> None:
 
 
 def test_views_cost_nothing() -> None:
-    problem = pose(graphs.chain(), storages(graphs.chain()), GENERIC)
+    problem = order_problem(graphs.chain(), storages(graphs.chain()), GENERIC)
     assert Storage(32, (0,), (1, 2)) in problem.storages
 
 
@@ -93,10 +93,10 @@ def test_state_is_alive_all_the_time_and_orders_its_users() -> None:
         outputs="y",
         kinds={"s": Kind.STATE},
     )
-    problem = pose(graph, storages(graph), GENERIC)
+    problem = order_problem(graph, storages(graph), GENERIC)
     assert (0, 1) in problem.edges
     assert Storage(64, (), (0, 1), from_start=True, to_end=True) in problem.storages
-    apart = pose(graph, storages(graph), runtimes.runtime("tflm", "tflite"))
+    apart = order_problem(graph, storages(graph), runtimes.runtime("tflm", "tflite"))
     assert all(s.size < 64 for s in apart.storages)
 
 

@@ -32,9 +32,7 @@ def test_capacities_around_the_bound(corpus: Path, name: str, percent: int) -> N
     p = minimalloc(corpus, name)
     bound = load_bound(p)
     capacity = bound * percent // 100
-    offsets, proved, ended, _, _ = _core.solve(
-        p.size, p.start, p.end, p.alignment, p.pin, p.overlaps, capacity=capacity, minimize=False, steps=30_000
-    )
+    offsets, proved, ended, _, _ = _core.solve(p.core, capacity=capacity, minimize=False, steps=30_000)
     fits = height(p, Placement(offsets)) <= capacity
     assert proved <= height(p, Placement(offsets))
     assert ended in {"fits", "optimal", "infeasible", "budget"}

@@ -1,4 +1,4 @@
-#include "schedule/bound.hpp"
+#include "schedule/flow_bound.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -9,21 +9,20 @@ namespace {
 
 constexpr std::size_t kMostCases = 64;
 
-bool clash(const Instance& g, const std::vector<int>& set, int credit) {
-  const Credit& k = g.credits[static_cast<std::size_t>(credit)];
+bool clash(const ScheduleInstance& g, const Array<int>& set, int overwrite) {
+  const Overwrite& k = g.overwrites[overwrite];
   return std::any_of(set.begin(), set.end(), [&](int other) {
-    const Credit& o = g.credits[static_cast<std::size_t>(other)];
+    const Overwrite& o = g.overwrites[other];
     return o.from == k.from || o.to == k.to;
   });
 }
 
-Bytes most_saved(const Instance& g, int op) {
+Bytes most_saved(const ScheduleInstance& g, int op) {
   Bytes sum = 0;
   for (const int c : g.writes[op]) {
     Bytes best = 0;
-    for (const int k : g.credits_of[op])
-      if (g.credits[static_cast<std::size_t>(k)].to == c)
-        best = std::max(best, g.credits[static_cast<std::size_t>(k)].bytes);
+    for (const int k : g.overwrites_of[op])
+      if (g.overwrites[k].to == c) best = std::max(best, g.overwrites[k].bytes);
     sum += best;
   }
   return sum;
@@ -31,10 +30,10 @@ Bytes most_saved(const Instance& g, int op) {
 
 }  // namespace
 
-std::vector<std::vector<int>> credit_sets(const Instance& g, int op, bool& exact) {
-  std::vector<std::vector<int>> sets{{}};
+Array<Array<int>> overwrite_sets(const ScheduleInstance& g, int op, bool& exact) {
+  Array<Array<int>> sets{{}};
   exact = true;
-  for (const int k : g.credits_of[op]) {
+  for (const int k : g.overwrites_of[op]) {
     const std::size_t count = sets.size();
     for (std::size_t i = 0; i < count; ++i) {
       if (clash(g, sets[i], k)) continue;
@@ -48,44 +47,44 @@ std::vector<std::vector<int>> credit_sets(const Instance& g, int op, bool& exact
   return sets;
 }
 
-Bounder::Bounder(const Instance& g, Meter& meter)
-    : g_(&g), meter_(&meter), cut_(g, meter), sides_(static_cast<std::size_t>(g.ops), Side::free) {}
+FlowBound::FlowBound(const ScheduleInstance& g, Meter& meter)
+    : g_(&g), meter_(&meter), cut_(g, meter), sides_(g.ops, Side::free) {}
 
-void Bounder::mark_sides(int op, const Live* done) {
+void FlowBound::mark_sides(int op, const Live* done) {
   std::fill(sides_.begin(), sides_.end(), Side::free);
   if (done != nullptr)
     for (int v = 0; v < g_->ops; ++v)
-      if (done->done(v)) sides_[static_cast<std::size_t>(v)] = Side::executed;
+      if (done->done(v)) sides_[v] = Side::executed;
   const auto spread = [&](const Rows& next, Side side) {
     stack_.assign(1, op);
     while (!stack_.empty()) {
       const int v = stack_.back();
       stack_.pop_back();
       for (const int u : next[v]) {
-        if (sides_[static_cast<std::size_t>(u)] != Side::free) continue;
-        sides_[static_cast<std::size_t>(u)] = side;
+        if (sides_[u] != Side::free) continue;
+        sides_[u] = side;
         stack_.push_back(u);
       }
     }
   };
   spread(g_->preds, Side::executed);
   spread(g_->succs, Side::waiting);
-  sides_[static_cast<std::size_t>(op)] = Side::waiting;
+  sides_[op] = Side::waiting;
 }
 
 // Marks the other readers of the classes, and all before them, executed; false when one of them cannot come before
 // `op`.
-bool Bounder::force_readers(int op, std::span<const int> classes) {
+bool FlowBound::force_readers(int op, View<const int> classes) {
   stack_.clear();
   for (const int c : classes) {
-    if (g_->to_end[static_cast<std::size_t>(c)] != 0) return false;
+    if (g_->to_end[c] != 0) return false;
     for (const int r : g_->readers[c])
       if (r != op) stack_.push_back(r);
   }
   while (!stack_.empty()) {
     const int v = stack_.back();
     stack_.pop_back();
-    Side& side = sides_[static_cast<std::size_t>(v)];
+    Side& side = sides_[v];
     if (side == Side::waiting) return false;
     if (side == Side::executed) continue;
     side = Side::executed;
@@ -94,21 +93,21 @@ bool Bounder::force_readers(int op, std::span<const int> classes) {
   return true;
 }
 
-Bytes Bounder::cut_case(int op, const std::vector<int>& credits, Witness* witness, const Live* done) {
+Bytes FlowBound::cut_case(int op, const Array<int>& overwrites, Witness* witness, const Live* done) {
   FlowCase found;
-  for (const int k : credits) {
-    found.dying.push_back(g_->credits[static_cast<std::size_t>(k)].from);
-    found.saved += g_->credits[static_cast<std::size_t>(k)].bytes;
+  for (const int k : overwrites) {
+    found.dying.push_back(g_->overwrites[k].from);
+    found.saved += g_->overwrites[k].bytes;
   }
   mark_sides(op, done);
   meter_->spend(g_->ops / 8);
   if (!force_readers(op, found.dying)) return std::numeric_limits<Bytes>::max();
   free_.clear();
   for (int v = 0; v < g_->ops; ++v)
-    if (sides_[static_cast<std::size_t>(v)] == Side::free) free_.push_back(v);
+    if (sides_[v] == Side::free) free_.push_back(v);
   const auto written = g_->writes[op];
-  Bytes bytes = g_->base + g_->scratch[static_cast<std::size_t>(op)] - found.saved;
-  for (const int c : written) bytes += g_->size[static_cast<std::size_t>(c)];
+  Bytes bytes = g_->base + g_->scratch[op] - found.saved;
+  for (const int c : written) bytes += g_->size[c];
   bytes += cut_.least(sides_, free_, written, false);
   if (witness != nullptr) {
     found.arcs = cut_.transfers();
@@ -117,10 +116,10 @@ Bytes Bounder::cut_case(int op, const std::vector<int>& credits, Witness* witnes
   return bytes;
 }
 
-Bytes Bounder::at(int op, Witness* witness, const Live* done) {
+Bytes FlowBound::at(int op, Witness* witness, const Live* done) {
   bool exact = true;
   Bytes least = std::numeric_limits<Bytes>::max();
-  for (const auto& set : credit_sets(*g_, op, exact)) least = std::min(least, cut_case(op, set, witness, done));
+  for (const auto& set : overwrite_sets(*g_, op, exact)) least = std::min(least, cut_case(op, set, witness, done));
   if (!exact) least -= most_saved(*g_, op);
   if (!exact && witness != nullptr) witness->cases.front().saved = most_saved(*g_, op);
   if (witness != nullptr) {
@@ -130,16 +129,15 @@ Bytes Bounder::at(int op, Witness* witness, const Live* done) {
   return least;
 }
 
-int raise_bound(const Instance& g, std::span<const Bytes> most, Bytes enough, Meter& meter, Bytes& bound) {
-  std::vector<int> order(static_cast<std::size_t>(g.ops));
+int raise_bound(const ScheduleInstance& g, View<const Bytes> most, Bytes enough, Meter& meter, Bytes& bound) {
+  Array<int> order(g.ops);
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int a, int b) { return most[static_cast<std::size_t>(a)] > most[static_cast<std::size_t>(b)]; });
-  Bounder bounder(g, meter);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return most[a] > most[b]; });
+  FlowBound flow_bound(g, meter);
   int critical = -1;
   for (const int op : order) {
-    if (most[static_cast<std::size_t>(op)] <= bound || bound >= enough || !meter.spend(g.ops)) break;
-    const Bytes found = bounder.at(op);
+    if (most[op] <= bound || bound >= enough || !meter.spend(g.ops)) break;
+    const Bytes found = flow_bound.at(op);
     if (found <= bound) continue;
     bound = found;
     critical = op;

@@ -1,4 +1,4 @@
-"""From a graph to the problem of ordering it: what each storage holds alive, and who must run before whom."""
+"""From a graph to the problem of ordering it: what each storage keeps alive, and which op runs before which."""
 
 from __future__ import annotations
 
@@ -9,22 +9,24 @@ from modelplan.schedulers.side_effects import precedences
 from modelplan.types import Aliases, Graph, Kind, Member, OrderProblem, Overwrite, Runtime, Storage
 
 
-def pose(graph: Graph, aliases: Aliases, runtime: Runtime, also: Iterable[tuple[int, int]] = ()) -> OrderProblem:
-    """The order problem of `graph`, its storages in the order of `aliases.classes`; `also` are more pairs to keep.
+def order_problem(
+    graph: Graph, aliases: Aliases, runtime: Runtime, extra: Iterable[tuple[int, int]] = ()
+) -> OrderProblem:
+    """The order problem of `graph`, its storages in the order of `aliases.classes`; `extra` are more precedences.
 
     Agrees with `lifetimes.buffers` on what is alive at each step, with two exceptions that keep a bound a bound: an
-    input that no op reads counts nothing, and memory lent to several ops counts only while they run.
+    input that no op reads counts nothing, and scratch that several ops use counts only while they run.
 
     Cost: O(tensors + ops + edges).
     """
-    edges = {*graph.dag.edges, *precedences(graph), *also}
+    edges = {*graph.dag.edges, *precedences(graph), *extra}
     storages = tuple(_storage(graph, members, runtime) for members in aliases.classes)
     scratch = tuple(sum(padded(size, runtime) for size in op.scratch) for op in graph.ops)
     return OrderProblem(len(graph.ops), storages, scratch, tuple(sorted(edges)), tuple(_overwrites(aliases, storages)))
 
 
 def _overwrites(aliases: Aliases, storages: Sequence[Storage]) -> Iterator[Overwrite]:
-    """What the aliasing offers, between the storages that the operator then reads and writes."""
+    """The overwrites that the aliasing offers, between the storages that the operator reads and writes."""
     of = aliases.class_of
     for offer in aliases.offers:
         losing, to = of[offer.over], of[offer.tensor]
@@ -44,7 +46,7 @@ def _storage(graph: Graph, members: tuple[Member, ...], runtime: Runtime) -> Sto
     kept = any(t in graph.outputs or (fed and runtime.inputs == "live") for t in tensors)
     if is_state:
         return Storage(size, (), tuple(sorted(readers)), from_start=True, to_end=True)
-    if not producers and not fed:  # memory lent to ops that nothing fills: alive while they run
+    if not producers and not fed:  # scratch that no op fills: alive while its users run
         return Storage(size, tuple(sorted(readers)), (), to_end=kept)
     # An op that reads and writes the storage leaves its bytes in place, so it counts as a reader.
     return Storage(size, () if fed else tuple(sorted(producers - readers)), tuple(sorted(readers)), fed, kept)

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "place.hpp"
+#include "problem.hpp"
 
 namespace modelplan {
 
@@ -15,6 +15,6 @@ struct LoadBound {
 // With g the greatest common divisor of all alignments, every offset is a multiple of g, so at each step all live
 // buffers but the topmost count rounded up to g, and the topmost may be the one with the most padding. Bytes that two
 // live buffers are allowed to share are subtracted. Time O(n log n), memory O(n).
-LoadBound load_bound(const Columns& columns, const Facts& facts);
+LoadBound load_bound(const Problem& problem);
 
 }  // namespace modelplan

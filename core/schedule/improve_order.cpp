@@ -1,8 +1,7 @@
-#include "schedule/local.hpp"
+#include "schedule/improve_order.hpp"
 
 #include <algorithm>
 #include <optional>
-#include <span>
 #include <tuple>
 
 #include "schedule/live.hpp"
@@ -26,7 +25,7 @@ struct Score {
   }
 };
 
-Score score_of(std::span<const Bytes> profile) {
+Score score_of(View<const Bytes> profile) {
   Score score;
   for (const Bytes b : profile) {
     if (b > score.peak) score = {b, 0, score.squares};
@@ -38,10 +37,10 @@ Score score_of(std::span<const Bytes> profile) {
 
 class Improver {
  public:
-  Improver(const Instance& g, std::vector<int> order, Bytes enough, const Rules& rules, Meter& meter)
+  Improver(const ScheduleInstance& g, Array<int> order, Bytes enough, const Rules& rules, Meter& meter)
       : g_(&g), order_(std::move(order)), enough_(enough), rules_(rules), meter_(&meter), partition_(g) {}
 
-  std::vector<int> run() {
+  Array<int> run() {
     while (!meter_->stopped()) {
       measure();
       if (score_.peak <= enough_ || !(resolve_windows() || move_one())) break;
@@ -54,7 +53,7 @@ class Improver {
     profile_ = profile_of(*g_, order_);
     meter_->spend(g_->ops);
     score_ = score_of(profile_);
-    peak_at_ = static_cast<std::size_t>(std::max_element(profile_.begin(), profile_.end()) - profile_.begin());
+    peak_at_ = as_size(std::max_element(profile_.begin(), profile_.end()) - profile_.begin());
   }
 
   Live live_before(std::size_t step) {
@@ -69,14 +68,14 @@ class Improver {
     for (const std::size_t width : kWindows) {
       const std::size_t from = peak_at_ > width / 2 ? peak_at_ - width / 2 : 0;
       const std::size_t to = std::min(order_.size(), from + width);
-      const Part part = partition_.cut(live_before(from), std::span<const int>(order_).subspan(from, to - from));
+      const Part part = partition_.cut(live_before(from), View<const int>(order_).subspan(from, to - from));
       const Meter::Slice slice(*meter_, kWindowSteps);
       SearchLimits limits;
       limits.floor = enough_;
       limits.ceiling = score_.peak - 1;
       limits.states = kWindowStates;
       const SearchResult found = search(part.instance, rules_, limits, *meter_);
-      if (found.end != End::solved) continue;
+      if (found.verdict != Verdict::kFeasible) continue;
       const auto window = part.whole(found.order);
       std::copy(window.begin(), window.end(), order_.begin() + static_cast<std::ptrdiff_t>(from));
       return true;
@@ -93,8 +92,8 @@ class Improver {
     return {low, high};
   }
 
-  std::vector<std::size_t> near_the_peak() const {
-    std::vector<std::size_t> out;
+  Array<std::size_t> near_the_peak() const {
+    Array<std::size_t> out;
     const std::size_t from = peak_at_ > kReach ? peak_at_ - kReach : 0;
     for (std::size_t i = from; i < std::min(order_.size(), peak_at_ + kReach); ++i) out.push_back(i);
     return out;
@@ -116,8 +115,8 @@ class Improver {
 
   bool try_move(std::size_t from, std::size_t to) {
     const std::size_t low = std::min(from, to), high = std::max(from, to);
-    auto window = std::vector<int>(order_.begin() + static_cast<std::ptrdiff_t>(low),
-                                   order_.begin() + static_cast<std::ptrdiff_t>(high) + 1);
+    auto window = Array<int>(order_.begin() + static_cast<std::ptrdiff_t>(low),
+                             order_.begin() + static_cast<std::ptrdiff_t>(high) + 1);
     if (from < to)
       std::rotate(window.begin(), window.begin() + 1, window.end());
     else
@@ -135,21 +134,21 @@ class Improver {
     return true;
   }
 
-  const Instance* g_;
-  std::vector<int> order_;
+  const ScheduleInstance* g_;
+  Array<int> order_;
   Bytes enough_;
   Rules rules_;
   Meter* meter_;
   Partition partition_;
-  std::vector<Bytes> profile_;
+  Array<Bytes> profile_;
   Score score_;
   std::size_t peak_at_ = 0;
 };
 
 }  // namespace
 
-std::vector<int> improve_order(const Instance& instance, std::vector<int> order, Bytes enough, const Rules& rules,
-                               Meter& meter) {
+Array<int> improve_order(const ScheduleInstance& instance, Array<int> order, Bytes enough, const Rules& rules,
+                         Meter& meter) {
   if (order.empty()) return order;
   return Improver(instance, std::move(order), enough, rules, meter).run();
 }

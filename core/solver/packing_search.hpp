@@ -15,13 +15,12 @@
 #pragma once
 
 #include <limits>
-#include <span>
-#include <vector>
 
-#include "instance.hpp"
+#include "array.hpp"
+#include "packing_instance.hpp"
 #include "random.hpp"
 #include "section_tree.hpp"
-#include "stop.hpp"
+#include "stopping.hpp"
 
 namespace modelplan::solver {
 
@@ -43,24 +42,22 @@ struct Style {
   bool mirrored = false;
 };
 
-enum class Found { kPlacement, kProofOfNone, kNothing };
-
 template <class Coord>
-class Search {
+class PackingSearch {
  public:
-  // Memory: linear in the number of buffers plus instance.width. Throws Interrupted when the pulse does; so does run()
+  // Memory: linear in the number of buffers plus instance.width. Throws Interrupted when the poller does; so does run()
   // when its meter stops while it sets out.
-  Search(const Instance& instance, const Rules& rules, Pulse& pulse);
+  PackingSearch(const PackingInstance& instance, const Rules& rules, Poller& poller);
 
   // Searches for a placement of height at most `height` bytes; rank[i] breaks ties among items, lowest first.
   // Stops with kNothing after `nodes` placements tried, as soon as these cannot place `least` buffers any more, or when
   // the meter is exhausted.
-  Found run(Bytes height, Style style, std::span<const Id> rank, std::int64_t nodes, Meter& meter, Id least = 0);
+  Verdict run(Bytes height, Style style, View<const Id> rank, std::int64_t nodes, Meter& meter, Id least = 0);
 
-  Bytes offset(Id item) const { return slots_[static_cast<std::size_t>(item)].low; }  // after kPlacement; units
-  std::int64_t nodes() const { return nodes_; }       // placements tried by the last run
-  Id deepest() const { return deepest_; }             // most buffers placed at once in the last run
-  std::span<const Id> trouble(Random& random) const;  // members of a section where the last failure was
+  Bytes offset(Id item) const { return slots_[item].low; }  // after kPlacement; units
+  std::int64_t nodes() const { return nodes_; }             // placements tried by the last run
+  Id deepest() const { return deepest_; }                   // most buffers placed at once in the last run
+  View<const Id> trouble(Random& random) const;             // members of a section where the last failure was
 
  private:
   static constexpr Id kBlock = 64, kCoarse = 512, kStride = 16;
@@ -98,11 +95,11 @@ class Search {
     Coord low = 0, latest = 0;
   };
 
-  void build_members(Pulse& pulse);
-  void fill_members(Pulse& pulse);
-  std::span<const Id> remaining_members(Id section);
-  void build_pin_lists(Pulse& pulse);
-  bool reset(Bytes height, std::span<const Id> rank);
+  void build_members(Poller& poller);
+  void fill_members(Poller& poller);
+  View<const Id> remaining_members(Id section);
+  void build_pin_lists(Poller& poller);
+  bool reset(Bytes height, View<const Id> rank);
   bool start_lows();
 
   Coord distance(Id below, Id above) const;
@@ -148,7 +145,7 @@ class Search {
   template <class Visit>
   bool all_unplaced_neighbours(Id item, const Visit& visit);
 
-  const Instance& instance_;
+  const PackingInstance& instance_;
   Rules rules_;
   bool adjusted_;          // offsets must be aligned or keep clear of pins
   bool facts_;             // some pair may overlap
@@ -159,29 +156,29 @@ class Search {
   double tilt_ = 0;  // added to the key per section, to break ties
   Meter* meter_ = nullptr;
 
-  std::vector<Slot> slots_;
-  std::vector<Coord> floor_;                    // low of every unplaced item, kGone of a placed one
-  std::vector<std::uint64_t> unplaced_;         // bit set of items
-  std::vector<Id> members_;                     // per section: all of them, the unplaced ones among the first `listed`
-  std::vector<std::int64_t> begin_;             // where a section's members start
-  std::vector<Id> remaining_, listed_;          // per section: members not placed, and where the last of them may stand
-  std::vector<Coord> top_, latest_;             // per section
-  std::vector<Id> first_watch_, second_watch_;  // per section: two buffers that could be its lowest
-  std::vector<Single> single_;
-  std::vector<float> weight_;
-  std::vector<Id> crossing_;             // unplaced buffers alive in both s and s + 1
-  std::vector<std::size_t> pins_begin_;  // pinned neighbours of an item, by offset
-  std::vector<Id> pins_;
-  bool coarse_;                                  // there are so many sections that blocks of them pay
-  std::vector<Coord> latest_low_, latest_high_;  // per block: bounds of latest
+  Array<Slot> slots_;
+  Array<Coord> floor_;                    // low of every unplaced item, kGone of a placed one
+  Array<std::uint64_t> unplaced_;         // bit set of items
+  Array<Id> members_;                     // per section: all of them, the unplaced ones among the first `listed`
+  Array<std::int64_t> begin_;             // where a section's members start
+  Array<Id> remaining_, listed_;          // per section: members not placed, and where the last of them may stand
+  Array<Coord> top_, latest_;             // per section
+  Array<Id> first_watch_, second_watch_;  // per section: two buffers that could be its lowest
+  Array<Single> single_;
+  Array<float> weight_;
+  Array<Id> crossing_;             // unplaced buffers alive in both s and s + 1
+  Array<std::size_t> pins_begin_;  // pinned neighbours of an item, by offset
+  Array<Id> pins_;
+  bool coarse_;                            // there are so many sections that blocks of them pay
+  Array<Coord> latest_low_, latest_high_;  // per block: bounds of latest
   SectionTree tree_;
 
-  std::vector<Change> changes_;
-  std::vector<Top> tops_;
-  std::vector<Decision> decisions_;
-  std::vector<Id> dirty_;                // sections to check, or
+  Array<Change> changes_;
+  Array<Top> tops_;
+  Array<Decision> decisions_;
+  Array<Id> dirty_;                      // sections to check, or
   Id dirty_first_ = 0, dirty_last_ = 0;  // the range of them
-  std::vector<char> is_dirty_;
+  Array<char> is_dirty_;
 
   Coord height_ = 0;
   Id placed_ = 0, deepest_ = 0;
@@ -191,7 +188,7 @@ class Search {
   bool exact_ = true;  // no branch was given up without a proof
 };
 
-extern template class Search<std::int32_t>;
-extern template class Search<std::int64_t>;
+extern template class PackingSearch<std::int32_t>;
+extern template class PackingSearch<std::int64_t>;
 
 }  // namespace modelplan::solver

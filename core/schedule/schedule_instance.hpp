@@ -6,16 +6,14 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
+#include "array.hpp"
 #include "schedule/rows.hpp"
 
 namespace modelplan::schedule {
 
-using Bytes = std::int64_t;
-
 // Operator `op` may write class `to` over class `from` when `from` dies there: `bytes` need not be found twice.
-struct Credit {
+struct Overwrite {
   int op = 0;
   int from = 0;
   int to = 0;
@@ -23,46 +21,46 @@ struct Credit {
 };
 
 // What the caller knows, in flat columns. Rows are in CSR form: row r is [ptr[r], ptr[r + 1]).
-struct Columns {
+struct ScheduleColumns {
   std::int64_t ops = 0;
-  std::vector<Bytes> sizes;                          // per class
-  std::vector<std::int64_t> writer_ptr, writer_ops;  // per class
-  std::vector<std::int64_t> reader_ptr, reader_ops;  // per class
-  std::vector<std::int64_t> from_start, to_end;      // per class, 0 or 1
-  std::vector<Bytes> scratch;                        // per op
-  std::vector<std::int64_t> edge_from, edge_to;      // `edge_from[i]` runs before `edge_to[i]`
-  std::vector<std::int64_t> credit_op, credit_from, credit_to;
-  std::vector<Bytes> credit_bytes;
+  Array<Bytes> sizes;                          // per class
+  Array<std::int64_t> writer_ptr, writer_ops;  // per class
+  Array<std::int64_t> reader_ptr, reader_ops;  // per class
+  Array<std::int64_t> from_start, to_end;      // per class, 0 or 1
+  Array<Bytes> scratch;                        // per op
+  Array<std::int64_t> edge_from, edge_to;      // `edge_from[i]` runs before `edge_to[i]`
+  Array<std::int64_t> overwrite_op, overwrite_from, overwrite_to;
+  Array<Bytes> overwrite_bytes;
 };
 
-struct Instance {
+struct ScheduleInstance {
   int ops = 0;
   int classes = 0;
   Bytes base = 0;  // alive throughout, in no class
-  std::vector<Bytes> size;
-  std::vector<char> from_start, to_end;
-  std::vector<Bytes> scratch;
+  Array<Bytes> size;
+  Array<char> from_start, to_end;
+  Array<Bytes> scratch;
   Rows writers, readers;  // class -> ops
   Rows writes, reads;     // op -> classes
   Rows preds, succs;      // op -> ops
-  std::vector<Credit> credits;
-  Rows credits_of;               // op -> credits
-  std::vector<int> topological;  // the smallest ready operator first
+  Array<Overwrite> overwrites;
+  Rows overwrites_of;      // op -> overwrites
+  Array<int> topological;  // the smallest ready operator first
 
-  bool dies_unread(int c) const { return readers[c].empty() && to_end[static_cast<std::size_t>(c)] == 0; }
+  bool dies_unread(int c) const { return readers[c].empty() && to_end[c] == 0; }
 };
 
 // Checks the columns and builds the instance. A class with one writer makes its readers depend on it; one with several,
 // or one alive from the start, says nothing about the order, so its edges must be given.
 // Throws std::invalid_argument on an index out of range, a negative size, a cycle, an operator that writes and reads
 // the same class, a reader of something never written, a writer that may come after the last reader, or an invalid
-// credit.
-Instance make_instance(const Columns& columns);
+// overwrite.
+ScheduleInstance make_instance(const ScheduleColumns& columns);
 
 // Fills the rows and the topological order from links that are known to be sound; all precedences are among the edges.
 struct Links {
-  std::vector<std::pair<int, int>> writers, readers, edges;
+  Array<std::pair<int, int>> writers, readers, edges;
 };
-void link(Instance& instance, Links links);
+void link(ScheduleInstance& instance, Links links);
 
 }  // namespace modelplan::schedule

@@ -9,10 +9,9 @@
 //                 +---------+
 #pragma once
 
-#include <vector>
-
-#include "problem.hpp"
-#include "stop.hpp"
+#include "array.hpp"
+#include "solve.hpp"
+#include "stopping.hpp"
 
 namespace modelplan::solver {
 
@@ -34,15 +33,15 @@ struct Item {
   Bytes pin;        // units, or -1
 };
 
-struct Instance {
-  Bytes unit = 1;              // bytes per unit; offsets and sizes below are in units
-  std::vector<Item> items;     // by (first, -last, -size, original)
-  std::vector<Id> starts;      // starts[s] = the first item whose first section is >= s; one more than sections
-  std::vector<Bytes> load;     // per section: least height in units that its members need, pads included
-  std::vector<Bytes> top_pad;  // per section: largest pad of a member
-  std::vector<std::size_t> fact_begin;  // facts of item i: [fact_begin[i], fact_begin[i+1]); empty without facts
-  std::vector<Fact> facts;
-  std::vector<Id> apart;    // buffers of no size: they fit anywhere (caller's indices)
+struct PackingInstance {
+  Bytes unit = 1;                 // bytes per unit; offsets and sizes below are in units
+  Array<Item> items;              // by (first, -last, -size, original)
+  Array<Id> starts;               // starts[s] = the first item whose first section is >= s; one more than sections
+  Array<Bytes> load;              // per section: least height in units that its members need, pads included
+  Array<Bytes> top_pad;           // per section: largest pad of a member
+  Array<std::size_t> fact_begin;  // facts of item i: [fact_begin[i], fact_begin[i+1]); empty without facts
+  Array<Fact> facts;
+  Array<Id> apart;          // buffers of no size: they fit anywhere (caller's indices)
   std::int64_t width = 0;   // sum of last - first
   bool aligned = false;     // some alignment matters
   bool pinned = false;      // some buffer is pinned
@@ -58,14 +57,13 @@ struct Instance {
   // The least distance from the offset of `below` to that of `above`, two conflicting items.
   Bytes distance(Id below, Id above) const {
     if (has_facts())
-      for (auto k = fact_begin[static_cast<std::size_t>(below)]; k < fact_begin[static_cast<std::size_t>(below) + 1];
-           ++k)
+      for (auto k = fact_begin[below]; k < fact_begin[below + 1]; ++k)
         if (facts[k].other == above) return facts[k].under;
-    return items[static_cast<std::size_t>(below)].size;
+    return items[below].size;
   }
 
   Bytes top(Id i, Bytes offset) const {  // bytes
-    const Item& item = items[static_cast<std::size_t>(i)];
+    const Item& item = items[i];
     return (offset + item.size) * unit - item.pad;
   }
   // The least height that is greater than `height` and possible for some placement.
@@ -75,7 +73,7 @@ struct Instance {
 // Throws std::invalid_argument naming the first buffer or fact that makes no sense.
 void validate(const Problem& problem);
 
-// The problem must be valid. Throws Interrupted when the pulse does.
-Instance prepare(const Problem& problem, const Rules& rules, Pulse& pulse);
+// The problem must be valid. Throws Interrupted when the poller does.
+PackingInstance prepare(const Problem& problem, const Rules& rules, Poller& poller);
 
 }  // namespace modelplan::solver

@@ -2,17 +2,16 @@
 // peak.
 #pragma once
 
-#include <vector>
-
-#include "schedule/instance.hpp"
-#include "schedule/meter.hpp"
-#include "schedule/search.hpp"
+#include "array.hpp"
+#include "schedule/order_search.hpp"
+#include "schedule/schedule_instance.hpp"
+#include "stopping.hpp"
 
 namespace modelplan::schedule {
 
 // An order whose (peak, steps at the peak, sum of squared transients) is no greater; stops at a peak of `enough`, when
 // nothing nearby helps, or with the meter.
-std::vector<int> improve_order(const Instance& instance, std::vector<int> order, Bytes enough, const Rules& rules,
-                               Meter& meter);
+Array<int> improve_order(const ScheduleInstance& instance, Array<int> order, Bytes enough, const Rules& rules,
+                         Meter& meter);
 
 }  // namespace modelplan::schedule

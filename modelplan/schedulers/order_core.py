@@ -1,4 +1,4 @@
-"""The door to the scheduling core: an order problem and a method in, an order, a bound and its witness out."""
+"""Asks the core for an order: an order problem and a method in, an order, a bound and its witness out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from modelplan import _core
-from modelplan.types import FlowCase, IntArray, OrderProblem, Transfer, Witness
+from modelplan.types import Ended, FlowCase, IntArray, OrderProblem, Transfer, Witness
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Answer:
     witness: Witness
     states: int
     steps: int
-    stopped_by: str
+    ended: Ended
 
 
 def solve(problem: OrderProblem, effort: Effort) -> Answer:
@@ -64,7 +64,7 @@ def solve(problem: OrderProblem, effort: Effort) -> Answer:
         _witness(found),
         found.states,
         found.steps,
-        found.stopped_by,
+        found.ended,
     )
 
 

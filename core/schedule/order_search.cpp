@@ -1,11 +1,11 @@
-#include "schedule/search.hpp"
+#include "schedule/order_search.hpp"
 
 #include <algorithm>
 #include <queue>
 #include <tuple>
 
-#include "schedule/bound.hpp"
 #include "schedule/cut.hpp"
+#include "schedule/flow_bound.hpp"
 #include "schedule/live.hpp"
 #include "schedule/states.hpp"
 #include "schedule/walker.hpp"
@@ -35,21 +35,21 @@ struct Heavier {
 };
 
 template <class Compare>
-using Queue = std::priority_queue<Entry, std::vector<Entry>, Compare>;
+using Queue = std::priority_queue<Entry, Array<Entry>, Compare>;
 
-class Search {
+class OrderSearch {
  public:
-  Search(const Instance& g, const Rules& rules, const SearchLimits& limits, Meter& meter)
+  OrderSearch(const ScheduleInstance& g, const Rules& rules, const SearchLimits& limits, Meter& meter)
       : g_(&g),
         rules_(rules),
         limits_(limits),
         meter_(&meter),
         walker_(g, meter),
         cut_(g, meter),
-        bounder_(g, meter),
+        flow_bound_(g, meter),
         table_(g.ops),
         valley_(g.ops),
-        sides_(static_cast<std::size_t>(g.ops), Side::waiting) {}
+        sides_(g.ops, Side::waiting) {}
 
   SearchResult run();
 
@@ -57,50 +57,50 @@ class Search {
   void start_here();
   bool step(int s);
   void expand(int s);
-  void reach(int parent, std::span<const int> path, Bytes label);
-  std::vector<int> path_from_root(int s) const;
-  std::vector<int> within(std::span<const int> path, std::span<const int> chosen) const;
-  bool fits(std::span<const int> path, Bytes label);
-  std::vector<int> lightest_between(std::span<const int> path);
+  void reach(int parent, View<const int> path, Bytes label);
+  Array<int> path_from_root(int s) const;
+  Array<int> within(View<const int> path, View<const int> chosen) const;
+  bool fits(View<const int> path, Bytes label);
+  Array<int> lightest_between(View<const int> path);
   bool look_ahead(int s);
   Bytes bound_beyond();
   bool worth_looking() const;
   void rank_critical();
   bool commit(int s);
-  bool macro(int s);
-  std::vector<int> find_valley(int s);
+  bool macro_move(int s);
+  Array<int> find_valley(int s);
   bool valley_reach(int parent, int v, Bytes start, Queue<Heavier>& queue);
   bool worth_a_macro() const {
-    return macro_cost_ <= 2 * (meter_->steps() - start_steps_ - macro_cost_ - look_cost_) + 20'000;
+    return macro_cost_ <= 2 * (meter_->used() - start_steps_ - macro_cost_ - look_cost_) + 20'000;
   }
   bool full() const { return table_.size() >= limits_.states || table_.memory() >= limits_.memory; }
 
-  const Instance* g_;
+  const ScheduleInstance* g_;
   Rules rules_;
   SearchLimits limits_;
   Meter* meter_;
   Walker walker_;
   CutFinder cut_;
-  Bounder bounder_;
+  FlowBound flow_bound_;
   StateTable table_, valley_;
   Queue<Later> queue_;
-  std::vector<Side> sides_;
-  std::vector<int> prefix_, path_;
-  std::vector<int> ready_;
+  Array<Side> sides_;
+  Array<int> prefix_, path_;
+  Array<int> ready_;
   Bytes level_ = 0;
   Bytes root_bytes_ = 0;
   Bytes blocked_ = std::numeric_limits<Bytes>::max();
   std::int64_t popped_ = 0;
   std::int64_t macro_cost_ = 0;
-  std::vector<int> critical_;  // operators, those that last raised a label first
+  Array<int> critical_;  // operators, those that last raised a label first
   std::int64_t look_cost_ = 0;
   std::int64_t looks_ = 0;
   std::int64_t raised_ = 0;
   std::int64_t start_steps_ = 0;
 };
 
-SearchResult Search::run() {
-  start_steps_ = meter_->steps();
+SearchResult OrderSearch::run() {
+  start_steps_ = meter_->used();
   level_ = limits_.floor;
   if (rules_.free_move) walker_.close(level_, prefix_);
   start_here();
@@ -111,14 +111,14 @@ SearchResult Search::run() {
     result.proven = level_;
     result.states = popped_;
     if (!meter_->spend(1) || full()) {
-      result.why = meter_->stopped() ? meter_->stop() : Stop::memory;
+      result.ended = meter_->stopped() ? meter_->ended() : Ended::kMemory;
       return result;
     }
     queue_.pop();
     if (table_[top.state].label < top.label) continue;
     ++popped_;
     if (!step(top.state)) continue;
-    result.end = End::solved;
+    result.verdict = Verdict::kFeasible;
     result.states = popped_;
     result.order = prefix_;
     const auto rest = path_from_root(top.state);
@@ -126,14 +126,14 @@ SearchResult Search::run() {
     result.peak = peak_of(*g_, result.order);
     return result;
   }
-  result.end = End::exhausted;
+  result.verdict = Verdict::kInfeasible;
   result.proven = blocked_;
   result.states = popped_;
   return result;
 }
 
 // Makes the walker's set the only state.
-void Search::start_here() {
+void OrderSearch::start_here() {
   table_.clear();
   queue_ = {};
   root_bytes_ = walker_.live().bytes();
@@ -142,15 +142,15 @@ void Search::start_here() {
 }
 
 // Handles one state; true when it holds all operators.
-bool Search::step(int s) {
+bool OrderSearch::step(int s) {
   if (table_[s].depth == g_->ops) return true;
   walker_.go(table_.bits(s));
   if (rules_.commit && s != 0 && table_[s].bytes <= root_bytes_ && commit(s)) return false;
   if (rules_.look_ahead && table_[s].bound == 0 && worth_looking() && look_ahead(s)) return false;
-  if (rules_.macro && worth_a_macro()) {
-    const std::int64_t before = meter_->steps();
-    const bool found = macro(s);
-    macro_cost_ += found ? 0 : meter_->steps() - before;
+  if (rules_.macro_move && worth_a_macro()) {
+    const std::int64_t before = meter_->used();
+    const bool found = macro_move(s);
+    macro_cost_ += found ? 0 : meter_->used() - before;
     if (found) return false;
   }
   expand(s);
@@ -158,18 +158,18 @@ bool Search::step(int s) {
 }
 
 // Few looks that raise nothing are a reason to look more rarely.
-bool Search::worth_looking() const {
+bool OrderSearch::worth_looking() const {
   constexpr int kMostOps = 3000;  // beyond that ranking the operators alone costs more than it brings
   return g_->ops <= kMostOps && popped_ >= limits_.look_ahead_after &&
          (looks_ < 500 || raised_ * 25 >= looks_ || popped_ % 64 == 0);
 }
 
 // Raises the label of a state to what some operator beyond it will need; true when that puts the state off.
-bool Search::look_ahead(int s) {
+bool OrderSearch::look_ahead(int s) {
   ++looks_;
-  const std::int64_t before = meter_->steps();
+  const std::int64_t before = meter_->used();
   const Bytes bound = bound_beyond();
-  look_cost_ += meter_->steps() - before;
+  look_cost_ += meter_->used() - before;
   table_[s].bound = std::max<Bytes>(bound, 1);
   if (bound <= table_[s].label) return false;
   ++raised_;
@@ -183,18 +183,18 @@ bool Search::look_ahead(int s) {
 }
 
 // The flow bound beyond the walker's set at the operators that raised labels of late, and at one more in turn.
-Bytes Search::bound_beyond() {
+Bytes OrderSearch::bound_beyond() {
   constexpr int kTried = 3;
   if (critical_.empty()) rank_critical();
   Bytes most = 0;
   int tried = 0;
-  const std::size_t turn = static_cast<std::size_t>(looks_) % critical_.size();
+  const std::size_t turn = as_size(looks_) % critical_.size();
   for (std::size_t i = 0; i < critical_.size() && tried <= kTried; ++i) {
     const std::size_t at = tried < kTried ? i : (i + turn) % critical_.size();
     const int v = critical_[at];
     if (walker_.live().done(v)) continue;
     ++tried;
-    most = std::max(most, bounder_.at(v, nullptr, &walker_.live()));
+    most = std::max(most, flow_bound_.at(v, nullptr, &walker_.live()));
     if (most <= level_) continue;
     std::rotate(critical_.begin(), critical_.begin() + static_cast<std::ptrdiff_t>(at),
                 critical_.begin() + static_cast<std::ptrdiff_t>(at) + 1);
@@ -204,17 +204,16 @@ Bytes Search::bound_beyond() {
 }
 
 // The operators with the highest flow bounds of their own first.
-void Search::rank_critical() {
-  std::vector<Bytes> own;
+void OrderSearch::rank_critical() {
+  Array<Bytes> own;
   for (int v = 0; v < g_->ops; ++v) {
     critical_.push_back(v);
-    own.push_back(meter_->stopped() ? 0 : bounder_.at(v));
+    own.push_back(meter_->stopped() ? 0 : flow_bound_.at(v));
   }
-  std::stable_sort(critical_.begin(), critical_.end(),
-                   [&](int a, int b) { return own[static_cast<std::size_t>(a)] > own[static_cast<std::size_t>(b)]; });
+  std::stable_sort(critical_.begin(), critical_.end(), [&](int a, int b) { return own[a] > own[b]; });
 }
 
-void Search::expand(int s) {
+void OrderSearch::expand(int s) {
   const auto ready = walker_.live().ready();
   ready_.assign(ready.begin(), ready.end());
   std::sort(ready_.begin(), ready_.end());
@@ -232,7 +231,7 @@ void Search::expand(int s) {
 }
 
 // Adds the state that `path` leads to from `parent`, where the walker stands and to where it returns.
-void Search::reach(int parent, std::span<const int> path, Bytes label) {
+void OrderSearch::reach(int parent, View<const int> path, Bytes label) {
   path_.assign(path.begin(), path.end());
   for (const int v : path) walker_.add(v);
   if (rules_.free_move) walker_.close(label, path_);
@@ -249,10 +248,10 @@ void Search::reach(int parent, std::span<const int> path, Bytes label) {
   for (std::size_t i = path_.size(); i-- > 0;) walker_.remove(path_[i]);
 }
 
-std::vector<int> Search::path_from_root(int s) const {
-  std::vector<int> chain;
+Array<int> OrderSearch::path_from_root(int s) const {
+  Array<int> chain;
   for (; s > 0; s = table_[s].parent) chain.push_back(s);
-  std::vector<int> out;
+  Array<int> out;
   for (std::size_t i = chain.size(); i-- > 0;) {
     const auto path = table_.path(chain[i]);
     out.insert(out.end(), path.begin(), path.end());
@@ -260,17 +259,17 @@ std::vector<int> Search::path_from_root(int s) const {
   return out;
 }
 
-std::vector<int> Search::within(std::span<const int> path, std::span<const int> chosen) const {
-  std::vector<char> keep(static_cast<std::size_t>(g_->ops), 0);
-  for (const int v : chosen) keep[static_cast<std::size_t>(v)] = 1;
-  std::vector<int> out;
+Array<int> OrderSearch::within(View<const int> path, View<const int> chosen) const {
+  Array<char> keep(g_->ops, 0);
+  for (const int v : chosen) keep[v] = 1;
+  Array<int> out;
   for (const int v : path)
-    if (keep[static_cast<std::size_t>(v)] != 0) out.push_back(v);
+    if (keep[v] != 0) out.push_back(v);
   return out;
 }
 
 // Whether `path`, from where the walker stands, stays under the label; the walker returns.
-bool Search::fits(std::span<const int> path, Bytes label) {
+bool OrderSearch::fits(View<const int> path, Bytes label) {
   std::size_t ran = 0;
   while (ran < path.size() && walker_.live().transient(path[ran]) <= label) walker_.add(path[ran++]);
   for (std::size_t i = ran; i-- > 0;) walker_.remove(path[i]);
@@ -278,16 +277,15 @@ bool Search::fits(std::span<const int> path, Bytes label) {
 }
 
 // The part of `path`, from where the walker stands, that leads to the largest of the lightest sets on the way.
-std::vector<int> Search::lightest_between(std::span<const int> path) {
-  for (int v = 0; v < g_->ops; ++v)
-    sides_[static_cast<std::size_t>(v)] = walker_.live().done(v) ? Side::executed : Side::waiting;
-  for (const int v : path) sides_[static_cast<std::size_t>(v)] = Side::free;
+Array<int> OrderSearch::lightest_between(View<const int> path) {
+  for (int v = 0; v < g_->ops; ++v) sides_[v] = walker_.live().done(v) ? Side::executed : Side::waiting;
+  for (const int v : path) sides_[v] = Side::free;
   cut_.least(sides_, path, {}, true);
   return within(path, cut_.largest_set(path));
 }
 
 // From the committed set to a state no heavier: some least-peak order passes the lightest set between, so start there.
-bool Search::commit(int s) {
+bool OrderSearch::commit(int s) {
   const auto path = path_from_root(s);
   walker_.go(table_.bits(0));
   const auto chosen = lightest_between(path);
@@ -302,7 +300,7 @@ bool Search::commit(int s) {
   return true;
 }
 
-bool Search::macro(int s) {
+bool OrderSearch::macro_move(int s) {
   const auto path = find_valley(s);
   walker_.go(table_.bits(s));
   if (path.empty()) return false;
@@ -313,7 +311,7 @@ bool Search::macro(int s) {
 }
 
 // A path of few steps under the level to a set no heavier than the state; empty when 64 looks find none.
-std::vector<int> Search::find_valley(int s) {
+Array<int> OrderSearch::find_valley(int s) {
   constexpr int kLooks = 64;
   valley_.clear();
   Queue<Heavier> queue;
@@ -329,7 +327,7 @@ std::vector<int> Search::find_valley(int s) {
     std::sort(ready_.begin(), ready_.end());
     for (const int v : ready_)
       if (valley_reach(from, v, start, queue)) {
-        std::vector<int> chain, path;
+        Array<int> chain, path;
         for (int t = static_cast<int>(valley_.size()) - 1; t > 0; t = valley_[t].parent) chain.push_back(t);
         for (std::size_t i = chain.size(); i-- > 0;) {
           const auto part = valley_.path(chain[i]);
@@ -342,7 +340,7 @@ std::vector<int> Search::find_valley(int s) {
 }
 
 // Tries `v` from a state of the valley search; true when the newest state is no heavier than the start.
-bool Search::valley_reach(int parent, int v, Bytes start, Queue<Heavier>& queue) {
+bool OrderSearch::valley_reach(int parent, int v, Bytes start, Queue<Heavier>& queue) {
   meter_->spend(1);
   if (walker_.live().transient(v) > level_) return false;
   path_.assign(1, v);
@@ -361,8 +359,8 @@ bool Search::valley_reach(int parent, int v, Bytes start, Queue<Heavier>& queue)
 
 }  // namespace
 
-SearchResult search(const Instance& instance, const Rules& rules, const SearchLimits& limits, Meter& meter) {
-  return Search(instance, rules, limits, meter).run();
+SearchResult search(const ScheduleInstance& instance, const Rules& rules, const SearchLimits& limits, Meter& meter) {
+  return OrderSearch(instance, rules, limits, meter).run();
 }
 
 }  // namespace modelplan::schedule

@@ -1,4 +1,4 @@
-#include "search.hpp"
+#include "packing_search.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -7,15 +7,13 @@
 namespace modelplan::solver {
 namespace {
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
 constexpr std::size_t kMostPinnedPairs = std::size_t{1} << 22;
 constexpr std::size_t kMostChanges = std::size_t{1} << 22;
 
 }  // namespace
 
 template <class Coord>
-Search<Coord>::Search(const Instance& instance, const Rules& rules, Pulse& pulse)
+PackingSearch<Coord>::PackingSearch(const PackingInstance& instance, const Rules& rules, Poller& poller)
     : instance_(instance),
       rules_(rules),
       adjusted_(instance.aligned || (instance.pinned && rules.pin_jump)),
@@ -37,38 +35,38 @@ Search<Coord>::Search(const Instance& instance, const Rules& rules, Pulse& pulse
       latest_high_(instance.load.size() / kBlock + 1),
       tree_(instance.load.size()),
       is_dirty_(instance.load.size()) {
-  build_members(pulse);
-  if (instance.pinned && rules.pin_jump) build_pin_lists(pulse);
+  build_members(poller);
+  if (instance.pinned && rules.pin_jump) build_pin_lists(poller);
 }
 
 template <class Coord>
-void Search<Coord>::build_members(Pulse& pulse) {
+void PackingSearch<Coord>::build_members(Poller& poller) {
   begin_.assign(instance_.load.size() + 1, 0);
   std::int64_t entries = 0;
   for (Id i = 0; i < instance_.count(); ++i) {
-    const Item& item = instance_.items[at(i)];
-    Slot& slot = slots_[at(i)];
+    const Item& item = instance_.items[i];
+    Slot& slot = slots_[i];
     slot.size = static_cast<Coord>(item.size);
     slot.first = item.first;
     slot.last = item.last;
     slot.twin = item.twin;
     slot.pinned = item.pin >= 0;
     entries += item.last - item.first;
-    pulse.beat(item.last - item.first);
-    for (Id s = item.first; s < item.last; ++s) ++begin_[at(s) + 1];
+    poller.count(item.last - item.first);
+    for (Id s = item.first; s < item.last; ++s) ++begin_[s + 1];
   }
   for (std::size_t s = 1; s < begin_.size(); ++s) begin_[s] += begin_[s - 1];
-  members_.resize(at(entries));
-  fill_members(pulse);
+  members_.resize(entries);
+  fill_members(poller);
 }
 
 // In the order of items, whatever earlier runs did: a run depends on nothing but its arguments.
 template <class Coord>
-void Search<Coord>::fill_members(Pulse& pulse) {
+void PackingSearch<Coord>::fill_members(Poller& poller) {
   std::fill(remaining_.begin(), remaining_.end(), 0);
   for (Id i = 0; i < instance_.count(); ++i) {
-    pulse.beat(slots_[at(i)].last - slots_[at(i)].first);
-    for (Id s = slots_[at(i)].first; s < slots_[at(i)].last; ++s) members_[at(begin_[at(s)] + remaining_[at(s)]++)] = i;
+    poller.count(slots_[i].last - slots_[i].first);
+    for (Id s = slots_[i].first; s < slots_[i].last; ++s) members_[begin_[s] + remaining_[s]++] = i;
   }
   listed_ = remaining_;
 }
@@ -76,39 +74,38 @@ void Search<Coord>::fill_members(Pulse& pulse) {
 // Members of a section that are not placed. Placed ones are sorted out when somebody asks, not when they are placed:
 // most sections are not asked about between two placements.
 template <class Coord>
-inline std::span<const Id> Search<Coord>::remaining_members(Id section) {
-  Id* members = members_.data() + begin_[at(section)];
-  const Id count = remaining_[at(section)];
-  Id& listed = listed_[at(section)];
+inline View<const Id> PackingSearch<Coord>::remaining_members(Id section) {
+  Id* members = members_.data() + begin_[section];
+  const Id count = remaining_[section];
+  Id& listed = listed_[section];
   if (listed > count) {
     for (Id k = 0; k < count; ++k)
-      while (floor_[at(members[k])] == kGone) std::swap(members[k], members[--listed]);
+      while (floor_[members[k]] == kGone) std::swap(members[k], members[--listed]);
     listed = count;
   }
-  return {members, at(count)};
+  return {members, as_size(count)};
 }
 
 // Gives the rule up (it is one of inference only) when the lists would outgrow the instance.
 template <class Coord>
-void Search<Coord>::build_pin_lists(Pulse& pulse) {
-  std::vector<std::pair<Id, Id>> pairs;  // item, pinned neighbour
-  std::vector<Id> pinned;
+void PackingSearch<Coord>::build_pin_lists(Poller& poller) {
+  Array<std::pair<Id, Id>> pairs;  // item, pinned neighbour
+  Array<Id> pinned;
   for (Id i = 0; i < instance_.count(); ++i)
-    if (slots_[at(i)].pinned) pinned.push_back(i);
-  std::sort(pinned.begin(), pinned.end(),
-            [&](Id a, Id b) { return instance_.items[at(a)].pin < instance_.items[at(b)].pin; });
+    if (slots_[i].pinned) pinned.push_back(i);
+  std::sort(pinned.begin(), pinned.end(), [&](Id a, Id b) { return instance_.items[a].pin < instance_.items[b].pin; });
   for (const Id p : pinned) {
     if (pairs.size() > kMostPinnedPairs) return;
-    const Slot& own = slots_[at(p)];
-    pulse.beat(remaining_[at(own.first)]);
-    for (Id k = 0; k < remaining_[at(own.first)]; ++k) pairs.emplace_back(members_[at(begin_[at(own.first)] + k)], p);
-    for (Id i = instance_.starts[at(own.first) + 1]; i < instance_.starts[at(own.last)]; ++i) pairs.emplace_back(i, p);
+    const Slot& own = slots_[p];
+    poller.count(remaining_[own.first]);
+    for (Id k = 0; k < remaining_[own.first]; ++k) pairs.emplace_back(members_[begin_[own.first] + k], p);
+    for (Id i = instance_.starts[own.first + 1]; i < instance_.starts[own.last]; ++i) pairs.emplace_back(i, p);
   }
-  std::erase_if(pairs, [&](const auto& pair) { return slots_[at(pair.first)].pinned; });
+  std::erase_if(pairs, [&](const auto& pair) { return slots_[pair.first].pinned; });
   std::stable_sort(pairs.begin(), pairs.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   pins_begin_.assign(slots_.size() + 1, 0);
   for (const auto& [item, pin] : pairs) {
-    ++pins_begin_[at(item) + 1];
+    ++pins_begin_[item + 1];
     pins_.push_back(pin);
   }
   for (std::size_t i = 1; i < pins_begin_.size(); ++i) pins_begin_[i] += pins_begin_[i - 1];
@@ -117,16 +114,16 @@ void Search<Coord>::build_pin_lists(Pulse& pulse) {
 // --- limits on offsets ---------------------------------------------------------------------------------------
 
 template <class Coord>
-inline Coord Search<Coord>::distance(Id below, Id above) const {
-  if (!facts_) return slots_[at(below)].size;
+inline Coord PackingSearch<Coord>::distance(Id below, Id above) const {
+  if (!facts_) return slots_[below].size;
   return static_cast<Coord>(instance_.distance(below, above));
 }
 
 // The lowest offset >= `offset` that is aligned and does not meet a pinned neighbour.
 template <class Coord>
-Coord Search<Coord>::admissible(Id item, Coord offset) const {
-  if (slots_[at(item)].pinned) return offset;
-  const auto alignment = static_cast<Coord>(instance_.items[at(item)].alignment);
+Coord PackingSearch<Coord>::admissible(Id item, Coord offset) const {
+  if (slots_[item].pinned) return offset;
+  const auto alignment = static_cast<Coord>(instance_.items[item].alignment);
   for (;;) {
     const Coord rest = static_cast<Coord>(offset % alignment);
     if (rest != 0) offset = static_cast<Coord>(offset + alignment - rest);
@@ -137,10 +134,10 @@ Coord Search<Coord>::admissible(Id item, Coord offset) const {
 }
 
 template <class Coord>
-Coord Search<Coord>::past_pins(Id item, Coord offset) const {
+Coord PackingSearch<Coord>::past_pins(Id item, Coord offset) const {
   if (pins_begin_.empty()) return offset;
-  for (std::size_t k = pins_begin_[at(item)]; k < pins_begin_[at(item) + 1]; ++k) {
-    const auto pin = static_cast<Coord>(instance_.items[at(pins_[k])].pin);
+  for (std::size_t k = pins_begin_[item]; k < pins_begin_[item + 1]; ++k) {
+    const auto pin = static_cast<Coord>(instance_.items[pins_[k]].pin);
     const Coord clear = static_cast<Coord>(pin + distance(pins_[k], item));
     if (offset + distance(item, pins_[k]) > pin && offset < clear) offset = clear;
   }
@@ -148,8 +145,8 @@ Coord Search<Coord>::past_pins(Id item, Coord offset) const {
 }
 
 template <class Coord>
-inline bool Search<Coord>::supported(Id item) const {
-  const Slot& slot = slots_[at(item)];
+inline bool PackingSearch<Coord>::supported(Id item) const {
+  const Slot& slot = slots_[item];
   if (slot.pinned || slot.support == slot.low) return true;
   return adjusted_ && admissible(item, slot.support) >= slot.low;
 }
@@ -157,8 +154,8 @@ inline bool Search<Coord>::supported(Id item) const {
 // --- a run -----------------------------------------------------------------------------------------------------
 
 template <class Coord>
-Found Search<Coord>::run(Bytes height, Style style, std::span<const Id> rank, std::int64_t nodes, Meter& meter,
-                         Id least) {
+Verdict PackingSearch<Coord>::run(Bytes height, Style style, View<const Id> rank, std::int64_t nodes, Meter& meter,
+                                  Id least) {
   const Pick pick = style.pick;
   pick_ = pick;
   tilt_ = style.mirrored ? -1e-7 : 0;
@@ -170,10 +167,10 @@ Found Search<Coord>::run(Bytes height, Style style, std::span<const Id> rank, st
   exact_ = !instance_.restricted;
   bool sound = reset(height, rank) && start_lows() && propagate();
   changes_.clear();
-  if (!sound) return exact_ ? Found::kProofOfNone : Found::kNothing;
+  if (!sound) return exact_ ? Verdict::kInfeasible : Verdict::kUnknown;
   while (placed_ < instance_.count()) {
     const bool hopeless = deepest_ < least && placed_ + (nodes - nodes_) < least;
-    if (nodes_ >= nodes || hopeless || meter.exhausted()) return Found::kNothing;
+    if (nodes_ >= nodes || hopeless || meter.exhausted()) return Verdict::kUnknown;
     Choice choice{};
     sound = choose(choice);
     if (sound) {
@@ -182,14 +179,14 @@ Found Search<Coord>::run(Bytes height, Style style, std::span<const Id> rank, st
       ++nodes_;
       sound = place(choice.item) && propagate();
     }
-    if (!sound && !backtrack()) return exact_ ? Found::kProofOfNone : Found::kNothing;
+    if (!sound && !backtrack()) return exact_ ? Verdict::kInfeasible : Verdict::kUnknown;
   }
-  return Found::kPlacement;
+  return Verdict::kFeasible;
 }
 
 // False if a buffer alone does not fit.
 template <class Coord>
-bool Search<Coord>::reset(Bytes height, std::span<const Id> rank) {
+bool PackingSearch<Coord>::reset(Bytes height, View<const Id> rank) {
   placed_ = deepest_ = failed_first_ = failed_last_ = trouble_first_ = trouble_last_ = 0;
   nodes_ = 0;
   ++epoch_;
@@ -207,23 +204,23 @@ bool Search<Coord>::reset(Bytes height, std::span<const Id> rank) {
     weight_[s] = 1;
   }
   tree_.touch_all();
-  Pulse pulse(meter_->stop());
-  fill_members(pulse);
+  Poller poller(meter_->signal());
+  fill_members(poller);
   bound_blocks(0, instance_.sections());
   for (Id i = 0; i < instance_.count(); ++i) {
-    const Item& item = instance_.items[at(i)];
-    Slot& slot = slots_[at(i)];
+    const Item& item = instance_.items[i];
+    Slot& slot = slots_[i];
     const Bytes room = height + item.pad - item.size * instance_.unit;
     if (room < std::max<Bytes>(item.pin, 0) * instance_.unit) return fail(slot.first, slot.last);
     slot.placed = slot.was_single = false;
-    slot.low = floor_[at(i)] = slot.pinned ? static_cast<Coord>(item.pin) : 0;
+    slot.low = floor_[i] = slot.pinned ? static_cast<Coord>(item.pin) : 0;
     slot.limit = slot.pinned ? slot.low : static_cast<Coord>(room / instance_.unit);
     slot.support = 0;
-    slot.rank = rank[at(i)];
-    unplaced_[at(i) / 64] |= std::uint64_t{1} << (i % 64);
+    slot.rank = rank[i];
+    unplaced_[i / 64] |= std::uint64_t{1} << (i % 64);
     if (slot.last - slot.first > 1) {
-      ++crossing_[at(slot.first)];
-      --crossing_[at(slot.last) - 1];
+      ++crossing_[slot.first];
+      --crossing_[slot.last - 1];
     }
   }
   for (std::size_t s = 1; s < crossing_.size(); ++s) crossing_[s] += crossing_[s - 1];
@@ -231,10 +228,10 @@ bool Search<Coord>::reset(Bytes height, std::span<const Id> rank) {
 }
 
 template <class Coord>
-bool Search<Coord>::start_lows() {
+bool PackingSearch<Coord>::start_lows() {
   for (Id i = 0; i < instance_.count(); ++i) {
-    if (adjusted_ && !slots_[at(i)].pinned && !raise(i, admissible(i, 0))) return false;
-    if (slots_[at(i)].twin >= 0 && !raise(slots_[at(i)].twin, slots_[at(i)].low + slots_[at(i)].size)) return false;
+    if (adjusted_ && !slots_[i].pinned && !raise(i, admissible(i, 0))) return false;
+    if (slots_[i].twin >= 0 && !raise(slots_[i].twin, slots_[i].low + slots_[i].size)) return false;
   }
   mark(0, instance_.sections());
   return true;
@@ -243,14 +240,14 @@ bool Search<Coord>::start_lows() {
 // --- inference ---------------------------------------------------------------------------------------------------
 
 template <class Coord>
-inline void Search<Coord>::mark(Id section) {
-  if (is_dirty_[at(section)]) return;
-  is_dirty_[at(section)] = 1;
+inline void PackingSearch<Coord>::mark(Id section) {
+  if (is_dirty_[section]) return;
+  is_dirty_[section] = 1;
   dirty_.push_back(section);
 }
 
 template <class Coord>
-inline void Search<Coord>::mark(Id first, Id last) {
+inline void PackingSearch<Coord>::mark(Id first, Id last) {
   if (swept_) {
     dirty_first_ = std::min(dirty_first_, first);
     dirty_last_ = std::max(dirty_last_, last);
@@ -260,8 +257,8 @@ inline void Search<Coord>::mark(Id first, Id last) {
 }
 
 template <class Coord>
-void Search<Coord>::forget_dirty() {
-  for (const Id s : dirty_) is_dirty_[at(s)] = 0;
+void PackingSearch<Coord>::forget_dirty() {
+  for (const Id s : dirty_) is_dirty_[s] = 0;
   dirty_.clear();
   dirty_first_ = instance_.sections();
   dirty_last_ = 0;
@@ -269,8 +266,8 @@ void Search<Coord>::forget_dirty() {
 
 // Notes that the offset of `item` is at least `offset`; false if that is too high.
 template <class Coord>
-bool Search<Coord>::raise(Id item, Coord offset) {
-  const Slot& slot = slots_[at(item)];
+bool PackingSearch<Coord>::raise(Id item, Coord offset) {
+  const Slot& slot = slots_[item];
   if (offset <= slot.low) return true;
   changes_.push_back({item, slot.low, slot.support});
   return lift(item, offset);
@@ -278,12 +275,12 @@ bool Search<Coord>::raise(Id item, Coord offset) {
 
 // The same when the change is on the trail already.
 template <class Coord>
-bool Search<Coord>::lift(Id item, Coord offset) {
-  Slot& slot = slots_[at(item)];
+bool PackingSearch<Coord>::lift(Id item, Coord offset) {
+  Slot& slot = slots_[item];
   if (adjusted_) offset = admissible(item, offset);
   if (offset > slot.limit) return fail(slot.first, slot.last);
   const Coord before = slot.low;
-  slot.low = floor_[at(item)] = offset;
+  slot.low = floor_[item] = offset;
   note_loss(slot, item, before, offset);
   return slot.twin < 0 || raise(slot.twin, static_cast<Coord>(offset + slot.size));  // a twin lies above
 }
@@ -291,12 +288,12 @@ bool Search<Coord>::lift(Id item, Coord offset) {
 // Marks the sections whose set of possible lowest buffers shrinks, or whose single candidate rises. Where the
 // sections are many, blocks of them in which neither can be are passed over.
 template <class Coord>
-inline void Search<Coord>::note_loss(const Slot& slot, Id item, Coord before, Coord after) {
+inline void PackingSearch<Coord>::note_loss(const Slot& slot, Id item, Coord before, Coord after) {
   if (swept_) return mark(slot.first, slot.last);
   if (!coarse_) return note_loss_in(slot.first, slot.last, item, before, after);
   meter_->add((slot.last - slot.first) / kBlock);
   for (Id begin = slot.first; begin < slot.last; begin = (begin / kBlock + 1) * kBlock) {
-    const auto block = at(begin / kBlock);
+    const auto block = as_size(begin / kBlock);
     if (before > latest_high_[block]) continue;
     if (after <= latest_low_[block] && !slot.was_single) continue;
     note_loss_in(begin, std::min(slot.last, (begin / kBlock + 1) * kBlock), item, before, after);
@@ -304,7 +301,7 @@ inline void Search<Coord>::note_loss(const Slot& slot, Id item, Coord before, Co
 }
 
 template <class Coord>
-inline void Search<Coord>::note_loss_in(Id first, Id last, Id item, Coord before, Coord after) {
+inline void PackingSearch<Coord>::note_loss_in(Id first, Id last, Id item, Coord before, Coord after) {
   for (Id s = first; s < last; s += kStride) {
     const Id end = std::min(last, s + kStride);
     if (any_loss(s, end, item, before, after)) note_loss_at(s, end, item, before, after);
@@ -314,7 +311,7 @@ inline void Search<Coord>::note_loss_in(Id first, Id last, Id item, Coord before
 // Whether note_loss_at() has anything to mark; written so that compilers use vector instructions, as this is
 // where a search spends most of its time.
 template <class Coord>
-inline bool Search<Coord>::any_loss(Id first, Id last, Id item, Coord before, Coord after) const {
+inline bool PackingSearch<Coord>::any_loss(Id first, Id last, Id item, Coord before, Coord after) const {
   const Coord* latest = latest_.data() + first;
   const Id* watch = first_watch_.data() + first;
   const auto loses = [&](Id k) {
@@ -327,13 +324,13 @@ inline bool Search<Coord>::any_loss(Id first, Id last, Id item, Coord before, Co
 }
 
 template <class Coord>
-inline void Search<Coord>::note_loss_at(Id first, Id last, Id item, Coord before, Coord after) {
+inline void PackingSearch<Coord>::note_loss_at(Id first, Id last, Id item, Coord before, Coord after) {
   for (Id s = first; s < last; ++s) {
-    if (before > latest_[at(s)]) continue;
-    if (after > latest_[at(s)]) {
+    if (before > latest_[s]) continue;
+    if (after > latest_[s]) {
       mark(s);
-      if (counting_) tree_.touch(at(s));
-    } else if (first_watch_[at(s)] == item) {
+      if (counting_) tree_.touch(s);
+    } else if (first_watch_[s] == item) {
       mark(s);
     }
   }
@@ -341,7 +338,7 @@ inline void Search<Coord>::note_loss_at(Id first, Id last, Id item, Coord before
 
 // Brings the bounds of `latest` up to date in the blocks that meet [first, last).
 template <class Coord>
-void Search<Coord>::bound_blocks(Id first, Id last) {
+void PackingSearch<Coord>::bound_blocks(Id first, Id last) {
   if (!coarse_) return;
   for (Id block = first / kBlock; block * kBlock < last; ++block) {
     const auto begin = latest_.begin() + block * kBlock;
@@ -351,18 +348,18 @@ void Search<Coord>::bound_blocks(Id first, Id last) {
       low = std::min(low, *it);
       high = std::max(high, *it);
     }
-    latest_low_[at(block)] = low;
-    latest_high_[at(block)] = high;
+    latest_low_[block] = low;
+    latest_high_[block] = high;
   }
 }
 
 template <class Coord>
-bool Search<Coord>::propagate() {
+bool PackingSearch<Coord>::propagate() {
   if (swept_) return sweep();
   while (!dirty_.empty()) {
     const Id s = dirty_.back();
     dirty_.pop_back();
-    is_dirty_[at(s)] = 0;
+    is_dirty_[s] = 0;
     if (rules_.section_check && !check(s)) return false;
   }
   return true;
@@ -370,7 +367,7 @@ bool Search<Coord>::propagate() {
 
 // Checks the marked range from left to right; what is marked meanwhile on the left of that comes again.
 template <class Coord>
-bool Search<Coord>::sweep() {
+bool PackingSearch<Coord>::sweep() {
   if (!rules_.section_check) forget_dirty();
   while (dirty_first_ < dirty_last_) {
     Id last = std::exchange(dirty_last_, 0), again_first = instance_.sections(), again_last = 0;
@@ -389,22 +386,22 @@ bool Search<Coord>::sweep() {
 
 // The lowest remaining buffer of a section starts at latest[s] or below: some buffer must be able to.
 template <class Coord>
-bool Search<Coord>::check(Id section) {
-  if (remaining_[at(section)] == 0) return true;
-  const Coord latest = latest_[at(section)];
-  Id& one = first_watch_[at(section)];
-  Id& two = second_watch_[at(section)];
-  if (one >= 0 && floor_[at(one)] <= latest) {
-    if (two >= 0 && floor_[at(two)] <= latest) return true;
+bool PackingSearch<Coord>::check(Id section) {
+  if (remaining_[section] == 0) return true;
+  const Coord latest = latest_[section];
+  Id& one = first_watch_[section];
+  Id& two = second_watch_[section];
+  if (one >= 0 && floor_[one] <= latest) {
+    if (two >= 0 && floor_[two] <= latest) return true;
     // Nobody else can have become a candidate since `one` was found to be the only one.
-    const Single& last = single_[at(section)];
+    const Single& last = single_[section];
     if (last.item == one && last.latest == latest && last.epoch == epoch_) return lift_others(section, one);
   }
   one = two = -1;
   std::int64_t seen = 0;
   for (const Id member : remaining_members(section)) {
     ++seen;
-    if (floor_[at(member)] > latest) continue;
+    if (floor_[member] > latest) continue;
     if (one >= 0) {
       two = member;
       break;
@@ -418,12 +415,12 @@ bool Search<Coord>::check(Id section) {
 
 // Only `lowest` can be the lowest of the section, so all others lie above it.
 template <class Coord>
-bool Search<Coord>::lift_others(Id section, Id lowest) {
-  const Coord low = slots_[at(lowest)].low, latest = latest_[at(section)];
-  slots_[at(lowest)].was_single = true;
-  Single& last = single_[at(section)];
+bool PackingSearch<Coord>::lift_others(Id section, Id lowest) {
+  const Coord low = slots_[lowest].low, latest = latest_[section];
+  slots_[lowest].was_single = true;
+  Single& last = single_[section];
   if (last.epoch == epoch_ && last.item == lowest && last.low == low && last.latest == latest) return true;
-  meter_->add(remaining_[at(section)]);
+  meter_->add(remaining_[section]);
   for (const Id member : remaining_members(section))
     if (member != lowest && !raise(member, static_cast<Coord>(low + distance(lowest, member)))) return false;
   last = {epoch_, lowest, low, latest};
@@ -431,37 +428,37 @@ bool Search<Coord>::lift_others(Id section, Id lowest) {
 }
 
 template <class Coord>
-bool Search<Coord>::fail(Id first, Id last) {
+bool PackingSearch<Coord>::fail(Id first, Id last) {
   failed_first_ = trouble_first_ = first;
   failed_last_ = trouble_last_ = last;
   if (!weighted_) return false;
   const float part = 1.0f / static_cast<float>(last - first);
   for (Id s = first; s < last; ++s) {
-    weight_[at(s)] += part;
-    tree_.touch(at(s));
+    weight_[s] += part;
+    tree_.touch(s);
   }
   return false;
 }
 
 template <class Coord>
-std::span<const Id> Search<Coord>::trouble(Random& random) const {
+View<const Id> PackingSearch<Coord>::trouble(Random& random) const {
   if (trouble_first_ >= trouble_last_) return {};
-  const std::size_t s = at(trouble_first_ + random.below(trouble_last_ - trouble_first_));
-  return std::span(members_).subspan(at(begin_[s]), at(begin_[s + 1] - begin_[s]));
+  const std::size_t s = as_size(trouble_first_ + random.below(trouble_last_ - trouble_first_));
+  return std::span(members_).subspan(as_size(begin_[s]), as_size(begin_[s + 1] - begin_[s]));
 }
 
 // --- what to place next ----------------------------------------------------------------------------------------
 
 template <class Coord>
 template <class Visit>
-inline bool Search<Coord>::all_unplaced_neighbours(Id item, const Visit& visit) {
-  const Slot& own = slots_[at(item)];
-  std::int64_t seen = remaining_[at(own.first)];
+inline bool PackingSearch<Coord>::all_unplaced_neighbours(Id item, const Visit& visit) {
+  const Slot& own = slots_[item];
+  std::int64_t seen = remaining_[own.first];
   for (const Id member : remaining_members(own.first))
     if (member != item && !visit(member)) return false;
-  const Id begin = instance_.starts[at(own.first) + 1], end = instance_.starts[at(own.last)];
+  const Id begin = instance_.starts[own.first + 1], end = instance_.starts[own.last];
   for (Id word = begin / 64; word * 64 < end; ++word) {
-    std::uint64_t bits = unplaced_[at(word)];
+    std::uint64_t bits = unplaced_[word];
     if (word == begin / 64) bits &= ~std::uint64_t{0} << (begin % 64);
     if (end - word * 64 < 64) bits &= (std::uint64_t{1} << (end % 64)) - 1;
     for (++seen; bits != 0; bits &= bits - 1, ++seen)
@@ -473,7 +470,7 @@ inline bool Search<Coord>::all_unplaced_neighbours(Id item, const Visit& visit) 
 
 template <class Coord>
 template <class Visit>
-inline void Search<Coord>::visit_unplaced_neighbours(Id item, const Visit& visit) {
+inline void PackingSearch<Coord>::visit_unplaced_neighbours(Id item, const Visit& visit) {
   all_unplaced_neighbours(item, [&](Id d) {
     visit(d);
     return true;
@@ -481,28 +478,28 @@ inline void Search<Coord>::visit_unplaced_neighbours(Id item, const Visit& visit
 }
 
 template <class Coord>
-Id Search<Coord>::lowest_member(Id section) {
+Id PackingSearch<Coord>::lowest_member(Id section) {
   Id best = -1;
   Coord low = kGone;
   for (const Id member : remaining_members(section)) {
-    const Coord own = floor_[at(member)];
-    if (own > low || (own == low && slots_[at(best)].rank < slots_[at(member)].rank)) continue;
+    const Coord own = floor_[member];
+    if (own > low || (own == low && slots_[best].rank < slots_[member].rank)) continue;
     best = member;
     low = own;
   }
-  meter_->add(remaining_[at(section)]);
+  meter_->add(remaining_[section]);
   return best;
 }
 
 // The lowest of all unplaced items; of several the one in the first section, or in the last when mirrored.
 template <class Coord>
-Id Search<Coord>::lowest_item() {
+Id PackingSearch<Coord>::lowest_item() {
   const Coord low = *std::min_element(floor_.begin(), floor_.end());
   meter_->add(instance_.count() / 16);
   Id best = -1;
   for (Id i = 0; i < instance_.count(); ++i) {
-    if (floor_[at(i)] != low) continue;
-    const Slot &a = slots_[at(i)], *b = best < 0 ? nullptr : &slots_[at(best)];
+    if (floor_[i] != low) continue;
+    const Slot &a = slots_[i], *b = best < 0 ? nullptr : &slots_[best];
     const Id before = b == nullptr ? -1 : tilt_ < 0 ? b->last - a.last : a.first - b->first;
     if (before < 0 || (before == 0 && a.rank < b->rank)) best = i;
   }
@@ -516,19 +513,18 @@ Id Search<Coord>::lowest_item() {
 //   |   d    |
 //   +--------+
 template <class Coord>
-typename Search<Coord>::Choice Search<Coord>::descend(Id item) {
+typename PackingSearch<Coord>::Choice PackingSearch<Coord>::descend(Id item) {
   for (std::int64_t steps = 0;; ++steps) {
-    const Coord low = slots_[at(item)].low;
+    const Coord low = slots_[item].low;
     Id next = -1;
     Coord lifted = std::numeric_limits<Coord>::max();
     visit_unplaced_neighbours(item, [&](Id d) {
-      const Slot& other = slots_[at(d)];
+      const Slot& other = slots_[d];
       const Coord end = static_cast<Coord>(other.low + distance(d, item));
       lifted = std::min(lifted, end);
       if (end > low) return;
       if (facts_ && other.low == low && distance(item, d) == 0) return;  // either may come first
-      if (next < 0 || other.low < slots_[at(next)].low ||
-          (other.low == slots_[at(next)].low && other.rank < slots_[at(next)].rank))
+      if (next < 0 || other.low < slots_[next].low || (other.low == slots_[next].low && other.rank < slots_[next].rank))
         next = d;
     });
     if (next >= 0 && facts_ && steps > instance_.count()) {  // a ring of full overlaps: no order is without loss
@@ -542,11 +538,11 @@ typename Search<Coord>::Choice Search<Coord>::descend(Id item) {
 
 // Finds the next buffer to place; false if the state has no solution.
 template <class Coord>
-bool Search<Coord>::choose(Choice& choice) {
+bool PackingSearch<Coord>::choose(Choice& choice) {
   for (;;) {
     choice = descend(pick_ == Pick::kLowestBuffer ? lowest_item()
                                                   : lowest_member(tree_.best([this](Id s) { return key(s); })));
-    const Slot& slot = slots_[at(choice.item)];
+    const Slot& slot = slots_[choice.item];
     if (!rules_.support || supported(choice.item) || choice.lifted <= slot.low) return true;
     // Nothing placed holds it up at this height, so it rests on an unplaced neighbour.
     if (choice.lifted == std::numeric_limits<Coord>::max()) return fail(slot.first, slot.last);
@@ -555,22 +551,22 @@ bool Search<Coord>::choose(Choice& choice) {
 }
 
 template <class Coord>
-Id Search<Coord>::candidates(Id section) {
-  const Coord latest = latest_[at(section)];
+Id PackingSearch<Coord>::candidates(Id section) {
+  const Coord latest = latest_[section];
   Id count = 0;
-  for (const Id member : remaining_members(section)) count += floor_[at(member)] <= latest;
-  meter_->add(remaining_[at(section)]);
+  for (const Id member : remaining_members(section)) count += floor_[member] <= latest;
+  meter_->add(remaining_[section]);
   return count;
 }
 
 template <class Coord>
-double Search<Coord>::key(Id section) {
+double PackingSearch<Coord>::key(Id section) {
   return untilted_key(section) + tilt_ * section;
 }
 
 template <class Coord>
-double Search<Coord>::untilted_key(Id section) {
-  const auto s = at(section);
+double PackingSearch<Coord>::untilted_key(Id section) {
+  const auto s = as_size(section);
   if (remaining_[s] == 0) return SectionTree::kNone;
   const double slack = static_cast<double>(latest_[s] - top_[s]), weight = static_cast<double>(weight_[s]);
   const double crowd = counting_ ? candidates(section) + 0.5 * static_cast<double>(top_[s]) /
@@ -601,11 +597,11 @@ double Search<Coord>::untilted_key(Id section) {
 
 // Fixes `item` at its low; all unplaced neighbours lie above it. False if that leaves no solution.
 template <class Coord>
-bool Search<Coord>::place(Id item) {
-  Slot& own = slots_[at(item)];
+bool PackingSearch<Coord>::place(Id item) {
+  Slot& own = slots_[item];
   own.placed = true;
-  floor_[at(item)] = kGone;
-  unplaced_[at(item) / 64] &= ~(std::uint64_t{1} << (item % 64));
+  floor_[item] = kGone;
+  unplaced_[item / 64] &= ~(std::uint64_t{1} << (item % 64));
   deepest_ = std::max(deepest_, ++placed_);
   enter_sections(item);
   if (facts_) share_savings(item, 1);
@@ -614,51 +610,51 @@ bool Search<Coord>::place(Id item) {
 }
 
 template <class Coord>
-void Search<Coord>::enter_sections(Id item) {
-  const Slot& own = slots_[at(item)];
+void PackingSearch<Coord>::enter_sections(Id item) {
+  const Slot& own = slots_[item];
   const Coord end = static_cast<Coord>(own.low + own.size);
   for (Id s = own.first; s < own.last; ++s) {
-    --remaining_[at(s)];
-    tops_.push_back({top_[at(s)], listed_[at(s)]});
-    top_[at(s)] = std::max(top_[at(s)], end);
-    latest_[at(s)] = static_cast<Coord>(latest_[at(s)] + own.size);
-    if (s + 1 < own.last) --crossing_[at(s)];
-    tree_.touch(at(s));
+    --remaining_[s];
+    tops_.push_back({top_[s], listed_[s]});
+    top_[s] = std::max(top_[s], end);
+    latest_[s] = static_cast<Coord>(latest_[s] + own.size);
+    if (s + 1 < own.last) --crossing_[s];
+    tree_.touch(s);
   }
   mark(own.first, own.last);
 }
 
 template <class Coord>
-void Search<Coord>::leave_sections(Id item) {
-  const Slot& own = slots_[at(item)];
+void PackingSearch<Coord>::leave_sections(Id item) {
+  const Slot& own = slots_[item];
   for (Id s = own.last - 1; s >= own.first; --s) {
-    ++remaining_[at(s)];
-    listed_[at(s)] = tops_.back().listed;
-    top_[at(s)] = tops_.back().top;
+    ++remaining_[s];
+    listed_[s] = tops_.back().listed;
+    top_[s] = tops_.back().top;
     tops_.pop_back();
-    latest_[at(s)] = static_cast<Coord>(latest_[at(s)] - own.size);
-    if (s + 1 < own.last) ++crossing_[at(s)];
-    tree_.touch(at(s));
+    latest_[s] = static_cast<Coord>(latest_[s] - own.size);
+    if (s + 1 < own.last) ++crossing_[s];
+    tree_.touch(s);
   }
 }
 
 // A pair saves space only while neither is placed; `latest` counts the savings of the pairs that are left.
 template <class Coord>
-void Search<Coord>::share_savings(Id item, int sign) {
-  for (std::size_t k = instance_.fact_begin[at(item)]; k < instance_.fact_begin[at(item) + 1]; ++k) {
+void PackingSearch<Coord>::share_savings(Id item, int sign) {
+  for (std::size_t k = instance_.fact_begin[item]; k < instance_.fact_begin[item + 1]; ++k) {
     const Fact& fact = instance_.facts[k];
-    const Slot &own = slots_[at(item)], &other = slots_[at(fact.other)];
+    const Slot &own = slots_[item], &other = slots_[fact.other];
     if (other.placed) continue;
     for (Id s = std::max(own.first, other.first); s < std::min(own.last, other.last); ++s)
-      latest_[at(s)] = static_cast<Coord>(latest_[at(s)] - sign * fact.saving);
+      latest_[s] = static_cast<Coord>(latest_[s] - sign * fact.saving);
   }
 }
 
 template <class Coord>
-bool Search<Coord>::push_neighbours(Id item) {
-  const Coord low = slots_[at(item)].low;
+bool PackingSearch<Coord>::push_neighbours(Id item) {
+  const Coord low = slots_[item].low;
   return all_unplaced_neighbours(item, [&](Id d) {
-    Slot& other = slots_[at(d)];
+    Slot& other = slots_[d];
     const Coord end = static_cast<Coord>(low + distance(item, d));
     if (end <= other.support) return true;
     changes_.push_back({d, other.low, other.support});
@@ -668,32 +664,32 @@ bool Search<Coord>::push_neighbours(Id item) {
 }
 
 template <class Coord>
-void Search<Coord>::undo(const Decision& decision) {
-  Slot& own = slots_[at(decision.item)];
+void PackingSearch<Coord>::undo(const Decision& decision) {
+  Slot& own = slots_[decision.item];
   if (facts_) share_savings(decision.item, -1);
   leave_sections(decision.item);
   bound_blocks(own.first, own.last);
   own.placed = false;
-  floor_[at(decision.item)] = own.low;
-  unplaced_[at(decision.item) / 64] |= std::uint64_t{1} << (decision.item % 64);
+  floor_[decision.item] = own.low;
+  unplaced_[decision.item / 64] |= std::uint64_t{1} << (decision.item % 64);
   --placed_;
   for (; changes_.size() > decision.changes; changes_.pop_back()) {
     const Change& change = changes_.back();
-    Slot& slot = slots_[at(change.item)];
+    Slot& slot = slots_[change.item];
     if (counting_ && slot.low != change.low)
       for (Id s = slot.first; s < slot.last; ++s)
-        if (change.low <= latest_[at(s)] && slot.low > latest_[at(s)]) tree_.touch(at(s));
-    slot.low = floor_[at(change.item)] = change.low;
+        if (change.low <= latest_[s] && slot.low > latest_[s]) tree_.touch(s);
+    slot.low = floor_[change.item] = change.low;
     slot.support = change.support;
   }
 }
 
 // Makes the older half of the decisions final, to bound the memory of the trail: no proof can follow.
 template <class Coord>
-void Search<Coord>::forget() {
+void PackingSearch<Coord>::forget() {
   if (decisions_.size() < 2) return;
   const auto half = static_cast<std::ptrdiff_t>(decisions_.size() / 2);
-  const Decision first = decisions_[at(half)];
+  const Decision first = decisions_[half];
   changes_.erase(changes_.begin(), changes_.begin() + static_cast<std::ptrdiff_t>(first.changes));
   tops_.erase(tops_.begin(), tops_.begin() + static_cast<std::ptrdiff_t>(first.tops));
   decisions_.erase(decisions_.begin(), decisions_.begin() + half);
@@ -707,16 +703,16 @@ void Search<Coord>::forget() {
 // Extends the failed range to the sections that are joined to it by unplaced buffers: the failure follows from
 // what is known about these alone.
 template <class Coord>
-void Search<Coord>::widen_failure(Id first, Id last) {
-  while (first > 0 && crossing_[at(first) - 1] > 0) --first;
-  while (last < instance_.sections() && crossing_[at(last) - 1] > 0) ++last;
+void PackingSearch<Coord>::widen_failure(Id first, Id last) {
+  while (first > 0 && crossing_[first - 1] > 0) --first;
+  while (last < instance_.sections() && crossing_[last - 1] > 0) ++last;
   failed_first_ = first;
   failed_last_ = last;
 }
 
 // Leaves failed branches until an untried right branch holds; false when none is left.
 template <class Coord>
-bool Search<Coord>::backtrack() {
+bool PackingSearch<Coord>::backtrack() {
   forget_dirty();
   ++epoch_;
   widen_failure(failed_first_, failed_last_);
@@ -724,7 +720,7 @@ bool Search<Coord>::backtrack() {
     const Decision decision = decisions_.back();
     decisions_.pop_back();
     undo(decision);
-    const Slot& own = slots_[at(decision.item)];
+    const Slot& own = slots_[decision.item];
     const auto involved = [&] { return own.first < failed_last_ && failed_first_ < own.last; };
     if (rules_.backjump && !involved()) continue;
     if (own.pinned || decision.lifted == std::numeric_limits<Coord>::max()) {
@@ -740,7 +736,7 @@ bool Search<Coord>::backtrack() {
   return false;
 }
 
-template class Search<std::int32_t>;
-template class Search<std::int64_t>;
+template class PackingSearch<std::int32_t>;
+template class PackingSearch<std::int64_t>;
 
 }  // namespace modelplan::solver

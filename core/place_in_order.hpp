@@ -2,26 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
-#include <vector>
+
+#include "problem.hpp"
 
 namespace modelplan {
-
-using Ints = std::span<const std::int64_t>;
-
-// The columns of a placement problem; all spans have one entry per buffer.
-struct Columns {
-  Ints size, start, end;  // bytes and half-open steps
-  Ints alignment;         // >= 1
-  Ints pin;               // offset it must have, -1 when free
-};
-
-// One fact about a pair that is alive together: `below` may reach `bytes` into the start of `above`.
-// Also used for extra conflicts, where only the pair counts.
-struct Facts {
-  Ints below, above, bytes;  // overlaps
-  Ints left, right;          // conflicts of buffers whose lifetimes are apart
-};
 
 // How a gap [lo, hi) is chosen; `from` is where a buffer would start in it, lo rounded up to its alignment.
 enum class Fit {
@@ -44,6 +28,6 @@ void require_permutation(Ints order, std::size_t n);
 //
 // Time O(n log n + n k log k) for k conflicting buffers placed before, memory O(n + facts).
 // Throws std::invalid_argument when `order` is no permutation.
-std::vector<std::int64_t> place_in_order(const Columns& columns, const Facts& facts, Ints order, Fit fit);
+Array<std::int64_t> place_in_order(const Problem& problem, Ints order, Fit fit);
 
 }  // namespace modelplan

@@ -1,33 +1,16 @@
-// The solver's contract: flat columns of int64 in, offsets and a bound out.
-//
-// A problem asks for an offset for every buffer such that two buffers alive at the same time share no byte,
-// except as far as an overlap fact allows. Lifetimes are half open, sizes and offsets are bytes.
+// The solver's contract: a problem in, offsets and a bound out. docs/solver.md explains the algorithm.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <span>
-#include <vector>
+
+#include "problem.hpp"
+#include "verdict.hpp"
 
 namespace modelplan::solver {
 
-using Bytes = std::int64_t;
 using Id = std::int32_t;
-
-// One column per property, all of the same length; `alignment` and `pin` may be empty (1 and -1 throughout).
-//
-// Fact k allows buffer `fact_below[k]` to reach up to `fact_bytes[k]` bytes into the start of `fact_above[k]`:
-//
-//      |---- above ----|            below.offset + below.size - bytes <= above.offset
-//   |- below -|                     (else the two are disjoint as usual)
-//      <-----> bytes
-struct Problem {
-  std::span<const Bytes> size, start, end, alignment, pin;
-  std::span<const std::int64_t> fact_below, fact_above;
-  std::span<const Bytes> fact_bytes;
-  Bytes capacity = -1;  // -1: none
-};
 
 // Inference rules, each of which may be switched off without changing any optimum (for tests).
 struct Rules {
@@ -42,15 +25,13 @@ struct Rules {
   bool unit_scaling = true;      // coordinates are counted in their greatest common divisor
 };
 
-enum class Verdict { kFeasible, kInfeasible, kUnknown };
-enum class Ended { kOptimal, kFits, kInfeasible, kSteps, kDeadline, kCancelled };
-
 struct Progress {
   Bytes height, bound;
   std::int64_t steps;
 };
 
 struct Options {
+  Bytes capacity = -1;                        // the height asked for; -1: none
   std::int64_t steps = 0;                     // step budget; 0: none
   double seconds = 0;                         // deadline; 0: none
   const std::atomic<bool>* cancel = nullptr;  // polled during all long work
@@ -62,18 +43,16 @@ struct Options {
 };
 
 struct Result {
-  std::vector<Bytes> offsets;  // empty only when the pins exclude every placement
+  Array<Bytes> offsets;  // empty only when the pins exclude every placement
   Bytes height = 0;
-  Bytes bound = 0;                      // no placement is lower than this
-  bool proved = false;                  // height == bound
-  Verdict verdict = Verdict::kUnknown;  // about the capacity; kFeasible without one
-  Ended ended = Ended::kSteps;
+  Bytes bound = 0;  // no placement is lower than this
+  Ended ended = Ended::kBudget;
   std::int64_t steps = 0;  // work done, in thousands of buffers looked at
   std::int64_t nodes = 0;  // placements tried by the searches
 };
 
-// Solves a problem; see docs/solver.md for the algorithm.
-// Throws std::invalid_argument naming the first buffer or fact that makes no sense.
+// The problem must have no conflicts beyond its lifetimes.
+// Throws std::invalid_argument naming the first buffer or overlap that makes no sense.
 Result solve(const Problem& problem, const Options& options);
 
 }  // namespace modelplan::solver
