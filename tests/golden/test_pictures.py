@@ -1,0 +1,78 @@
+"""Every picture of the README and of docs/ is drawn by the command that stands beside it, and shows today's plan.
+
+`pictures.txt` holds, for each picture, what was drawn and the digests of the plan and of the file. Pixels differ a
+little between versions of matplotlib; plans do not, so the plan is compared exactly and the pixels roughly.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from modelplan.cli import main
+
+ROOT = Path(__file__).resolve().parents[2]
+GOLDEN = Path(__file__).parent / "pictures.txt"
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+#: The share of pixels that another version of matplotlib may draw otherwise; a plan of other heights changes 25 %.
+TOLERANCE = 0.05
+
+
+def pictures() -> dict[Path, str]:
+    """The picture files that pages show, below the root, each with the command that draws it."""
+    found = {}
+    for page in PAGES:
+        text = page.read_text()
+        commands = dict(re.findall(r"`modelplan (analyze [^`]* --draw (\S+))`", text))
+        drawn = {picture: command for command, picture in commands.items()}
+        for link in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text):
+            picture = (page.parent / link).resolve().relative_to(ROOT)
+            found[picture] = drawn.get(str(picture), "")
+    return found
+
+
+def redraw(command: str, picture: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, str]:
+    """Runs the command of a picture in `folder`; returns the new file, and the line of `pictures.txt` for its plan."""
+    (folder / "models").symlink_to(ROOT / "models")
+    (folder / picture).parent.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    assert main([*command.split(), "--csv", "plan.csv"]) == 0
+    plan = Path("plan.csv").read_bytes()
+    return folder / picture, f"{len(plan.splitlines()) - 1} buffers, plan {hashlib.sha256(plan).hexdigest()[:16]}"
+
+
+def test_every_picture_is_named_with_its_command() -> None:
+    shown = pictures()
+    assert shown
+    assert not [str(picture) for picture, command in shown.items() if not command]
+    stored = {path.relative_to(ROOT) for path in (ROOT / "docs" / "images").iterdir()}
+    assert stored == set(shown)
+
+
+@pytest.mark.parametrize("picture", pictures(), ids=str)
+def test_a_picture_shows_the_present_plan(
+    picture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    new, plan = redraw(pictures()[picture], picture, tmp_path, monkeypatch)
+    lines = dict(line.split(": ", 1) for line in GOLDEN.read_text().splitlines())
+    if request.config.getoption("--update"):
+        shutil.copy(new, ROOT / picture)
+    file = hashlib.sha256((ROOT / picture).read_bytes()).hexdigest()[:16]
+    if request.config.getoption("--update"):
+        lines[str(picture)] = f"{plan}, file {file}"
+        GOLDEN.write_text("".join(f"{name}: {line}\n" for name, line in sorted(lines.items())))
+    assert lines.get(str(picture)) == f"{plan}, file {file}", "run: pytest tests/golden/test_pictures.py --update"
+    assert differing(new, ROOT / picture) <= TOLERANCE
+
+
+def differing(one: Path, other: Path) -> float:
+    """The share of pixels that differ by more than a quarter in some colour; 1 where the sizes differ."""
+    left, right = (imread(path)[..., :3] for path in (one, other))
+    return float((np.abs(left - right).max(axis=2) > 0.25).mean()) if left.shape == right.shape else 1.0
