@@ -1,26 +1,23 @@
-"""Compares what `--runtime` says with what the runtimes do, and writes reports/agreement.md.
+"""Compares what `--runtime` says with what the runtimes do.
 
-    python benchmarks/agreement.py ../shared/corpus
+    python benchmarks/agreement.py
 
-TFLM: the head that the tflite-micro wheel prints. LiteRT: the addresses of its tensors through the Python API.
-ONNX Runtime: the calls of the C library by kernel, with its arena off (ort_trace.py, needs g++).
+TFLM: the head that the tflite-micro wheel prints. LiteRT: the addresses of its tensors through the Python API
+(tests/litert_trace.py). ONNX Runtime: the calls of the C library by kernel, with its arena off (tests/ort_trace.py,
+needs g++).
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-import numpy as np
 import onnx
-from ort_trace import Block, Run, runs
+import reporting
 
 from modelplan import Budget, Graph, Options, Problem, aliasing, height, lifetimes, load, plan
 from modelplan.aliasing.classes import Classes
@@ -33,11 +30,13 @@ from modelplan.runtimes import RUNTIMES
 from modelplan.runtimes.tflm.runner import RefusalError, run_tflm
 from modelplan.types import Member
 
-ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
+import litert_trace
+from ort_trace import Block, Run, runs
 
 _ORT = """
 The release build shows neither its allocation plan (compiled in with debug only) nor addresses. With its arena and
-memory patterns off every buffer of the plan is one call of the C library, which `benchmarks/ort_trace.py` sees, and
+memory patterns off every buffer of the plan is one call of the C library, which `tests/ort_trace.py` sees, and
 also during which kernel. Values count that no input of the model feeds. `predicted` and `observed` are those without
 a call of their own: aliases and reuse of a freed block. A block is equal when the same node asks for it, with the same
 size, and it is freed after the same node. `equal` is what the row `onnxruntime-reuse` says, which sees sizes and
@@ -49,7 +48,7 @@ among `blocks`. Optimisations are off, one thread, open extents are 2; sizes are
 """.strip().splitlines()
 
 
-def tflm_rows(files: list[Path]) -> Iterator[str]:
+def tflm_rows(files: list[Path]) -> Iterator[Sequence[object]]:
     options = Options(runtime="tflm", schedule="file", alias="none", allocator="tflm-greedy")
     for path in files:
         made = plan(load(path), options)  # type: ignore[arg-type]
@@ -57,10 +56,10 @@ def tflm_rows(files: list[Path]) -> Iterator[str]:
         try:
             head = run_tflm(path.read_bytes(), rounds=1).head
         except RefusalError as problem:
-            yield f"| {path.stem} | {planned:,} | - | not run: {' '.join(str(problem).split())[:100]} |"
+            yield path.stem, f"{planned:,}", "-", f"not run: {' '.join(str(problem).split())[:100]}"
             continue
         word = "equal" if planned == head else f"{planned - head:+,} B"
-        yield f"| {path.stem} | {planned:,} | {head:,} | {word} |"
+        yield path.stem, f"{planned:,}", f"{head:,}", word
 
 
 def predicted(graph: Graph) -> set[tuple[int, int]]:
@@ -102,10 +101,7 @@ def _classes(graph: Graph) -> Iterator[tuple[Member, ...]]:
 
 def observed(path: Path, graph: Graph) -> set[tuple[int, int]]:
     """(op, operand) whose first output has the operand's address in LiteRT, asked in a process of its own."""
-    done = subprocess.run([sys.executable, __file__, "--addresses", path], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError((done.stderr.splitlines() or [f"status {done.returncode}"])[-1])
-    address = {int(t): at for t, at in json.loads(done.stdout.splitlines()[-1]).items()}
+    address = litert_trace.addresses(path)
     return {
         (index, operand)
         for index, op in enumerate(graph.ops)
@@ -114,24 +110,7 @@ def observed(path: Path, graph: Graph) -> set[tuple[int, int]]:
     }
 
 
-def addresses(path: str) -> dict[int, int]:
-    """Where LiteRT keeps each tensor that has memory."""
-    from ai_edge_litert.interpreter import Interpreter, OpResolverType
-
-    resolver = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
-    interpreter = Interpreter(model_path=path, experimental_op_resolver_type=resolver)
-    interpreter.allocate_tensors()
-    found = {}
-    for detail in interpreter.get_tensor_details():
-        if detail["shape"].size or detail["dtype"] is not np.void:
-            try:
-                found[detail["index"]] = interpreter.tensor(detail["index"])().__array_interface__["data"][0]
-            except (ValueError, RuntimeError):
-                continue  # no memory of its own
-    return found
-
-
-def litert_rows(files: list[Path]) -> Iterator[str]:
+def litert_rows(files: list[Path]) -> Iterator[Sequence[object]]:
     for path in files:
         graph = load(path)
         assert isinstance(graph, Graph)
@@ -139,12 +118,11 @@ def litert_rows(files: list[Path]) -> Iterator[str]:
         try:
             seen = observed(path, graph)
         except (RuntimeError, ValueError) as problem:
-            yield f"| {path.stem} | {len(said)} | - | - | not run: {' '.join(str(problem).split())[:80]} | |"
+            yield path.stem, len(said), "-", "-", f"not run: {' '.join(str(problem).split())[:80]}", ""
             continue
         odd = "; ".join(f"op {i} {graph.ops[i].kind}" for i, _ in sorted(said ^ seen))
         word = "equal" if said == seen else f"differs: {odd}"
-        counts = f"{len(said)} | {len(seen)} | {len(said & seen)}"
-        yield f"| {path.stem} | {counts} | {word} | {'; '.join(unsound(graph, said))} |"
+        yield path.stem, len(said), len(seen), len(said & seen), word, "; ".join(unsound(graph, said))
 
 
 @dataclass(frozen=True)
@@ -226,19 +204,19 @@ def _rounded(graph: Graph, problem: Problem, i: int) -> int:
     return -(-lifetimes.class_bytes(graph, problem.members[i]) // 64) * 64
 
 
-def ort_rows(files: list[Path]) -> Iterator[str]:
+def ort_rows(files: list[Path]) -> Iterator[Sequence[object]]:
     graphs = [load(path, _bound(path)) for path in files]
     shapes = [{g.tensors[t].name: g.tensors[t].shape for t in g.inputs} for g in graphs]  # type: ignore[union-attr]
     for path, graph, run in zip(files, graphs, runs(zip(files, shapes, strict=True)), strict=True):
         assert isinstance(graph, Graph)
         name = path.stem.removeprefix("light_")
         if isinstance(run, str):
-            yield f"| {name} | - | - | - | - | - | - | - | not run: {run[:80]} |"
+            yield name, *"-" * 7, f"not run: {run[:80]}"
             continue
-        yield f"| {name} | {ort_row(path, graph, run)} |"
+        yield name, *ort_row(path, graph, run)
 
 
-def ort_row(path: Path, graph: Graph, run: Run) -> str:
+def ort_row(path: Path, graph: Graph, run: Run) -> Sequence[object]:
     nodes = onnx.load(path, load_external_data=False).graph.node
     writer = {graph.tensors[t].name: index for index, op in enumerate(graph.ops) for t in op.writes}
     ran = [next((writer[name] for name in nodes[n].output if name in writer), -1) for n in run.order]
@@ -254,7 +232,7 @@ def ort_row(path: Path, graph: Graph, run: Run) -> str:
         words.append(odd(graph, ran, left))
     counts = [len(guess.tensors), len(said), len(without), len(said & without), seen.total()]
     equal = [(found.blocks & seen).total() for found in (guess, exact)]
-    return f"{' | '.join(map(str, counts + equal))} | {'; '.join(words)}"
+    return *counts, *equal, "; ".join(words)
 
 
 def seen_without(graph: Graph, ran: list[int], run: Run) -> set[int]:
@@ -289,50 +267,41 @@ def _bound(path: Path) -> list[str]:
     return [f"{symbol}=2" for symbol in sorted(symbols) if symbol.isidentifier()]
 
 
+ORT_HEADINGS = ("model", "values", "predicted", "observed", "both", "blocks", "equal", "equal with shapes",
+                "differences left")  # fmt: skip
+
+
 def page(corpus: Path) -> Iterator[str]:
-    files = [*sorted((corpus / "tflite").rglob("*.tflite")), *sorted((ROOT / "models").glob("*.tflite"))]
-    yield f"Made by `python benchmarks/agreement.py CORPUS` with tflite-micro {version('tflite-micro')} and LiteRT"
-    yield f"{version('ai-edge-litert')}, x86-64."
-    yield ""
+    files = [path for _, path in reporting.tflite_files(corpus)]
     yield "## TFLM: planned and reported head"
     yield ""
     yield "Planned with `--runtime tflm --schedule file --alias none --allocator tflm-greedy`."
     yield ""
-    yield "| model | planned | head | |"
-    yield "|---|---:|---:|---|"
-    yield from tflm_rows(files)
+    yield from reporting.table(("model", "planned", "head", ""), tflm_rows(files), "<>><")
     yield ""
     yield "## LiteRT: operands whose memory the output takes (kernels without delegates)"
     yield ""
     yield "The last column names what LiteRT's rules allow and the test over storage classes refuses: a wrong result."
     yield ""
-    yield "| model | predicted | observed | both | | refused as unsound |"
-    yield "|---|---:|---:|---:|---|---|"
-    yield from litert_rows(files)
+    headings = ("model", "predicted", "observed", "both", "", "refused as unsound")
+    yield from reporting.table(headings, litert_rows(files), "<>>><<")
     yield ""
-    light = sorted((Path(onnx.__file__).parent / "backend" / "test" / "data" / "light").glob("*.onnx"))
     yield f"## ONNX Runtime {version('onnxruntime')}: who lies in memory that was there already"
     yield ""
     yield from _ORT
     yield ""
-    yield "| model | values | predicted | observed | both | blocks | equal | equal with shapes | differences left |"
-    yield "|---|---:|---:|---:|---:|---:|---:|---:|---|"
-    yield from ort_rows([*sorted((ROOT / "models").glob("*.onnx")), *light])
+    models = [*reporting.own_models(".onnx"), *reporting.light_models()]
+    yield from reporting.table(ORT_HEADINGS, ort_rows(models), "<>>>>>>><")
+
+
+PARSER = reporting.command_line(__file__, __doc__, "agreement.md")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("corpus", type=Path, nargs="?", help="the folder with tflite/")
-    parser.add_argument("--addresses", metavar="MODEL", help="only LiteRT's addresses of one model, as JSON")
-    arguments = parser.parse_args()
-    if arguments.addresses:
-        print(json.dumps(addresses(arguments.addresses)))
-        return
-    if arguments.corpus is None or not (arguments.corpus / "tflite").is_dir():
-        parser.error(f"no corpus at {arguments.corpus or '(name its folder)'}")
-    text = "\n".join(page(arguments.corpus)) + "\n"
-    (ROOT / "reports" / "agreement.md").write_text(text)
-    print(text)
+    arguments = reporting.parse(PARSER)
+    versions = f" with tflite-micro {version('tflite-micro')} and LiteRT {version('ai-edge-litert')}, x86-64"
+    first = reporting.made_by(PARSER, arguments, versions)
+    reporting.save(arguments.output, first, "Plans beside what the runtimes do", page(arguments.corpus))
 
 
 if __name__ == "__main__":

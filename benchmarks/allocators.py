@@ -1,4 +1,4 @@
-"""Measures our allocator beside omnimalloc and the best of seven first-fit orders; writes reports/allocators.md.
+"""Measures our allocator beside omnimalloc and the best of seven first-fit orders.
 
     python benchmarks/allocators.py [--only set_a_to_k,fresh,...] [--long]
 
@@ -10,26 +10,27 @@ Memory is the peak of a process that only solves.
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import math
 import multiprocessing
 import os
 import statistics
+import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import reporting
 from networks import read
-from problem_families import FAMILIES
 
-from modelplan import Budget, Placement, Problem, Progress, check, height, load, load_bound, place
+from modelplan import Budget, Placement, Problem, Progress, check, height, load_bound, place
 from modelplan.allocators.greedy import Fit, in_order
 
-ROOT = Path(__file__).resolve().parent.parent
-CORPUS = Path(os.environ.get("MODELPLAN_CORPUS", ROOT.parent / "shared" / "corpus")) / "problems"
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
+from problem_families import FAMILIES
+
 OPEN = ("D.1048576", "J.1048576")  # whose optimum is above the load bound or hard to find
 SEEDS = range(1, 6)
 FRESH_SEEDS = range(100, 105)
@@ -75,11 +76,8 @@ def solve(problem: Problem, seconds: float, seed: int = 0) -> Run:
     return Run(placement, tall, spent, used, (*trace, (spent, tall)))
 
 
-def named(folder: str) -> Iterator[tuple[str, Problem]]:
-    for path in sorted((CORPUS / folder).glob("*.csv")):
-        problem = load(path)
-        assert isinstance(problem, Problem)
-        yield path.stem, problem
+def named(corpus: Path, folder: str) -> Iterator[tuple[str, Problem]]:
+    return ((Path(name).name, problem) for name, problem in reporting.problems(corpus, f"{folder}/"))
 
 
 def seven_first_fits(problem: Problem) -> tuple[int, float]:
@@ -106,19 +104,16 @@ def omnimalloc(problem: Problem, allocator: str) -> tuple[int, float] | None:
     try:
         placed = peer.allocate(entries, allocator)
     except (RuntimeError, ValueError) as complaint:
-        print(f"omnimalloc {allocator}: {complaint}", flush=True)
+        reporting.progress(f"omnimalloc {allocator}: {complaint}")
         return None
     spent = time.perf_counter() - began
     return max((a.offset + a.size for a in placed), default=0), spent
 
 
-def lines_of(headings: Sequence[str], rows: Iterator[Sequence[object]]) -> Iterator[str]:
-    """A Markdown table, printed row by row as it comes."""
-    yield f"| {' | '.join(headings)} |"
-    yield "|---|" + "---:|" * (len(headings) - 1)
-    for row in rows:
-        line = f"| {' | '.join(map(str, row))} |"
-        print(line, flush=True)
+def lines_of(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    """A Markdown table whose rows are also told as they come."""
+    for line in reporting.table(headings, rows):
+        reporting.progress(line)
         yield line
 
 
@@ -159,17 +154,17 @@ def single(problems: Iterator[tuple[str, Problem]], seconds: float) -> Iterator[
 SINGLE = ("problem", "n", "height", "/ bound", "s", "CPU s", "proved", *PEERS)
 
 
-def set_a_to_k() -> Iterator[str]:
+def set_a_to_k(corpus: Path) -> Iterator[str]:
     """The nine problems of MiniMalloc's set that meet their load bound."""
-    nine = ((name, p) for name, p in named("minimalloc") if name not in OPEN and len(p) > 5)
+    nine = ((name, p) for name, p in named(corpus, "minimalloc") if name not in OPEN and len(p) > 5)
     yield from lines_of(SINGLE, single(nine, 10))
 
 
-def set_d_and_j(seconds: float) -> Iterator[str]:
-    """The other two, five seeds."""
+def set_d_and_j(corpus: Path, seconds: float = 10) -> Iterator[str]:
+    """D and J, five seeds."""
 
     def rows() -> Iterator[Sequence[object]]:
-        for name, problem in named("minimalloc"):
+        for name, problem in named(corpus, "minimalloc"):
             if name in OPEN:
                 runs = [solve(problem, seconds, seed) for seed in SEEDS]
                 tall = [run.tall for run in runs]
@@ -179,11 +174,11 @@ def set_d_and_j(seconds: float) -> Iterator[str]:
     yield from lines_of(("problem", "s each", "load bound", "median", "least", "most", "proved"), rows())
 
 
-def copies() -> Iterator[str]:
+def copies(corpus: Path) -> Iterator[str]:
     """Shuffled copies of the nine, every other one reversed in time."""
 
     def rows() -> Iterator[Sequence[object]]:
-        for name, problem in named("minimalloc"):
+        for name, problem in named(corpus, "minimalloc"):
             if name in OPEN or len(problem) <= 5:
                 continue
             runs = [solve(copy_of(problem, seed), 3, seed) for seed in range(COPIES)]
@@ -203,7 +198,7 @@ def copy_of(problem: Problem, seed: int) -> Problem:
                    end=end, alignment=problem.alignment[order], pin=problem.pin[order])  # fmt: skip
 
 
-def fresh() -> Iterator[str]:
+def fresh(_corpus: Path) -> Iterator[str]:
     """Seeds on which nothing was tuned, five for each family and size; the worst of the five."""
 
     def rows() -> Iterator[Sequence[object]]:
@@ -222,18 +217,18 @@ def fresh() -> Iterator[str]:
     yield from lines_of(("family", "n", "proved", "/ bound", "median CPU s", "most", *PEERS), rows())
 
 
-def published() -> Iterator[str]:
+def published(corpus: Path) -> Iterator[str]:
     """SOMAS's and IOPDDL's problems."""
-    chosen = (row for folder in ("somas", "iopddl") for row in named(folder))
+    chosen = (row for folder in ("somas", "iopddl") for row in named(corpus, folder))
     yield from lines_of(SINGLE, single(chosen, 10))
 
 
-def synthetic() -> Iterator[str]:
+def synthetic(corpus: Path) -> Iterator[str]:
     """The corpus's synthetic problems."""
-    yield from lines_of(SINGLE, single(named("synthetic"), 10))
+    yield from lines_of(SINGLE, single(named(corpus, "synthetic"), 10))
 
 
-def large() -> Iterator[str]:
+def large(_corpus: Path) -> Iterator[str]:
     """100,000 and 1,000,000 buffers: the first answer, then the best of 12 seconds; omnimalloc has a minute."""
 
     def rows() -> Iterator[Sequence[object]]:
@@ -278,19 +273,19 @@ def _alone(family: str, n: int) -> Sequence[object]:
             "yes" if run.proved else "no", f"{peak:.0f}", f"{before:.0f}")  # fmt: skip
 
 
-def networks() -> Iterator[str]:
+def networks(corpus: Path) -> Iterator[str]:
     """The networks of Glow's allocation traces."""
-    problems = [network.problem for network in read(CORPUS / "glow" / "traces.txt")]
+    problems = [network.problem for network in read(corpus / "problems" / "glow" / "traces.txt")]
     runs = [solve(problem, 10) for problem in problems]
     met = sum(run.tall == load_bound(problem) for run, problem in zip(runs, problems, strict=True))
     spent = sum(run.seconds for run in runs)
     yield f"{met} of {len(problems)} at the load bound, all together in {spent:.4f} s."
 
 
-SECTIONS: dict[str, Callable[[], Iterator[str]]] = {
+SECTIONS: dict[str, Callable[[Path], Iterator[str]]] = {
     "set_a_to_k": set_a_to_k,
     "copies": copies,
-    "set_d_and_j": lambda: set_d_and_j(10),
+    "set_d_and_j": set_d_and_j,
     "fresh": fresh,
     "published": published,
     "synthetic": synthetic,
@@ -299,31 +294,25 @@ SECTIONS: dict[str, Callable[[], Iterator[str]]] = {
 }
 
 
+PARSER = reporting.command_line(__file__, __doc__, "allocators.md")
+PARSER.add_argument("--only", default=",".join(SECTIONS), metavar="SECTIONS", help="these sections")
+PARSER.add_argument("--long", action="store_true", help="a minute for each of five seeds of D and J too")
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default=",".join(SECTIONS))
-    parser.add_argument("--long", action="store_true")
-    parser.add_argument("--output", type=Path, default=ROOT / "reports" / "allocators.md")
-    arguments = parser.parse_args()
+    arguments = reporting.parse(PARSER)
     chosen = arguments.only.split(",")
     if unknown := set(chosen) - set(SECTIONS):
-        parser.error(f"no section {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
-    if not CORPUS.is_dir():
-        parser.error(f"no corpus at {CORPUS}: set MODELPLAN_CORPUS")
-    command = "python benchmarks/allocators.py"
-    command += "" if chosen == list(SECTIONS) else f" --only {arguments.only}"
-    command += " --long" if arguments.long else ""
-    absent = "" if importlib.util.find_spec("omnimalloc") else " omnimalloc is not installed, so not measured."
-    machine = f"{os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f} when it began"
-    lines = ["# Our allocator, measured", "", f"`{command}`; one thread; {machine}.{absent}"]
-    lines.append(
-        '"Ours by then" is our height over the bound when stopped after the time of the seven first-fit orders.'
-    )
+        PARSER.error(f"no section {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
+    absent = "" if importlib.util.find_spec("omnimalloc") else "; omnimalloc is not installed, so not measured"
+    machine = f"; one thread; {os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f} when it began{absent}"
+    lines = ['"Ours by then" is our height over the bound when stopped after the time of the seven first-fit orders.']
     for name in chosen:
-        lines += ["", f"## {name}: {(SECTIONS[name].__doc__ or 'D and J, five seeds.')}", "", *SECTIONS[name]()]
+        lines += ["", f"## {name}: {SECTIONS[name].__doc__}", "", *SECTIONS[name](arguments.corpus)]
     if arguments.long:
-        lines += ["", "## set_d_and_j for a minute", "", *set_d_and_j(60)]
-    arguments.output.write_text("\n".join(lines) + "\n")
+        lines += ["", "## set_d_and_j for a minute", "", *set_d_and_j(arguments.corpus, 60)]
+    first = reporting.made_by(PARSER, arguments, machine)
+    reporting.save(arguments.output, first, "Our allocator, measured", lines)
 
 
 if __name__ == "__main__":

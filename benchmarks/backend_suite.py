@@ -1,4 +1,4 @@
-"""Loads every model of onnx's backend suite and writes what is refused and why, with counts, to docs/backend_suite.md.
+"""Loads every model of onnx's backend suite and writes what is refused and why, with counts.
 
 python benchmarks/backend_suite.py
 """
@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import onnx
+import reporting
 
 from modelplan import ModelError, Options, load, plan
 
-ROOT = Path(__file__).resolve().parent.parent
-DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
+DATA = reporting.LIGHT.parent
 
 #: What the reasons have in common, tried in this order.
 REASONS = (
@@ -60,7 +60,24 @@ def outcome(path: Path) -> str:
     return ""
 
 
+def page(counts: dict[str, list[int]], refused: dict[str, list[str]]) -> Iterator[str]:
+    planned, failed = (sum(row[i] for row in counts.values()) for i in (0, 1))
+    yield "Each model is loaded and planned. None crashes; what is refused is refused in one line that names the place."
+    yield ""
+    rows = [(kind, good, bad) for kind, (good, bad) in counts.items()]
+    together = ("all", f"{planned} ({planned / (planned + failed):.1%})", failed)
+    yield from reporting.table(("models", "plan fully", "refused"), [*rows, together])
+    yield ""
+    reasons = sorted(refused.items(), key=lambda row: -len(row[1]))
+    named = ((reason, len(names), ", ".join(sorted(names))) for reason, names in reasons)
+    yield from reporting.table(("reason", "models", "which"), named, "<><")
+
+
+PARSER = reporting.command_line(__file__, __doc__, "backend_suite.md", corpus=False)
+
+
 def main() -> None:
+    arguments = reporting.parse(PARSER)
     counts: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     refused: dict[str, list[str]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as folder:
@@ -70,28 +87,8 @@ def main() -> None:
             if reason:
                 name = path.parent.name if path.stem == "model" else path.stem
                 refused[reason].append(name.removeprefix("test_"))
-    text = "\n".join(page(counts, refused)) + "\n"
-    (ROOT / "docs" / "backend_suite.md").write_text(text)
-    print(text)
-
-
-def page(counts: dict[str, list[int]], refused: dict[str, list[str]]) -> Iterator[str]:
-    planned, failed = (sum(row[i] for row in counts.values()) for i in (0, 1))
-    yield "# The ONNX backend suite"
-    yield ""
-    yield f"Written by `python benchmarks/backend_suite.py` with onnx {onnx.__version__}, without any `--dim`."
-    yield "Each model is loaded and planned. None crashes; what is refused is refused in one line that names the place."
-    yield ""
-    yield "| models | plan fully | refused |"
-    yield "|---|---:|---:|"
-    for kind, (good, bad) in counts.items():
-        yield f"| {kind} | {good} | {bad} |"
-    yield f"| all | {planned} ({planned / (planned + failed):.1%}) | {failed} |"
-    yield ""
-    yield "| reason | models | which |"
-    yield "|---|---:|---|"
-    for reason, names in sorted(refused.items(), key=lambda row: -len(row[1])):
-        yield f"| {reason} | {len(names)} | {', '.join(sorted(names))} |"
+    first = reporting.made_by(PARSER, arguments, f" with onnx {onnx.__version__}, without any `--dim`")
+    reporting.save(arguments.output, first, "The ONNX backend suite", page(counts, refused))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """MiniMalloc's original program, our `minimalloc` and our own solver on set A to K: does it fit in this capacity?
 
-    python benchmarks/minimalloc_original.py --corpus ../shared/corpus --binary PATH --output reports/minimalloc.md
+    python benchmarks/minimalloc_original.py --binary PATH [--seconds 10]
 
 PATH is the program built from google/minimalloc, or one with its options (--input, --output, --capacity, --timeout)
 and its exit code (0: it fits, 1: it does not). Nothing of it is part of this project. Seconds are processor time, one
@@ -10,7 +10,6 @@ contradict each other, or a packing is wrong.
 
 from __future__ import annotations
 
-import argparse
 import resource
 import signal
 import statistics
@@ -22,11 +21,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from modelplan import Budget, Placement, Problem, check, height, load, load_bound, place
+import reporting
+
+from modelplan import Budget, Placement, Problem, check, height, load_bound, place
 from modelplan.allocators import minimalloc
 from modelplan.loaders.problem_csv import read_solution
 
 CAPACITY = 1_048_576
+#: The set also holds an example of five buffers, which is left out.
+SMALLEST = 100
 PERCENT = (90, 95, 99, 100, 101, 105, 110)
 
 #: Below this many seconds the start of a process weighs more than the search, and a ratio says nothing.
@@ -109,73 +112,67 @@ def ask_solver(problem: Problem, capacity: int, limit: int) -> Answer:
 
 
 def rows(corpus: Path, binary: Path, limit: int) -> Iterator[Row]:
-    for path in sorted((corpus / "problems" / "minimalloc").glob("?.*.csv")):
-        problem = load(str(path))
-        assert isinstance(problem, Problem)
-        problem, bound = replace(problem, capacity=None), load_bound(problem)
+    for name, posed in reporting.problems(corpus, "minimalloc/"):
+        if len(posed) < SMALLEST:
+            continue
+        problem, bound = replace(posed, capacity=None), load_bound(posed)
         for capacity in sorted({CAPACITY, *(bound * percent // 100 for percent in PERCENT)}):
             yield Row(
-                path.name[0],
+                Path(name).name[0],
                 len(problem),
                 bound,
                 capacity,
-                ask_original(binary, path, problem, capacity, limit),
+                ask_original(binary, corpus / "problems" / f"{name}.csv", problem, capacity, limit),
                 ask_ours(problem, capacity, limit),
                 ask_solver(problem, capacity, limit),
             )
 
 
-def line(row: Row) -> str:
+def cells_of(row: Row) -> list[str]:
     cells = [row.name, str(row.buffers), f"{row.capacity:,}", f"{100 * row.capacity / row.bound:.1f}"]
     for answer in (row.original, row.ours, row.solver):
         cells += [answer.verdict, f"{answer.seconds:.2f}"]
-    return "| " + " | ".join([*cells, "" if row.ratio is None else f"{row.ratio:.2f}"]) + " |"
+    return [*cells, "" if row.ratio is None else f"{row.ratio:.2f}"]
 
 
-def report(found: Sequence[Row], limit: int, command: str) -> str:
+HEADINGS = ("set", "buffers", "capacity", "%", "original", "s", "`minimalloc`", "s", "`modelplan`", "s",
+            "ours / original")  # fmt: skip
+
+
+def report(found: Sequence[Row], limit: int) -> Iterator[str]:
     ratios = [row.ratio for row in found if row.ratio is not None]
     slower = [row for row in found if row.ours.verdict == "open" != row.original.verdict]
-    measured = (
+    yield 'Does it fit in this capacity? "never" is a proof, "open" means that the time was up:'
+    yield f"{limit} seconds for each question, processor time for the original and time by the clock for ours. The"
+    yield "seconds in the table are processor time, one thread each; `%` is the capacity over the load bound. Every"
+    yield "packing was checked."
+    yield ""
+    yield (
         f"Of {len(ratios)} questions that both answer and that take the original more than {TOO_SHORT:g} s, our"
         f" seconds are {statistics.median(ratios):.2f} of its in the median and {max(ratios):.2f} at most."
         if ratios
         else "No question took the original long enough to compare seconds."
     )
-    lines = [
-        f"Made by `python benchmarks/minimalloc_original.py {command}`.",
-        "",
-        "# MiniMalloc, side by side",
-        "",
-        'Does it fit in this capacity? "never" is a proof, "open" means that the time was up:',
-        f"{limit} seconds for each question, processor time for the original and time by the clock for ours. The",
-        "seconds in the table are processor time, one thread each; `%` is the capacity over the load bound. Every",
-        "packing was checked.",
-        "",
-        measured,
-        f"Contradictions among the three: {sum(row.contradiction for row in found)}.",
-        f"Answered by the original and left open by `minimalloc`: {len(slower)}.",
-        "",
-        "| set | buffers | capacity | % | original | s | `minimalloc` | s | `modelplan` | s | ours / original |",
-        "|---|---:|---:|---:|---|---:|---|---:|---|---:|---:|",
-        *map(line, found),
-        "",
-    ]
-    return "\n".join(lines)
+    yield f"Contradictions among the three: {sum(row.contradiction for row in found)}."
+    yield f"Answered by the original and left open by `minimalloc`: {len(slower)}."
+    yield ""
+    yield from reporting.table(HEADINGS, map(cells_of, found), "<>>><><><>>")
+
+
+PARSER = reporting.command_line(__file__, __doc__, "minimalloc.md")
+PARSER.add_argument("--binary", type=Path, metavar="PATH", required=True, help="the original program")
+PARSER.add_argument("--seconds", type=int, default=10, help="the time limit of one question")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpus", type=Path, required=True)
-    parser.add_argument("--binary", type=Path, required=True, help="the original program")
-    parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--seconds", type=int, default=10, help="the time limit of one question")
-    arguments = parser.parse_args()
-    command = f"--corpus ../shared/corpus --binary PATH --output {arguments.output} --seconds {arguments.seconds}"
+    arguments = reporting.parse(PARSER)
+    first = reporting.made_by(PARSER, arguments)
     found: list[Row] = []
     for row in rows(arguments.corpus, arguments.binary, arguments.seconds):
         found.append(row)
-        print(line(row), flush=True)
-        arguments.output.write_text(report(found, arguments.seconds, command))
+        reporting.progress(reporting.row_line(cells_of(row)))
+        lines = report(found, arguments.seconds)
+        reporting.save(arguments.output, first, "MiniMalloc, side by side", lines)
     sys.exit(any(row.contradiction for row in found))
 
 

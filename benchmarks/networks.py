@@ -1,16 +1,17 @@
 """Every allocator on the 79 real networks of Glow's traces, and on MobileNet v1 and v2: heights over the load.
 
-    python benchmarks/networks.py --corpus ../shared/corpus --output reports/networks.md
+    python benchmarks/networks.py
 
 Traces: pytorch/glow, tests/unittests/MemoryAllocatorTestModels.txt, Apache-2.0.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import reporting
 
 from modelplan import Buffer, Problem, RequestError, height, load_bound, place
 from modelplan.allocators import ALLOCATORS
@@ -134,45 +135,35 @@ def mobilenet_rows() -> Iterator[tuple[str, float, float]]:
             yield row.name, *(height(net, place(net, row.name)) / MIB for net in nets)
 
 
-def report(networks: Sequence[Network]) -> str:
-    """The page reports/networks.md."""
+def report(networks: Sequence[Network]) -> Iterator[str]:
+    """The page reports/networks.md below its title."""
     scores = [found for name in ALLOCATORS if (found := score(name, networks))]
     ranked = sorted(scores, key=lambda s: (s.mean, -s.at_load))
     refused = [name for name in ALLOCATORS if name not in {s.allocator for s in scores}]
     exact = sum(height(n.problem, place(n.problem, "glow")) == n.expected for n in networks)
-    lines = [
-        "Made by `python benchmarks/networks.py --corpus ../shared/corpus --output reports/networks.md`.",
-        "",
-        "# Real networks",
-        "",
-        f"{len(networks)} networks of Glow's allocation traces: activations only, sizes rounded up to 64 bytes,",
-        f"nothing in place. `glow` reaches the peak that Glow's own test expects on {exact} of them.",
-        "Shared objects lie end to end; their height is the sum of the objects.",
-        "",
-        "| allocator | at the load | mean height/load | worst | on |",
-        "|---|---:|---:|---:|---|",
-        *(f"| {s.allocator} | {s.at_load} | {s.mean:.4f} | {s.worst:.3f} | {s.worst_on} |" for s in ranked),
-        "",
-        f"Refused at least one of them: {', '.join(refused)}.",
-        "",
-        "## MobileNet at 224 x 224, float32, MiB",
-        "",
-        "| planner | v1, 30 tensors | v2, 65 tensors |",
-        "|---|---:|---:|",
-        *(f"| {name} | {one:.3f} | {two:.3f} |" for name, one, two in mobilenet_rows()),
-        "",
-    ]
-    return "\n".join(lines)
+    yield f"{len(networks)} networks of Glow's allocation traces: activations only, sizes rounded up to 64 bytes,"
+    yield f"nothing in place. `glow` reaches the peak that Glow's own test expects on {exact} of them."
+    yield "Shared objects lie end to end; their height is the sum of the objects."
+    yield ""
+    rows = [(s.allocator, s.at_load, f"{s.mean:.4f}", f"{s.worst:.3f}", s.worst_on) for s in ranked]
+    yield from reporting.table(("allocator", "at the load", "mean height/load", "worst", "on"), rows, "<>>><")
+    yield ""
+    yield f"Refused at least one of them: {', '.join(refused)}."
+    yield ""
+    yield "## MobileNet at 224 x 224, float32, MiB"
+    yield ""
+    sizes = ((name, f"{one:.3f}", f"{two:.3f}") for name, one, two in mobilenet_rows())
+    yield from reporting.table(("planner", "v1, 30 tensors", "v2, 65 tensors"), sizes)
+
+
+PARSER = reporting.command_line(__file__, __doc__, "networks.md")
 
 
 def main() -> None:
-    """Writes the report."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpus", type=Path, required=True)
-    parser.add_argument("--output", type=Path, required=True)
-    arguments = parser.parse_args()
+    arguments = reporting.parse(PARSER)
     networks = read(arguments.corpus / "problems" / "glow" / "traces.txt")
-    arguments.output.write_text(report(networks))
+    first = reporting.made_by(PARSER, arguments)
+    reporting.save(arguments.output, first, "Real networks", report(networks))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Checks what our allocator claims against searches that share nothing with it; writes reports/proofs.md.
+"""Checks what our allocator claims against searches that share nothing with it.
 
     python benchmarks/proofs.py [--above 1000] [--exact 30] [--placed 2000]
 
@@ -13,19 +13,21 @@ The first wrong answer ends the command with exit code 1.
 
 from __future__ import annotations
 
-import argparse
 import random
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from problem_families import brimful
+import reporting
 
 from modelplan import Budget, Placement, Problem, _core, check, height, load_bound, place
 
-ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
+from problem_families import brimful
+
 RULES = _core.SOLVER_RULES
 
 
@@ -161,27 +163,26 @@ def placed(count: int, what: str) -> str:
     )
 
 
+PARSER = reporting.command_line(__file__, __doc__, "proofs.md", corpus=False)
+for option, count in (("--above", 1000), ("--exact", 30), ("--placed", 2000)):
+    PARSER.add_argument(option, type=int, default=count, metavar="N")
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--above", type=int, default=1000)
-    parser.add_argument("--exact", type=int, default=30)
-    parser.add_argument("--placed", type=int, default=2000)
-    parser.add_argument("--output", type=Path, default=ROOT / "reports" / "proofs.md")
-    arguments = parser.parse_args()
+    arguments = reporting.parse(PARSER)
     if min(arguments.above, arguments.exact, arguments.placed) < 1:
-        parser.error("every count must be at least 1")
-    command = f"--above {arguments.above} --exact {arguments.exact} --placed {arguments.placed}"
-    lines = ["# Claims of optimality, checked", "", f"`python benchmarks/proofs.py {command}`; no wrong answer:", ""]
+        PARSER.error("every count must be at least 1")
+    lines = ["No wrong answer:", ""]
     for checked in (
         lambda: placed(arguments.placed, "alignments of 1, 16 and 64"),
         lambda: placed(arguments.placed, "pins"),
         lambda: exact_model(arguments.exact),
         lambda: exhaustive(arguments.above),
     ):
-        line = checked()
-        print(line, flush=True)
-        lines.append(line)
-    arguments.output.write_text("\n".join(lines) + "\n")
+        lines.append(checked())
+        reporting.progress(lines[-1])
+    first = reporting.made_by(PARSER, arguments)
+    reporting.save(arguments.output, first, "Claims of optimality, checked", lines)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Reorders every .tflite model at hand and runs it on the real tflite-micro: reports/reorder_tflm.md.
+"""Reorders every .tflite model at hand and runs it on the real tflite-micro.
 
     python benchmarks/reorder_tflm.py
 
@@ -8,11 +8,12 @@ then it is reordered. All three files run on the same random inputs; heads are i
 
 from __future__ import annotations
 
-import os
 import random
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+import reporting
 
 from modelplan import Graph, Options, load, plan
 from modelplan.errors import ModelPlanError
@@ -22,15 +23,12 @@ from modelplan.runtimes.tflm.planner import predicted_head
 from modelplan.runtimes.tflm.runner import Run, run_tflm, tflm_version
 from modelplan.schedulers.side_effects import precedences
 
-ROOT = Path(__file__).resolve().parent.parent
-CORPUS = Path(os.environ.get("MODELPLAN_CORPUS", ROOT.parent / "shared" / "corpus"))
-HEAD = (
-    "# Reordered models on tflite-micro\n\nMade by `python benchmarks/reorder_tflm.py` with tflite-micro {version}.\n\n"
+LEGEND = (
     "Head bytes of each file as TFLM reports them, and as predicted beside it where that differs. `scrambled` is a"
     " random order of the same operators, `reordered` what `modelplan reorder --alias none` makes of that."
-    " `outputs`: all three gave the same bytes for the same random inputs, without a reset between two runs.\n\n"
-    "| model | ops | file | scrambled | reordered | outputs | prediction |\n|---|---|---|---|---|---|---|\n"
+    " `outputs`: all three gave the same bytes for the same random inputs, without a reset between two runs."
 )
+HEADINGS = ("model", "ops", "file", "scrambled", "reordered", "outputs", "prediction")
 
 
 def random_order(graph: Graph, seed: int) -> list[int]:
@@ -68,29 +66,32 @@ def files_of(path: Path) -> tuple[Graph, list[bytes]]:
     return graph, [model, scrambled, better]
 
 
-def row(name: str, path: Path) -> str:
+def row(name: str, path: Path) -> Sequence[object]:
     try:
         graph, files = files_of(path)
         runs = [run_tflm(model, rounds=1) for model in files]
     except ModelPlanError as problem:
         words = str(problem).replace(str(path), name).replace("|", "/").replace("\n", " ")
-        return f"| {name} | | | | | not run: {words[:100]} | |\n"
+        return name, "", "", "", "", f"not run: {words[:100]}", ""
     heads = [predicted_head(read_tflite(model, name)) for model in files]
-    return f"| {name} | {len(graph.ops)} | {verdict(runs, heads)} |\n"
+    return name, len(graph.ops), *verdict(runs, heads)
 
 
-def verdict(runs: Sequence[Run], heads: Sequence[int]) -> str:
-    same = "bit-equal" if len({run.outputs for run in runs}) == 1 else "**differ**"
-    right = "as predicted" if [run.head for run in runs] == list(heads) else f"**{list(heads)}**"
-    return " | ".join([*(f"{run.head:,}" for run in runs), same, right])
+def verdict(runs: Sequence[Run], heads: Sequence[int]) -> Iterator[str]:
+    yield from (f"{run.head:,}" for run in runs)
+    yield "bit-equal" if len({run.outputs for run in runs}) == 1 else "**differ**"
+    yield "as predicted" if [run.head for run in runs] == list(heads) else f"**{list(heads)}**"
+
+
+PARSER = reporting.command_line(__file__, __doc__, "reorder_tflm.md")
 
 
 def main() -> None:
-    paths = [(str(p.relative_to(CORPUS / "tflite")), p) for p in sorted((CORPUS / "tflite").rglob("*.tflite"))]
-    paths += [(f"models/{p.name}", p) for p in sorted((ROOT / "models").glob("*.tflite"))]
-    text = HEAD.format(version=tflm_version()) + "".join(row(name, path) for name, path in paths)
-    (ROOT / "reports" / "reorder_tflm.md").write_text(text)
-    print("reports/reorder_tflm.md")
+    arguments = reporting.parse(PARSER)
+    rows = (row(name, path) for name, path in reporting.tflite_files(arguments.corpus))
+    lines = [LEGEND, "", *reporting.table(HEADINGS, rows, "<" * len(HEADINGS))]
+    first = reporting.made_by(PARSER, arguments, f" with tflite-micro {tflm_version()}")
+    reporting.save(arguments.output, first, "Reordered models on tflite-micro", lines)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Measures the systems' planners: MiniMalloc on its own set, and every fast planner on the large problem sets.
+"""MiniMalloc's decisions on its own set, and every fast planner on the large problem sets.
 
-python benchmarks/systems.py CORPUS [--large]
+    python benchmarks/systems.py
 
 Seconds are processor time of one thread, memory is the growth of the largest resident set; both depend on the machine,
 nodes, heights and ratios do not.
@@ -8,16 +8,19 @@ nodes, heights and ratios do not.
 
 from __future__ import annotations
 
-import argparse
 import resource
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from modelplan import Budget, Problem, height, load, load_bound, place
+import reporting
+
+from modelplan import Budget, Problem, height, load_bound, place
 from modelplan.allocators import minimalloc
 
-LARGE = ("somas/resnet50.csv", "somas/pangu_2.6B.csv", "iopddl/S_1.csv")
+CAPACITY = 1_048_576
+LARGE = ("somas/resnet50", "somas/pangu_2.6B", "iopddl/S_1")
 PLANNERS = (
     "xla-spatial",
     "xla-temporal",
@@ -31,54 +34,55 @@ PLANNERS = (
 )
 
 
-def problem_in(path: Path) -> Problem:
-    problem = load(path)
-    assert isinstance(problem, Problem)
-    return problem
-
-
-def timed_decision(problem: Problem, capacity: int) -> tuple[minimalloc.Decision, float]:
-    begin = time.process_time()
-    return minimalloc.decide(problem, capacity), time.process_time() - begin
-
-
-def own_set(corpus: Path) -> None:
-    print("MiniMalloc, decision at 1,048,576 and one below the load bound\n")
-    print(f"{'set':4}{'buffers':>8}  {'answer':10}{'nodes':>9}{'s':>8}{'nodes/s':>10}  below the bound")
-    for path in sorted((corpus / "problems" / "minimalloc").glob("?.1048576.csv")):
-        problem = problem_in(path)
-        answer, seconds = timed_decision(problem, 1048576)
-        below, _ = timed_decision(problem, load_bound(problem) - 1)
+def own_set(corpus: Path) -> Iterator[Sequence[object]]:
+    for name, problem in reporting.problems(corpus, f".{CAPACITY}"):
+        begin = time.process_time()
+        answer = minimalloc.decide(problem, CAPACITY)
+        seconds = time.process_time() - begin
+        below = minimalloc.decide(problem, load_bound(problem) - 1)
         rate = answer.steps / max(seconds, 1e-9)
-        print(
-            f"{path.name[0]:4}{len(problem):8}  {answer.ended:10}{answer.steps:9}{seconds:8.3f}{rate:10,.0f}"
-            f"  {below.ended} after {below.steps} nodes"
-        )
+        yield (Path(name).name[0], len(problem), answer.ended, f"{answer.steps:,}", f"{seconds:.3f}", f"{rate:,.0f}",
+               f"{below.ended} after {below.steps:,} nodes")  # fmt: skip
 
 
-def large_sets(corpus: Path) -> None:
-    for name in LARGE:
-        problem = replace(problem_in(corpus / "problems" / name), capacity=None)
-        bound = load_bound(problem)
-        print(f"\n{name}: {len(problem):,} buffers, load bound {bound:,}")
-        print(f"{'planner':22}{'height/bound':>13}{'s':>8}{'MiB':>8}")
-        for planner in PLANNERS:
-            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-            begin = time.process_time()
-            ratio = height(problem, place(problem, planner, Budget())) / bound
-            seconds = time.process_time() - begin
-            grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-            print(f"{planner:22}{ratio:13.4f}{seconds:8.2f}{grown:8.1f}", flush=True)
+def placed(problem: Problem, bound: int, planner: str) -> Sequence[object]:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    begin = time.process_time()
+    ratio = height(problem, place(problem, planner, Budget())) / bound
+    seconds = time.process_time() - begin
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    return planner, f"{ratio:.4f}", f"{seconds:.2f}", f"{grown:.1f}"
+
+
+def large_set(name: str, posed: Problem) -> Iterator[str]:
+    problem = replace(posed, capacity=None)
+    bound = load_bound(problem)
+    yield f"## {name}: {len(problem):,} buffers, load bound {bound:,}"
+    yield ""
+    rows = (placed(problem, bound, planner) for planner in PLANNERS)
+    for line in reporting.table(("planner", "height / bound", "CPU s", "MiB"), rows):
+        reporting.progress(line)
+        yield line
+
+
+def page(corpus: Path) -> Iterator[str]:
+    yield f"MiniMalloc's search: does its own set fit in {CAPACITY:,} bytes, and in one byte less than the load bound?"
+    yield ""
+    headings = ("set", "buffers", "answer", "nodes", "CPU s", "nodes/s", "below the bound")
+    yield from reporting.table(headings, own_set(corpus), "<><>>><")
+    for part in LARGE:
+        for name, problem in reporting.problems(corpus, part):
+            yield ""
+            yield from large_set(name, problem)
+
+
+PARSER = reporting.command_line(__file__, __doc__, "systems.md")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("corpus", type=Path)
-    parser.add_argument("--large", action="store_true", help="the sets of 1,042, 18,692 and 28,526 buffers too")
-    arguments = parser.parse_args()
-    own_set(arguments.corpus)
-    if arguments.large:
-        large_sets(arguments.corpus)
+    arguments = reporting.parse(PARSER)
+    first = reporting.made_by(PARSER, arguments)
+    reporting.save(arguments.output, first, "The systems' planners on large sets", page(arguments.corpus))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""Compares predictions with TFLM itself: python benchmarks/tflm.py CORPUS > reports/tflm.md
+"""Compares predictions with TFLM itself.
+
+    python benchmarks/tflm.py
 
 Runs every .tflite of the corpus and of models/ on the tflite-micro wheel (extra `tflm`), as it is and packed: heads,
 tails by row, outputs, the number for `tensor_arena`; then public totals of 32-bit boards by row.
@@ -6,11 +8,11 @@ tails by row, outputs, the number for `tensor_arena`; then public totals of 32-b
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import reporting
 
 from modelplan import Options, load, pipeline
 from modelplan.aliasing import MODES
@@ -40,16 +42,18 @@ CORSTONE = {
 }  # fmt: skip
 
 
-_HEADS = """Bytes; `packed` is what TFLM reports for the file that `modelplan pack` writes. Outputs are compared over
-four runs on random inputs without a reset, after a run that fills the arena with other data.
-
-"""
-_SAVED = "The best of the alias modes above; the smallest that needs fewest aliases.\n\n"
-_TAILS = "`loads`: TFLM accepts an arena of exactly the bytes in the column before.\n\n"
-_BOARDS = """Totals that others measured, against the model of 32-bit targets. The interpreter's own bytes of each board
-are fitted to these totals; all other rows follow from TFLM's structures.
-
-"""
+_HEADS = (
+    "Bytes; `packed` is what TFLM reports for the file that `modelplan pack` writes. Outputs are compared over",
+    "four runs on random inputs without a reset, after a run that fills the arena with other data.",
+    "",
+)
+_SAVED = ("The best of the alias modes above; the smallest that needs fewest aliases.", "")
+_TAILS = ("`loads`: TFLM accepts an arena of exactly the bytes in the column before.", "")
+_BOARDS = (
+    "Totals that others measured, against the model of 32-bit targets. The interpreter's own bytes of each board",
+    "are fitted to these totals; all other rows follow from TFLM's structures.",
+    "",
+)
 
 
 @dataclass
@@ -91,28 +95,29 @@ def loads(model: FileModel, size: int) -> bool:
 
 def heads(rows: list[Measured]) -> Iterator[str]:
     modes = list(rows[0].plans)
-    yield (
-        "| model | TFLM's own head | predicted | "
-        + " | ".join(f"packed, aliases {m} | predicted | bound" for m in modes)
-        + " | outputs |"
-    )
-    yield "|---|---:|---:|" + "---:|---:|---:|" * len(modes) + "---|"
-    for r in rows:
-        cells = [f"{r.own.head:,}", f"{planner.predicted_head(r.model):,}"]
-        for m in modes:
-            cells += [f"{r.packed[m].head:,}", f"{r.plans[m].head:,}", f"{r.plans[m].lower_bound:,}"]
-        equal = all(run.outputs == r.own.outputs for run in r.packed.values())
-        yield f"| {r.path.stem} | " + " | ".join(cells) + f" | {'bit-equal' if equal else 'DIFFER'} |"
+    by_mode = (heading for m in modes for heading in (f"packed, aliases {m}", "predicted", "bound"))
+    headings = ("model", "TFLM's own head", "predicted", *by_mode, "outputs")
+    yield from reporting.table(headings, (_heads(r) for r in rows), "<" + ">" * (len(headings) - 2) + "<")
+
+
+def _heads(r: Measured) -> Iterator[str]:
+    yield from (r.path.stem, f"{r.own.head:,}", f"{planner.predicted_head(r.model):,}")
+    for mode, packed in r.packed.items():
+        yield from (f"{packed.head:,}", f"{r.plans[mode].head:,}", f"{r.plans[mode].lower_bound:,}")
+    yield "bit-equal" if all(run.outputs == r.own.outputs for run in r.packed.values()) else "DIFFER"
 
 
 def smaller(rows: list[Measured]) -> Iterator[str]:
     """Which models the plan helps, and why it cannot help the others."""
-    yield "| model | TFLM's own | packed | saved | why not less |\n|---|---:|---:|---:|---|"
-    for r in rows:
-        mode, best = min(r.plans.items(), key=lambda item: item[1].head)
-        saved = r.own.head - best.head
-        row = [f"{r.own.head:,}", f"{best.head:,} ({mode})", f"{saved:,} ({100 * saved / r.own.head:.0f} %)"]
-        yield f"| {r.path.stem} | " + " | ".join(row) + f" | {reason(r.model, best)} |"
+    headings = ("model", "TFLM's own", "packed", "saved", "why not less")
+    yield from reporting.table(headings, (_smaller(r) for r in rows), "<>>><")
+
+
+def _smaller(r: Measured) -> Sequence[str]:
+    mode, best = min(r.plans.items(), key=lambda item: item[1].head)
+    saved = r.own.head - best.head
+    part = f"{saved:,} ({100 * saved / r.own.head:.0f} %)"
+    return r.path.stem, f"{r.own.head:,}", f"{best.head:,} ({mode})", part, reason(r.model, best)
 
 
 def reason(model: FileModel, best: Packing) -> str:
@@ -129,19 +134,20 @@ def reason(model: FileModel, best: Packing) -> str:
 
 
 def tails(rows: list[Measured]) -> Iterator[str]:
-    yield "| model | tail reported | modelled | rows that differ | `tensor_arena` | loads |"
-    yield "|---|---:|---:|---|---:|---|"
-    for r in rows:
-        modelled = {row.name: row for row in r.parts.rows}
-        odd = [
-            f"{row.name}: {row.used:,} reported, {modelled[row.name].used:,} modelled"
-            for row in r.own.rows
-            if modelled[row.name].used != row.used
-        ]
-        yield (
-            f"| {r.path.stem} | {r.own.tail:,} | {r.parts.tail:,} | {'; '.join(odd) or 'none'} | {r.parts.size():,}"
-            f" | {'yes' if r.loads else 'no: ' + estimate(r.parts)} |"
-        )
+    headings = ("model", "tail reported", "modelled", "rows that differ", "`tensor_arena`", "loads")
+    yield from reporting.table(headings, (_tails(r) for r in rows), "<>><><")
+
+
+def _tails(r: Measured) -> Sequence[str]:
+    modelled = {row.name: row for row in r.parts.rows}
+    odd = [
+        f"{row.name}: {row.used:,} reported, {modelled[row.name].used:,} modelled"
+        for row in r.own.rows
+        if modelled[row.name].used != row.used
+    ]
+    loads = "yes" if r.loads else "no: " + estimate(r.parts)
+    size = f"{r.parts.size():,}"
+    return r.path.stem, f"{r.own.tail:,}", f"{r.parts.tail:,}", "; ".join(odd) or "none", size, loads
 
 
 def estimate(parts: Arena) -> str:
@@ -149,37 +155,28 @@ def estimate(parts: Arena) -> str:
 
 
 def boards(corpus: Path) -> Iterator[str]:
-    yield "| model | board | kernels | public total | head | tail | modelled total | difference |"
-    yield "|---|---|---|---:|---:|---:|---:|---:|"
-    for name, kernels, board, total in BOARDS:
-        parts = arena(read_tflite((corpus / "tflite" / f"{name}.tflite").read_bytes(), name), 32, kernels)
-        off = 100 * (parts.total - total) / total
-        yield (
-            f"| {name} | {board} | {kernels} | {total:,} | {parts.head:,} | {parts.tail:,} | {parts.total:,}"
-            f" | {parts.total - total:+,} ({off:+.2f} %) |"
-        )
+    headings = ("model", "board", "kernels", "public total", "head", "tail", "modelled total", "difference")
+    yield from reporting.table(headings, (_board(corpus, *row) for row in BOARDS), "<<<>>>>>")
+
+
+def _board(corpus: Path, name: str, kernels: str, board: str, total: int) -> Sequence[str]:
+    parts = arena(read_tflite((corpus / "tflite" / f"{name}.tflite").read_bytes(), name), 32, kernels)
+    off = f"{parts.total - total:+,} ({100 * (parts.total - total) / total:+.2f} %)"
+    return name, board, kernels, *(f"{size:,}" for size in (total, parts.head, parts.tail, parts.total)), off
 
 
 def corstone(corpus: Path) -> Iterator[str]:
-    parts = arena(
-        read_tflite((corpus / "tflite" / "person_detect.tflite").read_bytes(), "person_detect"), 32, "cmsis-mve"
-    )
+    data = (corpus / "tflite" / "person_detect.tflite").read_bytes()
+    parts = arena(read_tflite(data, "person_detect"), 32, "cmsis-mve")
     used = {"head": parts.head} | {row.name: row.used for row in parts.rows}
     used["all other"] = sum(size for name, size in used.items() if name not in CORSTONE)
-    yield "| row | public report | modelled | difference |\n|---|---:|---:|---:|"
-    for name, size in CORSTONE.items():
-        yield f"| {name} | {size:,} | {used[name]:,} | {used[name] - size:+,} |"
+    rows = ((name, f"{size:,}", f"{used[name]:,}", f"{used[name] - size:+,}") for name, size in CORSTONE.items())
+    yield from reporting.table(("row", "public report", "modelled", "difference"), rows)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("corpus", type=Path, help="the folder with tflite/")
-    corpus = parser.parse_args().corpus
-    if not (corpus / "tflite").is_dir():
-        parser.error(f"no corpus at {corpus}")
+def page(corpus: Path) -> Iterator[str]:
     rows, skipped = [], []
-    models = Path(__file__).resolve().parent.parent / "models"
-    for path in [*sorted((corpus / "tflite").rglob("*.tflite")), *sorted(models.glob("*.tflite"))]:
+    for _, path in reporting.tflite_files(corpus):
         try:
             rows.append(measure(path))
         except ModelPlanError as problem:
@@ -187,18 +184,26 @@ def main() -> None:
     sections = (
         ("TFLM: predicted and reported", _HEADS, heads(rows)),
         ("What a plan saves", _SAVED, smaller(rows)),
-        ("Not run", "", skipped),
+        ("Not run", (), skipped),
         ("Tails", _TAILS, tails(rows)),
         ("Boards", _BOARDS, boards(corpus)),
-        ("Corstone-300, person_detect, by row", "", corstone(corpus)),
+        ("Corstone-300, person_detect, by row", (), corstone(corpus)),
     )
-    version = tflm_version()
-    sys.stdout.write(
-        f"Made by `python benchmarks/tflm.py CORPUS > reports/tflm.md` with tflite-micro {version}, x86-64.\n"
-    )
-    for title, text, lines in sections:
-        body = "\n".join(lines)
-        sys.stdout.write(f"\n## {title}\n\n{text}{body}\n")
+    for number, (title, text, lines) in enumerate(sections):
+        yield from ([""] if number else [])
+        yield f"## {title}"
+        yield ""
+        yield from text
+        yield from lines
+
+
+PARSER = reporting.command_line(__file__, __doc__, "tflm.md")
+
+
+def main() -> None:
+    arguments = reporting.parse(PARSER)
+    first = reporting.made_by(PARSER, arguments, f" with tflite-micro {tflm_version()}, x86-64")
+    reporting.save(arguments.output, first, "TFLM's arena: predicted and reported", page(arguments.corpus))
 
 
 if __name__ == "__main__":

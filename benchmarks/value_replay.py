@@ -1,4 +1,6 @@
-"""Replays real values through plans: python benchmarks/value_replay.py > reports/value_replay.md
+"""Replays real values through plans of every model at hand.
+
+    python benchmarks/value_replay.py
 
 The light models of the onnx package come without weights; they get random ones here. Extents that a model leaves
 open are bound to small numbers. Needs the extra `verify` for ONNX Runtime and LiteRT.
@@ -6,13 +8,13 @@ open are bound to small numbers. Needs the extra `verify` for ONNX Runtime and L
 
 from __future__ import annotations
 
-import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import onnx
+import reporting
 from onnx import numpy_helper
 
 from modelplan import Options, height, load, plan
@@ -21,8 +23,6 @@ from modelplan.verifier.subject import plan_subject
 from modelplan.verifier.values import golden_values, replay_golden
 from modelplan.verifier.verdicts import Skipped
 
-ROOT = Path(__file__).resolve().parent.parent
-LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 MODES = ("none", "views", "safe", "max")
 EXTENTS = {"batch": 1, "sequence": 8, "past": 4, "past_sequence": 4, "total": 12}
 
@@ -50,22 +50,22 @@ def with_weights(path: Path, folder: Path) -> Path:
     return out
 
 
-def outcomes(path: Path, name: str) -> Iterator[str]:
+def outcomes(path: Path, name: str) -> Iterator[Sequence[object]]:
     try:
         graph = load(path, dims=open_extents(path))
     except ModelPlanError as problem:
-        yield f"| {name} | | | | not loaded: {problem} |"
+        yield name, "", "", "", f"not loaded: {problem}"
         return
     plans = {alias: plan(graph, Options(alias=alias)) for alias in MODES}
     try:
         source, golden = golden_values(plan_subject(plans["none"]).program, path)
     except Skipped as reason:
-        yield f"| {name} | {len(graph.ops)} | | | skipped: {reason} |"
+        yield name, len(graph.ops), "", "", f"skipped: {reason}"
         return
     for alias, one in plans.items():
         replay_golden(plan_subject(one), golden)
         result = f"{len(golden)} tensors bit-exact against {source}"
-        yield f"| {name} | {len(graph.ops)} | {alias} | {height(one.problem, one.placement):,} | {result} |"
+        yield name, len(graph.ops), alias, f"{height(one.problem, one.placement):,}", result
 
 
 def open_extents(path: Path) -> list[str]:
@@ -77,20 +77,26 @@ def open_extents(path: Path) -> list[str]:
     return [f"{symbol}={EXTENTS.get(symbol, 4)}" for symbol in sorted(symbols) if symbol.isidentifier()]
 
 
-def main() -> None:
-    rows: list[str] = []
+def rows() -> Iterator[Sequence[object]]:
     with tempfile.TemporaryDirectory() as folder:
-        for path in sorted(LIGHT.glob("*.onnx")):
-            rows += outcomes(with_weights(path, Path(folder)), f"{path.stem} (random weights)")
-    for path in sorted((ROOT / "models").glob("*.onnx")) + sorted((ROOT / "models").glob("*.tflite")):
-        rows += outcomes(path, path.name)
-    sys.stdout.write("Made by `python benchmarks/value_replay.py > reports/value_replay.md`.\n\n# Value replay\n\n")
-    sys.stdout.write(
+        for path in reporting.light_models():
+            yield from outcomes(with_weights(path, Path(folder)), f"{path.stem} (random weights)")
+    for path in [*reporting.own_models(".onnx"), *reporting.own_models(".tflite")]:
+        yield from outcomes(path, path.name)
+
+
+PARSER = reporting.command_line(__file__, __doc__, "value_replay.md", corpus=False)
+
+
+def main() -> None:
+    arguments = reporting.parse(PARSER)
+    legend = (
         "Each plan's arena, poisoned, takes the golden values of another runtime at the planned addresses; "
+        "every operand must stand there bit for bit when it is read."
     )
-    sys.stdout.write("every operand must stand there bit for bit when it is read.\n\n")
-    sys.stdout.write("| model | operators | aliases | arena bytes | value replay |\n|---|---:|---|---:|---|\n")
-    sys.stdout.write("\n".join(rows) + "\n")
+    headings = ("model", "operators", "aliases", "arena bytes", "value replay")
+    lines = [legend, "", *reporting.table(headings, rows(), "<><><")]
+    reporting.save(arguments.output, reporting.made_by(PARSER, arguments), "Value replay", lines)
 
 
 if __name__ == "__main__":

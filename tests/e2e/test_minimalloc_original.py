@@ -50,7 +50,7 @@ def test_the_report_counts_contradictions_and_compares_seconds() -> None:
     rows = [Row("A", 9, 100, 100, fits, Answer("fits", 1.0), never), Row("B", 9, 100, 99, fits, late, fits)]
     assert [row.contradiction for row in rows] == [True, False]
     assert [row.ratio for row in rows] == [0.5, None]
-    page = minimalloc_original.report(rows, 10, "")
+    page = "\n".join(minimalloc_original.report(rows, 10))
     assert "our seconds are 0.50 of its in the median" in page
     assert "Contradictions among the three: 1." in page
     assert "left open by `minimalloc`: 1." in page

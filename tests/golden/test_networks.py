@@ -66,6 +66,6 @@ def test_mobilenet() -> None:
 
 
 def test_the_report_has_a_line_for_every_score(traces: list[networks.Network]) -> None:
-    page = networks.report(traces[:3])
+    page = "\n".join(networks.report(traces[:3]))
     assert page.count("| glow |") == 1
     assert "3 networks of Glow's" in page

@@ -10,13 +10,14 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
+import allocator_properties
 import networks
 import numpy as np
 import oracles
 import properties
 import pytest
+from allocator_properties import SHORT, answer, random_problems
 from graphs import problem
-from properties import SHORT, answer, random_problems
 
 from modelplan import Problem, height, load_bound, place
 from modelplan.allocators import ALLOCATORS
@@ -49,21 +50,21 @@ def test_random_problems_are_placed_soundly_or_refused(name: str) -> None:
 def test_the_same_problem_gets_the_same_placement(name: str) -> None:
     for given in seeds("some")[:: 10 if name in SLOW else 1]:
         found = answer(given, name)
-        assert found is None or properties.repeats(given, name, found)
+        assert found is None or allocator_properties.repeats(given, name, found)
 
 
 @pytest.mark.parametrize("name", [n for n, row in ALLOCATORS.items() if "scaling" in row.invariants])
 def test_scaled_sizes_scale_the_offsets(name: str) -> None:
     for given in seeds("some"):
         found = answer(given, name)
-        assert found is None or properties.scales(given, name, found)
+        assert found is None or allocator_properties.scales(given, name, found)
 
 
 @pytest.mark.parametrize("name", [n for n, row in ALLOCATORS.items() if "reversal" in row.invariants])
 def test_reversed_time_keeps_the_height(name: str) -> None:
     for given in seeds("all"):
         found = answer(given, name)
-        assert found is None or properties.turns(given, name, found)
+        assert found is None or allocator_properties.turns(given, name, found)
 
 
 def test_a_property_that_does_not_hold_is_found() -> None:
@@ -71,16 +72,16 @@ def test_a_property_that_does_not_hold_is_found() -> None:
     given = problem([(1, 0, 2), (3, 1, 4), (2, 2, 5), (2, 3, 6)])
     found = answer(given, "first-fit-start")
     assert found is not None
-    assert properties.repeats(given, "first-fit-start", found)
+    assert allocator_properties.repeats(given, "first-fit-start", found)
     assert not all(
-        properties.turns(p, "first-fit-start", f)
+        allocator_properties.turns(p, "first-fit-start", f)
         for p in seeds("all")
         if (f := answer(p, "first-fit-start")) is not None
     )
     tally = properties.Tally()
     tally.add("four", given)
     assert (tally.problems, tally.faults, tally.placed["first-fit-start"]) == (1, [], 1)
-    assert "| first-fit-start | 1 |  | 1 | 1 |  |" in properties.report(tally, "")
+    assert "| first-fit-start | 1 |  | 1 | 1 |  |" in "\n".join(properties.report(tally))
 
 
 @pytest.mark.parametrize("name", [n for n, row in ALLOCATORS.items() if "load" in row.invariants])
