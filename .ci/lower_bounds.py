@@ -1,4 +1,4 @@
-"""Prints what the package and its tests need, each at the lower bound that pyproject.toml states, for `pip install -r`."""
+"""Prints what the package and its tests need at the lower bounds that pyproject.toml states, for `pip install -r`."""
 
 from __future__ import annotations
 

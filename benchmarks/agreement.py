@@ -19,7 +19,7 @@ from pathlib import Path
 import onnx
 import reporting
 
-from modelplan import Budget, Graph, Options, Problem, aliasing, height, lifetimes, load, plan
+from modelplan import Budget, Graph, Options, Problem, aliasing, height, lifetimes, plan
 from modelplan.aliasing.classes import Classes
 from modelplan.aliasing.legality import SharingContext, refusal
 from modelplan.aliasing.rules import overwrites, view_of
@@ -51,7 +51,7 @@ among `blocks`. Optimisations are off, one thread, open extents are 2; sizes are
 def tflm_rows(files: list[Path]) -> Iterator[Sequence[object]]:
     options = Options(runtime="tflm", schedule="file", alias="none", allocator="tflm-greedy")
     for path in files:
-        made = plan(load(path), options)  # type: ignore[arg-type]
+        made = plan(reporting.graph_of(path), options)
         planned = height(made.problem, made.placement)
         try:
             head = run_tflm(path.read_bytes(), rounds=1).head
@@ -112,8 +112,7 @@ def observed(path: Path, graph: Graph) -> set[tuple[int, int]]:
 
 def litert_rows(files: list[Path]) -> Iterator[Sequence[object]]:
     for path in files:
-        graph = load(path)
-        assert isinstance(graph, Graph)
+        graph = reporting.graph_of(path)
         said = predicted(graph)
         try:
             seen = observed(path, graph)
@@ -158,10 +157,11 @@ def ort_guess(graph: Graph, order: list[int], steps: list[int], reuse: Reuse) ->
     return Guess(Counter(blocks), frozenset(owners), frozenset(mine))
 
 
-def by_the_row(graph: Graph, order: list[int], problem: Problem, inner: list[int]) -> list[list[int]]:  # noqa: ARG001
+def by_the_row(_graph: Graph, _order: list[int], problem: Problem, inner: list[int]) -> list[list[int]]:
     """What the row `onnxruntime-reuse` of the table says, which knows sizes and lifetimes only."""
-    part = (column[inner] for column in (problem.size, problem.start, problem.end))
-    objects = share_equal(Problem(tuple(problem.names[i] for i in inner), *part), Budget())
+    names = tuple(problem.names[i] for i in inner)
+    part = Problem(names, problem.size[inner], problem.start[inner], problem.end[inner])
+    objects = share_equal(part, Budget())
     held: dict[int, list[int]] = {}
     for place in sorted(range(len(inner)), key=lambda place: problem.start[inner[place]]):
         held.setdefault(int(objects.holder[place]), []).append(inner[place])
@@ -205,10 +205,9 @@ def _rounded(graph: Graph, problem: Problem, i: int) -> int:
 
 
 def ort_rows(files: list[Path]) -> Iterator[Sequence[object]]:
-    graphs = [load(path, _bound(path)) for path in files]
-    shapes = [{g.tensors[t].name: g.tensors[t].shape for t in g.inputs} for g in graphs]  # type: ignore[union-attr]
+    graphs = [reporting.graph_of(path, _bound(path)) for path in files]
+    shapes = [{g.tensors[t].name: g.tensors[t].shape for t in g.inputs} for g in graphs]
     for path, graph, run in zip(files, graphs, runs(zip(files, shapes, strict=True)), strict=True):
-        assert isinstance(graph, Graph)
         name = path.stem.removeprefix("light_")
         if isinstance(run, str):
             yield name, *"-" * 7, f"not run: {run[:80]}"

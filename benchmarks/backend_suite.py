@@ -15,7 +15,7 @@ from pathlib import Path
 import onnx
 import reporting
 
-from modelplan import ModelError, Options, load, plan
+from modelplan import ModelError, Options, plan
 
 DATA = reporting.LIGHT.parent
 
@@ -34,26 +34,29 @@ def models(folder: Path) -> Iterator[tuple[str, Path]]:
     for kind in ("simple", "light", "pytorch-converted", "pytorch-operator"):
         for path in sorted((DATA / kind).rglob("*.onnx")):
             yield kind, path
+    from onnx.backend.test.case import node
     from onnx.backend.test.case.model import collect_testcases as model_cases
     from onnx.backend.test.case.node import collect_testcases
     from onnx.backend.test.case.utils import import_recursive
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        import_recursive(onnx.backend.test.case.node)
-        cases = [("node", case) for case in collect_testcases(None)]
-        cases += [("simple", case) for case in model_cases() if case.model is not None]
-    for kind, case in cases:
-        path = folder / kind / f"{case.name}.onnx"
+        import_recursive(node)
+        cases = [("node", case.model, case.name) for case in collect_testcases(None)]
+        cases += [("simple", case.model, case.name) for case in model_cases()]
+    for kind, model, name in cases:
+        if model is None:
+            continue
+        path = folder / kind / f"{name}.onnx"
         path.parent.mkdir(exist_ok=True)
-        path.write_bytes(case.model.SerializeToString())
+        onnx.save(model, path)
         yield kind, path
 
 
 def outcome(path: Path) -> str:
     """Why the model is refused, empty where it loads and plans."""
     try:
-        plan(load(path), Options(schedule="file", allocator="tflm-greedy"))  # type: ignore[arg-type]
+        plan(reporting.graph_of(path), Options(schedule="file", allocator="tflm-greedy"))
     except ModelError as problem:
         message = str(problem).removeprefix(f"{path}: ")
         return next(reason for pattern, reason in REASONS if re.search(pattern, message))

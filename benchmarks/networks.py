@@ -130,9 +130,11 @@ def mobilenet_rows() -> Iterator[tuple[str, float, float]]:
     yield "load (bound of offsets)", load_bound(nets[0]) / MIB, load_bound(nets[1]) / MIB
     for row in ALLOCATORS.values():
         if row.share:
-            yield f"{row.name} (objects)", *(row.share(net, Budget()).total / MIB for net in nets)
+            one, two = (row.share(net, Budget()).total / MIB for net in nets)
+            yield f"{row.name} (objects)", one, two
         elif row.name.startswith("tflite"):
-            yield row.name, *(height(net, place(net, row.name)) / MIB for net in nets)
+            one, two = (height(net, place(net, row.name)) / MIB for net in nets)
+            yield row.name, one, two
 
 
 def report(networks: Sequence[Network]) -> Iterator[str]:

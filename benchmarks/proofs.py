@@ -16,7 +16,7 @@ from __future__ import annotations
 import random
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -172,14 +172,15 @@ def main() -> None:
     arguments = reporting.parse(PARSER)
     if min(arguments.above, arguments.exact, arguments.placed) < 1:
         PARSER.error("every count must be at least 1")
-    lines = ["No wrong answer:", ""]
-    for checked in (
+    parts: tuple[Callable[[], str], ...] = (
         lambda: placed(arguments.placed, "alignments of 1, 16 and 64"),
         lambda: placed(arguments.placed, "pins"),
         lambda: exact_model(arguments.exact),
         lambda: exhaustive(arguments.above),
-    ):
-        lines.append(checked())
+    )
+    lines = ["No wrong answer:", ""]
+    for part in parts:
+        lines.append(part())
         reporting.progress(lines[-1])
     first = reporting.made_by(PARSER, arguments)
     reporting.save(arguments.output, first, "Claims of optimality, checked", lines)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,7 +33,7 @@ class Tally:
     placed: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
     asked: Counter[tuple[str, str]] = field(default_factory=Counter)
-    seconds: Counter[str] = field(default_factory=Counter)
+    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     faults: list[str] = field(default_factory=list)
     problems: int = 0
     buffers: int = 0

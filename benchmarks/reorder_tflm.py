@@ -15,7 +15,7 @@ from pathlib import Path
 
 import reporting
 
-from modelplan import Graph, Options, load, plan
+from modelplan import Graph, Options, plan
 from modelplan.errors import ModelPlanError
 from modelplan.rewriting import reordering
 from modelplan.runtimes.tflm.file import read_tflite
@@ -49,9 +49,7 @@ def reloaded(model: bytes, name: str) -> Graph:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{name}.tflite"
         path.write_bytes(model)
-        graph = load(path)
-        assert isinstance(graph, Graph)
-        return graph
+        return reporting.graph_of(path)
 
 
 def files_of(path: Path) -> tuple[Graph, list[bytes]]:

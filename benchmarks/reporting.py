@@ -14,7 +14,7 @@ from pathlib import Path
 
 import onnx
 
-from modelplan import Problem, load
+from modelplan import Graph, Problem, load
 
 ROOT = Path(__file__).resolve().parent.parent
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
@@ -79,6 +79,14 @@ def problems(corpus: Path, part: str = "") -> Iterator[tuple[str, Problem]]:
         name = path.relative_to(folder).with_suffix("").as_posix()
         if part in name and isinstance(found := load(path), Problem):
             yield name, found
+
+
+def graph_of(path: Path, dims: Sequence[str] = ()) -> Graph:
+    """The graph of a model file, with extents bound as `--dim` binds them."""
+    graph = load(path, dims)
+    if not isinstance(graph, Graph):
+        raise TypeError(f"{path} is a placement problem, expected a model")
+    return graph
 
 
 def tflite_files(corpus: Path) -> list[tuple[str, Path]]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import families
 import reporting
-from timed_orders import posed, proof, timed
+from timed_orders import problem_of, proof, timed
 
 from modelplan import Graph
 from modelplan.schedulers import BEST_STEPS
@@ -41,7 +42,7 @@ LISTED = {
 
 def family_row(make: Callable[[], Graph], steps: int, *, listed: bool = True) -> list[str]:
     graph = make()
-    found = timed(posed(graph, runtime="generic"), steps)
+    found = timed(problem_of(graph, runtime="generic"), steps)
     answer = found.answer
     least, seconds = LISTED.get(graph.name, ("", None)) if listed else ("", None)
     reporting.progress(f"{graph.name}: {proof(answer)}, {found.seconds:.2f} s")
@@ -83,7 +84,7 @@ def page(steps: int) -> Iterator[str]:
     yield from (LEGEND, "", f"## Proved within {BEST_STEPS:,} steps (`--schedule best`)", "")
     yield from rows_of(families.FAMILIES)
     yield from ("", "## More seeds of RandWire WS(32,4,0.75)", "")
-    yield from rows_of([lambda s=s: families.randwire(32, 4, 0.75, s) for s in range(3, 13)])
+    yield from rows_of([partial(families.randwire, 32, 4, 0.75, seed) for seed in range(3, 13)])
     yield from ("", f"## Unstructured wiring, {steps:,} steps", "")
     yield from rows_of(families.HARD, steps)
     yield from ("", "## Cells", "")

@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import reporting
-from timed_orders import posed, proof, timed
+from timed_orders import problem_of, proof, timed
 
-from modelplan import Graph, load
 from modelplan.errors import ModelPlanError
 from modelplan.schedulers import BEST_STEPS
 
@@ -33,12 +32,11 @@ MODEL_HEAD = (
 
 def model_row(name: str, path: Path) -> list[str]:
     try:
-        graph = load(path, DIMS.get(path.name, ()))
+        graph = reporting.graph_of(path, DIMS.get(path.name, ()))
     except ModelPlanError as problem:
         words = str(problem).replace(str(path), name).replace("|", "/").replace("\n", " ")
         return [name, "", "", "", "", "", "", f"refused: {words[:90]}", "", "", ""]
-    assert isinstance(graph, Graph)
-    found = timed(posed(graph, alias="views"), BEST_STEPS)
+    found = timed(problem_of(graph, alias="views"), BEST_STEPS)
     answer, before = found.answer, found.cheap["file"]
     return [
         name,

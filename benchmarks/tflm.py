@@ -14,8 +14,8 @@ from pathlib import Path
 
 import reporting
 
-from modelplan import Options, load, pipeline
-from modelplan.aliasing import MODES
+from modelplan import Options, pipeline
+from modelplan.aliasing.rules import MODES
 from modelplan.errors import ModelPlanError
 from modelplan.rewriting.packing import Packing, offline_plan
 from modelplan.rewriting.plan_metadata import write_plan
@@ -81,7 +81,9 @@ def measure(path: Path) -> Measured:
 
 
 def shared(path: Path, alias: str) -> tuple[list[tuple[Member, ...]], tuple[Overlap, ...]]:
-    plan = pipeline.plan(load(path), Options(runtime="tflm", schedule="file", alias=alias, allocator="tflm-greedy"))
+    plan = pipeline.plan(
+        reporting.graph_of(path), Options(runtime="tflm", schedule="file", alias=alias, allocator="tflm-greedy")
+    )
     return [members for members in plan.problem.members if len(members) > 1], plan.overlaps
 
 
@@ -97,7 +99,7 @@ def heads(rows: list[Measured]) -> Iterator[str]:
     modes = list(rows[0].plans)
     by_mode = (heading for m in modes for heading in (f"packed, aliases {m}", "predicted", "bound"))
     headings = ("model", "TFLM's own head", "predicted", *by_mode, "outputs")
-    yield from reporting.table(headings, (_heads(r) for r in rows), "<" + ">" * (len(headings) - 2) + "<")
+    yield from reporting.table(headings, ([*_heads(r)] for r in rows), "<" + ">" * (len(headings) - 2) + "<")
 
 
 def _heads(r: Measured) -> Iterator[str]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from modelplan import Graph, aliasing, runtimes
 from modelplan.referee import check_flow
 from modelplan.schedulers import BEST_STEPS
-from modelplan.schedulers.posing import pose
-from modelplan.schedulers.solving import Answer, Effort, solve
+from modelplan.schedulers.problem import order_problem
+from modelplan.schedulers.order_core import Answer, Effort, solve
 from modelplan.types import OrderProblem
 
 
@@ -43,5 +43,5 @@ def proof(answer: Answer) -> str:
     return f"within {answer.peak / answer.lower_bound - 1:.1%}"
 
 
-def posed(graph: Graph, *, alias: str = "none", runtime: str | None = None) -> OrderProblem:
-    return pose(graph, aliasing.storages(graph, alias), runtimes.runtime(runtime, graph.format))
+def problem_of(graph: Graph, *, alias: str = "none", runtime: str | None = None) -> OrderProblem:
+    return order_problem(graph, aliasing.storages(graph, alias), runtimes.runtime(runtime, graph.format))

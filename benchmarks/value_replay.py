@@ -8,6 +8,7 @@ open are bound to small numbers. Needs the extra `verify` for ONNX Runtime and L
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ import onnx
 import reporting
 from onnx import numpy_helper
 
-from modelplan import Options, height, load, plan
+from modelplan import Options, height, plan
 from modelplan.errors import ModelPlanError
 from modelplan.verifier.subject import plan_subject
 from modelplan.verifier.values import golden_values, replay_golden
@@ -36,7 +37,7 @@ def with_weights(path: Path, folder: Path) -> Path:
     for node in model.graph.node:
         if node.op_type == "ConstantOfShape" and node.input[0] in shapes:
             extents = [int(n) for n in shapes[node.input[0]]]
-            scale = 1 / max(np.prod(extents[1:]), 1) ** 0.5
+            scale = 1 / max(math.prod(extents[1:]), 1) ** 0.5
             values = rng.standard_normal(extents) * scale
             if len(extents) == 1:  # variances and scales of batch normalisation are positive
                 values = np.abs(values)
@@ -52,7 +53,7 @@ def with_weights(path: Path, folder: Path) -> Path:
 
 def outcomes(path: Path, name: str) -> Iterator[Sequence[object]]:
     try:
-        graph = load(path, dims=open_extents(path))
+        graph = reporting.graph_of(path, open_extents(path))
     except ModelPlanError as problem:
         yield name, "", "", "", f"not loaded: {problem}"
         return

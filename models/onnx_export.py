@@ -127,7 +127,7 @@ def _exported(net: nn.Module, export: Export) -> onnx.ModelProto:
     file = io.BytesIO()
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), torch.no_grad():
         warnings.simplefilter("ignore")
-        torch.onnx.export(net, export.draws[0](), file, **names, **_exporter_options(export))  # type: ignore[arg-type]
+        torch.onnx.export(net, export.draws[0](), file, **names, **_exporter_options(export))
     return onnx.load_from_string(file.getvalue())
 
 

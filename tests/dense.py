@@ -12,8 +12,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 import fuzz
 import onnx
@@ -28,13 +29,20 @@ def value(name: str, shape: list[int | str] | None, kind: int = TensorProto.FLOA
     return helper.make_tensor_value_info(name, kind, shape)
 
 
-def onnx_file(nodes: list, inputs: list, outputs: list, initialisers: list = [], functions: list = []) -> bytes:  # noqa: B006
-    graph = helper.make_graph(nodes, "g", inputs, outputs, initialisers)
+def onnx_file(
+    nodes: list[onnx.NodeProto],
+    inputs: list[onnx.ValueInfoProto],
+    outputs: list[onnx.ValueInfoProto],
+    initialisers: Sequence[TensorProto] = (),
+    functions: Sequence[onnx.FunctionProto] = (),
+) -> bytes:
+    graph = helper.make_graph(nodes, "g", inputs, outputs, [*initialisers])
     imports = [helper.make_opsetid("", 20), *([helper.make_opsetid("f", 1)] if functions else [])]
-    return helper.make_model(graph, opset_imports=imports, functions=functions).SerializeToString()
+    model: bytes = helper.make_model(graph, opset_imports=imports, functions=functions).SerializeToString()
+    return model
 
 
-def chain(n: int, start: str = "x") -> list:
+def chain(n: int, start: str = "x") -> list[onnx.NodeProto]:
     return [helper.make_node("Abs", [f"{i:x}" if i else start], [f"{i + 1:x}"]) for i in range(n)]
 
 
@@ -75,7 +83,8 @@ def onnx_split(n: int) -> bytes:
 def onnx_types(n: int) -> bytes:
     graph = helper.make_graph([helper.make_node("Abs", ["x"], ["y"])], "g", [X], [value("y", [4])])
     graph.value_info.extend(value(f"{i:x}", [1]) for i in range(n))
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)]).SerializeToString()
+    model: bytes = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)]).SerializeToString()
+    return model
 
 
 def onnx_axes(n: int) -> bytes:
@@ -97,7 +106,7 @@ def branch() -> onnx.GraphProto:
     return helper.make_graph([helper.make_node("Abs", ["x"], ["z"])], "b", [], [value("z", [4])])
 
 
-def branches(n: int) -> list:
+def branches(n: int) -> list[onnx.NodeProto]:
     return [helper.make_node("If", ["cond"], [f"y{i:x}"], then_branch=branch(), else_branch=branch()) for i in range(n)]
 
 
@@ -143,29 +152,32 @@ def onnx_functions(n: int) -> bytes:
     return onnx_file([helper.make_node("0", ["x"], ["y"], domain="f")], [X], [value("y", [4])], functions=functions)
 
 
+Made = TypeVar("Made")
+
+
 class Shared(tflite_models.Writer):
     """Writes equal tensors and equal vectors once: four bytes are then enough for one more of them."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.seen: dict[object, int] = {}
+        self.seen: dict[object, Any] = {}
 
-    def once(self, key: object, make: Callable[[], int]) -> int:
+    def once(self, key: object, make: Callable[[], Made]) -> Made:
         if key not in self.seen:
             self.seen[key] = make()
-        return self.seen[key]
+        made: Made = self.seen[key]
+        return made
 
-    def integers(self, start, items):
+    def integers(self, start: tflite_models.Start, items: Sequence[int]) -> int:
         return self.once(tuple(items), lambda: super(Shared, self).integers(start, items))
 
-    def tensor(self, *row):
+    def tensor(self, name: str, kind: int, shape: Sequence[int], values: Any) -> int:
+        row = (name, kind, tuple(shape), values)
         return self.once(row, lambda: super(Shared, self).tensor(*row))
 
-    def options(self, kind, calls):
-        made = super().options if kind == "IF" else lambda *_: None
-        return made(kind, calls) or self.once_options(kind)
-
-    def once_options(self, kind):
+    def options(self, kind: str, calls: Sequence[int]) -> tuple[int, int]:
+        if kind == "IF":
+            return super().options(kind, calls)
         return self.once(kind, lambda: super(Shared, self).options(kind, ()))
 
 
@@ -173,12 +185,12 @@ def tflite_file(*subgraphs: tflite_models.Sub) -> bytes:
     return tflite_models.model(*subgraphs, writer=Shared())
 
 
-T = ("t", tflite_models.FLOAT32, (4,), None)
-BOOL = ("c", tflite_models.BOOL, (1,), None)
+T: tflite_models.TensorRow = ("t", tflite_models.FLOAT32, (4,), None)
+BOOL: tflite_models.TensorRow = ("c", tflite_models.BOOL, (1,), None)
 
 
 def sums(n: int, more: int = 0) -> tflite_models.Sub:
-    ops = [("ADD", (i, i), (i + 1,), ()) for i in range(n)]
+    ops: list[tflite_models.OpRow] = [("ADD", (i, i), (i + 1,), ()) for i in range(n)]
     return tflite_models.Sub([T] * (n + 1 + more), ops, (0,), (n,))
 
 
@@ -195,7 +207,7 @@ def tflite_operands(n: int) -> bytes:
 
 
 def tflite_branches(n: int, length: int = 1) -> bytes:
-    ops = [("IF", (0, 1), (2 + i,), (1 + 2 * i, 2 + 2 * i)) for i in range(n)]
+    ops: list[tflite_models.OpRow] = [("IF", (0, 1), (2 + i,), (1 + 2 * i, 2 + 2 * i)) for i in range(n)]
     return tflite_file(tflite_models.Sub([BOOL, *[T] * (n + 1)], ops, (0, 1), (2,)), *[sums(length)] * (2 * n))
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from modelplan import Buffer, Graph, Kind, Op, Problem, Tensor
 
 
@@ -61,16 +64,16 @@ def fork() -> Graph:
     )
 
 
-def problem(rows: list[tuple[int, int, int]], **facts: object) -> Problem:
+def problem(rows: Sequence[tuple[int, int, int]], **facts: Any) -> Problem:
     """A problem from (size, start, end) rows; `alignment` and `pin` may be given per row as lists."""
-    alignment = facts.pop("alignment", [1] * len(rows))
-    pin = facts.pop("pin", [None] * len(rows))
+    alignment: Sequence[int] = facts.pop("alignment", [1] * len(rows))
+    pin: Sequence[int | None] = facts.pop("pin", [None] * len(rows))
     return Problem.of(
         (
             Buffer(f"b{i}", size, start, end, a, p)
-            for i, ((size, start, end), a, p) in enumerate(zip(rows, alignment, pin, strict=True))  # type: ignore[arg-type]
+            for i, ((size, start, end), a, p) in enumerate(zip(rows, alignment, pin, strict=True))
         ),
-        **facts,  # type: ignore[arg-type]
+        **facts,
     )
 
 

@@ -56,7 +56,8 @@ def twisted(rng: random.Random, content: bytes) -> bytes:
     model = onnx.load_model_from_string(content)
     for _ in range(rng.choice((1, 1, 2, 4))):
         rng.choice(TWISTS)(rng, model)
-    return model.SerializeToString()
+    other: bytes = model.SerializeToString()
+    return other
 
 
 def _names(model: onnx.ModelProto) -> list[str]:

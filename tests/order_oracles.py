@@ -173,7 +173,9 @@ def random_case(seed: int) -> OrderCase:
             case.add_class(rng.randint(*sizes), [op], _takers(op, n, rng), end=rng.random() < 0.15)
     _share_some(case, rng)
     _add_credits(case, rng)
-    case.edges += [tuple(sorted(rng.sample(range(n), 2))) for _ in range(rng.randint(0, 2))]
+    for _ in range(rng.randint(0, 2)):
+        first, second = sorted(rng.sample(range(n), 2))
+        case.edges.append((first, second))
     return case
 
 

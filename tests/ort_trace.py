@@ -147,8 +147,8 @@ def runs(models: Iterable[tuple[Path, Mapping[str, Sequence[int]]]]) -> Iterator
         folder = Path(name)
         (folder / "trace.cpp").write_text(SOURCE)
         library = folder / "trace.so"
-        build = ["g++", "-O1", "-shared", "-fPIC", "-std=c++17", "-o", library, folder / "trace.cpp", "-ldl"]
-        subprocess.run(build, check=True)
+        build = ["g++", "-O1", "-shared", "-fPIC", "-std=c++17", "-o"]
+        subprocess.run([*build, library, folder / "trace.cpp", "-ldl"], check=True)
         first = _calibrated(folder, library)
         for model, shapes in models:
             found = _traced(model, shapes, folder, library)
@@ -230,7 +230,7 @@ def _run(model: str, folder: str, shapes: Mapping[str, Sequence[int]]) -> list[i
     for symbol, extent in symbols.items():
         options.add_free_dimension_override_by_name(symbol, extent)
     session = onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    feeds = {x.name: np.ones(shapes[x.name], _TYPES[x.type]) for x in session.get_inputs()}
+    feeds: dict[str, np.ndarray] = {x.name: np.ones(shapes[x.name], _TYPES[x.type]) for x in session.get_inputs()}
     session.run(None, feeds)
     library = ctypes.CDLL(None)
     library.trace_begin()

@@ -61,7 +61,7 @@ def _cut(n: int, seed: int, choose: Callable[[random.Random], bool]) -> Problem:
 
     draw = random.Random(seed)
     whole = (0, CAPACITY, 0, CAPACITY)
-    heap = [(-_area(whole), 0, whole)]
+    heap: list[tuple[float, int, tuple[int, ...]]] = [(-_area(whole), 0, whole)]
     count = 0
     while len(heap) < n:
         _, _, piece = heapq.heappop(heap)
@@ -157,7 +157,8 @@ def brimful(n: int, seed: int) -> Problem:
     draw = random.Random(seed)
     while True:
         room = [draw.choice((6, 12, 16, 24))] * draw.randint(n - n // 4, n + n // 2)
-        whole, rows = sum(room), []
+        rows: list[Row] = []
+        whole = sum(room)
         while any(room) and len(rows) < n:
             a = draw.choice([i for i, free in enumerate(room) if free])
             b = a + 1

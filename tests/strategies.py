@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 from graphs import problem
 from hypothesis import strategies as st
 
@@ -38,8 +39,8 @@ def overlapping(draw: st.DrawFn, most: int = 8) -> Problem:
         base.size,
         base.start,
         base.end,
-        overlaps=overlaps,
-        conflicts=pairs[half:],  # type: ignore[arg-type]
+        overlaps=np.array(overlaps, dtype=np.int64).reshape(-1, 3),
+        conflicts=np.array(pairs[half:], dtype=np.int64).reshape(-1, 2),
     )
 
 

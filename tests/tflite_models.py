@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import flatbuffers
 import tflite
@@ -12,13 +13,20 @@ import tflite
 BUILTIN = tflite.BuiltinOperator
 FLOAT32, BOOL = tflite.TensorType.FLOAT32, tflite.TensorType.BOOL
 
+#: Name, type, shape, and constant values in a form that the writer knows, or None.
+TensorRow = tuple[str, int, tuple[int, ...], Any]
+#: Kind, inputs, outputs, called subgraphs.
+OpRow = tuple[str, tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+#: A function of the flatbuffers package that begins a vector of so many items.
+Start = Callable[[flatbuffers.Builder, int], object]
+
 
 @dataclass
 class Sub:
     """A subgraph: tensors as (name, type, shape, constant values or None), operators as (kind, ins, outs, calls)."""
 
-    tensors: list[tuple[str, int, tuple[int, ...], Sequence[float] | None]]
-    ops: list[tuple[str, tuple[int, ...], tuple[int, ...], tuple[int, ...]]]
+    tensors: Sequence[TensorRow]
+    ops: Sequence[OpRow]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
 
@@ -29,19 +37,19 @@ class _Writer:
     buffers: list[bytes] = field(default_factory=lambda: [b""])
     codes: list[str] = field(default_factory=list)
 
-    def vector(self, start, items):
+    def vector(self, start: Start, items: Sequence[int]) -> int:
         start(self.b, len(items))
         for item in reversed(items):
             self.b.PrependUOffsetTRelative(item)
-        return self.b.EndVector()
+        return int(self.b.EndVector())
 
-    def integers(self, start, items):
+    def integers(self, start: Start, items: Sequence[int]) -> int:
         start(self.b, len(items))
         for item in reversed(items):
             self.b.PrependInt32(item)
-        return self.b.EndVector()
+        return int(self.b.EndVector())
 
-    def tensor(self, name, kind, shape, values):
+    def tensor(self, name: str, kind: int, shape: Sequence[int], values: Any) -> int:
         index = 0
         if values is not None:
             index = len(self.buffers)
@@ -53,9 +61,9 @@ class _Writer:
         tflite.TensorAddShape(self.b, extents)
         tflite.TensorAddType(self.b, kind)
         tflite.TensorAddBuffer(self.b, index)
-        return tflite.TensorEnd(self.b)
+        return int(tflite.TensorEnd(self.b))
 
-    def options(self, kind, calls):
+    def options(self, kind: str, calls: Sequence[int]) -> tuple[int, int]:
         if kind == "IF":
             tflite.IfOptionsStart(self.b)
             tflite.IfOptionsAddThenSubgraphIndex(self.b, calls[0])
@@ -74,7 +82,7 @@ class _Writer:
         getattr(tflite, f"{name}OptionsStart")(self.b)
         return getattr(tflite.BuiltinOptions, f"{name}Options"), getattr(tflite, f"{name}OptionsEnd")(self.b)
 
-    def op(self, kind, inputs, outputs, calls):
+    def op(self, kind: str, inputs: Sequence[int], outputs: Sequence[int], calls: Sequence[int]) -> int:
         if kind not in self.codes:
             self.codes.append(kind)
         which, options = self.options(kind, calls)
@@ -86,9 +94,9 @@ class _Writer:
         tflite.OperatorAddOutputs(self.b, writes)
         tflite.OperatorAddBuiltinOptionsType(self.b, which)
         tflite.OperatorAddBuiltinOptions(self.b, options)
-        return tflite.OperatorEnd(self.b)
+        return int(tflite.OperatorEnd(self.b))
 
-    def subgraph(self, sub):
+    def subgraph(self, sub: Sub) -> int:
         tensors = self.vector(tflite.SubGraphStartTensorsVector, [self.tensor(*row) for row in sub.tensors])
         ops = self.vector(tflite.SubGraphStartOperatorsVector, [self.op(*row) for row in sub.ops])
         inputs = self.integers(tflite.SubGraphStartInputsVector, sub.inputs)
@@ -98,22 +106,22 @@ class _Writer:
         tflite.SubGraphAddOperators(self.b, ops)
         tflite.SubGraphAddInputs(self.b, inputs)
         tflite.SubGraphAddOutputs(self.b, outputs)
-        return tflite.SubGraphEnd(self.b)
+        return int(tflite.SubGraphEnd(self.b))
 
-    def buffer(self, data):
+    def buffer(self, data: bytes) -> int:
         vector = self.b.CreateByteVector(data) if data else None
         tflite.BufferStart(self.b)
         if vector is not None:
             tflite.BufferAddData(self.b, vector)
-        return tflite.BufferEnd(self.b)
+        return int(tflite.BufferEnd(self.b))
 
-    def code(self, kind):
+    def code(self, kind: str) -> int:
         number = getattr(BUILTIN, kind)
         tflite.OperatorCodeStart(self.b)
         tflite.OperatorCodeAddDeprecatedBuiltinCode(self.b, min(number, 127))
         tflite.OperatorCodeAddBuiltinCode(self.b, number)
         tflite.OperatorCodeAddVersion(self.b, 1)
-        return tflite.OperatorCodeEnd(self.b)
+        return int(tflite.OperatorCodeEnd(self.b))
 
 
 #: TensorType numbers and bytes of an element.
@@ -124,7 +132,7 @@ BYTES = {"float32": 4, "int16": 2, "int8": 1, "bool": 1}
 class Writer(_Writer):
     """Adds scales to tensors and constants of any type: a tensor's last item may be ((scale, zero point), bytes)."""
 
-    def tensor(self, name, kind, shape, values):
+    def tensor(self, name: str, kind: int, shape: Sequence[int], values: Any) -> int:
         scale, values = values if isinstance(values, tuple) else (None, values)
         quantisation = self.quantisation(*scale) if scale else None
         index = 0
@@ -140,9 +148,9 @@ class Writer(_Writer):
         tflite.TensorAddBuffer(self.b, index)
         if quantisation:
             tflite.TensorAddQuantization(self.b, quantisation)
-        return tflite.TensorEnd(self.b)
+        return int(tflite.TensorEnd(self.b))
 
-    def quantisation(self, scale, zero):
+    def quantisation(self, scale: float, zero: int) -> int:
         tflite.QuantizationParametersStartScaleVector(self.b, 1)
         self.b.PrependFloat32(scale)
         scales = self.b.EndVector()
@@ -152,7 +160,7 @@ class Writer(_Writer):
         tflite.QuantizationParametersStart(self.b)
         tflite.QuantizationParametersAddScale(self.b, scales)
         tflite.QuantizationParametersAddZeroPoint(self.b, zeros)
-        return tflite.QuantizationParametersEnd(self.b)
+        return int(tflite.QuantizationParametersEnd(self.b))
 
 
 def model(*subgraphs: Sub, writer: _Writer | None = None) -> bytes:
@@ -172,7 +180,10 @@ def model(*subgraphs: Sub, writer: _Writer | None = None) -> bytes:
 
 def branching(extent: int = 12) -> bytes:
     """y = x + x; z = y * y or y + y + y by a flag; out = z + y."""
-    t = lambda name: (name, FLOAT32, (extent,), None)  # noqa: E731
+
+    def t(name: str) -> TensorRow:
+        return name, FLOAT32, (extent,), None
+
     main = Sub(
         [("flag", BOOL, (1,), None), t("x"), t("y"), t("z"), t("out")],
         [("ADD", (1, 1), (2,), ()), ("IF", (0, 2), (3,), (1, 2)), ("ADD", (3, 2), (4,), ())],
@@ -186,7 +197,10 @@ def branching(extent: int = 12) -> bytes:
 
 def looping() -> bytes:
     """Adds 1 to x until it is 5, then adds the x of the start."""
-    t = lambda name, values=None: (name, FLOAT32, (1,), values)  # noqa: E731
+
+    def t(name: str, values: list[float] | None = None) -> TensorRow:
+        return name, FLOAT32, (1,), values
+
     main = Sub([t("x"), t("y"), t("out")], [("WHILE", (0,), (1,), (1, 2)), ("ADD", (0, 1), (2,), ())], (0,), (2,))
     condition = Sub([t("i"), t("five", [5.0]), ("go", BOOL, (1,), None)], [("LESS", (0, 1), (2,), ())], (0,), (2,))
     body = Sub([t("i"), t("one", [1.0]), t("o")], [("ADD", (0, 1), (2,), ())], (0,), (2,))

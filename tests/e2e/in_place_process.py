@@ -6,12 +6,13 @@ import hashlib
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from tflite_micro.python.tflite_micro import runtime
 
 
-def random(rng: np.random.Generator, details: dict) -> np.ndarray:
+def random(rng: np.random.Generator, details: dict[str, Any]) -> np.ndarray:
     kind, shape = np.dtype(details["dtype"]), tuple(details["shape"])
     if kind == np.bool_:
         return rng.integers(0, 2, shape).astype(kind)

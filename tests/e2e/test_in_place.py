@@ -9,6 +9,7 @@ import json
 import struct
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -47,7 +48,7 @@ CONTROL = ("REVERSE_V2", 0, "float32")
 class Writer(tflite_models.Writer):
     """Writes the options of single operators."""
 
-    def options(self, kind, calls):
+    def options(self, kind: str, calls: Sequence[int]) -> tuple[int, int]:
         name = OPTIONS.get(kind, "AbsOptions")
         getattr(tflite, f"{name}Start")(self.b)
         if kind == "SOFTMAX":
@@ -62,7 +63,7 @@ def single(kind: str, operands: int, dtype: str) -> tuple[bytes, int]:
     number = tflite_models.TYPES[dtype]
     # RSQRT of a quantised number refuses what is not positive.
     scale = ((0.05, -128 if kind == "RSQRT" else 0), None) if dtype in ("int8", "int16") else None
-    tensors = [(f"x{i}", number, SHAPE, scale) for i in range(operands)]
+    tensors: list[tflite_models.TensorRow] = [(f"x{i}", number, SHAPE, scale) for i in range(operands)]
     extra = constant(kind, dtype)
     if extra:
         tensors.append(extra)
@@ -70,12 +71,12 @@ def single(kind: str, operands: int, dtype: str) -> tuple[bytes, int]:
     fixed = (FIXED_OUTPUT.get((kind, dtype), (0.05, 0)), None) if scale and out == number else None
     tensors.append(("y", out, SHAPE, fixed))
     last = len(tensors) - 1
-    ops = [(kind, tuple(range(last)), (last,), ())]
+    ops: list[tflite_models.OpRow] = [(kind, tuple(range(last)), (last,), ())]
     sub = tflite_models.Sub(tensors, ops, tuple(range(operands)), (last,))
     return tflite_models.model(sub, writer=Writer()), len(tensors)
 
 
-def constant(kind: str, dtype: str):
+def constant(kind: str, dtype: str) -> tflite_models.TensorRow | None:
     if kind in ("CUMSUM", "REVERSE_V2"):
         return ("axis", tflite.TensorType.INT32, (1,), struct.pack("<i", 2))
     if kind == "PRELU":
@@ -103,7 +104,8 @@ def digests(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         (folder / f"{operands}-{kind}-{operand}-{dtype}-over.tflite").write_bytes(together)
     script = Path(__file__).with_name("in_place_process.py")
     done = subprocess.run([sys.executable, "-P", script, folder], capture_output=True, text=True, check=True)
-    return json.loads(done.stdout.splitlines()[-1])
+    found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
+    return found
 
 
 @pytest.mark.parametrize(("kind", "operand", "dtype"), CASES)

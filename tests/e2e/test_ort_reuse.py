@@ -19,7 +19,10 @@ pytestmark = pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")
 
 def mixed(folder: Path) -> Path:
     """Overwrites, a value that is read twice, views, and two shapes of one size."""
-    value = lambda name, shape: onnx.helper.make_tensor_value_info(name, 1, shape)  # noqa: E731
+
+    def value(name: str, shape: list[int]) -> onnx.ValueInfoProto:
+        return onnx.helper.make_tensor_value_info(name, 1, shape)
+
     shape = onnx.helper.make_tensor("shape", 7, [2], [10, 100])
     node = onnx.helper.make_node
     nodes = [

@@ -10,6 +10,7 @@ import json
 import struct
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,13 +35,14 @@ APART = 8192
 class Case:
     """One operator over inputs of `shapes`.
 
-    `options` are the schema's, `weights` is the shape of its constant operand, `order` that of all its operands.
+    `options` are the schema's, `weights` is the shape of its constant operand or says which numbers it takes instead,
+    `order` that of all its operands.
     """
 
     kind: str
     shapes: tuple[Shape, ...]
     out: Shape
-    weights: Shape = ()
+    weights: Shape | str = ()
     options: dict[str, int] = field(default_factory=dict)
     tight: bool = False
     order: tuple[int, ...] = ()
@@ -75,9 +77,9 @@ CASES = [
     *(Case("FULLY_CONNECTED", ((r, 8),), (r, n), (n, 8), {}, tight=True) for r, n in [(1, 5), (6, 5), (6, 11)]),
     Case("CONCATENATION", ((1, 6, 3), (1, 6, 5)), (1, 6, 8), (), {"Axis": 2}),
     Case("CONCATENATION", ((1, 6, 64), (1, 6, 40)), (1, 6, 104), (), {"Axis": 2}),
-    Case("PAD", ((1, 4, 5, 3),), (1, 7, 6, 3), ("pads",)),
-    Case("PADV2", ((1, 4, 5, 3),), (1, 7, 6, 3), ("pads",)),
-    Case("SLICE", ((1, 9, 40),), (1, 5, 33), ("begin",)),
+    Case("PAD", ((1, 4, 5, 3),), (1, 7, 6, 3), "pads"),
+    Case("PADV2", ((1, 4, 5, 3),), (1, 7, 6, 3), "pads"),
+    Case("SLICE", ((1, 9, 40),), (1, 5, 33), "begin"),
     Case("QUANTIZE", ((1, 40),), (1, 40)),
     *(Case("TRANSPOSE_CONV", ((1, 3, 4, c),), (1, 6, 8, 3), (3, 3, 3, c),
            {"StrideH": 2, "StrideW": 2, "Padding": 0}, order=(1, 2, 0)) for c in (2, 9)),
@@ -103,7 +105,7 @@ class Loops(Writer):
         super().__init__()
         self.case = case
 
-    def options(self, kind, calls):
+    def options(self, kind: str, calls: Sequence[int]) -> tuple[int, int]:
         name = f"{NAMES[kind]}Options"
         getattr(tflite, f"{name}Start")(self.b)
         for option, value in self.case.options.items():
@@ -111,15 +113,18 @@ class Loops(Writer):
         return getattr(tflite.BuiltinOptions, name), getattr(tflite, f"{name}End")(self.b)
 
 
-def constants(case: Case, dtype: str) -> list[tuple]:
+def constants(case: Case, dtype: str) -> list[tflite_models.TensorRow]:
     """The constant operands: weights and bias, or the numbers of paddings and slices."""
-    integers = lambda name, shape, values: (name, 2, shape, struct.pack(f"<{len(values)}i", *values))  # noqa: E731
-    if case.weights == ("pads",):
-        value = [("value", TYPES[dtype], (1,), (scale(dtype), bytes(BYTES[dtype])))]
+
+    def integers(name: str, shape: Shape, values: Sequence[int]) -> tflite_models.TensorRow:
+        return name, 2, shape, struct.pack(f"<{len(values)}i", *values)
+
+    if case.weights == "pads":
+        value: list[tflite_models.TensorRow] = [("value", TYPES[dtype], (1,), (scale(dtype), bytes(BYTES[dtype])))]
         return [integers("pads", (4, 2), [0, 0, 1, 2, 0, 1, 0, 0]), *(value if case.kind == "PADV2" else [])]
-    if case.weights == ("begin",):
+    if case.weights == "begin":
         return [integers("begin", (3,), [0, 2, 3]), integers("size", (3,), case.out)]
-    if not case.weights:
+    if not case.weights or isinstance(case.weights, str):
         return []
     if case.kind == "TRANSPOSE_CONV":
         values = np.random.default_rng(1).integers(-127, 128, int(np.prod(case.weights))).astype("<i1")
@@ -147,7 +152,9 @@ def scale(dtype: str) -> tuple[float, int] | None:
 def written(case: Case, dtype: str) -> tuple[bytes, int]:
     """The file, inputs first, then constants, then the output; and how many tensors it has."""
     out = {"QUANTIZE": "int8", "DEQUANTIZE": "float32"}.get(case.kind, dtype)
-    tensors = [(f"x{i}", TYPES[dtype], shape, (scale(dtype), None)) for i, shape in enumerate(case.shapes)]
+    tensors: list[tflite_models.TensorRow] = [
+        (f"x{i}", TYPES[dtype], shape, (scale(dtype), None)) for i, shape in enumerate(case.shapes)
+    ]
     tensors += constants(case, dtype)
     tensors.append(("y", TYPES[out], case.out, (scale(out), None)))
     last = len(tensors) - 1
@@ -182,7 +189,8 @@ def digests(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
                 (folder / f"{stem}-late.tflite").write_bytes(planned(content, tensors, operand, lead - step))
     script = Path(__file__).with_name("in_place_process.py")
     done = subprocess.run([sys.executable, "-P", script, folder], capture_output=True, text=True, check=True)
-    return json.loads(done.stdout.splitlines()[-1])
+    found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
+    return found
 
 
 @pytest.mark.parametrize(("number", "dtype"), ROWS)

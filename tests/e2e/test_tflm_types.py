@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 import tflite
 import tflite_models
-from tflite_models import Sub, Writer
+from tflite_models import OpRow, Sub, TensorRow, Writer
 
 from modelplan import Graph, Options, height, load, plan
 from modelplan.cli import main
@@ -27,7 +28,7 @@ NAMES = {
 class Named(Writer):
     """Writes empty options, and the name of a variable."""
 
-    def options(self, kind, calls):
+    def options(self, kind: str, calls: Sequence[int]) -> tuple[int, int]:
         name = self.b.CreateString("v") if kind == "VAR_HANDLE" else None
         getattr(tflite, f"{NAMES[kind]}OptionsStart")(self.b)
         if name is not None:
@@ -43,8 +44,11 @@ def quarter() -> Sub:
 
 def counting() -> Sub:
     """y = x + v; v = y."""
-    t = lambda name: (name, FLOAT, (1, 100), None)  # noqa: E731
-    ops = [("VAR_HANDLE", (), (1,), ()), ("READ_VARIABLE", (1,), (2,), ()), ("ADD", (0, 2), (3,), ()),
+
+    def t(name: str) -> TensorRow:
+        return name, FLOAT, (1, 100), None
+
+    ops: list[OpRow] = [("VAR_HANDLE", (), (1,), ()), ("READ_VARIABLE", (1,), (2,), ()), ("ADD", (0, 2), (3,), ()),
            ("ASSIGN_VARIABLE", (1, 3), (), ())]  # fmt: skip
     return Sub([t("x"), ("handle", RESOURCE, (1,), None), t("read"), t("y")], ops, (0,), (3,))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -72,11 +73,12 @@ def test_json_csv_and_header_are_read(corpus: Path, tmp_path: Path) -> None:
         done = run("verify", tmp_path / name, "--model", model)
         assert done.returncode == 0, done.stderr
         assert levels(done.stdout)["fingerprint replay"] == "ok"
-    for name, break_it in [
+    breaks: list[tuple[str, Callable[[str], str]]] = [
         ("p.json", lambda text: re.sub(r'"size": \[\s*\d+', '"size": [16', text, count=1)),
         ("p.csv", lambda text: re.sub(r",\d+\n", ",4\n", text, count=1)),
         ("p.h", lambda text: re.sub(r"\n        \d+,", "\n        -2,", text, count=1)),
-    ]:
+    ]
+    for name, break_it in breaks:
         (tmp_path / name).write_text(break_it((tmp_path / name).read_text()))
         assert run("verify", tmp_path / name, "--model", model, "--quick").returncode == 4
 

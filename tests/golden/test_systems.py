@@ -126,8 +126,8 @@ def traced(calls: str, alignment: int) -> Problem:
     last = len(calls.split())
     for i, name in enumerate(n for n in size if n not in end):
         end[name] = last + i + 1
-    columns = [np.array([column[n] for n in size]) for column in (size, start, end)]
-    return Problem(tuple(size), *columns, alignment=np.full(len(size), alignment))
+    sizes, starts, ends = (np.array([column[n] for n in size]) for column in (size, start, end))
+    return Problem(tuple(size), sizes, starts, ends, alignment=np.full(len(size), alignment))
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_xla_repacker() -> None:
 
 
 def test_xla_constrained_opens_another_heap() -> None:
-    problem = Problem(("a", "b", "c"), np.array([10, 8, 4]), np.zeros(3), np.ones(3), capacity=12)
+    problem = Problem(("a", "b", "c"), np.array([10, 8, 4]), np.zeros(3, int), np.ones(3, int), capacity=12)
     assert place(problem, "xla-constrained").offsets.tolist() == [0, 10, 18]
 
 
@@ -179,7 +179,8 @@ def test_xla_fast_merge_reuses_what_ended_before() -> None:
 def networks(traces: Path) -> dict[str, Problem]:
     """The traces of Glow: one tick per event, sizes rounded up to 64."""
     found: dict[str, Problem] = {}
-    name, rows, tick = "", {}, 0
+    rows: dict[str, list[int]] = {}
+    name, tick = "", 0
     for line in [*traces.read_text().splitlines(), "MODEL end"]:
         word = line.split()
         if not word or word[0] not in ("MODEL", "ALLOC", "FREE"):

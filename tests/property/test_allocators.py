@@ -153,12 +153,13 @@ def test_ctrl_c_ends_a_search_and_keeps_its_best(name: str) -> None:
     for _ in range(700):
         start = draw.randrange(300)
         rows.append((draw.randint(1, 10**6), start, start + draw.randint(1, 200)))
+    given = problem(rows)
     main = threading.main_thread().ident
     assert main is not None
-    timer = threading.Timer(0.1, signal.pthread_kill, [main, signal.SIGINT])
+    timer = threading.Timer(0.3, signal.pthread_kill, [main, signal.SIGINT])
     place(problem([(8, 0, 1)]), name, SHORT)  # loads what the search needs
     timer.start()
-    found = place(problem(rows), name, Budget(steps=10**9, seconds=100))
+    found = place(given, name, Budget(steps=10**9, seconds=100))
     timer.join()
     assert found.ended == "cancelled"
 

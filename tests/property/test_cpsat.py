@@ -58,8 +58,8 @@ def test_it_spreads_over_pools_by_price() -> None:
 
 def test_it_refuses_what_cannot_be() -> None:
     with pytest.raises(RequestError, match="at least one"):
-        cpsat.spread(Problem((), np.zeros(0), np.zeros(0), np.zeros(0)), [])
-    clash = Problem(("a", "b"), np.array([4, 4]), np.zeros(2), np.ones(2), pin=np.array([0, 2]))
+        cpsat.spread(Problem((), np.zeros(0, int), np.zeros(0, int), np.zeros(0, int)), [])
+    clash = Problem(("a", "b"), np.array([4, 4]), np.zeros(2, int), np.ones(2, int), pin=np.array([0, 2]))
     with pytest.raises(RequestError, match="two pinned buffers"):
         place(clash, "cp-sat")
 
@@ -67,7 +67,7 @@ def test_it_refuses_what_cannot_be() -> None:
 def test_without_or_tools_it_says_how_to_install_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "ortools.sat.python", None)
     with pytest.raises(RequestError, match=r"pip install 'modelplan\[cpsat\]'"):
-        place(Problem(("a",), np.array([4]), np.zeros(1), np.ones(1)), "cp-sat")
+        place(Problem(("a",), np.array([4]), np.zeros(1, int), np.ones(1, int)), "cp-sat")
 
 
 def test_ctrl_c_works_as_before_after_a_solve() -> None:

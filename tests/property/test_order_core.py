@@ -160,11 +160,12 @@ def test_credits_must_fit_what_the_op_does() -> None:
 
 def test_ragged_columns_are_refused() -> None:
     ptr, ops = flat([[0]])
-    args = [order_oracles.column([4]), ptr, ops, ptr, ops]
     with pytest.raises(ValueError, match="from_start needs one entry"):
         _core.schedule_instance(
             1,
-            *args,
+            order_oracles.column([4]),
+            *(ptr, ops),
+            *(ptr, ops),
             order_oracles.column([]),
             order_oracles.column([0]),
             order_oracles.column([0]),

@@ -67,10 +67,10 @@ def test_the_hill_climb_replays_python(seed: int) -> None:
         start = draw.randrange(12)
         rows.append((draw.randint(1, 99), start, start + draw.randint(1, 7)))
     alignment = [draw.choice([1, 4, 16]) if seed % 2 else 1 for _ in rows]
-    size, start, end = columns(rows)
-    load, order = first_order(size, start, end)
+    size, starts, ends = columns(rows)
+    load, order = first_order(size, starts, ends)
     steps = np.array(alignment, dtype=np.int64)
-    found = _core.climb(size, start, end, steps, order, load, 2**62, 400, 10**9, INF, False)[0]
+    found = _core.climb(size, starts, ends, steps, order, load, 2**62, 400, 10**9, INF, False)[0]
     assert found.tolist() == twins.Climb(rows, alignment).run(order.tolist(), load, 400)
 
 
@@ -80,8 +80,8 @@ def test_the_hill_climb_replays_python(seed: int) -> None:
         lambda c, o: _core.share_by_breadth(*c),
         lambda c, o: _core.share_by_distance(*c),
         lambda c, o: _core.positional_maxima(*c),
-        lambda c, o: _core.share_min_cost(*c, 9, INF),
-        lambda c, o: _core.stack_in_objects(*c, o, True),
+        lambda c, o: _core.share_min_cost(*c, 9, INF),  # type: ignore[call-arg]
+        lambda c, o: _core.stack_in_objects(*c, o, True),  # type: ignore[call-arg]
     ],
 )
 def test_records_out_of_order_or_empty_are_refused(call: object) -> None:

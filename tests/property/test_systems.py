@@ -121,8 +121,8 @@ def test_minimalloc_equals_brute_force_under_every_set_of_rules() -> None:
         for rules in EVERY_SET_OF_RULES:
             fits = minimalloc.decide(problem, best, rules=rules)
             assert fits.ended == "complete", (seed, rules)
-            assert oracles.height(problem, fits.offsets) == best
-            check(problem, Placement(fits.offsets))
+            assert oracles.height(problem, fits.offsets.tolist()) == best
+            check(problem, Placement(fits.offsets.tolist()))
             if best > 0:
                 assert minimalloc.decide(problem, best - 1, rules=rules).ended == "infeasible", (seed, rules)
 
@@ -145,7 +145,7 @@ def test_minimalloc_minimises(problem: Problem) -> None:
 
 
 def test_minimalloc_tells_three_answers_apart() -> None:
-    problem = Problem(tuple("abc"), np.array([4, 3, 3]), np.zeros(3), np.array([2, 1, 1]))
+    problem = Problem(tuple("abc"), np.array([4, 3, 3]), np.zeros(3, int), np.array([2, 1, 1]))
     assert place(replace(problem, capacity=10), "minimalloc").ended == "complete"
     impossible = place(replace(problem, capacity=9), "minimalloc")
     assert (impossible.ended, impossible.lower_bound) == ("infeasible", 10)
@@ -165,7 +165,7 @@ def test_telamalloc_proves_only_what_is_true(problem: Problem, phases: bool, sma
         answer = telamalloc.decide(problem, capacity, Budget(steps=500), options)
         if answer.ended == "complete":
             assert oracles.valid(problem, answer.offsets.tolist())
-            assert best <= oracles.height(problem, answer.offsets) <= capacity
+            assert best <= oracles.height(problem, answer.offsets.tolist()) <= capacity
         else:
             assert answer.ended == "budget" or capacity < best
 
@@ -236,7 +236,7 @@ def test_token_reuse_takes_the_smallest_that_holds_then_the_largest_that_grows()
 
 
 def test_somas_contiguous_lists_unions_outputs_and_life_long_buffers() -> None:
-    problem = Problem(tuple("abcdef"), np.array([512, 1024, 512, 700, 100, 512]), np.zeros(6), np.full(6, 2))
+    problem = Problem(tuple("abcdef"), np.array([512, 1024, 512, 700, 100, 512]), np.zeros(6, int), np.full(6, 2))
     demands = somas.Demands(contiguous=((2, 0, 3),), outputs=frozenset({1}), life_long=frozenset({5}))
     placement = somas.solve(problem, demands)
     check(problem, placement)
@@ -251,6 +251,6 @@ def test_somas_contiguous_lists_unions_outputs_and_life_long_buffers() -> None:
 
 
 def test_somas_makes_eight_runs_and_distrusts_one_open_object() -> None:
-    problem = Problem(tuple("ab"), np.array([512, 512]), np.zeros(2), np.ones(2))
+    problem = Problem(tuple("ab"), np.array([512, 512]), np.zeros(2, int), np.ones(2, int))
     assert len(somas.runs(problem)) == 8
     assert len({(r.order, r.smallest, r.single) for r in somas.runs(problem)}) == 8

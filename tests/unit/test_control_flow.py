@@ -39,7 +39,7 @@ def names(graph: Graph, indices: tuple[int, ...]) -> list[str]:
     return [graph.tensors[t].name if t >= 0 else "" for t in indices]
 
 
-def branch(name: str, kind: str, shape: list[int]) -> onnx.GraphProto:
+def branch(name: str, kind: str, shape: list[int | str]) -> onnx.GraphProto:
     return make_graph([make_node(kind, ["a"], [f"{name}.y"])], name, [], [info(f"{name}.y", shape)])
 
 
@@ -256,7 +256,7 @@ def test_a_call_that_copies_or_takes_other_values_stays(tmp_path: Path, called: 
 
 def test_calls_that_grow_without_bound_are_refused(tmp_path: Path) -> None:
     def twice(number: int) -> tflite_models.Sub:
-        calls = [("CALL", (0,), (1,), (number,)), ("CALL", (1,), (2,), (number,))]
+        calls: list[tflite_models.OpRow] = [("CALL", (0,), (1,), (number,)), ("CALL", (1,), (2,), (number,))]
         return tflite_models.Sub([vector("a"), vector("b"), vector("c")], calls, (0,), (2,))
 
     with pytest.raises(ModelError, match="called subgraphs grow to more than 100,000 operators"):

@@ -40,7 +40,7 @@ FIELDS = {
 def test_no_text_touches_another_or_leaves_the_sheet(name: str) -> None:
     with canvas.style():
         sheet = field_chart.draw(FIELDS[name])
-        renderer = FigureCanvasAgg(sheet.figure).get_renderer()
+        renderer = FigureCanvasAgg(sheet.figure).get_renderer()  # type: ignore[no-untyped-call]
         boxes = [(t.get_text(), t.get_window_extent(renderer)) for t in sheet.figure.texts if t.get_text()]
     for (one, a), (other, b) in combinations(boxes, 2):
         apart = a.x1 <= b.x0 + 1 or b.x1 <= a.x0 + 1 or a.y1 <= b.y0 + 1 or b.y1 <= a.y0 + 1

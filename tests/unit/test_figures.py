@@ -97,7 +97,7 @@ def text_boxes(figure: ModuleType, name: str) -> list[tuple[str, Bbox]]:
     """Each text with the pixels it covers, measured by the renderer."""
     sheet = sheet_of(figure, name)
     with canvas.style():
-        renderer = FigureCanvasAgg(sheet.figure).get_renderer()
+        renderer = FigureCanvasAgg(sheet.figure).get_renderer()  # type: ignore[no-untyped-call]
         return [(t.get_text(), t.get_window_extent(renderer)) for t in sheet.figure.texts if t.get_text()]
 
 
@@ -139,13 +139,13 @@ def test_the_users_matplotlib_configuration_does_not_matter() -> None:
 @every_figure
 @every_drawing
 def test_no_text_is_smaller_than_seven_points(figure: ModuleType, name: str) -> None:
-    assert all(text.get_fontsize() >= 7 for text in sheet_of(figure, name).figure.texts)
+    assert all(float(text.get_fontsize()) >= 7 for text in sheet_of(figure, name).figure.texts)
 
 
 @every_drawing
 def test_the_map_has_one_rectangle_for_each_buffer(name: str) -> None:
     sheet, drawing = sheet_of(memory_map, name), drawing_of(name)
-    corners = [p.get_path().vertices.reshape(-1, 5, 2) for p in sheet.axes.patches if p.get_zorder() == 2]
+    corners = [np.asarray(p.get_path().vertices).reshape(-1, 5, 2) for p in sheet.axes.patches if p.get_zorder() == 2]
     low = np.concatenate([c[:, 0] for c in corners]) if corners else np.empty((0, 2))
     high = np.concatenate([c[:, 2] for c in corners]) if corners else np.empty((0, 2))
     found = sorted(map(tuple, np.hstack([low, high]).tolist()))

@@ -1,6 +1,8 @@
 """Edits of a .tflite change what they name and nothing else."""
 
 import struct
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import flatbuffers
 import pytest
@@ -13,7 +15,7 @@ from modelplan.rewriting import flatbuffer
 NAME = "OfflineMemoryAllocation"
 
 
-def model(entries=(), operators=0):
+def model(entries: Sequence[tuple[str, bytes]] = (), operators: int = 0) -> bytes:
     """A model with one buffer of weights for each entry, named metadata entries, and numbered operators."""
     b = flatbuffers.Builder(64)
     data = [b.CreateByteVector(payload) for _, payload in entries]
@@ -52,18 +54,18 @@ def model(entries=(), operators=0):
     return bytes(b.Output())
 
 
-def vector_of(b, start, tables):
+def vector_of(b: flatbuffers.Builder, start: Callable[[flatbuffers.Builder, int], object], tables: list[int]) -> int:
     start(b, len(tables))
     for table in reversed(tables):
         b.PrependUOffsetTRelative(table)
-    return b.EndVector()
+    return int(b.EndVector())
 
 
-def read(data):
+def read(data: bytes) -> Any:
     return tflite.Model.GetRootAs(data, 0)
 
 
-def test_adds_an_entry_in_front_of_the_untouched_file():
+def test_adds_an_entry_in_front_of_the_untouched_file() -> None:
     before = model([("other", b"weights")])
     after = flatbuffer.set_metadata(before, NAME, b"\x01\x00\x00\x00" * 5)
     assert after.endswith(before)
@@ -77,13 +79,13 @@ def test_adds_an_entry_in_front_of_the_untouched_file():
     assert after.index(payload.tobytes()) % 16 == 0
 
 
-def test_adds_metadata_to_a_model_without_any():
+def test_adds_metadata_to_a_model_without_any() -> None:
     after = flatbuffer.set_metadata(model(), NAME, b"1234")
     assert get_metadata(after, NAME) == b"1234"
     assert get_metadata(model(), NAME) is None
 
 
-def test_overwrites_a_payload_of_the_same_length_in_place():
+def test_overwrites_a_payload_of_the_same_length_in_place() -> None:
     before = model([(NAME, b"aaaa"), ("other", b"bbbb")])
     after = flatbuffer.set_metadata(before, NAME, b"cccc")
     assert len(after) == len(before)
@@ -91,13 +93,13 @@ def test_overwrites_a_payload_of_the_same_length_in_place():
     assert get_metadata(after, "other") == b"bbbb"
 
 
-def test_replaces_a_payload_of_another_length():
+def test_replaces_a_payload_of_another_length() -> None:
     after = flatbuffer.set_metadata(model([(NAME, b"aaaa"), ("other", b"bbbb")]), NAME, b"longer")
     assert get_metadata(after, NAME) == b"longer"
     assert read(after).MetadataLength() == 2
 
 
-def test_raises_absolute_positions():
+def test_raises_absolute_positions() -> None:
     b = flatbuffers.Builder(64)
     tflite.BufferStart(b)
     tflite.BufferAddOffset(b, 4096)
@@ -111,12 +113,12 @@ def test_raises_absolute_positions():
     assert read(after).Buffers(0).Offset() == 4096 + len(after) - len(before)
 
 
-def test_refuses_a_model_with_too_many_buffers_to_reach_its_old_root():
+def test_refuses_a_model_with_too_many_buffers_to_reach_its_old_root() -> None:
     with pytest.raises(ModelError, match="16400 buffers cannot be patched"):
         flatbuffer.set_metadata(model([(str(i), b"x") for i in range(16400)]), NAME, b"1234")
 
 
-def test_reorders_operators_and_back():
+def test_reorders_operators_and_back() -> None:
     before = model(operators=5)
     after = flatbuffer.reorder_operators(before, [3, 1, 4, 0, 2])
     graph = read(after).Subgraphs(0)
@@ -125,17 +127,17 @@ def test_reorders_operators_and_back():
     assert flatbuffer.reorder_operators(after, [[3, 1, 4, 0, 2].index(i) for i in range(5)]) == before
 
 
-def test_refuses_an_order_that_is_no_permutation():
+def test_refuses_an_order_that_is_no_permutation() -> None:
     with pytest.raises(ValueError, match="permutation of 3"):
         flatbuffer.reorder_operators(model(operators=3), [0, 0, 1])
 
 
 @pytest.mark.parametrize("cut", range(8, 140, 7))
-def test_refuses_a_truncated_file(cut):
+def test_refuses_a_truncated_file(cut: int) -> None:
     with pytest.raises(ModelError):
         flatbuffer.set_metadata(model([("other", b"weights")])[:cut], NAME, b"1234")
 
 
-def test_refuses_another_format():
+def test_refuses_another_format() -> None:
     with pytest.raises(ModelError, match="file identifier"):
         get_metadata(struct.pack("<I", 8) + b"ABCD", NAME)

@@ -33,7 +33,7 @@ def test_file_order_moves_nothing() -> None:
 def test_every_operator_is_a_line_and_no_text_touches_another() -> None:
     with canvas.style():
         sheet = order_chart.draw(order_chart.of_plan(planned()))
-        renderer = FigureCanvasAgg(sheet.figure).get_renderer()
+        renderer = FigureCanvasAgg(sheet.figure).get_renderer()  # type: ignore[no-untyped-call]
         boxes = [text.get_window_extent(renderer) for text in sheet.figure.texts if text.get_text()]
         lines = [artist for artist in sheet.figure.artists if isinstance(artist, Line2D)]
     colours = [line.get_color() for line in lines]

@@ -7,6 +7,7 @@ import json
 from dataclasses import replace
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -57,8 +58,13 @@ def window(kind: str, x: tuple[int, ...], channels: int, k: int, stride: int, pa
     reach = (k - 1) * dilation + 1
     extents = [-(-n // stride) if padding == "SAME" else (n - reach) // stride + 1 for n in x[1:3]]
     weights = {"CONV_2D": (channels, k, k, x[3]), "DEPTHWISE_CONV_2D": (1, k, k, channels)}.get(kind, ())
-    size = {} if weights else {"filter_height": k, "filter_width": k}
-    steps = {"stride_h": stride, "stride_w": stride, "dilation_h_factor": dilation, "dilation_w_factor": dilation}
+    size: dict[str, Any] = {} if weights else {"filter_height": k, "filter_width": k}
+    steps: dict[str, Any] = {
+        "stride_h": stride,
+        "stride_w": stride,
+        "dilation_h_factor": dilation,
+        "dilation_w_factor": dilation,
+    }
     return one(kind, [x], (x[0], *extents, channels), weights=weights, padding=padding, **steps, **size)
 
 
@@ -99,10 +105,12 @@ def walked(graph: Graph) -> Program:
     return replace(graph_program(graph, [0]), sequential=True, plain_loops=True)
 
 
+#: The strides of a slice, as the loader keeps them.
+EVERY_OTHER: dict[str, Any] = {"operand 3": (1, -1)}
 WINDOWS = [
     (kind, x, channels, k, stride, padding, dilation)
-    for kind, channels in [("CONV_2D", (1, 2, 5)), ("DEPTHWISE_CONV_2D", (2, 4)), ("MAX_POOL_2D", (2,))]
-    for channels in channels
+    for kind, counts in [("CONV_2D", (1, 2, 5)), ("DEPTHWISE_CONV_2D", (2, 4)), ("MAX_POOL_2D", (2,))]
+    for channels in counts
     for x in [(1, 5, 4, 2), (2, 4, 5, 2)]
     for k, stride, dilation in [(1, 1, 1), (1, 2, 1), (3, 1, 1), (3, 2, 1), (2, 2, 1), (2, 1, 2)]
     for padding in ("SAME", "VALID")
@@ -150,7 +158,7 @@ def test_runs_are_copied_whole() -> None:
         assert derived(graph, operand) == max(ends) == least_lead(walked(graph), walked(graph).steps[0], operand, 0)
     assert derived(one("PAD", [(1, 3, 2)], (1, 5, 2))) == 4
     assert derived(one("SLICE", [(4, 3, 2)], (4, 2, 2))) == 4
-    assert derived(one("STRIDED_SLICE", [(4, 3)], (4, 3), **{"operand 3": (1, -1)})) is None
+    assert derived(one("STRIDED_SLICE", [(4, 3)], (4, 3), **EVERY_OTHER)) is None
 
 
 @pytest.mark.parametrize(("dtype", "least"), [("int8", 0), ("int16", 0), ("float32", None)])
@@ -363,9 +371,8 @@ def test_nothing_else_may_overlap_in_a_vela_model(corpus: Path) -> None:
 
 
 def test_the_bound_survives_overlaps_in_both_directions() -> None:
-    problem = Problem(
-        ("a", "b"), np.array([10, 4]), np.array([0, 0]), np.array([1, 1]), overlaps=[(0, 1, 10), (1, 0, 4)]
-    )  # type: ignore[arg-type]
+    facts = np.array([(0, 1, 10), (1, 0, 4)])
+    problem = Problem(("a", "b"), np.array([10, 4]), np.array([0, 0]), np.array([1, 1]), overlaps=facts)
     assert load_bound(problem) == 10
     check(problem, Placement(np.array([0, 3])))
 

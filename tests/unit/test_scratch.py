@@ -1,17 +1,29 @@
 """The scratch that kernels ask for: one figure worked out by hand for each formula."""
 
+from typing import Any
+
 import pytest
 
 from modelplan.errors import RequestError
 from modelplan.runtimes.tflm.kernels import KERNELS, Call, Operand, find_library, scratch_sizes
 
 
-def operand(dtype, *shape, constant=False):
+def operand(dtype: str, *shape: int, constant: bool = False) -> Operand:
     return Operand(dtype, shape, constant)
 
 
-def conv(dtype="int8", weights="int8", taps=(3, 3), channels=8, stride=1, kind="CONV_2D", out=16, padding="SAME"):
-    options = {"stride_w": stride, "stride_h": stride, "padding": padding, "depth_multiplier": 1}
+def conv(
+    dtype: str = "int8",
+    weights: str = "int8",
+    taps: tuple[int, int] = (3, 3),
+    channels: int = 8,
+    stride: int = 1,
+    kind: str = "CONV_2D",
+    out: int = 16,
+    padding: str = "SAME",
+) -> Call:
+    options: dict[str, int | str | bool] = {"stride_w": stride, "stride_h": stride, "padding": padding}
+    options["depth_multiplier"] = 1
     extent = -(-10 // stride)
     inputs = operand(dtype, 1, 10, 10, channels), operand(weights, out, *taps, channels, constant=True)
     if kind == "DEPTHWISE_CONV_2D":
@@ -19,11 +31,11 @@ def conv(dtype="int8", weights="int8", taps=(3, 3), channels=8, stride=1, kind="
     return Call(kind, inputs, (operand(dtype, 1, extent, extent, out),), options)
 
 
-def depthwise(**more):
+def depthwise(**more: Any) -> Call:
     return conv(kind="DEPTHWISE_CONV_2D", out=1, **more)
 
 
-def lstm(dtype="int8"):
+def lstm(dtype: str = "int8") -> Call:
     gates = [operand("int8", 20, 28)] * 4 + [operand("int8", 20, 20)] * 4
     biases = [operand("int32", 20, constant=True)] * 4
     weights = [Operand(o.dtype, o.shape, constant=True) for o in gates]
@@ -81,6 +93,7 @@ POINTWISE = conv(taps=(1, 1), padding="VALID")
         (Call("RESHAPE", (operand("int8", 4),), (operand("int8", 4),)), "cmsis-mve", ()),
         (Call("ONE_HOT", (), ()), "reference", ()),
     ],
+<<<<<<< HEAD
 )  # fmt: skip
 def test_formula(call, kernels, sizes):
     assert scratch_sizes(call, kernels) == sizes
@@ -92,6 +105,14 @@ def test_an_absent_operand_is_named():
 
 
 def test_unknown_kernels_list_the_known():
+=======
+)
+def test_formula(call: Call, kernels: str, sizes: tuple[int, ...]) -> None:
+    assert scratch_sizes(call, kernels) == sizes
+
+
+def test_unknown_kernels_list_the_known() -> None:
+>>>>>>> 2af3b2a (Check the types of tests, benchmarks and models as strictly as the package's)
     with pytest.raises(RequestError, match=", ".join(KERNELS)):
         scratch_sizes(conv(), "neon")
 

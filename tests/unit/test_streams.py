@@ -110,7 +110,9 @@ def test_a_plan_remembers_the_conflicts_of_its_streams() -> None:
     options = pipeline.Options(runtime="generic", streams=2, alias="none", schedule="file")
     made = pipeline.plan(graphs.fork(), options)
     assert len(made.problem.conflicts)
-    assert read(render(made, ".json")) == made
+    text = render(made, ".json")
+    assert isinstance(text, str)
+    assert read(text) == made
 
 
 def test_the_command_takes_streams(models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

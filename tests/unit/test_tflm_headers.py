@@ -12,6 +12,7 @@ from modelplan.outputs.tflm_headers import arena_header, shim_header
 from modelplan.rewriting.packing import offline_plan
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor, read_tflite
+from modelplan.runtimes.tflm.planner import Request
 
 #: As much of TFLM's headers as ours use.
 RESOLVER = """
@@ -82,7 +83,7 @@ def test_names_cannot_leave_their_comments(tmp_path: Path) -> None:
     compiles(tmp_path / "arena", arena_header_of(model))
 
 
-def offline_plan_rows(model: FileModel) -> tuple[object, object]:
+def offline_plan_rows(model: FileModel) -> tuple[tuple[Request, ...], list[int]]:
     from modelplan.runtimes.tflm.planner import greedy_offsets, requests
 
     rows = requests(model)

@@ -1,6 +1,7 @@
 """TFLM's planner as a model: its own test vectors, its lifetimes, the heads it reports."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from tflite_models import looping
@@ -14,7 +15,7 @@ from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, FileTe
 from modelplan.runtimes.tflm.planner import Request, greedy_offsets, head_bytes, requests
 
 
-def rows(*triples):
+def rows(*triples: tuple[int, int, int]) -> list[Request]:
     return [Request(size, first, last, tensor=i) for i, (size, first, last) in enumerate(triples)]
 
 
@@ -25,19 +26,19 @@ def rows(*triples):
         (rows((16, 0, 0), (16, 0, 0)), [16, 0]),
     ],
 )
-def test_places_as_the_greedy_planner_does(buffers, offsets):
+def test_places_as_the_greedy_planner_does(buffers: list[Request], offsets: list[int]) -> None:
     assert greedy_offsets(buffers) == offsets
 
 
-def test_fixed_buffers_are_taken_as_they_are_and_others_go_around():
+def test_fixed_buffers_are_taken_as_they_are_and_others_go_around() -> None:
     assert greedy_offsets(rows((32, 0, 1), (32, 0, 1), (16, 0, 1)), [16, 16, -1]) == [16, 16, 0]
 
 
-def tensor(nbytes=16, *, constant=False, variable=False):
+def tensor(nbytes: int = 16, *, constant: bool = False, variable: bool = False) -> FileTensor:
     return FileTensor("t", 9, (nbytes,), nbytes, constant, variable, 0)
 
 
-def test_subgraphs_share_one_clock_and_outputs_live_to_the_end():
+def test_subgraphs_share_one_clock_and_outputs_live_to_the_end() -> None:
     main = FileSubgraph(
         (tensor(), tensor(), tensor(), tensor(constant=True), tensor(variable=True)),
         (FileOp("IF", (0,), (1,), calls=(1, 2)), FileOp("ADD", (1, 3, -1), (2,))),
@@ -50,7 +51,7 @@ def test_subgraphs_share_one_clock_and_outputs_live_to_the_end():
     assert lives == {0: (0, 5), 1: (1, 6), 2: (6, 6), 5: (2, 3), 6: (3, 3), 7: (4, 5), 8: (5, 5)}
 
 
-def test_refuses_a_subgraph_that_calls_itself():
+def test_refuses_a_subgraph_that_calls_itself() -> None:
     loop = FileSubgraph((tensor(),), (FileOp("WHILE", (0,), (0,), calls=(0, 0)),), (0,), (0,))
     with pytest.raises(ModelError, match="calls itself"):
         requests(FileModel("m", b"", (loop,)))
@@ -73,13 +74,13 @@ HEADS = {
 
 
 @pytest.mark.parametrize(("name", "head"), HEADS.items())
-def test_predicts_the_head_that_tflm_reports(corpus, name, head):
+def test_predicts_the_head_that_tflm_reports(corpus: Path, name: str, head: int) -> None:
     path = corpus / "tflite" / f"{name}.tflite"
     assert planner.predicted_head(read_tflite(path.read_bytes(), path.name)) == head
 
 
 @pytest.mark.parametrize(("name", "head"), {"vww_96_int8": 55296, "litert_alias_bug": 768}.items())
-def test_packs_below_tflm(corpus, name, head):
+def test_packs_below_tflm(corpus: Path, name: str, head: int) -> None:
     path = corpus / "tflite" / f"{name}.tflite"
     model = read_tflite(path.read_bytes(), path.name)
     packing = offline_plan(model)
@@ -88,13 +89,13 @@ def test_packs_below_tflm(corpus, name, head):
     assert planner.read_plan(packed) == packing.offsets
 
 
-def test_refuses_to_replan_a_command_stream(corpus):
+def test_refuses_to_replan_a_command_stream(corpus: Path) -> None:
     path = corpus / "tflite" / "person_detect_vela.tflite"
     with pytest.raises(ModelError, match="ethos-u"):
         offline_plan(read_tflite(path.read_bytes(), path.name))
 
 
-def test_refuses_a_plan_with_another_number_of_tensors(corpus):
+def test_refuses_a_plan_with_another_number_of_tensors(corpus: Path) -> None:
     path = corpus / "tflite" / "kws_ref_model.tflite"
     model = read_tflite(path.read_bytes(), path.name)
     broken = read_tflite(_short(model), path.name)
@@ -102,17 +103,17 @@ def test_refuses_a_plan_with_another_number_of_tensors(corpus):
         planner.read_plan(broken)
 
 
-def _short(model):
+def _short(model: FileModel) -> bytes:
     import struct
 
     return flatbuffer.set_metadata(model.data, planner.METADATA, struct.pack("<4i", 0, 1, 1, 0))
 
 
-def test_scratch_widens_the_head():
+def test_scratch_widens_the_head() -> None:
     assert head_bytes([Request(16, 0, 1, 0), Request(48, 0, 0)], [0, 16]) == 64
 
 
-def test_state_and_constants_stay_with_tflm_and_offsets_are_aligned(corpus):
+def test_state_and_constants_stay_with_tflm_and_offsets_are_aligned(corpus: Path) -> None:
     path = corpus / "tflite" / "dtln_noise_suppression.tflite"
     model = read_tflite(path.read_bytes(), path.name)
     offsets = offline_plan(model).offsets
@@ -125,7 +126,7 @@ def test_state_and_constants_stay_with_tflm_and_offsets_are_aligned(corpus):
 @pytest.mark.parametrize(
     ("kind", "metadata"), [("TFLM_DECODE", None), ("ADD", "COMPRESSION_METADATA")], ids=["operator", "metadata"]
 )
-def test_refuses_compressed_weights(kind, metadata):
+def test_refuses_compressed_weights(kind: str, metadata: str | None) -> None:
     data = flatbuffer.set_metadata(looping(), metadata, b"1234") if metadata else looping()
     model = read_tflite(data, "m")
     if metadata is None:

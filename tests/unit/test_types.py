@@ -37,7 +37,7 @@ def test_a_malformed_buffer_is_refused_alone_and_in_a_problem(arguments: tuple[o
     with pytest.raises(ValueError, match=word):
         Buffer(*arguments)  # type: ignore[arg-type]
     _, size, start, end, *rest = arguments
-    alignment, pin = [*rest, *[1, -1][len(rest) :]]
+    alignment, pin = [*rest, *[1, -1][len(rest) :]]  # type: ignore[misc]
     with pytest.raises(ValueError, match=word):
         Problem(("b",), *(np.array([v]) for v in (size, start, end, alignment, pin)))  # type: ignore[arg-type]
 

@@ -260,7 +260,7 @@ def test_a_plan_of_vela_passes(corpus: Path) -> None:
 def test_a_table_of_buffers_covers_views_without_rows() -> None:
     model = graph("x -> a : CONV_2D\n a -> b : RESHAPE\n b -> y : CONV_2D", {"x": 16, "a": 32, "b": 32, "y": 16},
                   inputs="x", outputs="y")  # fmt: skip
-    problem = Problem(("x", "a", "y"), *(np.array(c) for c in ([16, 32, 16], [0, 0, 2], [1, 3, 3])))
+    problem = Problem(("x", "a", "y"), np.array([16, 32, 16]), np.array([0, 0, 2]), np.array([1, 3, 3]))
     prove(table_subject(model, problem, Placement(np.array([0, 16, 0])), RUNTIMES["generic"]))
     with pytest.raises(BrokenPlanError, match=r"row 'z' names 0 tensors"):
         table_subject(
@@ -286,6 +286,7 @@ def test_members_inside_a_buffer_are_checked_where_they_lie() -> None:
                   inputs="x", outputs="c")  # fmt: skip
     one = made(model)
     members = ((Member(0),), (Member(1), Member(2, 8)), (Member(3),))
-    problem = Problem(("x", "a", "c"), *(np.array(c) for c in ([16, 32, 16], [0, 0, 2], [2, 3, 3])), members=members)
+    size, start, end = np.array([16, 32, 16]), np.array([0, 0, 2]), np.array([2, 3, 3])
+    problem = Problem(("x", "a", "c"), size, start, end, members=members)
     with pytest.raises(BrokenPlanError, match=r"op 2 CUSTOM reads tensor 1 'a' bytes 24-31, overwritten at op 1 by"):
         prove(plan_subject(replace(one, problem=problem, placement=Placement(np.array([0, 16, 48])))))
