@@ -80,13 +80,13 @@ class _Writer:
         self.b.StartVector(4, len(items), 4)
         for item in reversed(items):
             self.b.PrependUOffsetTRelative(item)
-        return self.b.EndVector()
+        return int(self.b.EndVector())
 
     def numbers(self, items: Sequence[float], kind: str = "Int32", size: int = 4) -> int:
         self.b.StartVector(size, len(items), size)
         for item in reversed(items):
             getattr(self.b, f"Prepend{kind}")(item)
-        return self.b.EndVector()
+        return int(self.b.EndVector())
 
     def table(self, name: str, fields: dict[str, Any]) -> int:
         """A table of the schema; vectors and texts among its fields are written first."""
@@ -101,7 +101,7 @@ class _Writer:
         getattr(tflite, f"{name}Start")(self.b)
         for key, value in ready.items():
             getattr(tflite, f"{name}Add{key}")(self.b, value)
-        return getattr(tflite, f"{name}End")(self.b)
+        return int(getattr(tflite, f"{name}End")(self.b))
 
     def tensor(self, number: int, t: T) -> int:
         buffer = 0
@@ -411,7 +411,7 @@ def _pool(kind: str) -> Maker:
         taps, stride = d.pick((1, 1), (2, 2), (3, 3)), d.pick((1, 1), (2, 2))
         taps = (min(taps[0], h), min(taps[1], w))
         result = (n, *(_extent(e, t, s, 1, same) for e, t, s in zip((h, w), taps, stride, strict=True)), c)
-        odd = {"scales": (0.2,)} if d.r.random() < 0.05 else {}
+        odd: dict[str, Any] = {"scales": (0.2,)} if d.r.random() < 0.05 else {}
         return single(
             kind, [T(dtype, (n, h, w, c))], [T(dtype, result, **odd)], "Pool2DOptions", Padding=0 if same else 1,
             StrideH=stride[0], StrideW=stride[1], FilterHeight=taps[0], FilterWidth=taps[1],
@@ -551,7 +551,7 @@ def _concatenation(d: Draw, dtype: str) -> bytes:
     axis = d.pick(0, -1)
     new = list(shape)
     new[axis] *= count
-    odd = {"scales": (0.5,)} if d.r.random() < 0.1 else {}
+    odd: dict[str, Any] = {"scales": (0.5,)} if d.r.random() < 0.1 else {}
     sources = [T(dtype, shape) if i or d.pick(True, False) else T(dtype, shape, **odd) for i in range(count)]
     return single(
         "CONCATENATION", sources, [T(dtype, tuple(new))], "ConcatenationOptions", Axis=axis,
@@ -780,7 +780,10 @@ def _signal(kind: str, sources: Sequence[str], results: Sequence[str], **options
 
     def make(d: Draw) -> tuple[list[T], list[T], dict[str, Any]]:
         n = d.pick(4, 8, 40)
-        t = lambda name: T(name[:-1], (), scales=()) if name.endswith(":") else T(name, (n,), scales=())  # noqa: E731
+
+        def t(name: str) -> T:
+            return T(name[:-1], (), scales=()) if name.endswith(":") else T(name, (n,), scales=())
+
         drawn = {k: (n if v == "n" else v) for k, v in options.items()}
         return [t(s) for s in sources], [t(r) for r in results], drawn
 

@@ -93,31 +93,22 @@ POINTWISE = conv(taps=(1, 1), padding="VALID")
         (Call("RESHAPE", (operand("int8", 4),), (operand("int8", 4),)), "cmsis-mve", ()),
         (Call("ONE_HOT", (), ()), "reference", ()),
     ],
-<<<<<<< HEAD
 )  # fmt: skip
-def test_formula(call, kernels, sizes):
-    assert scratch_sizes(call, kernels) == sizes
-
-
-def test_an_absent_operand_is_named():
-    with pytest.raises(ValueError, match="CONV_2D has no input 1, which its kernel needs"):
-        scratch_sizes(Call("CONV_2D", (operand("int8", 1, 4, 4, 1),), (operand("int8", 1, 4, 4, 1),)))
-
-
-def test_unknown_kernels_list_the_known():
-=======
-)
 def test_formula(call: Call, kernels: str, sizes: tuple[int, ...]) -> None:
     assert scratch_sizes(call, kernels) == sizes
 
 
+def test_an_absent_operand_is_named() -> None:
+    with pytest.raises(ValueError, match="CONV_2D has no input 1, which its kernel needs"):
+        scratch_sizes(Call("CONV_2D", (operand("int8", 1, 4, 4, 1),), (operand("int8", 1, 4, 4, 1),)))
+
+
 def test_unknown_kernels_list_the_known() -> None:
->>>>>>> 2af3b2a (Check the types of tests, benchmarks and models as strictly as the package's)
     with pytest.raises(RequestError, match=", ".join(KERNELS)):
         scratch_sizes(conv(), "neon")
 
 
 @pytest.mark.parametrize(("name", "variant"), [("cmsis-nn", "cmsis-dsp .*M4"), ("esp-nn@9.9", r"esp-nn@1\.1\.0")])
-def test_a_library_without_its_variant_explains_them(name, variant):
+def test_a_library_without_its_variant_explains_them(name: str, variant: str) -> None:
     with pytest.raises(RequestError, match=variant):
         find_library(name)

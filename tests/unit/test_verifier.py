@@ -270,8 +270,8 @@ def test_a_table_of_buffers_covers_views_without_rows() -> None:
 
 def test_a_row_is_scratch_by_its_kind_and_never_by_its_name() -> None:
     model = graph("x -> y : CONV_2D", {"x": 16, "y": 16}, inputs="x", outputs="y")
-    columns = [np.array(c) for c in ([16, 16, 8], [0, 0, 0], [1, 1, 1])]
-    problem = Problem(("x", "y", "scratch of op 0 CONV_2D"), *columns)
+    size, start, end = np.array([16, 16, 8]), np.array([0, 0, 0]), np.array([1, 1, 1])
+    problem = Problem(("x", "y", "scratch of op 0 CONV_2D"), size, start, end)
     apart, over = Placement(np.array([0, 16, 32])), Placement(np.array([0, 16, 8]))
     with pytest.raises(BrokenPlanError, match=r"names 0 tensors of drawn, expected 1, or 'scratch' in a column 'kind'"):
         table_subject(model, problem, apart, RUNTIMES["generic"])
