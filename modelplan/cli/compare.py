@@ -1,38 +1,45 @@
-"""Runs every allocator on a model or a CSV problem: height, height over bound, gap, time, optimal or not."""
+"""Runs every allocator on a model or a CSV problem: height, height over bound, gap, time, and whose answer it is."""
 
 from __future__ import annotations
 
 import json
+import re
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
 from modelplan import bounds, pipeline
-from modelplan.allocators import ALLOCATORS, place
+from modelplan.allocators import ALLOCATORS, allocator, place
+from modelplan.allocators.idealloc import hardness
 from modelplan.cli import files, model_options, terminal
 from modelplan.errors import RequestError
 from modelplan.outputs import canvas, field_chart
+from modelplan.outputs.comparison import Comparison, Row, sections
 from modelplan.outputs.field_chart import Field, Mark
-from modelplan.outputs.report import Section, Table, printable
 from modelplan.outputs.summary import RuntimePlan, runtime_plan
-from modelplan.outputs.units import counted, human
-from modelplan.types import Budget, Problem
+from modelplan.outputs.units import human, stand_in
+from modelplan.types import Budget, Placement, Plan, Problem
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One allocator's answer; `height` is None where it refused, `why` says so.
+@dataclass(frozen=True, eq=False)
+class Posed:
+    """The problem that all allocators get; of a model the plan that `analyze` makes of it."""
 
-    `objects` is what a planner of shared objects reports itself: their bytes, without padding between them.
-    """
+    problem: Problem
+    plan: Plan | None = None
 
-    allocator: str
-    kind: str
-    height: int | None
-    microseconds: int
-    objects: int | None = None
-    why: str = ""
+    @property
+    def runtime_plan(self) -> RuntimePlan | None:
+        """What the model's runtime does by itself."""
+        return None if self.plan is None else runtime_plan(self.plan)
+
+    @property
+    def lower_bound(self) -> int:
+        """What is proved before any allocator has run: the load, of a model what its plan proved."""
+        proved = 0 if self.plan is None else self.plan.placement.lower_bound
+        return max(proved, bounds.load_bound(self.problem))
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -42,46 +49,60 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--seconds", type=float, metavar="S", help="how long each search may take (default: steps of its own)"
     )
+    parser.add_argument("--top", type=int, metavar="N", help="the N lowest heights, and ours, in the table")
     parser.add_argument("--chart", metavar="FILE", help="height over bound against time as .svg or .png")
-    parser.add_argument("--json", metavar="FILE", help="the table as JSON; - for standard output")
+    parser.add_argument(
+        "--draw",
+        metavar="[ALLOCATOR=]FILE",
+        action="append",
+        default=[],
+        help="the memory map of one answer as .svg or .png (default: of the lowest); may be repeated",
+    )
+    parser.add_argument("--json", metavar="FILE", help="all rows as JSON; - for standard output")
 
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
     if arguments.chart and not arguments.chart.endswith((".svg", ".png")):
         raise RequestError(f"{arguments.chart}: a chart's name must end in .svg or .png")
-    if arguments.seconds is not None and not arguments.seconds > 0:
-        raise RequestError(f"--seconds is {arguments.seconds:g}, expected more than 0")
-    problem, own = problem_of(arguments)
-    bound = bounds.load_bound(problem)
-    rows = list(answers(problem, Budget(seconds=arguments.seconds)))
+    for option in ("seconds", "top"):
+        value = getattr(arguments, option)
+        if value is not None and not value > 0:
+            raise RequestError(f"--{option} is {value:g}, expected more than 0")
+    drawn = [drawing_of(text) for text in arguments.draw]
+    posed = pose(arguments)
+    placements: dict[str, Placement] = {}
+    rows = tuple(answers(posed.problem, Budget(seconds=arguments.seconds), placements))
+    rows = tuple(replace(row, lower_bound=max(row.lower_bound, posed.lower_bound)) for row in rows)
+    compared = Comparison(arguments.source, len(posed.problem), rows, remarks(posed))
     if arguments.json:
-        document = {"source": arguments.source, "lower_bound": bound, "rows": [asdict(row) for row in rows]}
-        document |= {"today": asdict(own)} if own else {}
-        files.write(arguments.json, json.dumps(document, indent=1) + "\n")
+        files.write(arguments.json, json.dumps(document(compared, posed), indent=1) + "\n")
     if arguments.chart:
-        files.write(arguments.chart, chart(arguments.chart, field(arguments.source, problem, bound, rows)))
+        files.write(arguments.chart, chart(arguments.chart, field(compared)))
+    for name, path, suffix in drawn:
+        name = name or compared.ranked[0].allocator
+        files.write(path, figure(arguments.source, posed, placements, name, suffix))
     if arguments.json != "-":
-        terminal.show([section(arguments.source, problem, bound, rows, own)])
+        terminal.show(sections(compared, arguments.top))
     return 0
 
 
-def problem_of(arguments: Namespace) -> tuple[Problem, RuntimePlan | None]:
-    """The problem in the file; for a model that of its plan with the given options, and the plan of its runtime."""
+def pose(arguments: Namespace) -> Posed:
+    """The problem in the file, or that of the plan which `analyze` makes of the model with the same options."""
     from modelplan.loaders import load
 
     loaded = load(arguments.source, arguments.dim)
     if isinstance(loaded, Problem):
-        return loaded, None
-    options = model_options.options_of(arguments, loaded)
-    plan = pipeline.plan(loaded, replace(options, allocator="tflm-greedy"))
-    return plan.problem, runtime_plan(plan)
+        return Posed(loaded)
+    plan = pipeline.plan(loaded, model_options.options_of(arguments, loaded))
+    return Posed(plan.problem, plan)
 
 
-def answers(problem: Problem, budget: Budget) -> Iterator[Row]:
+def answers(problem: Problem, budget: Budget, placements: dict[str, Placement]) -> Iterator[Row]:
     """Every allocator of the table in turn, timed by the wall clock; `budget` holds for each search alone.
 
-    Each places nothing first, untimed, so that the time does not hold the loading of its code.
+    Each places nothing first, untimed, so that the time does not hold the loading of its code. What it places is put
+    into `placements` under its name.
     """
     nothing = Problem.of(())
     for row in ALLOCATORS.values():
@@ -90,53 +111,90 @@ def answers(problem: Problem, budget: Budget) -> Iterator[Row]:
             place(nothing, row.name)
             begin = time.perf_counter()
             placement = place(problem, row.name, budget)
-            if placement.ended == "cancelled":  # a search that keeps its best on Ctrl-C; the command ends all the same
-                raise KeyboardInterrupt
-            height, why = bounds.height(problem, placement), ""
         except RequestError as refusal:
-            height, why = None, str(refusal)
+            yield Row(row.name, row.kind, None, round((time.perf_counter() - begin) * 1e6), why=str(refusal))
+            continue
         taken = round((time.perf_counter() - begin) * 1e6)
-        objects = row.share(problem, budget).total if row.share and height is not None else None
-        yield Row(row.name, row.kind, height, taken, objects, why)
+        if placement.ended == "cancelled":  # a search that keeps its best on Ctrl-C; the command ends all the same
+            raise KeyboardInterrupt
+        placements[row.name] = placement
+        yield Row(
+            row.name,
+            row.kind,
+            bounds.height(problem, placement),
+            taken,
+            objects=row.share(problem, budget).total if row.share else None,
+            lower_bound=placement.lower_bound,
+            found_by=placement.found_by,
+            own_height=placement.own_height,
+        )
 
 
-def field(source: str, problem: Problem, bound: int, rows: list[Row]) -> Field:
+def remarks(posed: Posed) -> tuple[str, ...]:
+    """What the runtime does by itself, and how hard idealloc's figures call the problem."""
+    own, hard = posed.runtime_plan, hardness(posed.problem)
+    spreads = f"sizes {hard.sizes:.0%}, conflicts {hard.conflicts:.0%}, ends {hard.ends:.0%}"
+    lines = [f"hardness by idealloc's figures {hard.compound:.2f}: {spreads}"]
+    if own:
+        lines.append(f"{own.runtime} by itself, with its own order and sharing ({own.allocator}): {human(own.height)}")
+    return tuple(lines)
+
+
+def document(compared: Comparison, posed: Posed) -> dict[str, object]:
+    """The comparison as JSON has it: every row, none folded."""
+    rows = [asdict(row) for row in compared.rows]
+    own = posed.runtime_plan
+    found: dict[str, object] = {"source": compared.title, "lower_bound": compared.lower_bound, "rows": rows}
+    return found | ({"today": asdict(own)} if own else {})
+
+
+def drawing_of(text: str) -> tuple[str, str, str]:
+    """Allocator (empty: the lowest), file and kind of figure in an argument of --draw; a plain name means the map.
+
+    Raises:
+        RequestError: no such allocator, or a name that does not end in .svg or .png.
+    """
+    from modelplan.outputs import figures
+
+    name, given, path = text.partition("=")
+    if not given or not re.fullmatch(r"[a-z0-9-]+", name):
+        name, path = "", text
+    if name:
+        allocator(name)
+    plain = path.endswith((".svg", ".png")) and not path.endswith(figures.SUFFIXES)
+    return name, path, f".map{Path(path).suffix}" if plain else figures.suffix_of(path)
+
+
+def figure(source: str, posed: Posed, placements: Mapping[str, Placement], name: str, suffix: str) -> bytes:
+    """The figure of one allocator's placement, which its title names.
+
+    Raises:
+        RequestError: the allocator refused the problem.
+    """
+    from modelplan.outputs import drawing, figures
+
+    if name not in placements:
+        raise RequestError(f"--draw {name}: it refused the problem, there is nothing to draw")
+    placement = placements[name]
+    if posed.plan is not None:
+        shown = drawing.of_plan(replace(posed.plan, placement=placement, allocator=name))
+    else:
+        shown = drawing.of_problem(Path(source).stem, posed.problem, placement)
+    note = stand_in(placement.found_by, placement.own_height)
+    title = f"{shown.title}: {name}" + (f" ({note})" if note else "")
+    return figures.render(replace(shown, title=title), suffix)
+
+
+def field(compared: Comparison) -> Field:
     """What the chart shows: the answers lowest first, and who refused."""
     from modelplan import __version__
 
-    marks = (Mark(r.allocator, r.kind, r.height, r.microseconds) for r in rows if r.height is not None)
-    ranked = tuple(sorted(marks, key=lambda mark: (mark.height, mark.microseconds)))
-    refused = tuple(row.allocator for row in rows if row.height is None)
-    return Field(source, len(problem), bound, ranked, refused, f"modelplan {__version__}")
+    marks = tuple(Mark(r.allocator, r.kind, r.height or 0, r.microseconds, r.found_by) for r in compared.ranked)
+    refused = tuple(row.allocator for row in compared.rows if row.height is None)
+    made_by = f"modelplan {__version__}"
+    return Field(compared.title, compared.buffers, compared.lower_bound, marks, refused, made_by)
 
 
 def chart(path: str, shown: Field) -> bytes:
     """The chart as the name of its file asks."""
     return (canvas.svg if path.endswith(".svg") else canvas.png)(field_chart.draw, shown)
-
-
-def section(source: str, problem: Problem, bound: int, rows: list[Row], own: RuntimePlan | None = None) -> Section:
-    """The table, lowest first; refusals last with their reason."""
-    ranked = sorted(rows, key=lambda row: (row.height is None, row.height or 0, row.microseconds))
-    cells = tuple(_cells(row, bound) for row in ranked)
-    headings = ("allocator", ">height", ">objects", ">height/bound", ">gap", ">time us", "optimal")
-    lines = [f"{counted(len(problem), 'buffer')}, lower bound {human(bound)}"]
-    if own:
-        lines.append(f"{own.runtime} by itself, with its own order and sharing ({own.allocator}): {human(own.height)}")
-    return Section(printable(source), tuple(lines), Table(headings, cells))
-
-
-def _cells(row: Row, bound: int) -> tuple[str, ...]:
-    if row.height is None:
-        return (row.allocator, "-", "-", "-", "-", f"{row.microseconds:,}", row.why)
-    ratio = row.height / bound if bound else 1.0
-    optimal = "yes" if row.height == bound else ""
-    return (
-        row.allocator,
-        f"{row.height:,}",
-        "" if row.objects is None else f"{row.objects:,}",
-        f"{ratio:.4f}",
-        f"{row.height - bound:,}",
-        f"{row.microseconds:,}",
-        optimal,
-    )

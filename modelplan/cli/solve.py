@@ -18,7 +18,7 @@ from modelplan.errors import RequestError
 from modelplan.loaders import load_problem
 from modelplan.outputs import problem_csv
 from modelplan.outputs.report import Section, printable
-from modelplan.outputs.units import counted, human, parse_bytes
+from modelplan.outputs.units import counted, human, parse_bytes, stand_in
 from modelplan.types import Placement, Problem
 
 #: Why a search stopped before the proof.
@@ -112,6 +112,8 @@ def section(source: str, problem: Problem, placement: Placement) -> Section:
         f"height      {human(height)}",
         f"lower bound {human(bound)}, {proof}",
     ]
+    if placement.found_by:
+        lines.append(stand_in(placement.found_by, placement.own_height))
     if problem.capacity is not None:
         lines.append(f"capacity    {human(problem.capacity)}: {_verdict(problem.capacity, height, bound)}")
     return Section(printable(source), tuple(lines))

@@ -5,7 +5,8 @@ excess ^            o naive      |  allocator      height/bound  time     Both a
   1 %  |  o----.                 |  o ...                                 zero has a band of its own below. The
        |........\\........        |                                        line joins those that no other beats in
    0   |         o---- solver    |                                        both; as many names as fit stand in the
-       +------------> time       |                                        plot, those on the line first.
+       +------------> time       |                                        plot, those on the line first. A hollow
+                                                                          point shows another's height.
 """
 
 from __future__ import annotations
@@ -39,12 +40,13 @@ _LEAST_EXCESS = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One allocator's answer."""
+    """One allocator's answer; `found_by` names another one whose height it is."""
 
     name: str
     kind: str
     height: int
     microseconds: int
+    found_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +65,9 @@ class Field:
         return 100 * (mark.height - self.lower_bound) / self.lower_bound if self.lower_bound else 0.0
 
     def unbeaten(self) -> list[Mark]:
-        """Those that no other beats in height without taking longer, fastest first."""
+        """Those with an answer of their own that no other beats in height without taking longer, fastest first."""
         found: list[Mark] = []
-        for mark in sorted(self.marks, key=lambda m: (m.microseconds, m.height)):
+        for mark in sorted((m for m in self.marks if not m.found_by), key=lambda m: (m.microseconds, m.height)):
             if not found or mark.height < found[-1].height:
                 found.append(mark)
         return found
@@ -103,7 +105,7 @@ def draw(field: Field) -> Sheet:
         xs, ys = zip(*_stairs(front), strict=True)
         sheet.line(xs, ys, color=MUTED, linewidth=0.8, zorder=1)
     for mark in reversed(field.marks):
-        _dot(sheet, *points[mark.name], mark.kind)
+        _dot(sheet, *points[mark.name], mark.kind, hollow=bool(mark.found_by))
     _names(sheet, field, points)
     return sheet
 
@@ -168,7 +170,7 @@ def _head(sheet: Sheet, field: Field) -> None:
 
 def _columns(field: Field) -> tuple[float, float, float]:
     """Points for names, ratios and times of the list."""
-    names = [m.name for m in field.marks] + list(field.refused)
+    names = [_listed(m) for m in field.marks] + list(field.refused)
     ratios = ["height/bound", *(_ratio(field, m) for m in field.marks)]
     times = ["refused", *(_time(m.microseconds) for m in field.marks)]
     return _widest(names) + _ROW, _widest(ratios) + 6, _widest(times) + 6
@@ -190,8 +192,8 @@ def _list(sheet: Sheet, field: Field) -> None:
     sheet.write(times, y, "time", SMALL, ha="right", color=MUTED)
     for mark in field.marks:
         y -= _LINE
-        _dot(sheet, left + 3, y, mark.kind)
-        sheet.write(left + 9, y, mark.name, SMALL)
+        _dot(sheet, left + 3, y, mark.kind, hollow=bool(mark.found_by))
+        sheet.write(left + 9, y, _listed(mark), SMALL)
         sheet.write(ratios, y, _ratio(field, mark), SMALL, ha="right")
         sheet.write(times, y, _time(mark.microseconds), SMALL, ha="right")
     for name in field.refused:
@@ -200,10 +202,14 @@ def _list(sheet: Sheet, field: Field) -> None:
         sheet.write(times, y, "refused", SMALL, ha="right", color=MUTED)
 
 
-def _dot(sheet: Sheet, x: float, y: float, kind: str) -> None:
-    sheet.line(
-        (x,), (y,), marker="o", markersize=_DOT, color=COLOURS[kind], markeredgecolor="white", markeredgewidth=0.4
-    )
+def _listed(mark: Mark) -> str:
+    """The name in the list, with whose height it is where that is another's."""
+    return f"{mark.name} ({mark.found_by}'s height)" if mark.found_by else mark.name
+
+
+def _dot(sheet: Sheet, x: float, y: float, kind: str, *, hollow: bool = False) -> None:
+    face, edge, width = ("white", COLOURS[kind], 1.0) if hollow else (COLOURS[kind], "white", 0.4)
+    sheet.line((x,), (y,), marker="o", markersize=_DOT, color=face, markeredgecolor=edge, markeredgewidth=width)
 
 
 def _stairs(points: Sequence[tuple[float, float]]) -> Iterator[tuple[float, float]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from modelplan.outputs.report import Report, Section, Table, folded, plain, printable
 from modelplan.outputs.summary import RuntimePlan, Summary, summary
-from modelplan.outputs.units import counted, human
+from modelplan.outputs.units import counted, human, stand_in
 from modelplan.types import Overlap, Plan, Schedule
 
 _MOST_ROWS = 12
@@ -39,8 +39,10 @@ def verdict(figures: Summary) -> str:
 
 
 def _verdict(plan: Plan, figures: Summary) -> Section:
-    graph = plan.graph
+    graph, placement = plan.graph, plan.placement
     lines = [verdict(figures)]
+    if placement.found_by:
+        lines.append(f"{plan.allocator}: {stand_in(placement.found_by, placement.own_height)}")
     if figures.runtime_plan is not None:
         lines.append(_compared(figures.runtime_plan, figures.arena))
     if figures.capacity is not None:

@@ -1,4 +1,4 @@
-"""Bytes as people read them, KiB or MiB with the byte count beside it, and counts."""
+"""Bytes as people read them, KiB or MiB with the byte count beside it, counts, and whose height a figure is."""
 
 import re
 
@@ -37,6 +37,18 @@ def counted(count: int, noun: str) -> str:
     ('1 buffer', '18,692 buffers')
     """
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def stand_in(found_by: str, own_height: int | None) -> str:
+    """Whose height is shown in place of a search's own, and what its own is; nothing without a name.
+
+    >>> stand_in("first-fit-size", None)
+    "no solution of its own: first-fit-size's height shown"
+    """
+    if not found_by:
+        return ""
+    own = "no solution of its own" if own_height is None else f"its own best is {own_height:,} B"
+    return f"{own}: {found_by}'s height shown"
 
 
 def parse_bytes(text: str) -> int:
