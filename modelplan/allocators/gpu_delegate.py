@@ -204,6 +204,7 @@ ROWS: tuple[Allocator, ...] = (
         "offsets",
         "none",
         "O(n log n + n k log k)",
+        also_called="strip packing: lifetimes are widths that stay where they are, sizes heights, the arena the strip",
         invariants=SCALES,
     ),
     Allocator(

@@ -82,21 +82,22 @@ class _Narrowing:
     def __init__(self, problem: Problem, budget: Budget, decide: Decide) -> None:
         self.problem, self.budget, self.decide = problem, budget, decide
         self.best, self.bound = stand_in(problem), bounds.load_bound(problem)
+        self.goal = max(self.bound, budget.enough or 0)  # a height with which the caller is content
         self.top = bounds.height(problem, self.best)  # the greatest capacity that is still a question
         self.used, self.began = 0, time.monotonic()
 
     def run(self, first_share: float) -> Placement:
-        """Asks for the load bound with its share of the budget, then bisects, then goes down from the best answer.
+        """Asks for the goal with its share of the budget, then bisects above it, then goes down from the best answer.
 
         Each question of the bisection gets a quarter of what is left, the last ones all of it: of the seconds
         that a caller gave none is kept back.
         """
-        ended, low = self._ask(self.bound, first_share), self.bound + 1
+        ended, low = self._ask(self.goal, first_share), self.goal + 1
         while low <= self.top and ended not in OVER:
             middle = (low + self.top) // 2
             ended = self._ask(middle, 1 / 4)
             low = low if ended == "complete" else middle + 1
-        while self.bound <= self.top and ended not in OVER:
+        while max(self.bound, self.goal) <= self.top and ended not in OVER:
             ended = self._ask(self.top, 1)
             if ended in ("budget", "deadline"):
                 break
@@ -119,7 +120,7 @@ class _Narrowing:
         return answer.ended
 
     def _part(self, share: float) -> Budget | None:
-        """A share of the steps and seconds that are left, or nothing when all is spent."""
+        """The share of the steps and seconds that are left, or nothing when all is spent."""
         budget, elapsed = self.budget, time.monotonic() - self.began
         steps = None if budget.steps is None else math.ceil((budget.steps - self.used) * share)
         seconds = None if budget.seconds is None else (budget.seconds - elapsed) * share

@@ -86,6 +86,7 @@ class Allocator:
         share: of a planner of shared objects, the objects behind `run`'s offsets.
         quirks: the faults of the original that `run` reproduces.
         omits: the parts of the original that it leaves out, and why.
+        also_called: other names of the method.
         fixed: the same method without these faults; becomes a row of its own, `NAME-fixed`.
         invariants: what the tests may expect: "scaling" (sizes and alignments times k: offsets times k),
             "reversal" (time reversed: same height), "load" (meets the load bound when all sizes are equal).
@@ -104,6 +105,7 @@ class Allocator:
     share: Share | None = None
     quirks: str = ""
     omits: str = ""
+    also_called: str = ""
     fixed: Run | None = None
     invariants: frozenset[Invariant] = frozenset()
 

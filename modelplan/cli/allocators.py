@@ -31,6 +31,8 @@ with one. An allocator refuses a problem with a demand that it does not honour: 
 may share some bytes), conflicts (pairs that must not share bytes although their lifetimes are apart). A row `X-fixed`
 is `X` without the faults listed for it. Alignment is what the original rounds to of its own accord; `run` keeps to the
 alignments of the problem. Unsound behaviour of an original is never reproduced; the module says where there was any.
+Where a search has no lower answer of its own than `first-fit-size`, the offsets of that row are shown; every table,
+chart and file says so, and what the search itself had.
 """
 
 
@@ -63,6 +65,7 @@ def guide() -> str:
 
 def _entry(row: Allocator) -> str:
     facts = {
+        "also called": row.also_called,
         "guarantees": row.guarantees,
         "cost": row.cost,
         "refuses": ", ".join(sorted(EVERY_DEMAND - row.honours)),

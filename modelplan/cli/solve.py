@@ -6,6 +6,7 @@ With --capacity it asks "does it fit" (exit 0 or 1), without one it asks for the
 
 from __future__ import annotations
 
+import math
 from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 from pathlib import Path
@@ -30,7 +31,11 @@ def configure(parser: ArgumentParser) -> None:
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("problem", nargs="?", metavar="PROBLEM.csv", help="the buffers")
     source.add_argument("--input", metavar="PROBLEM.csv", help="the same, as minimalloc spells it")
-    parser.add_argument("--capacity", metavar="BYTES", help="the memory there is, such as 1048576 or 1MiB")
+    aim = parser.add_mutually_exclusive_group()
+    aim.add_argument("--capacity", metavar="BYTES", help="the memory there is, such as 1048576 or 1MiB")
+    aim.add_argument(
+        "--fragmentation", type=float, metavar="F", help="a search ends at F times the load bound; 1.05: 5 %% above it"
+    )
     parser.add_argument("-o", "--output", metavar="OUT.csv", help="the problem with offsets; - for standard output")
     model_options.add_draw(parser)
     model_options.add_allocator(parser)
@@ -94,11 +99,24 @@ def stored(source: str, problem: Problem) -> Placement:
 def search(problem: Problem, arguments: Namespace) -> Placement:
     """The placement, with a line of progress while it takes long; Ctrl-C keeps the best so far."""
     line = ProgressLine()
-    budget = replace(model_options.budget_of(arguments, line.listener), enough=problem.capacity)
+    budget = replace(model_options.budget_of(arguments, line.listener), enough=enough(problem, arguments.fragmentation))
     try:
         return place(problem, arguments.allocator, budget)
     finally:
         line.clear()
+
+
+def enough(problem: Problem, fragmentation: float | None) -> int | None:
+    """The height that ends a search: the capacity, or so many times the load bound.
+
+    Raises:
+        RequestError: a fragmentation below 1, which nothing can reach.
+    """
+    if fragmentation is None:
+        return problem.capacity
+    if not 1 <= fragmentation < math.inf:
+        raise RequestError(f"--fragmentation is {fragmentation:g}, expected a number from 1")
+    return int(bounds.load_bound(problem) * fragmentation)
 
 
 def section(source: str, problem: Problem, placement: Placement) -> Section:
