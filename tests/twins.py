@@ -199,3 +199,21 @@ def _swap(
     pair = where[a], where[b]
     now[pair[0]], now[pair[1]] = now[pair[1]], now[pair[0]]
     return pair
+
+
+def telamalloc_heuristic(problem: Problem) -> list[int]:
+    """Where most is left to place, the longest, then the largest, on top of whatever shares its lifetime."""
+    n = len(problem)
+    size, start, end = problem.size.tolist(), problem.start.tolist(), problem.end.tolist()
+    placed: dict[int, int] = {b: max(int(problem.pin[b]), 0) for b in range(n) if problem.pin[b] >= 0 or size[b] == 0}
+    while len(placed) < n:
+        left = [b for b in range(n) if b not in placed]
+        steps = sorted({start[b] for b in left})
+        busiest = max(steps, key=lambda t: sum(size[b] for b in left if start[b] <= t < end[b]))
+        alive = [b for b in left if start[b] <= busiest < end[b]]
+        b = max(alive, key=lambda b: (end[b] - start[b], size[b], -b))
+        below = [c for c in placed if in_conflict(problem, b, c)]
+        top = max((placed[c] + size[c] for c in below), default=0)
+        step = int(problem.alignment[b])
+        placed[b] = -(-top // step) * step
+    return [placed[b] for b in range(n)]

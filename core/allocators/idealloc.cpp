@@ -428,11 +428,11 @@ class Driver {
   }
 
  private:
-  // Places in that order, keeps the placement if it is the lowest so far, and returns its height.
+  // Places in that order, keeps the placement unless one before is lower, and returns its height.
   std::int64_t keep(const Array<std::int64_t>& order, Fit fit) {
     Array<std::int64_t> offsets = place_in_order(problem_, order, fit);
     const std::int64_t height = height_of(problem_, offsets);
-    if (!result_.offsets.empty() && height >= result_.height) return height;
+    if (!result_.offsets.empty() && height > result_.height) return height;
     result_.offsets = std::move(offsets);
     result_.height = height;
     return height;

@@ -114,9 +114,8 @@ def _boxed(problem: Problem, budget: Budget, target: int) -> Boxed:
     limits = target, budget.seed, steps, seconds
     ended, offsets, tries, epsilon, boxed = _core.idealloc_place(problem.core, *limits)
     placement = Placement(offsets, ended=ended, steps=tries)
-    if tries and boxed >= bounds.height(problem, placement):
-        own_height = None if boxed < 0 else boxed
-        placement = replace(placement, found_by=narrowing.STAND_IN, own_height=own_height)
+    if boxed > bounds.height(problem, placement):
+        placement = replace(placement, found_by=narrowing.STAND_IN, own_height=boxed)
     return Boxed(placement, tries, epsilon)
 
 

@@ -114,6 +114,35 @@ def test_compare_takes_a_model_or_a_problem(problem: Path, models: Path) -> None
         assert ("today" in document) == (source != problem)
 
 
+def test_compare_shows_the_lowest_and_draws_any_answer(problem: Path) -> None:
+    folder = problem.parent
+    done = run("compare", problem, "--top", "1", "--draw", "naive=n.svg", "--draw", "low.map.png", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "1 of " in done.stdout
+    assert "naive" not in done.stdout
+    assert "small: naive" in (folder / "n.svg").read_text()
+    assert (folder / "low.map.png").read_bytes().startswith(b"\x89PNG")
+    refused = run("compare", problem, "--draw", "nope=n.svg")
+    assert (refused.returncode, "no allocator 'nope'" in refused.stderr) == (2, True)
+    assert run("compare", problem, "--top", "0").returncode == 2
+
+
+def test_solve_is_content_with_a_fragmentation(problem: Path) -> None:
+    done = run("solve", problem, "--allocator", "idealloc", "--fragmentation", "1.5")
+    assert done.returncode == 0
+    assert "height" in done.stdout
+    assert run("solve", problem, "--fragmentation", "0.5").returncode == 2
+    assert run("solve", problem, "--fragmentation", "1.5", "--capacity", "9").returncode == 2
+
+
+def test_a_search_that_shows_anothers_height_says_so(tmp_path: Path) -> None:
+    rows = [(5, 0, 3), (3, 1, 4), (3, 2, 5), (6, 0, 2), (4, 2, 5)]
+    lines = ["id,lower,upper,size", *(f"b{i},{start},{end},{size}" for i, (size, start, end) in enumerate(rows))]
+    (tmp_path / "hard.csv").write_text("\n".join(lines) + "\n")
+    shown = run("solve", tmp_path / "hard.csv", "--allocator", "minimalloc", "--steps", "1").stdout
+    assert "no solution of its own: first-fit-size's height shown" in shown
+
+
 def test_compare_says_what_the_runtime_does_by_itself(models: Path) -> None:
     shown = run("compare", models / "ds_cnn_kws.tflite").stdout
     assert "tflm by itself, with its own order and sharing (tflm-greedy): " in shown

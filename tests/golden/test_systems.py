@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from modelplan import BrokenPlanError, Budget, Problem, RequestError, height, load, place
-from modelplan.allocators import triton, usmp, xla
+from modelplan.allocators import idealloc, triton, usmp, xla
 from modelplan.bounds import load_bound
 
 
@@ -233,6 +233,42 @@ def test_minimalloc_solves_its_own_set(corpus: Path, name: str, nodes: int) -> N
     assert height(problem, answer) <= 1048576
     short = place(replace(problem, capacity=load_bound(problem) - 1), "minimalloc")
     assert (short.ended, short.lower_bound) == ("infeasible", load_bound(problem))
+
+
+@pytest.mark.parametrize("name", "ABCEFGHIK")
+def test_minimalloc_as_a_minimiser_is_at_the_bound_of_its_own_set(corpus: Path, name: str) -> None:
+    """Wherever the original, asked for the load bound, answers within ten seconds; D and J it leaves open."""
+    problem = load(corpus / "problems" / "minimalloc" / f"{name}.1048576.csv")
+    assert isinstance(problem, Problem)
+    answer = place(problem, "minimalloc")
+    assert (answer.ended, answer.found_by) == ("optimal", "")
+    assert height(problem, answer) == load_bound(problem)
+
+
+@pytest.mark.parametrize(
+    ("name", "lowest", "highest", "here"),
+    [
+        ("A", 1256448, 1352704, 1341440), ("B", 1300480, 1412096, 1412096), ("C", 1398784, 1417216, 1417216),
+        ("D", 1230848, 1261568, 1239040), ("E", 1369088, 1432576, 1387520), ("G", 1363968, 1420288, 1405952),
+        ("H", 1282048, 1335296, 1306624), ("I", 1478656, 1478656, 1478656), ("J", 1262592, 1292288, 1289216),
+        ("K", 1339392, 1339392, 1339392),
+    ],
+)  # fmt: skip
+def test_idealloc_ends_where_the_original_does(corpus: Path, name: str, lowest: int, highest: int, here: int) -> None:
+    """A thousand tries; lowest and highest of fifteen unseeded runs of cappadokes/idealloc at a21f84d."""
+    problem = load(corpus / "problems" / "minimalloc" / f"{name}.1048576.csv")
+    assert isinstance(problem, Problem)
+    found = height(problem, idealloc.box(problem, Budget(steps=1000)).placement)
+    assert found == here
+    assert lowest <= found <= highest
+
+
+def test_idealloc_on_f_reaches_the_originals_range_with_some_seed(corpus: Path) -> None:
+    """Fifteen runs of the original end between 1,347,584 and 1,377,280 bytes, from a bootstrap of 1,433,600."""
+    problem = load(corpus / "problems" / "minimalloc" / "F.1048576.csv")
+    assert isinstance(problem, Problem)
+    found = [height(problem, idealloc.box(problem, Budget(steps=1000, seed=s)).placement) for s in range(3)]
+    assert found == [1382400, 1370112, 1349632]
 
 
 @pytest.mark.parametrize(

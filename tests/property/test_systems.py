@@ -178,6 +178,17 @@ def test_telamalloc_with_facts_stays_within_the_capacity(problem: Problem) -> No
     assert oracles.valid(problem, answer.offsets.tolist())
 
 
+@settings(deadline=None)
+@given(related(alignments=(1, 4, 6)))
+def test_telamallocs_heuristic_equals_its_twin(problem: Problem) -> None:
+    assert place(problem, "telamalloc-heuristic").offsets.tolist() == twins.telamalloc_heuristic(problem)
+
+
+def test_the_heuristic_places_on_top_of_the_skyline_only() -> None:
+    problem = Problem(tuple("abc"), np.array([4, 6, 3]), np.array([0, 1, 0]), np.array([2, 4, 1]))
+    assert place(problem, "telamalloc-heuristic").offsets.tolist() == [6, 0, 10]
+
+
 def test_the_phases_follow_contention() -> None:
     problem = Problem(tuple("abcd"), np.array([5, 40, 30, 10]), np.array([0, 4, 5, 9]), np.array([3, 6, 7, 12]))
     assert _core.telamalloc_phases(problem.core) == [2, 0, 0, 1]
@@ -191,6 +202,66 @@ def test_idealloc_is_never_above_its_bootstrap_and_repeats(problem: Problem, see
     assert (once.placement, once.tries, once.epsilon) == (again.placement, again.tries, again.epsilon)
     order = np.lexsort((problem.start - problem.end, -problem.size))
     assert height(problem, once.placement) <= oracles.height(problem, oracles.place_in_order(problem, order.tolist()))
+
+
+@settings(deadline=None, max_examples=60)
+@given(strategies.problems(most=20, alignments=(1, 4, 6)), st.integers(0, 13), st.sampled_from([1.0, 1.5, 9.0]))
+def test_idealloc_aligns_addresses_from_where_the_arena_starts(problem: Problem, start: int, wanted: float) -> None:
+    found = idealloc.box(problem, Budget(steps=2), fragmentation=wanted, start_address=start)
+    offsets = found.placement.offsets
+    held = problem.size > 0
+    assert ((offsets + start)[held] % problem.alignment[held] == 0).all()
+    assert (offsets[held] >= 0).all()
+    check(replace(problem, alignment=np.ones(len(problem))), Placement(np.where(held, offsets, 0)))
+    assert height(problem, found.placement) >= load_bound(problem)
+    assert found.tries <= 2
+
+
+def scattered(seed: int) -> Problem:
+    """Sixty buffers of many sizes, a third of them alive together, which no first fit packs to the load."""
+    draw = np.random.default_rng(seed)
+    start = draw.integers(0, 90, 60)
+    return Problem(
+        tuple(f"b{i}" for i in range(60)), draw.integers(1, 3000, 60), start, start + draw.integers(1, 60, 60)
+    )
+
+
+def test_idealloc_is_content_with_the_fragmentation_that_it_is_given() -> None:
+    problem = scattered(2)
+    first = idealloc.box(problem, Budget(steps=1))
+    enough = height(problem, first.placement) / load_bound(problem)
+    assert enough > 1
+    assert idealloc.box(problem, Budget(steps=50), fragmentation=2 * enough).tries == 0
+    assert idealloc.box(problem, Budget(steps=50, enough=int(problem.size.sum()))).tries == 0
+    assert idealloc.box(problem, Budget(steps=50)).tries == 50
+    assert idealloc.box(problem, Budget(seconds=0.2)).tries > 1
+    with pytest.raises(ValueError, match="expected at least 1"):
+        idealloc.box(problem, fragmentation=0.5)
+    with pytest.raises(ValueError, match="start address"):
+        idealloc.box(replace(problem, pin=np.where(np.arange(60) == 3, 0, -1)), start_address=8)
+
+
+def test_idealloc_says_when_its_bootstrap_stands_in() -> None:
+    problem, names = scattered(2), set()
+    bootstrap = height(problem, place(problem, "first-fit-size"))
+    for seed in range(4):
+        found = idealloc.box(problem, Budget(steps=40, seed=seed)).placement
+        names.add(found.found_by)
+        if found.found_by:
+            assert found.own_height is not None
+            assert found.own_height > height(problem, found) == bootstrap
+        else:
+            assert found.own_height is None
+            assert height(problem, found) < bootstrap
+    assert names == {"", "first-fit-size"}
+
+
+def test_hardness_is_spread_and_crowding() -> None:
+    problem = Problem(tuple("abc"), np.array([1, 3, 0]), np.array([0, 1, 0]), np.array([2, 6, 9]))
+    found = idealloc.hardness(problem)
+    assert (found.sizes, found.conflicts, found.ends) == (0.5, 1.0, 0.5)
+    assert found.compound == 1.5 * 2 * 1.5
+    assert idealloc.hardness(Problem.of(())).compound == 1
 
 
 @settings(deadline=None)
