@@ -15,7 +15,7 @@ PUBLIC = [
 ]  # fmt: skip
 
 ARGUMENTS = {
-    "load": ["path", "dims"],
+    "load": ["path", "dims", "shapes"],
     "storages": ["graph", "mode", "runtime", "swap"],
     "order": ["graph", "aliases", "runtime", "name", "budget"],
     "buffers": ["graph", "order", "aliases", "runtime", "capacity"],

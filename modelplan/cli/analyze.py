@@ -49,7 +49,7 @@ def configure(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Runs the command."""
     drawn = [(path, figures.suffix_of(path)) for path in arguments.draw]
-    graph = load_model(arguments.model, arguments.dim)
+    graph = load_model(arguments.model, arguments.dim, arguments.shape)
     plan = pipeline.plan(graph, model_options.options_of(arguments, graph))
     if "-" not in (arguments.json, arguments.csv):
         asked = [Section(f"Why {name} shares or not", reasons(plan, name)) for name in arguments.why_not]

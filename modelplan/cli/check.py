@@ -24,7 +24,7 @@ def configure(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Runs the command."""
     budget = parse_bytes(arguments.budget)
-    graph = load_model(arguments.model, arguments.dim)
+    graph = load_model(arguments.model, arguments.dim, arguments.shape)
     options = replace(model_options.options_of(arguments, graph), capacity=budget)
     figures = summary(pipeline.plan(graph, options))
     terminal.show([verdict(arguments.model, figures, budget)])

@@ -91,7 +91,7 @@ def pose(arguments: Namespace) -> Posed:
     """The problem in the file, or that of the plan which `analyze` makes of the model with the same options."""
     from modelplan.loaders import load
 
-    loaded = load(arguments.source, arguments.dim)
+    loaded = load(arguments.source, arguments.dim, arguments.shape)
     if isinstance(loaded, Problem):
         return Posed(loaded)
     plan = pipeline.plan(loaded, model_options.options_of(arguments, loaded))

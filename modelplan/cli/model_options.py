@@ -40,6 +40,14 @@ def add_planning(parser: ArgumentParser) -> None:
         help="an extent that the file leaves open; SYMBOL<=N plans for a bound; repeatable",
     )
     group.add_argument(
+        "--shape",
+        action="append",
+        default=[],
+        metavar="TENSOR=N,N,...",
+        help="the shape of an input, such as images=1,3,640,640, or of another tensor that the file leaves open;"
+        " repeatable",
+    )
+    group.add_argument(
         "--runtime",
         metavar="NAME",
         help=f"{', '.join(RUNTIMES)} (default: {_USUAL})",

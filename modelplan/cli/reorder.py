@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import tempfile
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,13 +40,13 @@ def run(arguments: Namespace) -> int:
     source = Path(arguments.model)
     if Path(arguments.output).suffix.lower() != source.suffix.lower():
         raise RequestError(f"{arguments.output}: expected a name that ends in {source.suffix}, like {source.name}")
-    graph = load_model(arguments.model, arguments.dim)
+    graph = load_model(arguments.model, arguments.dim, arguments.shape)
     model = read_bytes(source)
     options = replace(model_options.options_of(arguments, graph), precedences=reordering.file_precedences(model, graph))
     before = pipeline.plan(graph, replace(options, schedule="file"))
     after = pipeline.plan(graph, options)
     content = reordering.reordered(model, graph, after.schedule.order)
-    _verify(content, source, graph, after, arguments.dim)
+    _verify(content, source, graph, after, arguments)
     files.write(arguments.output, content)
     if arguments.figure:
         files.write(arguments.figure, render(after, f".order{Path(arguments.figure).suffix}"))
@@ -77,9 +76,10 @@ def _arena(plan: Plan) -> int:
     return bounds.height(plan.problem, plan.placement)
 
 
-def _verify(content: bytes, source: Path, graph: Graph, plan: Plan, dims: Sequence[str]) -> None:
+def _verify(content: bytes, source: Path, graph: Graph, plan: Plan, arguments: Namespace) -> None:
     """Reads the new file back before it takes its place."""
     with tempfile.TemporaryDirectory() as folder:
         draft = Path(folder) / source.name
         draft.write_bytes(content)
-        reordering.check_same(graph, load_model(str(draft), dims), plan.schedule.order)
+        again = load_model(str(draft), arguments.dim, arguments.shape)
+        reordering.check_same(graph, again, plan.schedule.order)

@@ -51,12 +51,13 @@ LOADERS: dict[str, Loader] = {
 }
 
 
-def load(path: str | Path, dims: Iterable[str] = ()) -> Graph | Problem:
+def load(path: str | Path, dims: Iterable[str] = (), shapes: Iterable[str] = ()) -> Graph | Problem:
     """What the file `path` holds: a model as a Graph, a CSV of buffers as a Problem.
 
     Args:
         path: the file; its suffix and its first bytes must agree.
         dims: extents that the file leaves open, each `SYMBOL=N` or, to plan for a bound, `SYMBOL<=N`.
+        shapes: shapes of tensors whose extents the file leaves open, each `TENSOR=N,N,...`.
 
     Raises:
         RequestError: a binding that cannot be read or that nothing in the file asks for.
@@ -69,7 +70,7 @@ def load(path: str | Path, dims: Iterable[str] = ()) -> Graph | Problem:
     if not row.matches(head):
         raise ModelError(f"{path}: found {_description(head)}, expected {row.what}")
     try:
-        loaded = import_module(f"modelplan.loaders.{row.module}").read(path, parsed(dims))
+        loaded = import_module(f"modelplan.loaders.{row.module}").read(path, parsed(dims, shapes))
     except ModelError as problem:
         raise ModelError(_one_line(str(problem))) from None
     except (ValueError, OSError) as problem:
@@ -78,9 +79,9 @@ def load(path: str | Path, dims: Iterable[str] = ()) -> Graph | Problem:
     return loaded
 
 
-def load_model(path: str | Path, dims: Iterable[str] = ()) -> Graph:
+def load_model(path: str | Path, dims: Iterable[str] = (), shapes: Iterable[str] = ()) -> Graph:
     """The model in the file `path`; a problem is a RequestError that names the commands for it."""
-    loaded = load(path, dims)
+    loaded = load(path, dims, shapes)
     if isinstance(loaded, Problem):
         raise RequestError(f"{path} holds a problem, not a model; use `modelplan solve` or `modelplan compare`")
     return loaded

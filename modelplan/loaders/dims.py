@@ -1,16 +1,21 @@
-"""What the caller says about extents that the file leaves open: `batch=1` is a size, `seq<=512` an upper bound."""
+"""What the caller says about extents that the file leaves open.
+
+`batch=1` is the size of a symbol, `seq<=512` an upper bound of one, `input=1,3,640,640` the shape of a tensor.
+"""
 
 from __future__ import annotations
 
 import ast
 import operator
 import re
-from collections.abc import Callable, Iterable
+import shlex
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from modelplan.errors import RequestError
 
 _BINDING = re.compile(r"(?P<symbol>.+?)\s*(?P<relation><=|=)\s*(?P<extent>[0-9]{1,15})")
+_SHAPE = re.compile(r"(?P<name>.+)=(?P<extents>(?:\s*[0-9]{1,15}\s*(?:,\s*[0-9]{1,15}\s*)*)?)", re.DOTALL)
 _EXPRESSION = re.compile(r"[\w\s+*/()-]*[+*/-][\w\s+*/()-]*")
 _LONGEST_EXPRESSION = 200
 _OPERATIONS: dict[type[ast.operator], Callable[[int, int], int]] = {
@@ -21,13 +26,37 @@ _OPERATIONS: dict[type[ast.operator], Callable[[int, int], int]] = {
 }
 
 
+def is_symbol(text: str) -> bool:
+    """Whether a file's word for an open extent is a symbol, the same number wherever it stands.
+
+    `?`, `-1` and `unk__7` are what tools write for an extent that they know nothing of; many extents share the first.
+    """
+    return text not in ("", "?", "-1") and not text.startswith("unk__")
+
+
+def dim_option(symbol: str, extent: int | str, sign: str = "=") -> str:
+    """The option that binds a symbol, quoted for a shell."""
+    return f"--dim {shlex.quote(f'{symbol}{sign}{extent}')}"
+
+
+def shape_option(name: str, shape: Sequence[int | str]) -> str:
+    """The option that gives a tensor its shape, quoted for a shell."""
+    extents = ",".join(map(str, shape))
+    return f"--shape {shlex.quote(f'{name}={extents}')}"
+
+
 @dataclass(slots=True)
 class Dims:
-    """Extents by symbol; a symbol is a name from the file or `TENSOR:AXIS`. Remembers which ones were asked for."""
+    """Extents by symbol and shapes by tensor; a symbol is a name from the file or `TENSOR:AXIS`.
+
+    Remembers which ones were asked for.
+    """
 
     extents: dict[str, int] = field(default_factory=dict)
     bounds: frozenset[str] = frozenset()
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
+    implied: dict[str, tuple[int, str]] = field(default_factory=dict)
 
     def extent(self, *symbols: str) -> int | None:
         """The extent of the first of `symbols` that is bound or a sum, difference or product of bound ones."""
@@ -35,9 +64,58 @@ class Dims:
             if symbol in self.extents:
                 self.used.add(symbol)
                 return self.extents[symbol]
-            if self.extents and (found := self._computed(symbol)) is not None:
+            if symbol in self.implied:
+                return self.implied[symbol][0]
+            if (found := self._in_shape(symbol)) is not None:
+                return found
+            if (self.extents or self.implied) and (found := self._computed(symbol)) is not None:
                 return found
         return None
+
+    def _in_shape(self, symbol: str) -> int | None:
+        """The extent that a shape gives to `TENSOR:AXIS`."""
+        name, _, axis = symbol.rpartition(":")
+        if name not in self.shapes or not axis.isdecimal() or int(axis) >= len(self.shapes[name]):
+            return None
+        return self.shapes[name][int(axis)]
+
+    def shape(self, name: str, declared: Sequence[int | str | None] | None) -> tuple[int, ...] | None:
+        """The shape that the caller gives to the tensor, None where there is none; `declared` is what is known of it.
+
+        Raises:
+            RequestError: another rank or another extent than declared.
+        """
+        given = self.shapes.get(name)
+        if given is None:
+            return None
+        self.used.add(name)
+        known = given if declared is None else declared
+        if len(known) != len(given) or any(isinstance(x, int) and x != y for x, y in zip(known, given, strict=True)):
+            words = ", ".join("?" if extent is None else str(extent) for extent in known)
+            raise RequestError(f"{shape_option(name, given)}: the model has [{words}] there")
+        return given
+
+    def imply(self, name: str, declared: Sequence[int | str | None] | None) -> None:
+        """Takes the symbols of an input's declared shape as bound by the shape that the caller gives to it.
+
+        Raises:
+            RequestError: as `shape`, or another shape or extent gives the symbol another number.
+        """
+        for symbol, extent in zip(declared or (), self.shape(name, declared) or (), strict=False):
+            if not isinstance(symbol, str) or not is_symbol(symbol):
+                continue
+            before, source = self.implied.get(symbol, (self.extents.get(symbol, extent), f"--dim {symbol}"))
+            if before != extent:
+                option = shape_option(name, self.shapes[name])
+                raise RequestError(f"{option}: makes {symbol} {extent}, but {source} makes it {before}")
+            self.used.add(symbol)
+            self.implied.setdefault(symbol, (extent, shape_option(name, self.shapes[name])))
+
+    def options(self) -> str:
+        """The options that say the same on a command line; empty where nothing is bound."""
+        signs = {symbol: "<=" if symbol in self.bounds else "=" for symbol in self.extents}
+        dims = [dim_option(symbol, n, signs[symbol]) for symbol, n in self.extents.items()]
+        return " ".join((*dims, *(shape_option(name, shape) for name, shape in self.shapes.items())))
 
     def _computed(self, symbol: str) -> int | None:
         """The value of an exporter's expression such as `past_sequence + sequence`."""
@@ -53,8 +131,7 @@ class Dims:
         if isinstance(node, ast.Constant) and type(node.value) is int:
             return node.value
         if isinstance(node, ast.Name):
-            self.used |= {node.id} & self.extents.keys()
-            return self.extents.get(node.id)
+            return self.extent(node.id)
         if not isinstance(node, ast.BinOp) or type(node.op) not in _OPERATIONS:
             return None
         left, right = self._evaluated(node.left), self._evaluated(node.right)
@@ -75,13 +152,18 @@ class Dims:
             if symbol not in self.used:
                 there = ", ".join(sorted(set(known))[:20]) or "none"
                 raise RequestError(f"--dim {symbol}: the model has no open extent of that name; there are: {there}")
+        for name, shape in self.shapes.items():
+            if name not in self.used:
+                raise RequestError(
+                    f"{shape_option(name, shape)}: the model has no tensor of that name that it could set"
+                )
 
 
-def parsed(bindings: Iterable[str]) -> Dims:
-    """The bindings `SYMBOL=N` and `SYMBOL<=N`.
+def parsed(bindings: Iterable[str], shapes: Iterable[str] = ()) -> Dims:
+    """The bindings `SYMBOL=N` and `SYMBOL<=N`, and the shapes `TENSOR=N,N,...`, where no N is a scalar.
 
     Raises:
-        RequestError: another form, or a symbol bound twice.
+        RequestError: another form, or a symbol or a tensor that is given twice.
     """
     extents: dict[str, int] = {}
     bounds = set()
@@ -95,4 +177,16 @@ def parsed(bindings: Iterable[str]) -> Dims:
         extents[symbol] = int(match["extent"])
         if match["relation"] == "<=":
             bounds.add(symbol)
-    return Dims(extents, frozenset(bounds))
+    return Dims(extents, frozenset(bounds), _parsed_shapes(shapes))
+
+
+def _parsed_shapes(shapes: Iterable[str]) -> dict[str, tuple[int, ...]]:
+    found: dict[str, tuple[int, ...]] = {}
+    for text in shapes:
+        match = _SHAPE.fullmatch(text)
+        if not match:
+            raise RequestError(f"--shape {text!r}: expected TENSOR=N,N,... such as input=1,3,640,640")
+        if match["name"] in found:
+            raise RequestError(f"--shape {match['name']} is given twice")
+        found[match["name"]] = tuple(int(n) for n in match["extents"].split(",") if n.strip())
+    return found

@@ -12,17 +12,20 @@ from typing import Any
 
 from modelplan.dtypes import UNPLANNED, nbytes
 from modelplan.errors import ModelError
-from modelplan.loaders.dims import Dims
+from modelplan.loaders.dims import Dims, is_symbol
 from modelplan.loaders.limits import Limits, Tally, check_sizes
 from modelplan.loaders.onnx_builder import Builder, Model
 from modelplan.loaders.onnx_control import add_control
 from modelplan.loaders.onnx_functions import graphs_of, inlined
 from modelplan.loaders.onnx_guards import check_counts, check_nodes
-from modelplan.loaders.onnx_types import dtype_name, refusals
+from modelplan.loaders.onnx_open import OpenExtentsError, OpenValue, asked
+from modelplan.loaders.onnx_types import Type, dtype_name, is_known, plain, read_type, refusals
 from modelplan.types import Graph
 
 #: Initialisers with more bytes than this are weights, whose values decide no shape.
 WEIGHT_BYTES = 1 << 16
+#: A model with more operators than this is not read again to find extents that it accepts.
+_MOST_TRIED = 5_000
 
 
 def read(path: Path, dims: Dims) -> Graph:
@@ -35,8 +38,25 @@ def read(path: Path, dims: Dims) -> Graph:
     proto = _parsed(path)
     try:
         return _graph(path, proto, dims)
+    except OpenExtentsError as problem:
+        raise ModelError(f"{path}: {_asked(path, problem, dims)}") from None
     except (ValueError, TypeError, OverflowError, RecursionError) as problem:
-        raise ModelError(f"{path}: {_line(problem)}") from None
+        given = f"with {dims.options()}: " if dims.extents or dims.shapes else ""
+        raise ModelError(f"{path}: {given}{_line(problem)}") from None
+
+
+def _asked(path: Path, problem: OpenExtentsError, dims: Dims) -> str:
+    """The message about open extents; tried sizes are those of a small model, since each try reads the file again."""
+
+    def still_open(shapes: dict[str, tuple[int, ...]]) -> list[OpenValue]:
+        tried = Dims(dict(dims.extents), dims.bounds, dims.shapes | shapes)
+        try:
+            _graph(path, _parsed(path), tried)
+        except OpenExtentsError as found:
+            return list(found.values)
+        return []
+
+    return asked(problem, still_open if problem.operators <= _MOST_TRIED else None)
 
 
 def _parsed(path: Path) -> Any:
@@ -67,7 +87,11 @@ def _graph(path: Path, proto: Any, dims: Dims) -> Graph:
     symbols = _bound(parts, dims)
     model = Model(opsets, dims, stored, Tally(limits, times=2), add_control)
     builder = Builder(model, _inferred(proto, model).graph)
-    graph = builder.graph(path.stem)
+    try:
+        graph = builder.graph(path.stem)
+    except OpenExtentsError:
+        dims.check_used(symbols)  # a name may be misspelt
+        raise
     dims.check_used(symbols)
     check_sizes(list(graph.tensors))
     return graph
@@ -140,18 +164,31 @@ def _length(place: str, text: str) -> int:
 def _bound(graphs: list[Any], dims: Dims) -> set[str]:
     """Replaces the symbols that the caller binds in all graphs; returns all symbols of the file."""
     symbols = set()
+    for value in graphs[0].input:
+        dims.imply(value.name, _declared(value))
     for graph in graphs:
         for value in (*graph.input, *graph.output, *graph.value_info):
             for tensor_type in _tensor_types(value.type):
                 for axis, dim in enumerate(tensor_type.shape.dim):
-                    if dim.HasField("dim_value"):
+                    if dim.HasField("dim_value") and dim.dim_value >= 0:
                         continue
-                    symbol = dim.dim_param or f"{value.name}:{axis}"
+                    symbol = dim.dim_param if is_symbol(dim.dim_param) else f"{value.name}:{axis}"
                     symbols.add(symbol)
-                    extent = dims.extent(symbol, f"{value.name}:{axis}")
+                    extent = dims.extent(dim.dim_param or symbol, f"{value.name}:{axis}")
                     if extent is not None:
                         dim.dim_value = extent
+                    elif dim.HasField("dim_value"):
+                        dim.ClearField("dim_value")  # ONNX Runtime takes an extent below zero as an open one
     return symbols
+
+
+def _declared(value: Any) -> list[int | str] | None:
+    """The shape that the file declares for an input, None where it says no rank."""
+    tensor_type = value.type.tensor_type
+    if not tensor_type.HasField("shape"):
+        return None
+    dims = tensor_type.shape.dim
+    return [d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else d.dim_param or "?" for d in dims]
 
 
 def _tensor_types(proto: Any) -> list[Any]:
@@ -166,26 +203,53 @@ def _tensor_types(proto: Any) -> list[Any]:
 
 
 def _inferred(proto: Any, model: Model) -> Any:
-    """The model with the types that onnx infers; the file's own types are dropped where they contradict them.
+    """The model with the types that onnx infers; `model.claims` takes what the file says of computed values.
 
-    Runs without onnx's data propagation, which allocates as much memory as a damaged extent says: the builder computes
-    the few small values that decide shapes.
+    Without onnx's own data propagation, which allocates as much memory as a damaged extent says: the builder
+    computes the few small values that decide shapes. What onnx refuses the builder meets again and tells where.
     """
     import onnx
 
+    claims = [_taken_claims(part, model.opsets) for part in graphs_of(proto.graph)]
     infer = onnx.shape_inference.infer_shapes
     try:
-        return infer(proto, strict_mode=True)
-    except refusals() as problem:
-        if not proto.graph.value_info:
-            raise ValueError(f"shapes contradict each other: {_line(problem)}") from None
-        del proto.graph.value_info[:]
-    try:
         inferred = infer(proto, strict_mode=True)
-    except refusals() as problem:
-        raise ValueError(f"shapes contradict each other: {_line(problem)}") from None
-    model.remarks.append("the file's shapes of intermediate values contradict its operators and were not used")
+    except refusals():
+        try:
+            inferred = infer(proto, strict_mode=False)
+        except refusals() as problem:
+            raise ValueError(f"shapes contradict each other: {plain(problem)}") from None
+    model.parts = graphs_of(inferred.graph)
+    model.claims = {id(part): found for part, found in zip(model.parts, claims, strict=True)}
     return inferred
+
+
+def _taken_claims(graph: Any, opsets: dict[str, int]) -> dict[str, Type]:
+    """Takes from the graph what it says of the shapes of computed values, but for operators that onnx does not know.
+
+    Such shapes are often those of the run that the model was exported from.
+    """
+    unknown = {name for node in graph.node if not is_known(node, opsets) for name in node.output}
+    given = {value.name for value in graph.input}
+    claims = {value.name: _claim(value) for value in (*graph.value_info, *graph.output) if value.name not in given}
+    kept = [value for value in graph.value_info if value.name in unknown]
+    del graph.value_info[:]
+    graph.value_info.extend(kept)
+    for value in graph.output:
+        if value.name not in unknown | given and value.type.WhichOneof("value") == "tensor_type":
+            value.type.tensor_type.ClearField("shape")
+    return {name: claim for name, claim in claims.items() if claim is not None}
+
+
+def _claim(value: Any) -> Type | None:
+    if not value.type.WhichOneof("value"):
+        return None
+    proto = type(value.type)()
+    proto.CopyFrom(value.type)
+    try:
+        return read_type(proto)
+    except ValueError as problem:
+        raise ValueError(f"value {value.name!r}: {problem}") from None
 
 
 def _line(problem: Exception) -> str:

@@ -14,11 +14,15 @@ from modelplan.dtypes import UNPLANNED
 from modelplan.loaders import onnx_fold as fold
 from modelplan.loaders.dims import Dims
 from modelplan.loaders.limits import Tally
+from modelplan.loaders.onnx_contrib import DOMAIN, contributed
 from modelplan.loaders.onnx_functions import bodies_of
+from modelplan.loaders.onnx_open import OpenExtentsError, OpenValue
 from modelplan.loaders.onnx_types import (
     Extent,
+    ImpossibleError,
     Type,
     merged,
+    plain,
     read_type,
     refusals,
     replaced,
@@ -44,8 +48,10 @@ Array = np.ndarray[Any, Any]
 class Model:
     """State that all graphs of one model share: versions, bindings, remarks, counts.
 
+    `claims` are the file's types of computed values, by the id of the graph in `parts` that they stand in.
     `walked` counts what was built, also in readings of bodies that were given up; `trials` are those under way.
     `add_control` adds a node with bodies to a builder's graph.
+    `largest`: some extents are the largest of several, not those of every run.
     """
 
     opsets: dict[str, int]
@@ -53,22 +59,27 @@ class Model:
     stored: dict[tuple[str, tuple[int, ...]], int]
     walked: Tally
     add_control: Callable[[Builder, Any, tuple[int, ...], str], None]
+    parts: list[Any] = field(default_factory=list)
+    claims: dict[int, dict[str, Type]] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
-    open: list[str] = field(default_factory=list)
+    contradicted: list[str] = field(default_factory=list)
+    open: list[OpenValue] = field(default_factory=list)
     unplanned: list[str] = field(default_factory=list)
     evaluations: int = 0
     trials: int = 0
+    largest: bool = False
     folded: int = 0
     followers: int = 0
 
     def mark(self) -> tuple[int, ...]:
         """How many remarks there are so far, for `restore`."""
-        return len(self.remarks), len(self.open), len(self.unplanned), self.folded, self.followers
+        lists = len(self.remarks), len(self.open), len(self.unplanned), len(self.contradicted)
+        return *lists, self.folded, self.followers
 
     def restore(self, mark: tuple[int, ...]) -> None:
         """Drops the remarks made since `mark`."""
-        del self.remarks[mark[0] :], self.open[mark[1] :], self.unplanned[mark[2] :]
-        self.folded, self.followers = mark[3], mark[4]
+        del self.remarks[mark[0] :], self.open[mark[1] :], self.unplanned[mark[2] :], self.contradicted[mark[3] :]
+        self.folded, self.followers = mark[4], mark[5]
 
 
 @dataclass(slots=True)
@@ -95,8 +106,10 @@ class Builder:
         self.values: dict[int, Array | None] = {}
         self.captured: dict[int, int] = {}
         self.unsure: set[int] = set()  # tensors whose values, not sizes, depend on an open extent
+        self.following: set[str] = set()  # inputs that an open extent outside explains
         self.ops: list[Op] = []
         self.hints: MutableMapping[str, Type] = self.read_hints(proto)
+        self.claims: MutableMapping[str, Type] = ChainMap(model.claims.get(id(proto), {}))
 
     # -- the graph -------------------------------------------------------------------------------------------
 
@@ -108,7 +121,10 @@ class Builder:
         """
         initial = {t.name for t in self.proto.initializer} | {t.values.name for t in self.proto.sparse_initializer}
         given = [v for v in self.proto.input if v.name not in initial]
-        inputs = tuple(self.add(v.name, self.hints.get(v.name), "input") for v in given)
+        inputs = tuple(
+            self.add(v.name, self.hints.get(v.name), "input", follows=v.name in self.following) for v in given
+        )
+        self.unsure |= {t for v, t in zip(given, inputs, strict=True) if v.name in self.following}
         self.walk(self.proto)
         outputs = tuple(self.find(v.name, "output") for v in self.proto.output)
         if self.parent is None:
@@ -191,8 +207,9 @@ class Builder:
             raise ValueError(f"{self.place}{place}: the type of {name!r} is unknown; give it by value_info")
         if known.is_open:
             known = replaced(known, lambda axis, symbol: self._extent(name, axis, symbol))
+        known = self._given(name, known, kind)
         if known.is_open:
-            self._note_open(name, known, follows=follows)
+            self._note_open(OpenValue(name, known.shape, place == "input" and self.parent is None), follows=follows)
         shape = known.extents or ()
         if known.dtype in UNPLANNED and kind is Kind.ACTIVATION:
             self.model.unplanned.append(f"{name!r} ({known.dtype})")
@@ -202,21 +219,22 @@ class Builder:
         self.types.append(known)
         return t
 
+    def _given(self, name: str, known: Type, kind: Kind) -> Type:
+        """The type with the caller's shape, which in bodies, where names may repeat, is for open tensors only."""
+        if kind is Kind.CONSTANT or name not in self.model.dims.shapes or (self.parent and not known.is_open):
+            return known
+        shape = self.model.dims.shape(name, known.shape)
+        return with_shape(known, shape) if known.is_open else known
+
     def _extent(self, name: str, axis: int, symbol: Extent) -> int | None:
         symbols = [symbol] if isinstance(symbol, str) and not symbol.startswith("unk__") else []
         return self.model.dims.extent(*symbols, f"{name}:{axis}")
 
-    def _note_open(self, name: str, known: Type, *, follows: bool) -> None:
+    def _note_open(self, value: OpenValue, *, follows: bool) -> None:
         if follows:
             self.model.followers += 1
-            return
-        symbols = [
-            extent if isinstance(extent, str) and not extent.startswith("unk__") else f"{name}:{axis}"
-            for axis, extent in enumerate(known.shape or ())
-            if not isinstance(extent, int)
-        ]
-        wanted = f" (bind {', '.join(symbols)})" if symbols else ""
-        self.model.open.append(f"{name!r} {written(known)}{wanted}")
+        else:
+            self.model.open.append(value)
 
     def value(self, t: int) -> Array | None:
         """The value of a small constant, None where it is no constant, too large, or cannot be computed."""
@@ -324,17 +342,38 @@ class Builder:
         hints = [self.hints.get(name) for name in node.output]
         lost = follows and self.model.open and not self.model.trials
         if all(known and (lost or not known.is_open) for known, name in zip(hints, node.output, strict=True) if name):
-            return hints
+            return [self.claimed(name, known, place) for name, known in zip(node.output, hints, strict=True)]
         inferred = self._inferred(node, inputs, place)
-        return [
-            self._at(f"{place[len(self.place) :]}: {name!r}", merged, inferred.get(name), known) if name else None
+        where = place[len(self.place) :]
+        found = [
+            self._at(f"{where}: {name!r}", merged, inferred.get(name), known) if name else None
             for name, known in zip(node.output, hints, strict=True)
         ]
+        return [self.claimed(name, known, place) for name, known in zip(node.output, found, strict=True)]
+
+    def claimed(self, name: str, known: Type | None, place: str) -> Type | None:
+        """What the operators make of a value, completed by what the file says of it; noted where that is wrong.
+
+        Raises:
+            ValueError: the file says another element type.
+        """
+        claim = self.claims.get(name)
+        if claim is None or known is None:
+            return known or claim
+        if claim.dtype != known.dtype:
+            raise ValueError(f"{place}: {name!r}: found {known.dtype} and {claim.dtype} for one value")
+        try:
+            return merged(known, claim)
+        except ValueError:
+            self.model.contradicted.append(f"{name!r} {written(claim)} for {written(known)}")
+            return known
 
     def _inferred(self, node: Any, inputs: tuple[int, ...], place: str) -> dict[str, Type]:
         import onnx
 
         version = self.model.opsets.get(node.domain)
+        if node.domain == DOMAIN:
+            return contributed(node, [self.types[i] if i >= 0 else None for i in inputs])
         if node.domain not in PURE or version is None:
             return {}
         if not onnx.defs.has(node.op_type, max_inclusive_version=version, domain=node.domain):
@@ -347,7 +386,7 @@ class Builder:
                 schema, node, types, self._data(node, inputs), None, imports
             )
         except refusals() as problem:
-            raise ValueError(f"{place}: {' '.join(str(problem).split())[:300]}") from None
+            raise ImpossibleError(f"{place}: {plain(problem)}") from None
         known = {
             name: self._at(f"{place}: {name!r}", read_type, proto)
             for name, proto in found.items()
@@ -390,13 +429,14 @@ class Builder:
     # -- the end ---------------------------------------------------------------------------------------------
 
     def _refuse_open(self) -> None:
-        if not self.model.open:
-            return
-        rest = f"; {self.model.followers} more follow from these" if self.model.followers else ""
-        raise ValueError(f"unknown extents, bind them with --dim SYMBOL=N: {', '.join(self.model.open)}{rest}")
+        if self.model.open:
+            raise OpenExtentsError(self.model.open, self.model.followers, self.model.walked.found["operators"])
 
     def _remarks(self) -> tuple[str, ...]:
         remarks = [*self.model.remarks, *self.model.dims.remarks()]
+        if wrong := self.model.contradicted:
+            more = f" and {len(wrong) - _MOST_NAMED} more" if len(wrong) > _MOST_NAMED else ""
+            remarks.append(f"shapes in the file that its operators contradict: {', '.join(wrong[:_MOST_NAMED])}{more}")
         if self.model.folded:
             remarks.append(f"{self.model.folded} operators give the same result every time and count as constants")
         if names := self.model.unplanned:

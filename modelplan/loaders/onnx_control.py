@@ -12,7 +12,7 @@ from typing import Any
 from modelplan.dtypes import UNPLANNED
 from modelplan.loaders.onnx_builder import Builder
 from modelplan.loaders.onnx_functions import bodies_of
-from modelplan.loaders.onnx_types import Extent, Type, read_type, tensor_type, with_shape
+from modelplan.loaders.onnx_types import Extent, ImpossibleError, Type, read_type, tensor_type, with_shape
 from modelplan.types import Graph, Kind
 
 _INT64, _BOOL = 7, 9
@@ -36,8 +36,13 @@ def _body(node: Any, name: str, place: str) -> Any:
     raise ValueError(f"{place}: found no body {name!r}")
 
 
-def _run(builder: Builder, body: Any, types: Sequence[Type | None], place: str) -> tuple[Builder, Graph]:
-    """The body as a graph, its inputs of the given types where those are known."""
+def _run(
+    builder: Builder, body: Any, types: Sequence[Type | None], place: str, outer: Sequence[int] = ()
+) -> tuple[Builder, Graph]:
+    """The body as a graph, its inputs of the given types where those are known.
+
+    `outer` are the tensors behind its last inputs of those: what is open in them explains what is open inside.
+    """
     builder.model.walked.add("bodies")
     child = Builder(builder.model, body, builder, f"{place}: ")
     if len(types) > len(body.input):
@@ -45,6 +50,10 @@ def _run(builder: Builder, body: Any, types: Sequence[Type | None], place: str) 
     for value, known in zip(body.input, types, strict=False):
         if known is not None:
             child.hints[value.name] = known
+    given = [value.name for value in body.input[: len(types)]]
+    child.following = {
+        name for name, t in zip(reversed(given), reversed(outer), strict=False) if t >= 0 and builder.follows((t,))
+    }
     return child, child.graph(body.name or "body")
 
 
@@ -61,7 +70,10 @@ def _finish(
     captured = {outer for child, _ in children for outer in child.captured}
     read = [t for t in sorted(captured - set(inputs)) if builder.tensors[t].kind is not Kind.CONSTANT]
     hints = [builder.hints.get(name) for name in node.output]
-    settled = [hint if hint and not hint.is_open else own or hint for hint, own in zip(hints, types, strict=True)]
+    settled = [
+        builder.claimed(name, hint if hint and not hint.is_open else own or hint, place)
+        for name, hint, own in zip(node.output, hints, types, strict=True)
+    ]
     follows = builder.follows((*inputs, *captured))
     outputs = tuple(
         builder.add(name, known, place, follows=follows) if name else -1
@@ -88,19 +100,45 @@ def _add_if(builder: Builder, node: Any, inputs: tuple[int, ...], place: str) ->
     if condition is not None and condition.size == 1:
         _inline(builder, node, bodies[0] if condition.reshape(-1)[0] else bodies[1], place)
         return
-    children = [_run(builder, body, (), place) for body in bodies]
+    mark = builder.model.mark()
+    children, refused = _tried_branches(builder, bodies, place)
+    if refused:
+        name, reason = next(iter(refused.items()))
+        if len(refused) == len(bodies):
+            raise ValueError(reason)
+        builder.model.restore(mark)
+        _inline(builder, node, bodies[name == "then_branch"], place)
+        builder.model.remarks.append(f"{place}: planned without {name}, which cannot run: {reason}")
+        return
     pairs = zip(*(_out(child, graph) for child, graph in children), strict=True)
     _finish(builder, node, inputs, [_larger(builder, a, b, place) for a, b in pairs], children, place)
 
 
+def _tried_branches(
+    builder: Builder, bodies: Sequence[Any], place: str
+) -> tuple[list[tuple[Builder, Graph]], dict[str, str]]:
+    """The branches as graphs, and why those that no input of these extents can pass are none."""
+    children, refused = [], {}
+    for name, body in zip(("then_branch", "else_branch"), bodies, strict=True):
+        try:
+            children.append(_run(builder, body, (), place))
+        except ImpossibleError as problem:
+            if builder.model.largest or builder.model.dims.bounds:
+                raise  # with smaller extents it may run
+            refused[name] = str(problem)
+    return children, refused
+
+
 def _inline(builder: Builder, node: Any, body: Any, place: str) -> None:
     """Adds the nodes of the branch in place of the If; its outputs get the If's names, its other names stay inside."""
-    hints, where = builder.hints, builder.place
+    hints, claims, where = builder.hints, builder.claims, builder.place
     builder.index, builder.place = builder.index.new_child(), f"{place}: "
     builder.hints = ChainMap(builder.read_hints(body), hints)
+    builder.claims = ChainMap(builder.model.claims.get(id(body), {}), claims)
     builder.walk(body)
     outputs = [builder.find(value.name, place) for value in body.output]
     builder.index, builder.hints, builder.place = builder.index.parents, hints, where
+    builder.claims = claims
     for name, t in zip(node.output, outputs, strict=True):
         if name:
             builder.rename(name, t, place)
@@ -114,6 +152,7 @@ def _larger(builder: Builder, a: Type, b: Type, place: str) -> Type:
         return a
     if a.is_open or b.is_open or a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
         return with_shape(a, None)
+    builder.model.largest = True
     builder.model.remarks.append(f"{place}: branches of different size, planned for the larger extents")
     return with_shape(a, _most(a.shape, b.shape))
 
@@ -132,10 +171,11 @@ def _add_loop(builder: Builder, node: Any, inputs: tuple[int, ...], place: str) 
     if len(body.output) != len(node.output) + 1 or len(body.output) < len(carried) + 1:
         raise ValueError(f"{place}: the body gives {len(body.output)} values, expected {len(node.output) + 1}")
     start = [tensor_type(_INT64, ()), tensor_type(_BOOL, ())]
-    children = _stable(builder, body, start, carried, place, skip=1)
+    children = _stable(builder, body, start, inputs[2:], place)
     out = _out(*children)[1:]
     inside = [children[0].types[t] for t in children[1].inputs[2:]]
     types = [_grown(a, b) for a, b in zip(inside, out, strict=False)]
+    builder.model.largest |= any(a is not b for a, b in zip(types, inside, strict=False))
     trips = builder.value(inputs[0]) if inputs and inputs[0] >= 0 else None
     count = int(trips.reshape(-1)[0]) if trips is not None and trips.size == 1 else None
     types += [_stacked(known, 0, max(count, 0) if count is not None else None) for known in out[len(carried) :]]
@@ -145,19 +185,22 @@ def _add_loop(builder: Builder, node: Any, inputs: tuple[int, ...], place: str) 
 
 
 def _stable(
-    builder: Builder, body: Any, start: list[Type], carried: Sequence[Type | None], place: str, skip: int
+    builder: Builder, body: Any, start: list[Type], carried: Sequence[int], place: str
 ) -> tuple[Builder, Graph]:
     """The body as a graph, its carried values of a size that no iteration changes, or open."""
+    types = [builder.types[t] if t >= 0 else None for t in carried]
     mark = builder.model.mark()
     builder.model.trials += 1
-    found = _run(builder, body, [*start, *carried], place)
-    builder.model.trials -= 1
-    after = _out(*found)[skip : skip + len(carried)]
-    if all(before is None or _same(before, now) for before, now in zip(carried, after, strict=True)):
+    try:
+        found = _run(builder, body, [*start, *types], place, carried)
+    finally:
+        builder.model.trials -= 1
+    after = _out(*found)[1 : 1 + len(carried)]
+    if all(before is None or _same(before, now) for before, now in zip(types, after, strict=True)):
         return found
     builder.model.restore(mark)
-    loose = [before and _loosened(before, now) for before, now in zip(carried, after, strict=True)]
-    return _run(builder, body, [*start, *loose], place)
+    loose = [before and _loosened(before, now) for before, now in zip(types, after, strict=True)]
+    return _run(builder, body, [*start, *loose], place, carried)
 
 
 def _same(a: Type, b: Type) -> bool:
@@ -207,7 +250,7 @@ def _add_scan(builder: Builder, node: Any, inputs: tuple[int, ...], place: str) 
         scanned = [_without(s, 0, place) for s in scanned]
     length = _extent(scanned[0], axes[0], place)
     slices = [_without(s, axis, place) for s, axis in zip(scanned, axes, strict=True)]
-    children = _run(builder, _body(node, "body", place), [*states, *slices], place)
+    children = _run(builder, _body(node, "body", place), [*states, *slices], place, values)
     out = _out(*children)
     if len(out) != len(node.output):
         raise ValueError(f"{place}: the body gives {len(out)} values, expected {len(node.output)}")

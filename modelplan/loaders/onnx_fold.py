@@ -63,15 +63,20 @@ def evaluated(
     node: Any, inputs: list[np.ndarray[Any, Any] | None], opsets: dict[str, int]
 ) -> list[np.ndarray[Any, Any] | None] | None:
     """The outputs of one node by onnx's reference implementation, None where it has none or fails."""
+    from onnx import helper
     from onnx.reference import ReferenceEvaluator
 
     feeds = {name: value for name, value in zip(node.input, inputs, strict=True) if name}
+    imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
+    written = [name for name in node.output if name]
     try:
+        # A function, since the evaluator takes the newest version of an operator for a node alone.
+        function = helper.make_function("", "fold", list(feeds), written, [node], imports)
         with np.errstate(all="ignore"):
-            results = ReferenceEvaluator(node, opsets=opsets).run(None, feeds)
+            found = dict(zip(written, ReferenceEvaluator(function).run(None, feeds, {}), strict=True))
     except Exception:  # noqa: BLE001  # whatever it raises, the value stays unknown, and an open shape is reported
         return None
-    return [_array(value) for value in results]
+    return [_array(found.get(name)) for name in node.output]
 
 
 def _array(value: Any) -> np.ndarray[Any, Any] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -11,6 +12,10 @@ from modelplan.dtypes import BITS, UNPLANNED
 
 #: An extent is a number, a symbol of the file, or None.
 Extent = int | str | None
+
+
+class ImpossibleError(ValueError):
+    """An operator that no run can pass with the extents at hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,25 @@ def refusals() -> tuple[type[Exception], ...]:
     import onnx
 
     return onnx.shape_inference.InferenceError, onnx.checker.ValidationError, RuntimeError, ValueError
+
+
+def plain(problem: Exception) -> str:
+    """What onnx says of a refusal, on one line, without the names of its own exceptions and source files."""
+    text = re.sub(r"\[\w*Error\]|Inference error\(s\):|\S+\.(?:cc|h|cpp):\d+:?\s*\S*:", " ", str(problem))
+    text = re.sub(r"\(op_type: ?(\w+)(?:, node name: ?([^)]*))?\):", r"node \1 \2:", text)
+    return " ".join(text.split())[:300] or type(problem).__name__
+
+
+@lru_cache(maxsize=4096)
+def _has_schema(kind: str, domain: str, version: int) -> bool:
+    import onnx
+
+    return bool(onnx.defs.has(kind, max_inclusive_version=version, domain=domain))
+
+
+def is_known(node: Any, opsets: dict[str, int]) -> bool:
+    """Whether onnx knows the operator, and so infers the types of what it gives."""
+    return node.domain in opsets and _has_schema(node.op_type, node.domain, opsets[node.domain])
 
 
 @lru_cache(maxsize=1)
@@ -89,7 +113,7 @@ def _shape(tensor_type: Any) -> tuple[Extent, ...]:
     for dim in tensor_type.shape.dim:
         if not dim.HasField("dim_value"):
             shape.append(dim.dim_param or None)
-        elif dim.dim_value < 0:
+        elif dim.dim_value < 0:  # of the file's own values there is none left; onnx infers none
             raise ValueError(f"found an extent of {dim.dim_value}, expected at least 0")
         else:
             shape.append(dim.dim_value)

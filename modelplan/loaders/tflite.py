@@ -65,6 +65,7 @@ class _Reader:
         self.graphs: dict[int, Graph] = {}
         self.path: list[int] = []
         self.symbols: set[str] = set()
+        self.bound = False  # whether the caller's word was taken for any extent
         self.dynamic: list[str] = []
         self.unplanned: list[str] = []
         self.remarks: list[str] = []
@@ -151,13 +152,16 @@ class _Reader:
         self.tally.add("tensors", self.count(table.TensorsLength()))
         self.tally.add("operators", self.count(table.OperatorsLength()))
         tables = [table.Tensors(i) for i in range(table.TensorsLength())]
+        if not number and self.dims.shapes:
+            self.imply_batch([tables[t] for t in self.vector(table, "Inputs") if 0 <= t < len(tables)])
         tensors = [self.tensor(entry, i, where) for i, entry in enumerate(tables)]
         ops = [self.op(table.Operators(i), i, where, tables) for i in range(table.OperatorsLength())]
         self.place = f"subgraph {number}"
         inputs, outputs = self.vector(table, "Inputs"), self.vector(table, "Outputs")
         self.check_indices([*inputs, *outputs], len(tensors))
         settled = _with_resources(_with_empty_constants(tensors, ops, inputs), ops)
-        if self.dims.used:
+        if self.bound:
+            self.check_all_bound()
             _check_followed(settled, ops, self.dynamic_tensors(tables))
         settled, ops = inlined(settled, ops, self.tally.limits)
         name = name or self.text(table.Name()) or "body"
@@ -181,6 +185,8 @@ class _Reader:
         stored = self.stored(table)
         kind = Kind.CONSTANT if stored is not None else Kind.STATE if table.IsVariable() else Kind.ACTIVATION
         shape = self.shape(name, table, kind)
+        if kind is not Kind.CONSTANT and not where:
+            self.dims.shape(name, shape)
         if DTYPES[number] in UNPLANNED and kind is not Kind.CONSTANT:
             self.unplanned.append(f"{name!r} ({DTYPES[number]})")
         tensor = Tensor(name, shape, DTYPES[number], kind)
@@ -200,12 +206,33 @@ class _Reader:
             symbols = [f"{name}:{axis}"] + ["batch"] * (axis == 0)
             self.symbols.update(symbols)
             found = self.dims.extent(*symbols)
+            self.bound |= found is not None
             shape[axis] = shape[axis] if found is None else found
             if found is None and (not self.dynamic or not self.dynamic[-1].startswith(repr(name))):
                 self.dynamic.append(f"{name!r} {list(signature)}")
         if min(shape, default=0) < 0:
-            raise ValueError(f"found shape {shape}, expected known extents; bind NAME:{shape.index(min(shape))}")
+            wanted = ",".join("N" if extent < 0 else str(extent) for extent in shape)
+            raise ValueError(f"found shape {shape}, expected known extents; give them by --shape '{name}={wanted}'")
         return tuple(shape)
+
+    def imply_batch(self, inputs: list[Any]) -> None:
+        """Takes the first extent of a caller's shape as the batch of every tensor, where the file leaves it open."""
+        for table in inputs:
+            declared: list[int | str] = list(self.vector(table, "Shape"))
+            signature = self.vector(table, "ShapeSignature")
+            for axis, extent in enumerate(declared):
+                if (signature[axis] if axis < len(signature) else int(extent)) < 0:
+                    declared[axis] = "?" if axis else "batch"
+            self.dims.imply(self.text(table.Name()), declared)
+
+    def check_all_bound(self) -> None:
+        """Refuses a size for some of the dynamic tensors: what follows from one has no size that the file tells."""
+        if self.dynamic:
+            more = f" and {len(self.dynamic) - 8} more" if len(self.dynamic) > 8 else ""
+            raise ValueError(
+                f"with {self.dims.options()}: {', '.join(self.dynamic[:8])}{more} stay open;"
+                " bind them too by --dim or --shape"
+            )
 
     def dynamic_tensors(self, tables: list[Any]) -> set[int]:
         return {i for i, table in enumerate(tables) if min(self.vector(table, "ShapeSignature"), default=0) < 0}
