@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
@@ -101,7 +101,11 @@ class _Candidate:
 
 
 def _plan(graph: Graph, runtime: Runtime, options: Options, budget: Budget | None = None) -> Plan:
-    graph = with_scratch(runtimes.as_stored(graph, runtime), runtime, options)
+    return _best(with_scratch(runtimes.as_stored(graph, runtime), runtime, options), runtime, options, budget)
+
+
+def _best(graph: Graph, runtime: Runtime, options: Options, budget: Budget | None = None) -> Plan:
+    """The lowest of the plans of a graph whose scratch is known, proved."""
     best = min(_candidates(graph, runtime, options, budget), key=lambda candidate: candidate.height)
     made = Plan(
         graph,
@@ -213,27 +217,36 @@ def _pinned(problem: Problem, offsets: tuple[int, ...]) -> Problem:
 
 def with_scratch(graph: Graph, runtime: Runtime, options: Options) -> Graph:
     """The graph with the working memory of its operators: what kernels ask for, and the plans of bodies."""
-    demands = [_scratch_sizes(graph, op, runtime, options) for op in graph.ops]
+    arenas: dict[int, int] = {}
+    for body in reversed(graph.bodies):
+        arenas[id(body)] = _body_bytes(body, runtime, options, arenas)
+    return _with_demands(graph, runtime, arenas)
+
+
+def _with_demands(graph: Graph, runtime: Runtime, arenas: Mapping[int, int]) -> Graph:
+    """The graph with what its operators ask for; `arenas` are the arenas of bodies by their id."""
+    demands = [_scratch_sizes(graph, op, runtime, arenas) for op in graph.ops]
     if not any(demands):
         return graph
     ops = tuple(replace(op, scratch=sizes) for op, sizes in zip(graph.ops, demands, strict=True))
     return replace(graph, ops=ops)
 
 
-def _scratch_sizes(graph: Graph, op: Op, runtime: Runtime, options: Options) -> tuple[int, ...]:
+def _scratch_sizes(graph: Graph, op: Op, runtime: Runtime, arenas: Mapping[int, int]) -> tuple[int, ...]:
     """Bytes of each working buffer of an operator: of its bodies the largest, since they run one after the other."""
     kernel = runtime.scratch(graph, op, runtime.kernels) if runtime.scratch else ()
-    bodies = [_body_bytes(body, runtime, options) for body in op.subgraphs]
+    bodies = [arenas[id(body)] for body in op.subgraphs]
     return (*kernel, max(bodies)) if any(bodies) else kernel
 
 
-def _body_bytes(body: Graph, runtime: Runtime, options: Options) -> int:
-    """The arena of a body. Its inputs live to the end, because a loop reads them beside the outputs."""
-    inner = _plan(
-        body,
-        replace(runtime, inputs="live"),
-        replace(options, capacity=None, streams=None, precedences=(), alias=_body_mode(options), overlaps=()),
-    )
+def _body_bytes(body: Graph, runtime: Runtime, options: Options, arenas: Mapping[int, int]) -> int:
+    """The arena of a body, given those of the bodies in it.
+
+    Its inputs live to the end, because a loop reads them beside the outputs.
+    """
+    inside = replace(runtime, inputs="live")
+    wanted = replace(options, capacity=None, streams=None, precedences=(), alias=_body_mode(options), overlaps=())
+    inner = _best(_with_demands(runtimes.as_stored(body, inside), inside, arenas), inside, wanted)
     return bounds.height(inner.problem, inner.placement)
 
 

@@ -174,6 +174,21 @@ class Graph:
             raise ValueError(f"operators form a cycle: {' -> '.join(cycle[:12])}{more}")
         return nx.freeze(dag)
 
+    @cached_property
+    def bodies(self) -> tuple[Graph, ...]:
+        """Every body that an operator runs, at any depth, once each and after the bodies that run it."""
+        found: dict[int, Graph] = {}
+        done: dict[int, Graph] = {}
+        pending = [self]
+        while pending:
+            top = pending[-1]
+            found[id(top)] = top
+            inner = [body for op in top.ops for body in op.subgraphs if id(body) not in found]
+            pending += inner
+            if not inner:
+                done.setdefault(id(pending.pop()), top)
+        return tuple(reversed(done.values()))[1:]
+
     def label(self, op: int) -> str:
         """How messages and charts call an op: index, kind, and the name where it has one."""
         name = self.ops[op].name

@@ -205,3 +205,23 @@ def looping() -> bytes:
     condition = Sub([t("i"), t("five", [5.0]), ("go", BOOL, (1,), None)], [("LESS", (0, 1), (2,), ())], (0,), (2,))
     body = Sub([t("i"), t("one", [1.0]), t("o")], [("ADD", (0, 1), (2,), ())], (0,), (2,))
     return model(main, condition, body)
+
+
+def nested(depth: int, kind: str = "IF") -> bytes:
+    """`depth` operators IF, each inside both branches of the one before; or as many WHILE, each in the body of one."""
+    subs = []
+    vectors = [("flag", BOOL, (1,), None), *((name, FLOAT32, (64,), None) for name in "xyz")]
+    leaf, condition = depth, depth + 1
+    for level in range(depth):
+        inner = level + 1 if level + 1 < depth else leaf
+        calls = (inner, inner) if kind == "IF" else (condition, inner)
+        add = ("ADD", (1, 1), (2,), ())
+        if kind == "IF":  # hands on all but its condition
+            subs.append(Sub(vectors, [add, (kind, (0, 0, 2), (3,), calls)], (0, 1), (3,)))
+        else:
+            with_flag = [*vectors, ("after", BOOL, (1,), None)]
+            subs.append(Sub(with_flag, [add, (kind, (0, 2), (4, 3), calls)], (0, 1), (4, 3)))
+    outputs = (2,) if kind == "IF" else (0, 2)
+    subs.append(Sub(vectors[:3], [("ADD", (1, 1), (2,), ())], (0, 1), outputs))
+    subs.append(Sub(vectors[:2], [], (0, 1), (0,)))
+    return model(*subs)

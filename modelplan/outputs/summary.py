@@ -142,5 +142,5 @@ def _raw_bytes(graph: Graph, problem: Problem, i: int) -> int:
 
 def _bytes_of(graph: Graph, kind: Kind) -> int:
     """Bytes of one kind, those of bodies included; of constants what the file holds."""
-    mine = sum(t.nbytes if t.stored is None else t.stored for t in graph.tensors if t.kind is kind)
-    return mine + sum(_bytes_of(body, kind) for op in graph.ops for body in op.subgraphs)
+    tensors = (t for part in (graph, *graph.bodies) for t in part.tensors if t.kind is kind)
+    return sum(t.nbytes if t.stored is None else t.stored for t in tensors)

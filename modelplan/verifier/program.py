@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from math import prod
 
 from modelplan.errors import ModelError
@@ -89,6 +90,12 @@ class Program:
         return f"tensor {number} {self.values[number].name!r}"
 
 
+#: The steps of a run, in places those of a run inside it.
+_Steps = Iterator["Step | _Steps"]
+#: Most steps of a run that is verified.
+_MOST_STEPS = 200_000
+
+
 def graph_program(graph: Graph, order: Sequence[int]) -> Program:
     """The run of `graph` in `order`."""
     roles = {Kind.ACTIVATION: "activation", Kind.STATE: "state"}
@@ -108,14 +115,17 @@ def file_program(model: FileModel) -> Program:
     Branches run one after the other and loops twice, so that each part runs in memory that the others have used.
 
     Raises:
-        ModelError: an operator and the subgraph that it calls differ in their number of values.
+        ModelError: an operator and the subgraph that it calls differ in their number of values, or subgraphs that call
+            one another make a run of more than 200,000 steps.
     """
     values = tuple(
         Value(t.name, t.nbytes, t.shape, "constant" if t.constant or n in model.handles else _role(t))
         for n, t in enumerate(model.tensors)
     )
     main = model.subgraphs[0]
-    steps = tuple(_unrolled(model, 0, ()))
+    steps = tuple(islice(_flat(_unrolled(model, 0, ())), _MOST_STEPS + 1))
+    if len(steps) > _MOST_STEPS:
+        raise ModelError(f"{model.name}: its subgraphs run in more than {_MOST_STEPS:,} steps, too many to verify")
     return Program("tflite", values, steps, main.inputs, main.outputs)
 
 
@@ -123,16 +133,29 @@ def _role(tensor: FileTensor) -> str:
     return "state" if tensor.variable else "activation"
 
 
-def _unrolled(model: FileModel, index: int, callers: tuple[int, ...]) -> Iterator[Step]:
+def _flat(steps: _Steps) -> Iterator[Step]:
+    """The steps with those of nested runs in their places, however deep."""
+    running = [steps]
+    while running:
+        found = next(running[-1], None)
+        if found is None:
+            running.pop()
+        elif isinstance(found, Step):
+            yield found
+        else:
+            running.append(found)
+
+
+def _unrolled(model: FileModel, index: int, callers: tuple[int, ...]) -> _Steps:
     if index in callers:
         return
     base = model.firsts[index]
     for number, op in enumerate(model.subgraphs[index].ops):
         if op.calls and op.kind != "CALL_ONCE":
-            yield from _called(model, base, number, op, (*callers, index))
+            yield _called(model, base, number, op, (*callers, index))
         else:
             for called in op.calls:
-                yield from _unrolled(model, called, (*callers, index))
+                yield _unrolled(model, called, (*callers, index))
             yield _step(index, number, op, base)
 
 
@@ -167,21 +190,21 @@ def _attribute(op: FileOp) -> Attribute:
     return read
 
 
-def _called(model: FileModel, base: int, number: int, op: FileOp, callers: tuple[int, ...]) -> Iterator[Step]:
+def _called(model: FileModel, base: int, number: int, op: FileOp, callers: tuple[int, ...]) -> _Steps:
     """The steps of an operator with subgraphs: IF runs each branch in turn, WHILE its condition and body twice."""
     _check_interface(model, number, op)
     operands, results = _numbered(op.inputs, base), _numbered(op.outputs, base)
     if op.kind == "IF":
         for branch in op.calls:
-            yield from _body(model, branch, number, operands[1:], results, callers)
+            yield _body(model, branch, number, operands[1:], results, callers)
         return
     # The results start as the operands, which stay readable to the end, as in TFLM's lifetimes.
     yield Step(number, op.kind, operands, results, moves=True)
     condition, body = op.calls
     for _ in range(2):
-        yield from _body(model, condition, number, results, (), callers)
-        yield from _body(model, body, number, results, results, callers)
-    yield from _body(model, condition, number, results, (), callers)
+        yield _body(model, condition, number, results, (), callers)
+        yield _body(model, body, number, results, results, callers)
+    yield _body(model, condition, number, results, (), callers)
     yield Step(number, op.kind, operands, ())
 
 
@@ -207,10 +230,10 @@ def _body(
     operands: tuple[int, ...],
     results: tuple[int, ...],
     callers: tuple[int, ...],
-) -> Iterator[Step]:
+) -> _Steps:
     """One run of a called subgraph: its inputs are copied in, its operators run, its outputs are copied out."""
     subgraph, base = model.subgraphs[index], model.firsts[index]
     entered, left = _numbered(subgraph.inputs, base), _numbered(subgraph.outputs, base)
     yield Step(number, f"entering subgraph {index}", operands, entered, moves=True)
-    yield from _unrolled(model, index, callers)
+    yield _unrolled(model, index, callers)
     yield Step(number, f"leaving subgraph {index}", left, results, moves=bool(results))

@@ -135,6 +135,41 @@ def test_tflite_bodies_are_planned_inside_their_operator(
     assert sum(next(op for op in made.graph.ops if op.kind == kind).scratch) > 0
 
 
+@pytest.mark.parametrize("kind", ["IF", "WHILE"])
+def test_a_body_is_planned_once_however_often_it_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    from modelplan import pipeline
+
+    (tmp_path / "a.tflite").write_bytes(tflite_models.nested(30, kind))
+    graph = load(tmp_path / "a.tflite")
+    assert isinstance(graph, Graph)
+    placed = []
+    real = pipeline.allocators.place
+    monkeypatch.setattr(pipeline.allocators, "place", lambda *given: placed.append(0) or real(*given))
+    made = plan(graph, Options(schedule="file"))
+    assert len(placed) == 31 + (kind == "WHILE")
+    assert height(made.problem, made.placement) >= 30 * 2 * 256
+
+
+@pytest.mark.parametrize("kind", ["IF", "WHILE"])
+def test_bodies_that_lie_too_deep_are_refused(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "a.tflite").write_bytes(tflite_models.nested(300, kind))
+    with pytest.raises(ModelError, match="more than 32 deep"):
+        load(tmp_path / "a.tflite")
+
+
+def test_a_run_of_too_many_steps_is_not_verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    from modelplan.runtimes.tflm.file import read_tflite
+    from modelplan.verifier import program
+    from modelplan.verifier.program import file_program
+
+    monkeypatch.setattr(program, "_MOST_STEPS", 1_000)
+    assert len(file_program(read_tflite(tflite_models.nested(4), "four")).steps) == 1 + 2 * (3 + 2 * (3 + 2 * (3 + 6)))
+    with pytest.raises(ModelError, match="more than 1,000 steps"):
+        file_program(read_tflite(tflite_models.nested(30), "thirty"))
+
+
 def test_a_subgraph_that_runs_itself_is_refused(tmp_path: Path) -> None:
     t = ("x", tflite_models.FLOAT32, (4,), None)
     flag = ("c", tflite_models.BOOL, (1,), None)

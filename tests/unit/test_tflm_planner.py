@@ -134,3 +134,31 @@ def test_refuses_compressed_weights(kind: str, metadata: str | None) -> None:
         model = replace(model, subgraphs=(main, *model.subgraphs[1:]), compressed=has_decoder((main,)))
     with pytest.raises(ModelError, match="compressed tensors"):
         offline_plan(model)
+
+
+def test_what_two_operators_call_is_alive_from_its_first_run_to_its_last():
+    """TFLM keeps the scope in which a tensor is first created, however often its subgraph runs."""
+    main = FileSubgraph(
+        (tensor(), tensor(), tensor()),
+        (FileOp("IF", (0,), (1,), calls=(1, 1)), FileOp("IF", (1,), (2,), calls=(1, 1))),
+        (0,),
+        (2,),
+    )
+    branch = FileSubgraph((tensor(), tensor()), (FileOp("ABS", (0,), (1,)),), (0,), (1,))
+    lives = {row.tensor: (row.first, row.last) for row in requests(FileModel("m", b"", (main, branch)))}
+    assert lives == {0: (0, 5), 1: (1, 10), 2: (6, 10), 3: (2, 10), 4: (3, 10)}
+
+
+def nested(depth):
+    """Each subgraph calls the next as both branches of an IF; the last adds."""
+    calls = [FileSubgraph((tensor(), tensor()), (FileOp("IF", (0,), (1,), calls=(i, i)),), (0,), (1,))
+             for i in range(1, depth)]  # fmt: skip
+    return FileModel("m", b"", (*calls, FileSubgraph((tensor(), tensor()), (FileOp("ABS", (0,), (1,)),), (0,), (1,))))
+
+
+def test_nested_calls_are_timed_without_running_them():
+    assert max(row.last for row in requests(nested(24))) == 2**25 - 3
+    with pytest.raises(ModelError, match="TFLM would count"):
+        requests(nested(32))
+    with pytest.raises(ModelError, match="more than 32 deep"):
+        requests(nested(300))

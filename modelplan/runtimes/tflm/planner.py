@@ -74,6 +74,12 @@ def requests_with(
     return tuple(rows)
 
 
+#: Most subgraphs that call one another in a chain.
+_DEEPEST = 32
+#: TFLM counts scopes in an int.
+_MOST_SCOPES = 2**31 - 1
+
+
 class _Clock:
     """TFLM's scope counter, one higher at every operator and every subgraph called; lifetimes are in its scopes.
 
@@ -97,8 +103,11 @@ class _Clock:
 
     def _length(self, index: int, callers: tuple[int, ...]) -> int:
         """The scopes that one run of subgraph `index` takes."""
-        if not 0 <= index < len(self.model.subgraphs) or index in callers:
-            raise ModelError(f"{self.model.name}: subgraph {index} is called, but is missing or calls itself")
+        if not 0 <= index < len(self.model.subgraphs) or index in callers or len(callers) >= _DEEPEST:
+            raise ModelError(
+                f"{self.model.name}: subgraph {index} is called, but is missing, calls itself or lies more than"
+                f" {_DEEPEST} deep"
+            )
         if index in self.walks:
             return self.walks[index].scope
         walk = _Walk()
@@ -118,6 +127,8 @@ class _Clock:
             walk.spans.append((entered, walk.scope))
         walk.create(subgraph.outputs)
         walk.use(subgraph.outputs)
+        if walk.scope > _MOST_SCOPES:
+            raise ModelError(f"{self.model.name}: TFLM would count more than {_MOST_SCOPES} operators and calls")
         self.walks[index] = walk
         return walk.scope
 
