@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from modelplan import Graph, aliasing, runtimes
 from modelplan.referee import check_flow
 from modelplan.schedulers import BEST_STEPS
-from modelplan.schedulers.problem import order_problem
 from modelplan.schedulers.order_core import Answer, Effort, solve
+from modelplan.schedulers.problem import order_problem
 from modelplan.types import OrderProblem
 
 

@@ -212,7 +212,7 @@ def test_idealloc_aligns_addresses_from_where_the_arena_starts(problem: Problem,
     held = problem.size > 0
     assert ((offsets + start)[held] % problem.alignment[held] == 0).all()
     assert (offsets[held] >= 0).all()
-    check(replace(problem, alignment=np.ones(len(problem))), Placement(np.where(held, offsets, 0)))
+    check(replace(problem, alignment=np.ones(len(problem), dtype=np.int64)), Placement(np.where(held, offsets, 0)))
     assert height(problem, found.placement) >= load_bound(problem)
     assert found.tries <= 2
 

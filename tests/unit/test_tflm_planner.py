@@ -136,7 +136,7 @@ def test_refuses_compressed_weights(kind: str, metadata: str | None) -> None:
         offline_plan(model)
 
 
-def test_what_two_operators_call_is_alive_from_its_first_run_to_its_last():
+def test_what_two_operators_call_is_alive_from_its_first_run_to_its_last() -> None:
     """TFLM keeps the scope in which a tensor is first created, however often its subgraph runs."""
     main = FileSubgraph(
         (tensor(), tensor(), tensor()),
@@ -149,14 +149,14 @@ def test_what_two_operators_call_is_alive_from_its_first_run_to_its_last():
     assert lives == {0: (0, 5), 1: (1, 10), 2: (6, 10), 3: (2, 10), 4: (3, 10)}
 
 
-def nested(depth):
+def nested(depth: int) -> FileModel:
     """Each subgraph calls the next as both branches of an IF; the last adds."""
     calls = [FileSubgraph((tensor(), tensor()), (FileOp("IF", (0,), (1,), calls=(i, i)),), (0,), (1,))
              for i in range(1, depth)]  # fmt: skip
     return FileModel("m", b"", (*calls, FileSubgraph((tensor(), tensor()), (FileOp("ABS", (0,), (1,)),), (0,), (1,))))
 
 
-def test_nested_calls_are_timed_without_running_them():
+def test_nested_calls_are_timed_without_running_them() -> None:
     assert max(row.last for row in requests(nested(24))) == 2**25 - 3
     with pytest.raises(ModelError, match="TFLM would count"):
         requests(nested(32))
