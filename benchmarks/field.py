@@ -86,7 +86,7 @@ def report(cells: Sequence[Cell]) -> Iterator[str]:
     yield f"{SECONDS:g} seconds. The last column is the most CPU seconds for one problem, referee included."
     yield ""
     yield "Where a search had no solution below the one of `first-fit-size`, that one's height is shown; the column"
-    yield "`not its own` counts these problems, the table of cells names them, with the search's own best if it had one."
+    yield "`not its own` counts these problems, the table of cells names them and the search's own best, if any."
     yield ""
     headings = ("allocator", "placed", "not its own", "at the load", "mean height/load", "worst", "on", "CPU s")
     yield from reporting.table(headings, (summary(allocator, cells) for allocator in rows), "<>>>>><>")
