@@ -681,7 +681,7 @@ class Runtime:
         sharing: which tensors may share memory.
         libraries: the kernel libraries that there are; the first is the usual one.
         default_for: the file format that is planned for this runtime unless the caller names another.
-        arena: returns the whole arena of a model file, given the file, the bits of an address (None: the usual ones)
+        arena: returns the whole arena of a model file, given the file, the name of an ABI (None: the usual one)
             and the name of the kernel library; None where only the planned part is known.
         offline_plans: whether it obeys a plan in the metadata of the file.
 
@@ -703,7 +703,7 @@ class Runtime:
     sharing: Sharing = Sharing()
     libraries: tuple[KernelLibrary, ...] = (KernelLibrary("reference", "the runtime's own"),)
     default_for: str = ""
-    arena: Callable[[Any, int | None, str], Any] | None = None
+    arena: Callable[[Any, str | None, str], Any] | None = None
     offline_plans: bool = False
 
     def __post_init__(self) -> None:

@@ -352,6 +352,8 @@ def _depthwise(d: Draw, dtype: str) -> bytes:
     )
     sources: list[T | None] = [T(dtype, (n, h, w, c)), weights]
     bias = _bias(d, dtype, out, len(weights.quantisation[0]) or 1)
+    if bias is not None and dtype == "int16":
+        bias = zeros("int64", (out,), scales=(0.0005,), zero=0)
     if bias is not None or d.pick(True, False):
         sources.append(bias)
     return single(
@@ -387,7 +389,7 @@ def _fully_connected(d: Draw, dtype: str) -> bytes:
     if bias is not None and bias.dtype != "float32":
         scale = weights.quantisation[0][0] if weights.quantisation[0] else 1.0
         bias = replace(bias, scales=(T(dtype, ()).quantisation[0][0] * scale if T(dtype, ()).quantisation[0] else 1.0,))
-    if d.r.random() < 0.15:
+    if d.r.random() < 0.15 and weights.dtype != "int4":
         weights = replace(weights, values=None)
     return single(
         "FULLY_CONNECTED", [T(dtype, (*lead, depth)), weights, bias], [T(dtype, (*lead, out))],

@@ -10,6 +10,7 @@ qemu-arm where they are for Arm. The folder is given by --kit or MODELPLAN_TFLM_
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import json
 import os
 import re
@@ -45,6 +46,9 @@ KIT = {
 #: The arena in which a model is asked for at all, and how far above the least arena a prediction may lie.
 _LARGE = 1 << 20
 SLACK = 64
+#: Kernels that keep buffers while they hold temporary tensors. TFLM does not check the ones against the others, so it
+#: may run in arenas in which they overlap; the predicted arena keeps them apart.
+APART = ("BATCH_MATMUL", "UNIDIRECTIONAL_SEQUENCE_LSTM")
 
 _PART = re.compile(rb"Arena allocation (head|tail) (\d+) bytes")
 
@@ -98,6 +102,7 @@ def _forked(act: Callable[[], Any], errors: int | None) -> bool:
     child = os.fork()
     if not child:
         code = 1
+        faulthandler.disable()
         try:
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, 1)
@@ -151,7 +156,7 @@ def _inputs(data: bytes) -> bytes:
     return b"".join(np.full(t.elements, value(kinds[t.type]), kinds[t.type]).tobytes() for t in tensors) or b"\0"
 
 
-def differences(predicted: Arena, answer: Answer) -> Iterator[str]:
+def differences(case: str, predicted: Arena, answer: Answer) -> Iterator[str]:
     """Where a prediction is not what TFLM does; nothing if it is."""
     if answer.refused or predicted.refusals:
         if not predicted.refusals:
@@ -163,7 +168,9 @@ def differences(predicted: Arena, answer: Answer) -> Iterator[str]:
         yield f"head {predicted.head} for {answer.head}, tail {predicted.tail} for {answer.tail}"
     if not answer.enough(predicted.least):
         yield f"TFLM fails with the least arena, {predicted.least}"
-    elif answer.enough(predicted.least - 16 - SLACK):
+    elif not case.startswith(APART) and all(
+        answer.enough(predicted.least - less) for less in range(16, SLACK + 17, 16)
+    ):
         yield f"{predicted.least} is more than {SLACK} bytes above the least arena"
 
 
@@ -182,7 +189,7 @@ def _measure(name: str, folder: Path | None, arguments: argparse.Namespace) -> i
             continue
         predicted = arena(read_tflite(data, case), abi, kernels)
         answer = ask_kit(folder, program, data) if program and folder else ask_wheel(data)
-        different = list(differences(predicted, answer))
+        different = list(differences(case, predicted, answer))
         found["refused" if answer.refused else "run"] += 1
         found["different"] += bool(different)
         for line in different:

@@ -13,7 +13,7 @@ from modelplan.loaders import load_model
 from modelplan.outputs import OUTPUTS, figures, render, text
 from modelplan.outputs.arena_report import arena_section
 from modelplan.outputs.report import Section
-from modelplan.runtimes.tflm.arena import ABIS
+from modelplan.runtimes.tflm.abi import ABI_NAMES
 from modelplan.runtimes.tflm.file import load_tflite
 from modelplan.types import Plan
 
@@ -24,7 +24,11 @@ def configure(parser: ArgumentParser) -> None:
     model_options.add_planning(parser)
     model_options.add_allocator(parser)
     tflm = parser.add_argument_group("the whole arena of TFLM")
-    tflm.add_argument("--abi", type=int, choices=sorted(ABIS), help="bits of an address (default: 64, 32 for CMSIS-NN)")
+    tflm.add_argument(
+        "--abi",
+        choices=ABI_NAMES,
+        help="the target's, or 32 or 64 for any of so many bits (default: 64, 32 for others)",
+    )
     parser.add_argument("--capacity", metavar="BYTES", help="the memory there is, such as 64KiB or 1MiB")
     model_options.add_draw(parser)
     parser.add_argument(

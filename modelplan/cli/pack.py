@@ -13,7 +13,8 @@ from modelplan.rewriting import packing
 from modelplan.rewriting.packing import Packing, SharedTensors
 from modelplan.rewriting.plan_metadata import write_plan
 from modelplan.runtimes.tflm import TFLM
-from modelplan.runtimes.tflm.arena import ABIS, arena
+from modelplan.runtimes.tflm.abi import ABI_NAMES
+from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import FileModel, load_tflite, read_tflite
 from modelplan.verifier import proof
 from modelplan.verifier.subject import offline_subject, shim_subject
@@ -32,7 +33,9 @@ def configure(parser: ArgumentParser) -> None:
         default=TFLM.kernels,
         help=f"whose scratch to count (default: {TFLM.kernels})",
     )
-    parser.add_argument("--abi", type=int, choices=sorted(ABIS), default=32, help="bits of an address (default: 32)")
+    parser.add_argument(
+        "--abi", choices=ABI_NAMES, default="32", help="the target's, or 32 or 64 for any of so many bits (default: 32)"
+    )
     parser.add_argument("--shim", metavar="plan.h", help="also a header that pins every buffer, scratch too")
     parser.add_argument("--header", metavar="arena.h", help="also a header with the arena's size and operators")
     model_options.add_allocator(parser)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 
 from modelplan.outputs.report import printable
+from modelplan.runtimes.tflm.abi import ABIS
 from modelplan.runtimes.tflm.arena import Arena
 from modelplan.runtimes.tflm.file import FileModel
 from modelplan.runtimes.tflm.planner import ALIGNMENT, Request
@@ -24,8 +25,9 @@ def arena_header(model: FileModel, parts: Arena) -> str:
     """Size and alignment of the arena, the model's hash, and the operators its resolver needs."""
     size, digest = parts.size(), hashlib.sha256(model.data).hexdigest()
     resolver, custom = _resolver(model)
+    pointer = ABIS[parts.abi].pointer
     return f"""\
-// Made by modelplan for a model of {len(model.data)} bytes; {parts.abi}-bit addresses, {parts.kernels} kernels.
+// Made by modelplan for a model of {len(model.data)} bytes; ABI {parts.abi}, {parts.kernels} kernels.
 #ifndef MODELPLAN_ARENA_H_
 #define MODELPLAN_ARENA_H_
 
@@ -35,13 +37,13 @@ def arena_header(model: FileModel, parts: Arena) -> str:
 
 namespace modelplan {{
 
-// Head {parts.head} bytes, tail {parts.tail} bytes, the rest for alignment.
+// Head {parts.head} bytes, tail {parts.tail} bytes; {parts.planning} bytes until the plan stands.
 inline constexpr std::size_t kTensorArenaBytes = {size};
 inline constexpr std::size_t kTensorArenaAlignment = {ALIGNMENT};
 inline constexpr char kModelSha256[] = "{digest}";
 
 static_assert(kTensorArenaBytes % kTensorArenaAlignment == 0, "the arena ends on its alignment");
-static_assert(sizeof(void*) * 8 == {parts.abi}, "planned for {parts.abi}-bit addresses");
+static_assert(sizeof(void*) == {pointer}, "sized for addresses of {pointer} bytes");
 
 // Operators of the model{custom}.
 using OpResolver = tflite::MicroMutableOpResolver<{max(len(resolver), 1)}>;

@@ -65,11 +65,11 @@ def _operand(tensor: Tensor) -> Operand:
     return Operand(tensor.dtype, tensor.shape, tensor.kind is Kind.CONSTANT)
 
 
-def _arena(model: Any, bits: int | None, library: str) -> Any:
-    """Head and tail of the arena for a `file.FileModel`; the usual host has 64-bit addresses, the others 32."""
+def _arena(model: Any, abi: str | None, library: str) -> Any:
+    """The whole arena for a `file.FileModel`; the usual host has 64-bit addresses, the others 32."""
     from modelplan.runtimes.tflm.arena import arena  # here, so that a problem from a table does not wait for it
 
-    return arena(model, bits or (64 if library == "reference" else 32), library)
+    return arena(model, abi or ("64" if library == "reference" else "32"), library)
 
 
 TFLM = Runtime(

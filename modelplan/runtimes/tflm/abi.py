@@ -60,6 +60,10 @@ ABIS: dict[str, Abi] = {
 GROUPS: dict[str, tuple[str, ...]] = {"32": ("cortex-m", "xtensa"), "64": ("x86-64", "wheel")}
 
 
+#: What --abi takes.
+ABI_NAMES = (*GROUPS, *ABIS)
+
+
 def find_abis(name: str | int) -> tuple[Abi, ...]:
     """The ABI called `name`, or those that `32` or `64` stands for.
 
@@ -68,7 +72,7 @@ def find_abis(name: str | int) -> tuple[Abi, ...]:
     """
     name = str(name)
     if name not in ABIS and name not in GROUPS:
-        raise RequestError(f"no ABI {name!r}; there are: {', '.join((*GROUPS, *ABIS))}")
+        raise RequestError(f"no ABI {name!r}; there are: {', '.join(ABI_NAMES)}")
     return tuple(ABIS[n] for n in GROUPS.get(name, (name,)))
 
 

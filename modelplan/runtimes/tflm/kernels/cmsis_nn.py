@@ -152,7 +152,7 @@ def _depthwise(p: Preparation, path: Path) -> None:
             zero_point(p, result, "output")
         weighted.require_channel_scales(p, weights, 3, points=True)
         weighted.keep_multipliers(p, weights.dim(3))
-    weighted.convolution_data(p, source.dtype, 3)
+    weighted.depthwise_data(p, source.dtype)
     if source.dtype == "int8":
         for operand, what in ((source, "input 0"), (weights, "input 1"), (result, "output")):
             rank_between(p, operand, what, 4, 4)

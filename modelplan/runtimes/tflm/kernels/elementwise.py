@@ -61,6 +61,9 @@ def _add(p: Preparation) -> None:
     if result.dtype in QUANTISED:
         scaled(p, result, "output")
         added_scales(p, (one, other, result), _SUM_SHIFT[result.dtype])
+        for operand in (one, other):
+            point = operand.quantization.zero_point if operand.quantization is not None else 0
+            p.require(-128 <= point <= 127, f"a zero point of {point}; its kernel takes -128 to 127")
     if result.dtype == "int32":
         unscaled(p, one, "input 0")
         unscaled(p, other, "input 1")
@@ -70,6 +73,9 @@ def _sub(p: Preparation) -> None:
     one, other, result = p.input(0), p.input(1), p.output()
     if result.dtype in QUANTISED:
         added_scales(p, (one, other, result), _SUM_SHIFT[result.dtype])
+    if result.dtype == "int16" and one.shape == other.shape:
+        zero_point(p, one, "input 0")
+        zero_point(p, other, "input 1")
     if result.dtype == "int32":
         unscaled(p, one, "input 0")
         unscaled(p, other, "input 1")

@@ -192,7 +192,7 @@ def _depthwise(p: Preparation, size: Size) -> None:
         weighted.require_channel_scales(p, weights, 3)
     weighted.require_weights(p, source, weights)
     weighted.unpacked(p, weights)
-    weighted.convolution_data(p, source.dtype, 3)
+    weighted.depthwise_data(p, source.dtype)
     if source.dtype == "int8":
         _ask(p, size(_window(p, result.shape[3], p.call.number("depth_multiplier", 1))))
 

@@ -86,6 +86,19 @@ def convolution_data(p: Preparation, dtype: str, axis: int) -> Operand | None:
     return bias
 
 
+def depthwise_data(p: Preparation, dtype: str) -> Operand | None:
+    """The same for a depthwise convolution, whose kernels in floating point assume a bias."""
+    bias = convolution_data(p, dtype, 3)
+    if dtype == "float32":
+        require_bias(p, bias, p.call.input(1))
+    return bias
+
+
+def require_bias(p: Preparation, bias: Operand | None, weights: Operand) -> None:
+    """Requires a bias where a kernel compares its length with the filter's channels."""
+    p.require(bias is not None or weights.dim(3) == 1, "no bias; its kernel stops in an assertion")
+
+
 def require_channels(p: Preparation, weights: Operand, axis: int) -> None:
     """Requires that scales by channel are as many as the kernel has channels, along the axis that the file names."""
     known = scaled(p, weights, "the filter")
@@ -123,9 +136,10 @@ def _depthwise(p: Preparation) -> None:
         require_channel_scales(p, weights, 3, points=True)
     require_weights(p, source, weights)
     unpacked(p, weights)
-    bias = convolution_data(p, source.dtype, 3)
-    assumed = source.dtype == "float32" or bias is not None or weights.dim(3) == 1
-    p.require(assumed, "no bias; its kernel stops in an assertion")
+    bias = depthwise_data(p, source.dtype)
+    require_bias(p, bias, weights)
+    if source.dtype == "int16" and bias is not None:
+        one_of(p, bias, "the bias", "int64")
 
 
 def _transpose_conv(p: Preparation) -> None:
