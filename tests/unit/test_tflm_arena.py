@@ -94,8 +94,8 @@ def test_the_wheel_reports_what_is_predicted_and_needs_no_less(corpus: Path, mod
 
 @wheel
 def test_a_sample_of_the_sweep_is_as_on_the_wheel() -> None:
-    """One model of each operator and type, drawn anew; tests/tflm_sweep.py measures more."""
-    for case, data in sweep(1, 2):
+    """One model of each operator, of its types in turn; tests/tflm_sweep.py measures more."""
+    for case, data in list(sweep(1, 2))[::7]:
         assert list(differences(case, arena(read_tflite(data, case), "wheel"), ask_wheel(data))) == [], case
 
 
