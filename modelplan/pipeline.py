@@ -41,22 +41,70 @@ class Options:
     overlaps: tuple[Overlap, ...] = ()
 
 
-def plan(graph: Graph, options: Options | None = None, budget: Budget | None = None) -> Plan:
+def plan(
+    graph: Graph,
+    options: Options | None = None,
+    budget: Budget | None = None,
+    *,
+    runtime: str | None = None,
+    schedule: str | None = None,
+    alias: str | None = None,
+    allocator: str | None = None,
+    alignment: int | None = None,
+    pad: Padding | None = None,
+    capacity: int | None = None,
+    streams: int | tuple[int, ...] | None = None,
+    precedences: tuple[tuple[int, int], ...] | None = None,
+    kernels: str | None = None,
+    offsets: tuple[int, ...] | None = None,
+    overlaps: tuple[Overlap, ...] | None = None,
+) -> Plan:
     """A memory plan of `graph`, checked by the referee and proved by the verifier.
+
+    Args:
+        graph: the model.
+        options: all choices together; what is given by name counts before it.
+        budget: how long each search of the allocator may run.
+        runtime: tflm, litert, ort, executorch or generic; by default tflm for .tflite and ort for .onnx.
+        schedule: how the operators are ordered: file, list, dfs, merge, beam, best (the default) or exact.
+        alias: which tensors may share memory: runtime, none, views, safe or max.
+        allocator: a row of the table of allocators.
+        alignment: bytes that each offset is a multiple of, a power of two; by default the runtime's.
+        pad: what is rounded up to the alignment: "tensor" or "arena".
+        capacity: bytes there are; the plan says whether it fits.
+        streams: how many streams the operators are spread over, or the stream of each.
+        precedences: pairs (before, after) of operators that every order must keep besides what the graph demands.
+        kernels: the kernel library that the runtime is built with.
+        offsets: a finished plan: an offset for each tensor, -1 where the allocator chooses.
+        overlaps: outputs that may run into an operand although no table says so; the caller answers for them.
 
     Raises:
         BrokenPlanError: a stage went wrong; names the operator that would read what it should not.
         RequestError: a name that does not exist, or an option the stage cannot honour.
     """
-    options = options or Options()
+    named = {
+        "runtime": runtime, "schedule": schedule, "alias": alias, "allocator": allocator, "alignment": alignment,
+        "pad": pad, "capacity": capacity, "streams": streams, "precedences": precedences, "kernels": kernels,
+        "offsets": offsets, "overlaps": overlaps,
+    }  # fmt: skip
+    chosen = replace(options or Options(), **{name: value for name, value in named.items() if value is not None})
+    return _plan_and_compare(graph, chosen, budget)
+
+
+def _plan_and_compare(graph: Graph, options: Options, budget: Budget | None) -> Plan:
+    """The plan, with what its runtime needs by itself."""
     runtime = configured_runtime(graph, options)
-    made, own = _plan(graph, runtime, options, budget), runtime_plan(graph, runtime)
+    made, own = _plan(graph, runtime, options, budget), runtime_plan(graph, runtime, options.offsets)
     return replace(made, runtime_height=bounds.height(own.problem, own.placement))
 
 
-def runtime_plan(graph: Graph, runtime: Runtime) -> Plan:
-    """The plan that the runtime makes by itself: file order, the sharing of its own accord, its own allocator."""
-    return _plan(graph, runtime, Options(schedule="file", alias="runtime", allocator=runtime.allocator))
+def runtime_plan(graph: Graph, runtime: Runtime, offsets: tuple[int, ...] = ()) -> Plan:
+    """The plan that the runtime makes by itself: file order, the sharing of its own accord, its own allocator.
+
+    `offsets` is the plan that the file carries for it, as in `Options`.
+    """
+    alias = "views" if offsets else "runtime"  # a view keeps its bytes where the file's plan says so
+    return _plan(graph, runtime, Options(schedule="file", alias=alias, allocator=runtime.allocator, offsets=offsets))
 
 
 def alias_mode(options: Options, runtime: Runtime) -> str:
@@ -72,11 +120,11 @@ def configured_runtime(graph: Graph, options: Options) -> Runtime:
     """The runtime that the options name, with the caller's alignment, padding and kernels in place of its own.
 
     Raises:
-        RequestError: no such runtime, kernel library or padding, or an alignment below 1.
+        RequestError: no such runtime, kernel library or padding, or an alignment that is no power of two.
     """
     runtime = runtimes.runtime(options.runtime, graph.format)
-    if options.alignment is not None and options.alignment < 1:
-        raise RequestError(f"alignment is {options.alignment}, expected at least 1")
+    if options.alignment is not None and (options.alignment < 1 or options.alignment & (options.alignment - 1)):
+        raise RequestError(f"alignment is {options.alignment}, expected a power of two, such as 16")
     if options.pad not in (None, *get_args(Padding)):
         raise RequestError(f"no padding {options.pad!r}; there are: {', '.join(get_args(Padding))}")
     if options.kernels:
@@ -148,6 +196,8 @@ def _lowest(
     found = []
     for schedule in schedules:
         aliases = aliasing.take_offers(graph, offered, schedule.order, runtime)
+        if options.offsets:
+            aliases = aliasing.as_placed(aliases, options.offsets)
         problem, overlaps = placement_problem(graph, schedule.order, aliases, runtime, options)
         peak = schedulers.peak(graph, schedule.order, aliases, runtime)
         reached = replace(schedule, peak=peak, lower_bound=min(schedule.lower_bound, peak))

@@ -97,7 +97,7 @@ class Op:
         return tuple(t for t in self.outputs if t >= 0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Graph:
     """A model as a DAG of operators over tensors. `ops` stand in file order, which carries no promise.
 
@@ -188,6 +188,9 @@ class Graph:
             if not inner:
                 done.setdefault(id(pending.pop()), top)
         return tuple(reversed(done.values()))[1:]
+
+    def __repr__(self) -> str:
+        return f"<Graph {self.name!r} ({self.format}): {len(self.ops)} ops, {len(self.tensors)} tensors>"
 
     def label(self, op: int) -> str:
         """How messages and charts call an op: index, kind, and the name where it has one."""
@@ -415,7 +418,7 @@ def _same(a: object, b: object) -> bool:
     return all(np.array_equal(x, y) if isinstance(x, np.ndarray) else x == y for x, y in pairs)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Problem:
     """Which buffers need an address: one column per property, so that a million of them cost little.
 
@@ -509,6 +512,10 @@ class Problem:
 
     def __getstate__(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def __repr__(self) -> str:
+        capacity = "" if self.capacity is None else f", capacity {self.capacity}"
+        return f"<Problem: {len(self)} buffers, {int(self.size.sum())} bytes together{capacity}>"
 
     def __len__(self) -> int:
         return len(self.names)
@@ -646,6 +653,55 @@ class Sharing:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """One part of the memory that a model needs: bytes, allocations (0: not counted), and how far to trust the figure."""
+
+    name: str
+    nbytes: int
+    count: int = 0
+    trust: str = "exact"
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """What a model file needs on a runtime as it stands, in bytes.
+
+    `arena` is the memory that there must be, the sum of `parts`; `head` is the planned part of it: tensors and scratch.
+    `basis` says in one line for which target and by which sources. `macro` names the constant that declares the arena
+    in firmware; it is empty where the runtime takes its memory by itself. `refusals` name the operators that the
+    runtime would not run, with the reasons; the figures of a refused model count for nothing.
+    """
+
+    arena: int
+    head: int
+    parts: tuple[Part, ...]
+    basis: str
+    macro: str = ""
+    refusals: tuple[str, ...] = ()
+
+    def fits(self, budget: int) -> bool:
+        """Whether the runtime runs the model in `budget` bytes; one that it refuses fits nowhere."""
+        return not self.refusals and self.arena <= budget
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """A file that modelplan makes of a model: what changes, the commands that write it, and what it needs.
+
+    Without a requirement there is no such file; `refusal` says why.
+    """
+
+    change: str
+    commands: tuple[str, ...]
+    requirement: Requirement | None
+    refusal: str = ""
+
+
+#: What a model file needs on a runtime: content of the file, its name, the ABI and the kernel library by name.
+Requires = Callable[[bytes, str, str, str], Requirement]
+
+
+@dataclass(frozen=True, slots=True)
 class KernelLibrary:
     """One library of kernels that a runtime can be built with; `explains` says in a line which kernels these are.
 
@@ -681,9 +737,10 @@ class Runtime:
         sharing: which tensors may share memory.
         libraries: the kernel libraries that there are; the first is the usual one.
         default_for: the file format that is planned for this runtime unless the caller names another.
-        arena: returns the whole arena of a model file, given the file, the name of an ABI (None: the usual one)
-            and the name of the kernel library; None where only the planned part is known.
+        requires: returns what a model file needs in all, given its content, its name, the name of the ABI and that of
+            the kernel library; None where only the planned part is known.
         offline_plans: whether it obeys a plan in the metadata of the file.
+        sorts: whether it sorts the operators by itself, whatever their order in the file.
 
     Raises:
         ValueError: `kernels` is none of `libraries`.
@@ -703,8 +760,9 @@ class Runtime:
     sharing: Sharing = Sharing()
     libraries: tuple[KernelLibrary, ...] = (KernelLibrary("reference", "the runtime's own"),)
     default_for: str = ""
-    arena: Callable[[Any, str | None, str], Any] | None = None
+    requires: Requires | None = None
     offline_plans: bool = False
+    sorts: bool = False
 
     def __post_init__(self) -> None:
         if self.kernels not in self.library_names:
@@ -721,7 +779,7 @@ class Runtime:
         return tuple(library.name for library in self.libraries)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Plan:
     """The whole answer: what was asked, what was decided, what came out. Nothing in it follows from the rest.
 
@@ -741,3 +799,10 @@ class Plan:
     made_by: str
     overlaps: tuple[Overlap, ...] = ()
     runtime_height: int | None = None
+
+    def __repr__(self) -> str:
+        ops, buffers = len(self.graph.ops), len(self.problem)
+        return (
+            f"<Plan of {self.graph.name!r}: {ops} ops, {buffers} buffers; runtime {self.runtime.name},"
+            f" aliases {self.alias}, allocator {self.allocator}>"
+        )

@@ -7,6 +7,7 @@ the peak, so each is tried. Overwrites depend on the order: `storages` offers th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from modelplan.aliasing.classes import Classes
 from modelplan.aliasing.legality import SharingContext, refusal
@@ -63,6 +64,28 @@ def take_offers(graph: Graph, aliases: Aliases, order: Sequence[int], runtime: R
             merges.append(Merge(offer.tensor, offer.over, index, offer.rule, saved))
             break
     return Aliases(tuple(context.classes.rows()), tuple(merges))
+
+
+def as_placed(aliases: Aliases, offsets: Sequence[int]) -> Aliases:
+    """The classes as a finished plan has them: members share bytes only where its offsets say so.
+
+    `offsets` holds one for each tensor; a tensor that has none there, or -1, is in a class of its own.
+    """
+    classes: dict[tuple[int, int], list[Member]] = {}
+    for number, members in enumerate(aliases.classes):
+        for m in members:
+            at = offsets[m.tensor] if m.tensor < len(offsets) else -1
+            own = -1 - m.tensor  # below every start that an offset gives, unless that breaks the class anyway
+            classes.setdefault((number, at - m.delta if at >= m.delta else own), []).append(m)
+    split = Aliases(tuple(map(_from_start, classes.values())))
+    home = split.class_of
+    return replace(split, merges=tuple(m for m in aliases.merges if home[m.tensor] == home[m.into]))
+
+
+def _from_start(members: Sequence[Member]) -> tuple[Member, ...]:
+    """The members with their distances from the first byte that one of them has."""
+    low = min(m.delta for m in members)
+    return tuple(Member(m.tensor, m.delta - low) for m in members)
 
 
 def positions(order: Sequence[int]) -> list[int]:

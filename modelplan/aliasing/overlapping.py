@@ -7,6 +7,7 @@ dies there and the output's class is born there, so nothing else can come to har
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
@@ -124,11 +125,21 @@ def overlap_rows(
         step = position[overlap.op]
         if below == above or (max(starts), min(ends)) != (step, step + 1):
             continue
-        shared = int(problem.size[below]) - max(0, overlap.lead + inside_below - inside_above)
+        allowed = int(problem.size[below]) - max(0, overlap.lead + inside_below - inside_above)
+        shared = reachable_overlap(problem, below, above, allowed)
         if shared > 0:
             kept.append(overlap)
             table.append((below, above, shared))
     return kept, np.array(table, dtype=np.int64).reshape(-1, 3)
+
+
+def reachable_overlap(problem: Problem, below: int, above: int, shared: int) -> int:
+    """The most bytes up to `shared` that the end of one buffer can have in common with the start of another.
+
+    Aligned buffers cannot come closer than a multiple of what both are aligned to, so a bound may count on no more.
+    """
+    unit = math.gcd(int(problem.alignment[below]), int(problem.alignment[above]))
+    return shared - (shared - int(problem.size[below])) % unit
 
 
 def _life(graph: Graph, problem: Problem, i: int, position: Sequence[int]) -> tuple[int, int]:

@@ -7,6 +7,7 @@ import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from typing import NoReturn
 
 from modelplan import __version__
 
@@ -24,8 +25,8 @@ COMMANDS = {
 
 EXIT_CODES = """exit codes:
   0  done, and within the budget where one was given
-  1  a budget or regression gate failed
-  2  the request cannot be understood or combined
+  1  a budget failed: the model needs more, or its runtime would not run it
+  2  the request cannot be understood or combined, or its output cannot be written
   3  the model or problem file cannot be read or is not supported
   4  a plan is invalid"""
 
@@ -34,15 +35,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or words[0] not in COMMANDS:
-        return _top_level(words)
+        return _guarded(lambda: _top_level(words))
     return _guarded(lambda: _run(words[0], words[1:]))
+
+
+class _Parser(ArgumentParser):
+    """A parser whose complaints do not drive the terminal, whatever is in the words that it complains of."""
+
+    def error(self, message: str) -> NoReturn:
+        """Ends the program with the message, its control characters escaped."""
+        from modelplan.outputs.report import printable
+
+        super().error(printable(message))
 
 
 def _run(name: str, words: Sequence[str]) -> int:
     command = import_module(f"modelplan.cli.{name}")
-    parser = ArgumentParser(
-        prog=f"modelplan {name}", description=command.__doc__, formatter_class=RawDescriptionHelpFormatter
-    )
+    parser = _Parser(prog=f"modelplan {name}", description=command.__doc__, formatter_class=RawDescriptionHelpFormatter)
     command.configure(parser)
     code: int = command.run(parser.parse_args(words))
     return code
@@ -50,14 +59,14 @@ def _run(name: str, words: Sequence[str]) -> int:
 
 def _top_level(words: Sequence[str]) -> int:
     commands = "\n".join(f"  {name:12} {promise}" for name, promise in COMMANDS.items())
-    parser = ArgumentParser(
+    parser = _Parser(
         prog="modelplan",
         usage="modelplan COMMAND ...",
         description="Plan the memory of neural networks before they meet the device.",
         epilog=f"commands (each with its own --help):\n{commands}\n\n{EXIT_CODES}",
         formatter_class=RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"modelplan {__version__}")
+    parser.add_argument("-V", "--version", action="version", version=f"modelplan {__version__}")
     if not words:
         parser.print_help()
         return 0
@@ -71,8 +80,7 @@ def _guarded(run: Callable[[], int]) -> int:
     from modelplan.errors import ModelPlanError
 
     try:
-        code = run()
-        sys.stdout.flush()
+        code = _flushed(run)
     except ModelPlanError as problem:
         from modelplan.outputs.report import printable
 
@@ -83,6 +91,24 @@ def _guarded(run: Callable[[], int]) -> int:
         return 130
     except BrokenPipeError:
         # The reader left (`modelplan ... | head`); point stdout elsewhere so that the exit flush stays quiet.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return 141
+    except OSError as problem:
+        # A place that cannot be written, such as standard output on a full disk; files have messages of their own.
+        _discard_output()
+        sys.stderr.write(f"modelplan: cannot write the output: {problem.strerror}\n")
+        return 2
     return code
+
+
+def _flushed(run: Callable[[], int]) -> int:
+    """The exit code of `run` once all that it printed is written, also where the parser ends the program."""
+    try:
+        return run()
+    finally:
+        sys.stdout.flush()
+
+
+def _discard_output() -> None:
+    """Points standard output elsewhere, so that the flush when Python ends does not fail too."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,34 +1,37 @@
-"""Plans a model's memory and says what it needs, why, and whether less is possible."""
+"""Says what a model needs on its runtime as it stands, why, and what would need less.
+
+For TensorFlow Lite Micro the number is the arena that the firmware must declare; for other runtimes it is what they
+plan for the activations by themselves. Below it stands the best plan of the activations, which --json, --csv, --draw
+and --out write; of a file that carries a plan for its runtime it is that plan, unless another one is asked for.
+"""
 
 from __future__ import annotations
 
+import json
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
-from modelplan import pipeline
+from modelplan import bounds, pipeline
 from modelplan.aliasing.explaining import reasons
 from modelplan.cli import files, model_options, terminal
-from modelplan.errors import ModelError
-from modelplan.loaders import load_model
+from modelplan.errors import RequestError
 from modelplan.outputs import OUTPUTS, figures, render, text
-from modelplan.outputs.arena_report import arena_section
+from modelplan.outputs.arena_report import alternatives_section, headline, parts_section
 from modelplan.outputs.report import Section
-from modelplan.runtimes.tflm.abi import ABI_NAMES
-from modelplan.runtimes.tflm.file import load_tflite
-from modelplan.types import Plan
+from modelplan.outputs.units import parse_bytes
+from modelplan.rewriting.alternatives import ModelFile, Target, alternatives, as_it_stands, carried_offsets, load_file
+from modelplan.types import Plan, Requirement
 
 
 def configure(parser: ArgumentParser) -> None:
     """Declares the arguments."""
-    parser.add_argument("model", metavar="MODEL", help="a .tflite or .onnx file")
+    parser.add_argument("models", metavar="MODEL", nargs="+", help="a .tflite or .onnx file")
     model_options.add_planning(parser)
-    model_options.add_allocator(parser)
-    tflm = parser.add_argument_group("the whole arena of TFLM")
-    tflm.add_argument(
-        "--abi",
-        choices=ABI_NAMES,
-        help="the target's, or 32 or 64 for any of so many bits (default: 64, 32 for others)",
-    )
+    model_options.add_allocator(parser, "the plan that the file carries for TFLM, which is also the default there")
+    model_options.add_abi(parser)
     parser.add_argument("--capacity", metavar="BYTES", help="the memory there is, such as 64KiB or 1MiB")
     model_options.add_draw(parser)
     parser.add_argument(
@@ -52,32 +55,76 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
-    drawn = [(path, figures.suffix_of(path)) for path in arguments.draw]
-    graph = load_model(arguments.model, arguments.dim, arguments.shape)
-    plan = pipeline.plan(graph, model_options.options_of(arguments, graph))
+    models, named = arguments.models, [arguments.json, arguments.csv, *arguments.draw]
+    if len(models) > 1 and any((*named, *arguments.why_not)):
+        raise RequestError(f"{len(models)} models, but --json, --csv, --draw and --why-not are for one")
+    if arguments.out and len({folder_name(model) for model in models}) < len(models):
+        raise RequestError("two of the models have the same name, so --out would write one over the other")
+    files.check_outputs(named, models)
+    return terminal.each(models, partial(analyze, arguments))
+
+
+def analyze(arguments: Namespace, path: str) -> int:
+    """Shows one model and writes what was asked for."""
+    drawn = [(draw, figures.suffix_of(draw)) for draw in arguments.draw]
+    file = load_file(path, arguments.dim, arguments.shape)
+    target = model_options.target_of(arguments, file.graph)
+    needed = as_it_stands(file, target)
+    plan, stands = plans_of(arguments, file, target)
     if "-" not in (arguments.json, arguments.csv):
+        capacity = None if arguments.capacity is None else parse_bytes(arguments.capacity)
         asked = [Section(f"Why {name} shares or not", reasons(plan, name)) for name in arguments.why_not]
-        terminal.show([*text.sections_of(plan), *whole_arena(arguments, plan), *asked])
-    for path, suffix in ((arguments.json, ".json"), (arguments.csv, ".csv"), *drawn):
-        if path:
-            files.write(path, render(plan, suffix))
+        terminal.show(
+            [*stand_sections(file, target, needed, stands, capacity), *text.plan_sections(plan, stands), *asked]
+        )
+    for output, suffix in ((arguments.json, ".json"), (arguments.csv, ".csv"), *drawn):
+        if output:
+            files.write(output, rendered(plan, suffix, needed))
     if arguments.out:
-        write_all(plan, Path(arguments.out) / Path(arguments.model).stem)
+        write_all(plan, needed, Path(arguments.out) / folder_name(path))
     return 0
 
 
-def whole_arena(arguments: Namespace, plan: Plan) -> list[Section]:
-    """Head and tail of TFLM's arena, where the plan is for TFLM and the file is one that it could load."""
-    if plan.runtime.arena is None or plan.graph.format != plan.runtime.default_for:
-        return []
-    try:
-        model = load_tflite(arguments.model)
-    except ModelError as problem:
-        return [Section("TFLM's arena", (f"TFLM cannot hold this model: {problem}",))]
-    return [arena_section(arguments.model, plan.runtime.arena(model, arguments.abi, plan.runtime.kernels))]
+def plans_of(arguments: Namespace, file: ModelFile, target: Target) -> tuple[Plan, Plan]:
+    """The plan that was asked for, and the one by which the runtime runs the file as it stands."""
+    carried = carried_offsets(file, target.runtime)
+    chosen = (arguments.allocator, arguments.schedule, arguments.alias, arguments.streams, arguments.overlaps)
+    words = Namespace(**vars(arguments) | {"model": file.path})
+    if carried and not any(chosen):
+        words.allocator = model_options.FROM_FILE
+    stands = pipeline.runtime_plan(file.graph, target.runtime, carried)
+    plan = pipeline.plan(file.graph, model_options.options_of(words, file.graph))
+    return replace(plan, runtime_height=bounds.height(stands.problem, stands.placement)), stands
 
 
-def write_all(plan: Plan, folder: Path) -> None:
+def stand_sections(
+    file: ModelFile, target: Target, needed: Requirement, stands: Plan, capacity: int | None
+) -> Sequence[Section]:
+    """What the file needs as it stands, why, and what would need less."""
+    first = headline(file.path, needed, capacity)
+    if needed.refusals:
+        return [first]
+    others = list(alternatives(file, target))
+    less = [alternatives_section(needed, others)] if others else []
+    return [first, parts_section(needed), text.peak_section(stands), *less]
+
+
+def rendered(plan: Plan, suffix: str, needed: Requirement) -> str | bytes:
+    """The plan in the form that the suffix names; the JSON also says what the file needs as it stands."""
+    content = render(plan, suffix)
+    if suffix != ".json":
+        return content
+    return json.dumps(json.loads(content) | {"requirement": asdict(needed)}, indent=1) + "\n"
+
+
+def folder_name(path: str) -> str:
+    """The name of the folder for a model's outputs: the file's without its suffix, which never leads elsewhere."""
+    name = Path(path).name
+    return Path(path).stem if Path(path).stem.strip(".") else f"model {name}"
+
+
+def write_all(plan: Plan, needed: Requirement, folder: Path) -> None:
     """Every output of the table into `folder`, as plan.json, plan.map.svg and so on."""
+    files.make_folder(folder)
     for suffix in OUTPUTS:
-        files.write(str(folder / f"plan{suffix}"), render(plan, suffix))
+        files.write(str(folder / f"plan{suffix}"), rendered(plan, suffix, needed))

@@ -70,6 +70,8 @@ def run(arguments: Namespace) -> int:
         if value is not None and not value > 0:
             raise RequestError(f"--{option} is {value:g}, expected more than 0")
     drawn = [drawing_of(text) for text in arguments.draw]
+    outputs = [arguments.chart, arguments.json, *(path for _, path, _ in drawn)]
+    files.check_outputs(outputs, [arguments.source])
     posed = pose(arguments)
     placements: dict[str, Placement] = {}
     rows = tuple(answers(posed.problem, Budget(seconds=arguments.seconds), placements))

@@ -4,13 +4,34 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from modelplan.errors import RequestError
 
 
+def check_outputs(outputs: Iterable[str | None], inputs: Iterable[str], force: bool | None = None) -> None:
+    """Checks, before any work is done, that the folders of outputs exist and that no output is an input.
+
+    `force` is the command's option to put an output in the place of an input; None where it has no such option.
+
+    Raises:
+        RequestError: names the output.
+    """
+    sources = [Path(path) for path in inputs if Path(path).exists()]
+    for output in outputs:
+        if output is None or output == "-":
+            continue
+        if not Path(output).parent.is_dir():
+            raise RequestError(f"cannot write {output}: there is no folder {Path(output).parent}")
+        if not force and Path(output).exists() and any(Path(output).samefile(source) for source in sources):
+            raise RequestError(f"{output} is the input" + ("; --force replaces it" if force is not None else ""))
+
+
 def write(path: str, content: str | bytes) -> None:
     """Puts `content` into the file `path` in one step, so that an interruption leaves no half of it.
+
+    A device or pipe is written to as it is.
 
     Raises:
         RequestError: the place cannot be written.
@@ -21,16 +42,30 @@ def write(path: str, content: str | bytes) -> None:
         return
     target = Path(path)
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        _replace(target, data)
+        if target.exists() and not target.is_file():
+            target.write_bytes(data)
+        else:
+            _replace(target.resolve(), data)
     except OSError as problem:
         raise RequestError(f"cannot write {path}: {problem.strerror}") from None
+
+
+def make_folder(path: Path) -> None:
+    """Makes the folder and those that it lies in.
+
+    Raises:
+        RequestError: it cannot be made.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise RequestError(f"cannot make the folder {path}: {problem.strerror}") from None
 
 
 def _replace(target: Path, data: bytes) -> None:
     import tempfile  # with what it imports it takes as long as all of the command line
 
-    handle, draft = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    handle, draft = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)

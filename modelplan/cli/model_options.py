@@ -11,13 +11,17 @@ from modelplan.errors import ModelError, RequestError
 from modelplan.loaders.files import read_text
 from modelplan.outputs.units import parse_bytes
 from modelplan.runtimes import RUNTIMES
+from modelplan.runtimes.tflm.abi import ABI_NAMES, GROUPS
 from modelplan.types import Budget, Graph, Overlap, Progress
 
 if TYPE_CHECKING:
     from modelplan.pipeline import Options
+    from modelplan.rewriting.alternatives import Target
 
 #: The allocator that takes the offsets that the file already has.
 FROM_FILE = "file"
+#: No microcontroller has addresses of 64 bits.
+USUAL_ABI = "32"
 
 _ROWS = RUNTIMES.values()
 _USUAL = ", ".join(f"{row.name} for .{row.default_for}" for row in _ROWS if row.default_for)
@@ -31,7 +35,29 @@ _LIBRARIES = "; ".join(
 
 def add_planning(parser: ArgumentParser) -> None:
     """Adds what decides how a model becomes buffers."""
-    group = parser.add_argument_group("planning")
+    group = add_runtime(parser, "planning")
+    group.add_argument("--schedule", metavar="NAME", help="file, list, dfs, merge, beam, best or exact (default: best)")
+    group.add_argument("--alignment", type=int, metavar="N", help="bytes (default: the runtime's)")
+    group.add_argument("--pad", choices=("tensor", "arena"), help="what is rounded up to the alignment")
+    group.add_argument(
+        "--streams",
+        metavar="N|FILE",
+        help="run ops on N streams, or as FILE assigns them in lines `op,stream`; what may run at once shares no bytes",
+    )
+    add_overlaps(group)
+    aliases = group.add_mutually_exclusive_group()
+    aliases.add_argument(
+        "--alias",
+        metavar="MODE",
+        help=f"runtime, none, views, safe or max (default: safe for {_OVERWRITING}, which overwrite by themselves, else"
+        " views)",
+    )
+    aliases.add_argument("--no-alias", dest="alias", action="store_const", const="none", help="same as --alias none")
+
+
+def add_runtime(parser: ArgumentParser, title: str = "runtime") -> _ArgumentGroup:
+    """Adds what a model leaves open and the runtime that it meets."""
+    group = parser.add_argument_group(title)
     group.add_argument(
         "--dim",
         action="append",
@@ -53,29 +79,36 @@ def add_planning(parser: ArgumentParser) -> None:
         help=f"{', '.join(RUNTIMES)} (default: {_USUAL})",
     )
     group.add_argument(
-        "--schedule", metavar="NAME", default="best", help="file, list, dfs, merge, beam, best or exact (default: best)"
-    )
-    group.add_argument("--alignment", type=int, metavar="N", help="bytes (default: the runtime's)")
-    group.add_argument("--pad", choices=("tensor", "arena"), help="what is rounded up to the alignment")
-    group.add_argument(
-        "--streams",
-        metavar="N|FILE",
-        help="run ops on N streams, or as FILE assigns them in lines `op,stream`; what may run at once shares no bytes",
-    )
-    group.add_argument(
         "--kernels",
         metavar="NAME",
         help=f"which kernels run; {_LIBRARIES} (default: the first)",
     )
-    add_overlaps(group)
-    aliases = group.add_mutually_exclusive_group()
-    aliases.add_argument(
-        "--alias",
-        metavar="MODE",
-        help=f"runtime, none, views, safe or max (default: safe for {_OVERWRITING}, which overwrite by themselves, else"
-        " views)",
+    return group
+
+
+def add_abi(parser: ArgumentParser | _ArgumentGroup) -> None:
+    """Adds the choice of the ABI for which a whole arena is sized."""
+    parser.add_argument(
+        "--abi",
+        metavar="NAME",
+        default=USUAL_ABI,
+        help=f"for which target the whole arena is sized: {', '.join(ABI_NAMES)};"
+        f" {' and '.join(GROUPS)} hold on all targets with so many bits (default: {USUAL_ABI})",
     )
-    aliases.add_argument("--no-alias", dest="alias", action="store_const", const="none", help="same as --alias none")
+
+
+def target_of(arguments: Namespace, graph: Graph) -> Target:
+    """The runtime and ABI that the arguments name for a model."""
+    from modelplan.pipeline import Options, configured_runtime
+    from modelplan.rewriting.alternatives import Target
+
+    alignment, pad = getattr(arguments, "alignment", None), getattr(arguments, "pad", None)
+    options = Options(arguments.runtime, kernels=arguments.kernels, alignment=alignment, pad=pad)
+    runtime = configured_runtime(graph, options)
+    named = {"--runtime": arguments.runtime, "--kernels": arguments.kernels, "--alignment": alignment, "--pad": pad}
+    words = [word for name, value in named.items() if value is not None for word in (name, str(value))]
+    bound = [("--dim", dim) for dim in arguments.dim] + [("--shape", shape) for shape in arguments.shape]
+    return Target(runtime, arguments.abi, (*words, *(word for pair in bound for word in pair)))
 
 
 def add_overlaps(parser: ArgumentParser | _ArgumentGroup) -> None:
@@ -87,13 +120,13 @@ def add_overlaps(parser: ArgumentParser | _ArgumentGroup) -> None:
     )
 
 
-def add_allocator(parser: ArgumentParser) -> None:
-    """Adds the choice of the allocator."""
+def add_allocator(parser: ArgumentParser, stored: str = "") -> None:
+    """Adds the choice of the allocator; `stored` says of what in the file `file` takes the offsets, empty: none."""
+    from_file = f"; {FROM_FILE}: {stored}" if stored else ""
     parser.add_argument(
         "--allocator",
         metavar="NAME",
-        default=allocators.DEFAULT,
-        help=f"see `modelplan allocators`; {FROM_FILE}: the offsets in the file (default: {allocators.DEFAULT})",
+        help=f"see `modelplan allocators`{from_file} (default: {allocators.DEFAULT})",
     )
 
 
@@ -126,17 +159,24 @@ def add_draw(parser: ArgumentParser) -> None:
 
 
 def options_of(arguments: Namespace, graph: Graph | None = None) -> Options:
-    """The pipeline's options from the parsed arguments; `graph` is needed to read a file of streams."""
+    """The pipeline's options from the parsed arguments; `graph` is needed to read a file of streams.
+
+    Raises:
+        RequestError: an option that cannot be read or that the plan in the file does not allow.
+    """
     from modelplan.pipeline import Options  # here, so that a problem from a table does not wait for the models' stages
 
     capacity = getattr(arguments, "capacity", None)
-    allocator = getattr(arguments, "allocator", allocators.DEFAULT)
-    offsets = _offsets_of(arguments.model) if allocator == FROM_FILE else ()
+    allocator = getattr(arguments, "allocator", None) or allocators.DEFAULT
+    stored = allocator == FROM_FILE
+    offsets = _offsets_of(arguments.model) if stored else ()
+    if stored and arguments.schedule not in (None, "file"):
+        raise RequestError(f"--schedule {arguments.schedule}: the plan in a file holds for the order of the file only")
     return Options(
         runtime=arguments.runtime,
-        schedule=arguments.schedule,
+        schedule=arguments.schedule or ("file" if stored else "best"),
         alias=arguments.alias,
-        allocator="tflm-greedy" if allocator == FROM_FILE else allocator,
+        allocator="tflm-greedy" if stored else allocator,
         offsets=offsets,
         alignment=arguments.alignment,
         pad=arguments.pad,

@@ -1,23 +1,27 @@
-"""Writes the best memory plan found into a .tflite file as TFLM's OfflineMemoryAllocation; all else stays as it is."""
+"""Writes the best memory plan found into a .tflite file as TFLM's OfflineMemoryAllocation; all else stays as it is.
+
+Where no plan needs less than the file as it stands, the output is a copy of the file.
+"""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
 from modelplan.cli import files, model_options, terminal
-from modelplan.loaders import load_model
+from modelplan.errors import ModelError
 from modelplan.outputs import tflm_headers
 from modelplan.outputs.report import Section
 from modelplan.outputs.units import human
 from modelplan.rewriting import packing
-from modelplan.rewriting.packing import Packing, SharedTensors
-from modelplan.rewriting.plan_metadata import write_plan
+from modelplan.rewriting.alternatives import ModelFile, Target, as_it_stands, load_file
+from modelplan.rewriting.packing import Packing
+from modelplan.runtimes import with_kernels
 from modelplan.runtimes.tflm import TFLM
-from modelplan.runtimes.tflm.abi import ABI_NAMES
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import FileModel, load_tflite, read_tflite
+from modelplan.types import Requirement
 from modelplan.verifier import proof
-from modelplan.verifier.subject import offline_subject, shim_subject
+from modelplan.verifier.subject import shim_subject
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -33,41 +37,59 @@ def configure(parser: ArgumentParser) -> None:
         default=TFLM.kernels,
         help=f"whose scratch to count (default: {TFLM.kernels})",
     )
-    parser.add_argument(
-        "--abi", choices=ABI_NAMES, default="32", help="the target's, or 32 or 64 for any of so many bits (default: 32)"
-    )
+    model_options.add_abi(parser)
     parser.add_argument("--shim", metavar="plan.h", help="also a header that pins every buffer, scratch too")
     parser.add_argument("--header", metavar="arena.h", help="also a header with the arena's size and operators")
     model_options.add_allocator(parser)
+    parser.add_argument(
+        "--force", action="store_true", help="write a plan that gains nothing too; OUT may take the place of MODEL"
+    )
 
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
+    files.check_outputs([arguments.output], [arguments.model], arguments.force)
+    files.check_outputs([arguments.shim, arguments.header], [arguments.model])
     model = load_tflite(arguments.model)
-    sharing: SharedTensors = ([], ())
-    if len(model.subgraphs) == 1:
-        sharing = packing.shared_tensors(load_model(arguments.model), arguments.alias, arguments.kernels)
-    plan = packing.offline_plan(model, *sharing, arguments.allocator, kernels=arguments.kernels)
-    packed = read_tflite(write_plan(model, plan.offsets), arguments.output)
-    proof.prove(offline_subject(packed, arguments.kernels))
-    files.write(arguments.output, packed.data)
-    write_headers(arguments, packed, plan)
-    terminal.show([verdict(arguments.model, model, plan)])
+    file = load_file(arguments.model)
+    target = Target(with_kernels(TFLM, arguments.kernels), arguments.abi)
+    before = runnable(file, target)
+    packed, plan = packing.packed(model, file.graph, arguments.alias, arguments.allocator, arguments.kernels)
+    after = as_it_stands(ModelFile(file.path, packed.data, file.graph), target)
+    gains = after.arena < before.arena or after.head < before.head
+    written = packed.data if gains or arguments.force else model.data
+    files.write(arguments.output, written)
+    write_headers(arguments, read_tflite(written, arguments.output), plan)
+    outcome = "packed" if gains else "a plan that gains nothing" if arguments.force else "nothing gained"
+    lines = [] if gains or arguments.force else [f"{arguments.output} is a copy of it; --force writes the plan"]
+    terminal.show([Section(f"{file.path}: {outcome}", (*lines, *figures(model, plan, before, after)))])
     return 0
 
 
-def write_headers(arguments: Namespace, packed: FileModel, plan: Packing) -> None:
+def runnable(file: ModelFile, target: Target) -> Requirement:
+    """What the file needs as it stands.
+
+    Raises:
+        ModelError: TFLM would not run it; names the operators and the reasons.
+    """
+    needed = as_it_stands(file, target)
+    if needed.refusals:
+        raise ModelError(f"{file.path}: {target.runtime.name} would not run it: {'; '.join(needed.refusals)}")
+    return needed
+
+
+def write_headers(arguments: Namespace, written: FileModel, plan: Packing) -> None:
     """The headers that were asked for."""
     if arguments.header:
-        parts = arena(packed, arguments.abi, arguments.kernels)
-        files.write(arguments.header, tflm_headers.arena_header(packed, parts))
+        parts = arena(written, arguments.abi, arguments.kernels)
+        files.write(arguments.header, tflm_headers.arena_header(written, parts))
     if arguments.shim:
-        proof.prove(shim_subject(packed, plan.pinned, arguments.kernels))
-        text = tflm_headers.shim_header(packed, plan.rows, plan.pinned, plan.pinned_head)
+        proof.prove(shim_subject(written, plan.pinned, arguments.kernels))
+        text = tflm_headers.shim_header(written, plan.rows, plan.pinned, plan.pinned_head)
         files.write(arguments.shim, text)
 
 
-def verdict(path: str, model: FileModel, plan: Packing) -> Section:
+def figures(model: FileModel, plan: Packing, before: Requirement, after: Requirement) -> list[str]:
     """Before and after, what is shared, and the bound."""
     lines = [
         f"head before    {human(plan.before)}",
@@ -75,6 +97,8 @@ def verdict(path: str, model: FileModel, plan: Packing) -> Section:
         f"TFLM's own     {human(plan.own)}",
         f"lower bound    {human(plan.lower_bound)}" + (" (proven optimal)" * (plan.head == plan.lower_bound)),
         f"all pinned     {human(plan.pinned_head)} with the header of --shim",
+        f"arena before   {human(before.arena)}: {before.basis}",
+        f"arena after    {human(after.arena)}",
     ]
     for group in plan.shared:
         names = ", ".join(f"{m.tensor} {model.tensors[m.tensor].name!r}" for m in group)
@@ -82,4 +106,4 @@ def verdict(path: str, model: FileModel, plan: Packing) -> Section:
     if plan.used_overlaps:
         count = f"{len(plan.used_overlaps)} outputs run" if len(plan.used_overlaps) > 1 else "one output runs"
         lines.append(f"kernels        TFLM's reference kernels only: {count} into an input that is still being read")
-    return Section(f"{path}: packed", tuple(lines))
+    return lines

@@ -33,6 +33,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--figure", metavar="FILE", help="the memory curves before and after, as .svg or .png")
     model_options.add_planning(parser)
     model_options.add_allocator(parser)
+    parser.add_argument("--force", action="store_true", help="the output may take the place of the input")
 
 
 def run(arguments: Namespace) -> int:
@@ -40,6 +41,8 @@ def run(arguments: Namespace) -> int:
     source = Path(arguments.model)
     if Path(arguments.output).suffix.lower() != source.suffix.lower():
         raise RequestError(f"{arguments.output}: expected a name that ends in {source.suffix}, like {source.name}")
+    files.check_outputs([arguments.output], [arguments.model], arguments.force)
+    files.check_outputs([arguments.figure], [arguments.model])
     graph = load_model(arguments.model, arguments.dim, arguments.shape)
     model = read_bytes(source)
     options = replace(model_options.options_of(arguments, graph), precedences=reordering.file_precedences(model, graph))

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from modelplan import bounds, referee
-from modelplan.allocators import place
+from modelplan.allocators import DEFAULT, place
 from modelplan.cli import files, model_options, terminal
 from modelplan.cli.progress import ProgressLine
 from modelplan.errors import RequestError
@@ -38,13 +38,14 @@ def configure(parser: ArgumentParser) -> None:
     )
     parser.add_argument("-o", "--output", metavar="OUT.csv", help="the problem with offsets; - for standard output")
     model_options.add_draw(parser)
-    model_options.add_allocator(parser)
+    model_options.add_allocator(parser, "the table's own, checked")
     model_options.add_budget(parser)
 
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
     source = arguments.problem or arguments.input
+    files.check_outputs([arguments.output, *arguments.draw], [source])
     drawn = figure_names(arguments.draw)
     problem = load_problem(source)
     if arguments.capacity is not None:
@@ -101,7 +102,7 @@ def search(problem: Problem, arguments: Namespace) -> Placement:
     line = ProgressLine()
     budget = replace(model_options.budget_of(arguments, line.listener), enough=enough(problem, arguments.fragmentation))
     try:
-        return place(problem, arguments.allocator, budget)
+        return place(problem, arguments.allocator or DEFAULT, budget)
     finally:
         line.clear()
 

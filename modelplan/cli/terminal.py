@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Sequence
 
-from modelplan.outputs.report import Report, Section, plain
+from modelplan.errors import ModelPlanError
+from modelplan.outputs.report import Report, Section, plain, printable
 
 
 def show(report: Report) -> None:
@@ -23,11 +25,13 @@ def _rich(report: Report) -> None:
     console = Console(highlight=False)
     for section in report:
         if section.title:
-            console.print(Text(section.title, style="bold cyan"))
+            console.print(Text(printable(section.title), style="bold cyan"))
         for line in section.lines:
-            console.print(Text(f"  {line}"))
+            console.print(Text(f"  {printable(line)}"))
         if section.table:
             console.print(_table(section))
+        for command in section.commands:
+            console.print(Text(f"  {printable(command)}"), soft_wrap=True)
         console.print()
 
 
@@ -41,5 +45,20 @@ def _table(section: Section) -> object:
     for heading in section.table.headings:
         table.add_column(Text(heading.removeprefix(">")), justify="right" if heading[0] == ">" else "left")
     for row in section.table.rows:
-        table.add_row(*map(Text, row))
+        table.add_row(*(Text(printable(cell)) for cell in row))
     return table
+
+
+def each(models: Sequence[str], run: Callable[[str], int]) -> int:
+    """The highest exit code of `run` for each model; one that cannot be read does not keep the others from running."""
+    codes = []
+    for model in models:
+        try:
+            codes.append(run(model))
+        except ModelPlanError as problem:
+            if len(models) == 1:
+                raise
+            sys.stdout.flush()
+            sys.stderr.write(f"modelplan: {printable(str(problem))}\n")
+            codes.append(problem.exit_code)
+    return max(codes)

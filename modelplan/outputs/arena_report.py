@@ -1,41 +1,61 @@
-"""TFLM's whole arena as a table under TFLM's own row names, with the number to put into the firmware."""
+"""What a model file needs on its runtime, in words: the number to declare, its parts, and what would need less."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 from modelplan.outputs.report import Section, Table
 from modelplan.outputs.units import human
-from modelplan.runtimes.tflm.arena import RELEASE, Arena
-from modelplan.runtimes.tflm.planner import ALIGNMENT
+from modelplan.types import Alternative, Requirement
 
 
-def arena_section(model: str, parts: Arena) -> Section:
-    """The number to paste, why TFLM would refuse the model, and head and tail by part."""
-    return Section(
-        f"{model}: TFLM's arena as the file stands",
-        tuple(_lines(parts)),
-        Table(("part", ">bytes", ">count", "trust"), tuple(_parts(parts))),
-    )
+def headline(model: str, needed: Requirement, capacity: int | None = None) -> Section:
+    """The number to paste or to expect, for what it holds, and whether it fits; or why the runtime would not run it."""
+    if needed.refusals:
+        return Section(f"{model}: the runtime would not run it ({needed.basis})", needed.refusals)
+    declared = f"#define {needed.macro} {needed.arena}" if needed.macro else f"memory {human(needed.arena)}"
+    lines = [declared, needed.basis]
+    if capacity is not None:
+        spare = capacity - needed.arena
+        word = f"fits, {human(spare)} to spare" if spare >= 0 else f"does not fit, {human(-spare)} too much"
+        lines.append(f"capacity {human(capacity)}: {word}")
+    return Section(model, tuple(lines))
 
 
-def _lines(parts: Arena) -> Iterator[str]:
-    target = f"ABI {parts.abi}, {parts.kernels} kernels, {RELEASE}"
-    if parts.refusals:
-        yield f"TFLM would not run this model ({target}):"
-        yield from (f"{one.operator}: {one.reason}" for one in parts.refusals)
-        return
-    yield f"tensor_arena   {human(parts.size())}, aligned to {ALIGNMENT}; {target}"
-    yield f"#define TENSOR_ARENA_SIZE {parts.size()}"
-    if not parts.exact:
-        yield "one row is estimated, on the ample side; print_allocations() on the device tells more"
+def parts_section(needed: Requirement) -> Section:
+    """The parts that add up to the arena, each with how far to trust it."""
+    rows = [(p.name, f"{p.nbytes:,}", str(p.count or ""), p.trust) for p in needed.parts]
+    rows.append(("in all", f"{needed.arena:,}", "", ""))
+    estimated = any(p.trust.startswith("estimated") for p in needed.parts)
+    lines = ("estimated on the ample side; what the runtime reports on the device tells more",) if estimated else ()
+    headings = ("part", ">bytes", ">count", "trust")
+    return Section("Why, for the file as it stands", lines, Table(headings, tuple(rows)))
 
 
-def _parts(parts: Arena) -> Iterator[tuple[str, ...]]:
-    yield ("head", f"{parts.head:,}", "", "exact")
-    yield ("  of it scratch", f"{parts.scratch:,}", "", "exact")
-    for row in parts.rows:
-        yield (f"tail: {row.name}", f"{row.used:,}", str(row.count), row.trust)
-    yield ("total", f"{parts.total:,}", "", "")
-    yield ("until the plan stands", f"{parts.planning:,}", "", "")
-    yield ("least arena", f"{parts.least:,}", "", f"the larger, as a multiple of {ALIGNMENT}")
+def alternatives_section(needed: Requirement, found: Sequence[Alternative]) -> Section:
+    """What other orders and plans of the same file would need, with the commands that write those that need less."""
+    less = lower_alternatives(needed, found)
+    lines = [f"{a.change}: {a.refusal}" for a in found if a.requirement is None]
+    same = [a.change for a in found if a.requirement is not None and a not in less]
+    if same:
+        lines.append(f"no less than that: {'; '.join(same)}")
+    if not less:
+        return Section("What would need less", tuple(lines))
+    rows = [_row(a.change, a.requirement, needed) for a in less if a.requirement is not None]
+    commands = tuple(" && ".join(a.commands) for a in less)
+    table = Table(("change", ">arena", ">less", ">head"), (_row("as it stands", needed, needed), *rows))
+    return Section("What would need less", tuple(lines), table, commands)
+
+
+def lower_alternatives(needed: Requirement, found: Sequence[Alternative]) -> list[Alternative]:
+    """The alternatives that need less memory than the file as it stands and than those before them."""
+    best, lower = needed.arena, []
+    for one in found:
+        if one.requirement is not None and not one.requirement.refusals and one.requirement.arena < best:
+            best = one.requirement.arena
+            lower.append(one)
+    return lower
+
+
+def _row(change: str, needed: Requirement, before: Requirement) -> tuple[str, ...]:
+    return (change, f"{needed.arena:,}", f"{before.arena - needed.arena:,}", f"{needed.head:,}")

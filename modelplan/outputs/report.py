@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+#: Characters of a line where no terminal says how wide it is.
+WIDTH = 120
+#: Characters that a column keeps when its cells are folded.
+_LEAST = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,26 +22,37 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A title, then lines, then at most one table."""
+    """A title, then lines, then at most one table, then lines to paste, which are never folded."""
 
     title: str
     lines: tuple[str, ...] = ()
     table: Table | None = None
+    commands: tuple[str, ...] = ()
 
 
 Report = Sequence[Section]
 
 
-def plain(report: Report) -> str:
-    """The report as text without escape codes, ending in a newline."""
-    blocks = []
-    for section in report:
-        lines = [section.title] if section.title else []
-        lines += [f"  {line}" for line in section.lines]
-        if section.table:
-            lines += [f"  {line}" for line in _aligned(section.table)]
-        blocks.append("\n".join(lines))
-    return "\n\n".join(blocks) + "\n"
+def plain(report: Report, width: int = WIDTH) -> str:
+    """The report as text without escape codes, ending in a newline, in lines of at most `width` characters."""
+    return "\n\n".join("\n".join(_lines(section, width)) for section in report) + "\n"
+
+
+def _lines(section: Section, width: int) -> list[str]:
+    lines = _wrapped(section.title, width) if section.title else []
+    for line in section.lines:
+        lines += [f"  {part}" for part in _wrapped(line, width - 2)]
+    if section.table:
+        lines += [f"  {line}" for line in _aligned(section.table, width - 2)]
+    return [*lines, *(f"  {printable(command)}" for command in section.commands)]
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    """The line, and what is too long for it indented below."""
+    line = printable(line)
+    if len(line) <= width:
+        return [line]
+    return textwrap.wrap(line, width, subsequent_indent="    ", break_on_hyphens=False) or [""]
 
 
 def printable(text: str) -> str:
@@ -52,13 +69,23 @@ def folded(text: str, width: int = 48) -> str:
     return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
 
 
-def _aligned(table: Table) -> list[str]:
+def _aligned(table: Table, width: int) -> list[str]:
     headings = tuple(h.removeprefix(">") for h in table.headings)
-    widths = [max(map(len, column)) for column in zip(headings, *table.rows, strict=True)]
+    rows = [headings, *(tuple(map(printable, row)) for row in table.rows)]
+    widths = _narrowed([max(map(len, column)) for column in zip(*rows, strict=True)], width)
     right = [h.startswith(">") for h in table.headings]
 
     def line(cells: Sequence[str]) -> str:
-        padded = (c.rjust(w) if r else c.ljust(w) for c, w, r in zip(cells, widths, right, strict=True))
+        fitted = (folded(c, w) for c, w in zip(cells, widths, strict=True))
+        padded = (c.rjust(w) if r else c.ljust(w) for c, w, r in zip(fitted, widths, right, strict=True))
         return "  ".join(padded).rstrip()
 
-    return [line(headings), line(["-" * w for w in widths]), *(line(row) for row in table.rows)]
+    return [line(headings), line(["-" * w for w in widths]), *map(line, rows[1:])]
+
+
+def _narrowed(widths: Sequence[int], width: int) -> list[int]:
+    """The widths of columns with the widest made narrower, one after the other, until a row fits."""
+    found = list(widths)
+    while sum(found) + 2 * (len(found) - 1) > width and max(found) > _LEAST:
+        found[found.index(max(found))] -= 1
+    return found

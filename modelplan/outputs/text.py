@@ -20,7 +20,26 @@ def render(plan: Plan) -> str:
 def sections_of(plan: Plan) -> Report:
     """The report of `plan` as sections."""
     figures = summary(plan)
-    sections = [_verdict(plan, figures), _parts(figures), _peak(figures), _schedule(plan)]
+    return [*_summary(plan, figures, printable(plan.graph.name)), *_details(plan)]
+
+
+def plan_sections(plan: Plan, stands: Plan) -> Report:
+    """The same under a title of its own, beneath a report on the file as it `stands`, whose peak is not repeated."""
+    found = [*_summary(plan, summary(plan), "The planned activations"), *_details(plan)]
+    return [section for section in found if section != peak_section(stands)]
+
+
+def peak_section(plan: Plan) -> Section:
+    """The step at which most is alive, and what is."""
+    return _peak(summary(plan))
+
+
+def _summary(plan: Plan, figures: Summary, title: str) -> list[Section]:
+    return [_verdict(plan, figures, title), _parts(figures), _peak(figures)]
+
+
+def _details(plan: Plan) -> list[Section]:
+    sections = [_schedule(plan)]
     if plan.merges:
         sections.append(_merges(plan))
     if used := list(used_overlaps(plan)):
@@ -35,10 +54,10 @@ def verdict(figures: Summary) -> str:
     proof = "proven optimal for this order" if figures.optimal else f"at most {figures.gap:.2%} above the least"
     if figures.jointly_optimal:
         proof = "order and layout jointly optimal"
-    return f"arena {human(figures.arena)}, {proof}"
+    return f"activations {human(figures.arena)}, {proof}"
 
 
-def _verdict(plan: Plan, figures: Summary) -> Section:
+def _verdict(plan: Plan, figures: Summary, title: str) -> Section:
     graph, placement = plan.graph, plan.placement
     lines = [verdict(figures)]
     if placement.found_by:
@@ -47,14 +66,14 @@ def _verdict(plan: Plan, figures: Summary) -> Section:
         lines.append(_compared(figures.runtime_plan, figures.arena))
     if figures.capacity is not None:
         spare = figures.capacity - figures.arena
-        word = f"fits, {human(spare)} to spare" if spare >= 0 else f"does not fit, {human(-spare)} too much"
-        lines.append(f"capacity {human(figures.capacity)}: {word}")
+        word = f"{human(spare)} to spare" if spare >= 0 else f"{human(-spare)} too much"
+        lines.append(f"capacity {human(figures.capacity)}: {word}, for the activations alone")
     lines.append(
         f"{graph.format}, {counted(len(graph.ops), 'operator')}, {counted(len(plan.problem), 'buffer')};"
         f" runtime {plan.runtime.name}, alignment {plan.runtime.alignment}, aliases {plan.alias},"
         f" allocator {plan.allocator}"
     )
-    return Section(printable(graph.name), tuple(lines))
+    return Section(title, tuple(lines))
 
 
 def _compared(own: RuntimePlan, arena: int) -> str:
@@ -72,7 +91,7 @@ def _parts(figures: Summary) -> Section:
         ("alignment loss at the peak", figures.alignment_loss),
         ("fragmentation", figures.fragmentation),
         *([("written over what is still read", -figures.overlapped)] if figures.overlapped else []),
-        ("arena", figures.arena),
+        ("planned in all", figures.arena),
         *([("of it inputs and outputs, which the runtime keeps apart", figures.outside)] if figures.outside else []),
         ("lower bound", figures.lower_bound),
         ("state kept between runs", figures.state),

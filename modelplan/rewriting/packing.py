@@ -8,12 +8,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from modelplan import allocators, bounds, pipeline
+from modelplan.aliasing.overlapping import reachable_overlap
 from modelplan.errors import ModelError, RequestError
 from modelplan.pipeline import Options
+from modelplan.rewriting.plan_metadata import write_plan
 from modelplan.runtimes.tflm import TFLM, planner
-from modelplan.runtimes.tflm.file import FileModel
+from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.planner import ALIGNMENT, ONLINE, Request
 from modelplan.types import BoolArray, Budget, Buffer, BufferKind, Graph, IntArray, Member, Overlap, Placement, Problem
+from modelplan.verifier import proof
+from modelplan.verifier.subject import offline_subject
 
 #: Groups of tensors that use the same bytes, and outputs that may overlap an operand.
 SharedTensors = tuple[list[tuple[Member, ...]], tuple[Overlap, ...]]
@@ -58,6 +62,24 @@ def shared_tensors(graph: Graph, alias: str, kernels: str = "reference") -> Shar
     options = Options(runtime=TFLM.name, schedule="file", alias=alias, allocator=TFLM.allocator, kernels=kernels)
     plan = pipeline.plan(graph, options)
     return [members for members in plan.problem.members if len(members) > 1], plan.overlaps
+
+
+def packed(
+    model: FileModel, graph: Graph, alias: str, allocator: str | None = None, kernels: str = "reference"
+) -> tuple[FileModel, Packing]:
+    """The file `model`, whose graph is `graph`, with the lowest plan under an alias mode, proved; and that plan.
+
+    Models with several subgraphs are planned without shared bytes.
+
+    Raises:
+        BrokenPlanError: the plan is wrong; names the operator that would read what it should not.
+        ModelError, RequestError: see `offline_plan`.
+    """
+    sharing: SharedTensors = shared_tensors(graph, alias, kernels) if len(model.subgraphs) == 1 else ([], ())
+    plan = offline_plan(model, *sharing, allocator or allocators.DEFAULT, kernels=kernels)
+    made = read_tflite(write_plan(model, plan.offsets), model.name)
+    proof.prove(offline_subject(made, kernels))
+    return made, plan
 
 
 def offline_plan(
@@ -165,7 +187,7 @@ def _overlapping(problem: Problem, overlaps: Iterable[Overlap]) -> Problem:
             continue
         (below, low), (above, high) = buffer_of[overlap.tensor], buffer_of[overlap.over]
         alone = int(min(problem.end[below], problem.end[above])) - int(max(problem.start[below], problem.start[above]))
-        shared = int(problem.size[below]) - max(0, overlap.lead + low - high)
+        shared = reachable_overlap(problem, below, above, int(problem.size[below]) - max(0, overlap.lead + low - high))
         if below != above and alone == 1 and shared > 0:
             table.append((below, above, shared))
     return replace(problem, overlaps=np.array(table, dtype=np.int64).reshape(-1, 3))

@@ -28,4 +28,5 @@ ORT = Runtime(
         " the MayInplace and Alias of providers/cpu",
     ),
     default_for="onnx",
+    sorts=True,
 )

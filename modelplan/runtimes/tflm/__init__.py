@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from modelplan.errors import ModelError
 from modelplan.runtimes.tflm.kernels import LIBRARIES, Call, Operand, scratch_sizes
-from modelplan.types import Graph, InPlace, KernelLibrary, Kind, Op, Runtime, Sharing, Tensor
+from modelplan.types import Graph, InPlace, KernelLibrary, Kind, Op, Requirement, Runtime, Sharing, Tensor
 
 
 def _in_place(kinds: str, dtypes: str, operands: tuple[int, ...] = (0,)) -> dict[str, InPlace]:
@@ -65,11 +63,11 @@ def _operand(tensor: Tensor) -> Operand:
     return Operand(tensor.dtype, tensor.shape, tensor.kind is Kind.CONSTANT)
 
 
-def _arena(model: Any, abi: str | None, library: str) -> Any:
-    """The whole arena for a `file.FileModel`; the usual host has 64-bit addresses, the others 32."""
-    from modelplan.runtimes.tflm.arena import arena  # here, so that a problem from a table does not wait for it
+def _required(content: bytes, name: str, abi: str, library: str) -> Requirement:
+    """The arena that must be declared for a .tflite file."""
+    from modelplan.runtimes.tflm.declaration import required_arena  # here, so that a table's problem does not wait
 
-    return arena(model, abi or ("64" if library == "reference" else "32"), library)
+    return required_arena(content, name, abi, library)
 
 
 TFLM = Runtime(
@@ -88,6 +86,6 @@ TFLM = Runtime(
         for k in LIBRARIES.values()
     ),
     default_for="tflite",
-    arena=_arena,
+    requires=_required,
     offline_plans=True,
 )

@@ -1,0 +1,135 @@
+"""What a model file needs on its runtime as it stands, and what it would need as `reorder` and `pack` write it.
+
+Every figure is that of a file that was made: planned, written, read back and sized as the runtime would.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from modelplan import bounds, pipeline
+from modelplan.errors import ModelError, RequestError
+from modelplan.lifetimes import padded
+from modelplan.loaders import load_model
+from modelplan.loaders.files import read_bytes
+from modelplan.pipeline import Options
+from modelplan.rewriting import packing, reordering
+from modelplan.runtimes.tflm.file import read_tflite
+from modelplan.runtimes.tflm.planner import read_plan
+from modelplan.types import Alternative, Graph, Part, Requirement, Runtime
+from modelplan.verifier import proof
+from modelplan.verifier.subject import offline_subject
+
+
+#: What the commands of an alternative call the files that they write.
+_ORDERED, _PACKED = "ordered", "packed.tflite"
+#: The plans that are tried, by alias mode.
+_PLANS = {"views": "plan: views share bytes", "safe": "plan: outputs over operands too"}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A runtime, the name of the ABI that it is built for, and the options that tell `reorder` of the runtime."""
+
+    runtime: Runtime
+    abi: str
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFile:
+    """A model file: its path, its content, the graph in it."""
+
+    path: str
+    content: bytes
+    graph: Graph
+
+
+def load_file(path: str, dims: Sequence[str] = (), shapes: Sequence[str] = ()) -> ModelFile:
+    """The model file `path`, with extents that it leaves open as `load` takes them."""
+    return ModelFile(path, read_bytes(path), load_model(path, dims, shapes))
+
+
+def as_it_stands(file: ModelFile, target: Target) -> Requirement:
+    """What the runtime needs to run the file, with the order and the plan that it carries.
+
+    Raises:
+        BrokenPlanError: the file carries a plan by which an operator would read what it should not.
+    """
+    runtime = target.runtime
+    if runtime.requires is None or file.graph.format != runtime.default_for:
+        return _planned_by_itself(file.graph, runtime)
+    found = runtime.requires(file.content, file.path, target.abi, runtime.kernels)
+    if runtime.offline_plans and not found.refusals:
+        model = read_tflite(file.content, file.path)
+        if read_plan(model) is not None:
+            proof.prove(offline_subject(model, runtime.kernels))
+    return found
+
+
+def _planned_by_itself(graph: Graph, runtime: Runtime) -> Requirement:
+    """What the runtime plans for the activations of a graph; it takes that memory by itself."""
+    plan = pipeline.runtime_plan(graph, runtime)
+    height = bounds.height(plan.problem, plan.placement)
+    arena = padded(height, replace(runtime, pad="tensor"))
+    basis = f"what {runtime.name} plans by itself: its own order, sharing and allocator ({runtime.allocator})"
+    return Requirement(arena, height, (Part("activations", height), Part("rounded up", arena - height)), basis)
+
+
+def carried_offsets(file: ModelFile, runtime: Runtime) -> tuple[int, ...]:
+    """The offsets of the plan that the file carries for the runtime, one for each tensor; none without one.
+
+    A plan for several subgraphs, which run on one clock, says nothing of the graph alone.
+    """
+    if not runtime.offline_plans or file.graph.format != runtime.default_for:
+        return ()
+    model = read_tflite(file.content, file.path)
+    return (read_plan(model) or ()) if len(model.subgraphs) == 1 else ()
+
+
+def alternatives(file: ModelFile, target: Target) -> Iterator[Alternative]:
+    """The file in its best order, packed with views and with overwrites, and both together."""
+    if target.runtime.sorts:
+        return
+    reorder = shlex.join(("modelplan", "reorder", file.path, "-o", _ORDERED + Path(file.path).suffix, *target.options))
+    ordered = _in_best_order(file, target)
+    if isinstance(ordered, str):
+        yield Alternative("best order", (reorder,), None, ordered)
+    else:
+        yield Alternative("best order", (reorder,), as_it_stands(ordered, target))
+    if not target.runtime.offline_plans or file.graph.format != target.runtime.default_for:
+        return
+    for alias, change in _PLANS.items():
+        yield _packed(file, target, alias, change, ())
+    if isinstance(ordered, ModelFile) and ordered.content != file.content:
+        yield _packed(ordered, target, "safe", f"best order, {_PLANS['safe']}", (reorder,))
+
+
+def _packed(file: ModelFile, target: Target, alias: str, change: str, before: tuple[str, ...]) -> Alternative:
+    """The file with a plan under an alias mode; the commands in `before` write the file itself."""
+    kernels = target.runtime.kernels
+    words = ("modelplan", "pack", file.path, "-o", _PACKED, "--alias", alias, "--kernels", kernels)
+    usual = kernels == target.runtime.libraries[0].name
+    commands = (*before, shlex.join(words[:-2] if usual else words))
+    try:
+        packed, _ = packing.packed(read_tflite(file.content, file.path), file.graph, alias, kernels=kernels)
+    except ModelError as problem:
+        return Alternative(change, commands, None, str(problem))
+    return Alternative(change, commands, as_it_stands(replace(file, content=packed.data), target))
+
+
+def _in_best_order(file: ModelFile, target: Target) -> ModelFile | str:
+    """The file in the order that needs the least memory, or why it cannot be reordered."""
+    options = Options(target.runtime.name, kernels=target.runtime.kernels)
+    try:
+        precedences = reordering.file_precedences(file.content, file.graph)
+        plan = pipeline.plan(file.graph, replace(options, precedences=precedences))
+        content = reordering.reordered(file.content, file.graph, plan.schedule.order)
+    except RequestError as problem:
+        return str(problem)
+    ops = tuple(file.graph.ops[index] for index in plan.schedule.order)
+    path = _ORDERED + Path(file.path).suffix
+    return ModelFile(path, content, replace(file.graph, ops=ops))

@@ -1,0 +1,47 @@
+"""The arena that a .tflite file needs on TFLM as the firmware must declare it, part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from modelplan.errors import ModelError
+from modelplan.runtimes.tflm.abi import ABIS
+from modelplan.runtimes.tflm.arena import RELEASE, VERSION, Arena, arena
+from modelplan.runtimes.tflm.file import read_tflite
+from modelplan.types import Part, Requirement
+
+#: The name under which firmware declares the size of its arena.
+MACRO = "TENSOR_ARENA_SIZE"
+
+
+def required_arena(content: bytes, name: str, abi: str, kernels: str) -> Requirement:
+    """What TFLM needs to allocate and run the .tflite file `name`, with the offline plan that it carries.
+
+    A file that TFLM could not hold is a requirement with a refusal.
+
+    Raises:
+        RequestError: no such ABI or kernel library.
+    """
+    try:
+        whole = arena(read_tflite(content, name), abi, kernels)
+    except ModelError as problem:
+        return Requirement(0, 0, (), _basis(abi, abi, kernels), MACRO, (str(problem),))
+    refusals = tuple(f"{one.operator}: {one.reason}" for one in whole.refusals)
+    return Requirement(whole.size(), whole.head, tuple(_parts(whole)), _basis(abi, whole.abi, kernels), MACRO, refusals)
+
+
+def _parts(whole: Arena) -> Iterator[Part]:
+    """What adds up to the arena: the planned head, the tail by TFLM's rows, and what planning takes beyond both."""
+    yield Part("head: activations and scratch, planned", whole.head)
+    for row in whole.rows:
+        yield Part(f"tail: {row.name}", row.used, row.count, row.trust)
+    planning = max(whole.planning - whole.total, 0)
+    if planning:
+        yield Part("more while TFLM prepares and plans", planning)
+    yield Part("rounded up to 16 bytes", whole.size() - whole.total - planning)
+
+
+def _basis(abi: str, most: str, kernels: str) -> str:
+    release = f"tflite-micro {VERSION}" if most in ABIS and ABIS[most].later else RELEASE
+    target = f"ABI {abi}" + (f" ({most} needs most)" if most != abi else "")
+    return f"{target}, {kernels} kernels, {release}"
