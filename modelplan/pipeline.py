@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 
@@ -82,7 +82,7 @@ def plan(
         BrokenPlanError: a stage went wrong; names the operator that would read what it should not.
         RequestError: a name that does not exist, or an option the stage cannot honour.
     """
-    named = {
+    named: dict[str, Any] = {
         "runtime": runtime, "schedule": schedule, "alias": alias, "allocator": allocator, "alignment": alignment,
         "pad": pad, "capacity": capacity, "streams": streams, "precedences": precedences, "kernels": kernels,
         "offsets": offsets, "overlaps": overlaps,

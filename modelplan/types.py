@@ -654,7 +654,7 @@ class Sharing:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part of the memory that a model needs: bytes, allocations (0: not counted), and how far to trust the figure."""
+    """One part of the memory that a model needs: bytes, allocations (0: not counted), how far to trust the figure."""
 
     name: str
     nbytes: int

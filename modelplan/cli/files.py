@@ -10,7 +10,7 @@ from pathlib import Path
 from modelplan.errors import RequestError
 
 
-def check_outputs(outputs: Iterable[str | None], inputs: Iterable[str], force: bool | None = None) -> None:
+def check_outputs(outputs: Iterable[str | None], inputs: Iterable[str], *, force: bool | None = None) -> None:
     """Checks, before any work is done, that the folders of outputs exist and that no output is an input.
 
     `force` is the command's option to put an output in the place of an input; None where it has no such option.

@@ -48,7 +48,7 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
-    files.check_outputs([arguments.output], [arguments.model], arguments.force)
+    files.check_outputs([arguments.output], [arguments.model], force=arguments.force)
     files.check_outputs([arguments.shim, arguments.header], [arguments.model])
     model = load_tflite(arguments.model)
     file = load_file(arguments.model)

@@ -41,7 +41,7 @@ def run(arguments: Namespace) -> int:
     source = Path(arguments.model)
     if Path(arguments.output).suffix.lower() != source.suffix.lower():
         raise RequestError(f"{arguments.output}: expected a name that ends in {source.suffix}, like {source.name}")
-    files.check_outputs([arguments.output], [arguments.model], arguments.force)
+    files.check_outputs([arguments.output], [arguments.model], force=arguments.force)
     files.check_outputs([arguments.figure], [arguments.model])
     graph = load_model(arguments.model, arguments.dim, arguments.shape)
     model = read_bytes(source)

@@ -23,7 +23,6 @@ from modelplan.types import Alternative, Graph, Part, Requirement, Runtime
 from modelplan.verifier import proof
 from modelplan.verifier.subject import offline_subject
 
-
 #: What the commands of an alternative call the files that they write.
 _ORDERED, _PACKED = "ordered", "packed.tflite"
 #: The plans that are tried, by alias mode.
