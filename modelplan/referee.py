@@ -37,13 +37,12 @@ def check(problem: Problem, placement: Placement) -> None:
 
 def _check_each(problem: Problem, placement: Placement) -> None:
     offsets = placement.offsets
-    end = offsets + problem.size
     top = problem.capacity if problem.capacity is not None else np.iinfo(np.int64).max
     rules = [
         (offsets < 0, "a non-negative offset"),
         (offsets % problem.alignment != 0, "a multiple of its alignment"),
         ((problem.pin >= 0) & (offsets != problem.pin), "its pin"),
-        ((problem.size > 0) & (end > top), f"an end within the capacity of {top} bytes"),
+        ((problem.size > 0) & (offsets > top - problem.size), f"an end within the capacity of {top} bytes"),
     ]
     for broken, expected in rules:
         if broken.any():

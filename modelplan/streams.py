@@ -15,6 +15,9 @@ import numpy as np
 from modelplan.errors import RequestError
 from modelplan.types import Buffer, Graph, IntArray, Problem
 
+#: Longest number in a file of streams.
+_MOST_DIGITS = 9
+
 
 def spread_ops(graph: Graph, order: Sequence[int], count: int) -> tuple[int, ...]:
     """A stream for each op: it follows a producer that is the last of its stream, or goes to the one idle longest.
@@ -24,6 +27,7 @@ def spread_ops(graph: Graph, order: Sequence[int], count: int) -> tuple[int, ...
     """
     if count < 1:
         raise RequestError(f"{count} streams, expected at least 1")
+    count = min(count, max(len(graph.ops), 1))
     last: list[int] = [-1] * count
     since: list[int] = [-1] * count
     stream = [0] * len(graph.ops)
@@ -46,8 +50,8 @@ def parse_streams(text: str, graph: Graph, path: str) -> tuple[int, ...]:
         row = [cell.strip() for cell in line.split(",")]
         if not line.strip() or line.startswith("#") or row == ["op", "stream"]:
             continue
-        if len(row) != 2 or not all(cell.isdecimal() for cell in row):
-            raise RequestError(f"{path}, line {number}: found {line!r}, expected `op,stream` as two numbers")
+        if len(row) != 2 or not all(cell.isascii() and cell.isdecimal() and len(cell) <= _MOST_DIGITS for cell in row):
+            raise RequestError(f"{path}, line {number}: found {line[:80]!r}, expected `op,stream` as two numbers")
         op = int(row[0])
         if op >= len(stream):
             raise RequestError(f"{path}, line {number}: op {op}, but there are {len(stream)} ops")

@@ -101,6 +101,9 @@ class Op:
 class Graph:
     """A model as a DAG of operators over tensors. `ops` stand in file order, which carries no promise.
 
+    `fingerprint` is the SHA-256 of the file that the model was read from, in hexadecimal; empty for a body and where
+    there was no file. Graphs are equal whatever files they come from.
+
     Raises:
         ValueError: an index out of range, a tensor with two producers, a constant that is written,
             or a cycle.
@@ -113,6 +116,7 @@ class Graph:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     remarks: tuple[str, ...] = ()
+    fingerprint: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         self._check_indices()
@@ -435,7 +439,8 @@ class Problem:
         kinds: what each buffer is for; empty when all hold tensors.
 
     Raises:
-        ValueError: columns of different length, or a buffer that `Buffer` would refuse.
+        ValueError: columns of different length, a buffer that `Buffer` would refuse, or a pair that may overlap and
+            conflicts.
     """
 
     names: tuple[str, ...]
@@ -478,15 +483,23 @@ class Problem:
         if bad.any():
             _ = self[int(np.argmax(bad))]
             raise ValueError(f"buffer {self.names[int(np.argmax(bad))]!r} is malformed")
-        if float(self.size.sum(dtype=np.float64)) + float(self.alignment.sum(dtype=np.float64)) > 2**62:
-            raise ValueError("the sizes add up to more than 2^62 bytes")
+        total = self.size.sum(dtype=np.float64) + self.alignment.sum(dtype=np.float64) + max(self.pin, default=0)
+        if float(total) > 2**62:
+            raise ValueError("the sizes and the highest pin add up to more than 2^62 bytes")
         n = len(self)
         for what, table in (("overlap", self.overlaps[:, :2]), ("conflict", self.conflicts)):
             if table.size and (table.min() < 0 or table.max() >= n):
                 raise ValueError(f"a row of {what}s names a buffer outside 0..{n - 1}")
-        below, _, shared = self.overlaps.T
+        below, above, shared = self.overlaps.T
         if self.overlaps.size and (shared.min() < 0 or (shared > self.size[below]).any()):
             raise ValueError("an overlap of negative bytes, or of more bytes than its lower buffer has")
+        if len(self.overlaps) and len(self.conflicts):
+            apart = {frozenset(row) for row in self.conflicts.tolist()}
+            for a, b, count in zip(below.tolist(), above.tolist(), shared.tolist(), strict=True):
+                if count and frozenset((a, b)) in apart:
+                    raise ValueError(
+                        f"buffers {self.names[a]!r} and {self.names[b]!r} may overlap and must not share bytes"
+                    )
 
     @classmethod
     def of(cls, buffers: Iterable[Buffer], capacity: int | None = None, **facts: Any) -> Problem:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import struct
 from collections.abc import Callable
 
@@ -137,9 +138,33 @@ def version(rng: random.Random, model: onnx.ModelProto) -> None:
 TWISTS = (rewire, rewire, retype, resize, resize, reattribute, reattribute, lose, double, revalue, revalue, version)
 
 
+#: What takes the place of a number, name or cell in a text.
+WORDS = (
+    "0", "1", "-1", "7", "1e9", "2147483647", "2147483648", "4294967296", "9223372036854775807", "9223372036854775808",
+    "-9223372036854775808", "9" * 25, "9" * 6000, "NaN", "null", "true", "\"\"", "", "x", "\u0663", "[]", "{}",
+    "\x1b[31m", "}", "//", "\"", ",", "\n",
+)  # fmt: skip
+
+
+def retyped(rng: random.Random, content: bytes) -> bytes:
+    """A text with some of its words or lines replaced, repeated, exchanged or lost."""
+    text = content.decode("utf-8", "replace")
+    for _ in range(rng.choice((1, 1, 1, 2, 3, 8))):
+        pattern = rng.choice((r"-?\w+", r"-?\d+", r"[^\n]*\n", r"[^,\n]+", r"\"[^\"]*\"|[\]\[{}]"))
+        found = list(re.finditer(pattern, text))
+        if not found:
+            continue
+        at, other = rng.choice(found), rng.choice(found)
+        word = rng.choice((rng.choice(WORDS), rng.choice(WORDS), other[0], at[0] * 2, str(rng.randrange(2**33))))
+        text = text[: at.start()] + word + text[at.end() :]
+    return text.encode("utf-8", "surrogatepass")
+
+
 def case(seed: int, content: bytes, suffix: str) -> bytes:
     """The damaged file of one seed: the same on every machine."""
     rng = random.Random(seed)
+    if suffix not in (".onnx", ".tflite") and rng.random() < 0.8:
+        return retyped(rng, content)
     if suffix == ".onnx" and rng.random() < 0.6:
         return twisted(rng, content)
     return damaged(rng, content)

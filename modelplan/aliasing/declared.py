@@ -18,7 +18,10 @@ def parse_overlaps(text: str, graph: Graph, name: str) -> tuple[Overlap, ...]:
     Raises:
         ModelError: names the line of `name`, what it holds, and what was expected.
     """
-    lines = list(csv.reader(text.splitlines()))
+    try:
+        lines = list(csv.reader(text.splitlines()))
+    except csv.Error as problem:
+        raise ModelError(f"{name}: not a CSV table: {problem}") from None
     if not lines or [cell.strip() for cell in lines[0]] != _HEAD:
         head = ",".join(lines[0])[:80] if lines else ""
         raise ModelError(f"{name}: line 1: found {head!r}, expected {','.join(_HEAD)}")
@@ -49,7 +52,7 @@ def _row(graph: Graph, row: list[str], where: str) -> Overlap:
 
 def _tensor(graph: Graph, name: str, where: str) -> int:
     found = [t for t, tensor in enumerate(graph.tensors) if tensor.name == name]
-    if not found and name.isascii() and name.isdecimal() and int(name) < len(graph.tensors):
+    if not found and name.isascii() and name.isdecimal() and len(name) < 20 and int(name) < len(graph.tensors):
         return int(name)
     if len(found) != 1:
         raise ModelError(f"{where}: {len(found)} tensors are called {name[:80]!r}, expected 1")

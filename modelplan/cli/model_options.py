@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 FROM_FILE = "file"
 #: No microcontroller has addresses of 64 bits.
 USUAL_ABI = "32"
+#: Longest number of streams; a longer one is the name of a file.
+_MOST_DIGITS = 9
 
 _ROWS = RUNTIMES.values()
 _USUAL = ", ".join(f"{row.name} for .{row.default_for}" for row in _ROWS if row.default_for)
@@ -204,8 +206,10 @@ def _offsets_of(path: str) -> tuple[int, ...]:
 
 def _streams_of(value: str | None, graph: Graph | None) -> int | tuple[int, ...] | None:
     """A number of streams, or the streams that a file assigns."""
-    if value is None or value.isdecimal():
-        return None if value is None else int(value)
+    if value is None:
+        return None
+    if value.isascii() and value.isdecimal() and len(value) <= _MOST_DIGITS:
+        return int(value)
     if graph is None:
         raise RequestError("a file of streams needs one model")
     from modelplan.streams import parse_streams

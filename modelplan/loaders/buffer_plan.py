@@ -10,7 +10,9 @@ from modelplan.loaders.files import read_text
 
 #: A comment ends with its line; it may hold the name of a tensor, and that any character.
 _COMMENT = re.compile(r"//[^\n]*")
-_PLAN = re.compile(r"modelplan_buffer_plan\s*=\s*\{\s*(\d+)\s*,\s*\{([^}]*)\}")
+#: An int32 with its sign.
+_MOST_DIGITS = 11
+_PLAN = re.compile(r"modelplan_buffer_plan\s*=\s*\{\s*([0-9]{1,9})\s*,\s*\{([^}]*)\}")
 
 
 def read_buffer_plan(path: str | Path) -> list[int]:
@@ -23,7 +25,10 @@ def read_buffer_plan(path: str | Path) -> list[int]:
     found = _PLAN.search(_COMMENT.sub("", read_text(path)))
     if not found:
         raise ModelError(f"{path}: found no modelplan_buffer_plan, expected a header of `modelplan pack --shim`")
-    offsets = [int(number) for number in re.findall(r"-?\d+", found[2])]
+    numbers = re.findall(r"-?[0-9]+", found[2])
+    if any(len(number) > _MOST_DIGITS for number in numbers):
+        raise ModelError(f"{path}: found an offset of more than {_MOST_DIGITS} digits")
+    offsets = [int(number) for number in numbers]
     if len(offsets) != int(found[1]):
         raise BrokenPlanError(f"{path}: counts {found[1]} buffers and holds {len(offsets)} offsets")
     return offsets

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from modelplan.errors import ModelError
 
@@ -21,3 +23,8 @@ def read_text(path: str | Path) -> str:
         return read_bytes(path).decode("utf-8")
     except UnicodeDecodeError as problem:
         raise ModelError(f"{path}: not text: {problem.reason}") from None
+
+
+def fingerprint(content: Any) -> str:
+    """The SHA-256 of a file's bytes in hexadecimal, which a plan keeps of the model that it was made for."""
+    return sha256(content).hexdigest()

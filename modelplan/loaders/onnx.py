@@ -13,6 +13,7 @@ from typing import Any
 from modelplan.dtypes import UNPLANNED, nbytes
 from modelplan.errors import ModelError
 from modelplan.loaders.dims import Dims, is_symbol
+from modelplan.loaders.files import fingerprint
 from modelplan.loaders.limits import Limits, Tally, check_sizes
 from modelplan.loaders.onnx_builder import Builder, Model
 from modelplan.loaders.onnx_control import add_control
@@ -85,7 +86,7 @@ def _graph(path: Path, proto: Any, dims: Dims) -> Graph:
     check_nodes(parts, opsets)
     stored = _lightened(parts)
     symbols = _bound(parts, dims)
-    model = Model(opsets, dims, stored, Tally(limits, times=2), add_control)
+    model = Model(opsets, dims, stored, Tally(limits, times=2), add_control, fingerprint(path.read_bytes()))
     builder = Builder(model, _inferred(proto, model).graph)
     try:
         graph = builder.graph(path.stem)

@@ -59,6 +59,7 @@ class Model:
     stored: dict[tuple[str, tuple[int, ...]], int]
     walked: Tally
     add_control: Callable[[Builder, Any, tuple[int, ...], str], None]
+    fingerprint: str = ""
     parts: list[Any] = field(default_factory=list)
     claims: dict[int, dict[str, Type]] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
@@ -130,7 +131,8 @@ class Builder:
         if self.parent is None:
             self._refuse_open()
         remarks = self._remarks() if self.parent is None else ()
-        return Graph(name, "onnx", tuple(self.tensors), tuple(self.ops), inputs, outputs, remarks)
+        of_file = self.model.fingerprint if self.parent is None else ""
+        return Graph(name, "onnx", tuple(self.tensors), tuple(self.ops), inputs, outputs, remarks, of_file)
 
     def walk(self, proto: Any) -> None:
         """Adds the initialisers and nodes of `proto`, a graph or a branch in place of its If."""

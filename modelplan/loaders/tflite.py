@@ -18,6 +18,7 @@ from typing import Any
 from modelplan.dtypes import UNPLANNED
 from modelplan.errors import ModelError
 from modelplan.loaders.dims import Dims
+from modelplan.loaders.files import fingerprint
 from modelplan.loaders.limits import MOST_AXES, Limits, Tally, check_sizes
 from modelplan.loaders.tflite_calls import inlined
 from modelplan.loaders.tflite_options import attributes, body_indices
@@ -166,7 +167,8 @@ class _Reader:
         settled, ops = inlined(settled, ops, self.tally.limits)
         name = name or self.text(table.Name()) or "body"
         remarks = () if number else self.all_remarks()
-        return Graph(name, "tflite", tuple(settled), tuple(ops), inputs, outputs, remarks)
+        of_file = "" if number else fingerprint(self.data)
+        return Graph(name, "tflite", tuple(settled), tuple(ops), inputs, outputs, remarks, of_file)
 
     def check_indices(self, indices: Sequence[int], count: int) -> None:
         for t in indices:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Mapping
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from modelplan.outputs.summary import summary
 from modelplan.saved_plan import RUNTIME_FIELDS, SCHEMA
-from modelplan.types import Plan, Runtime
+from modelplan.types import Op, Plan, Runtime
 
 #: Keys of the summary that keep the name that readers know.
 _SUMMARY_KEYS = {"runtime_plan": "today"}
@@ -22,19 +24,26 @@ def render(plan: Plan) -> str:
     figures = summary(plan)
     derived = _plain(figures) | {"gap": figures.gap, "fits": figures.fits}
     derived = {_SUMMARY_KEYS.get(name, name): value for name, value in derived.items()}
-    document = {"schema": SCHEMA, "summary": derived, "plan": _plain(plan)}
+    bodies = plan.graph.bodies
+    numbers = {id(body): number for number, body in enumerate(bodies)}
+    document = {"schema": SCHEMA, "summary": derived, "plan": _plain(plan, numbers)}
+    if bodies:
+        document["bodies"] = [_plain(body, numbers) for body in bodies]
     return json.dumps(document, indent=1, ensure_ascii=True) + "\n"
 
 
-def _plain(value: Any) -> Any:
-    """Dataclasses as objects, tuples and columns as lists."""
+def _plain(value: Any, numbers: Mapping[int, int] = MappingProxyType({})) -> Any:
+    """Dataclasses as objects, tuples and columns as lists; `numbers` stand for the bodies of operators, by their id."""
+    if isinstance(value, Op):
+        fields = {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value) if f.name != "subgraphs"}
+        return fields | {"subgraphs": [numbers[id(body)] for body in value.subgraphs]}
     if isinstance(value, Runtime):
         stored = {name: _plain(getattr(value, name)) for name in RUNTIME_FIELDS}
         return stored | {"scratch": value.scratch is not None}
     if dataclasses.is_dataclass(value):
-        return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {f.name: _plain(getattr(value, f.name), numbers) for f in dataclasses.fields(value)}
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [_plain(item, numbers) for item in value]
     return str(value) if isinstance(value, StrEnum) else value

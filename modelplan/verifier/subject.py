@@ -9,11 +9,14 @@ from modelplan.errors import BrokenPlanError, ModelError
 from modelplan.runtimes import with_kernels
 from modelplan.runtimes.tflm import TFLM, planner
 from modelplan.runtimes.tflm.file import FileModel
-from modelplan.types import BufferKind, Graph, Merge, Overlap, Placement, Plan, Problem, Runtime
+from modelplan.types import BufferKind, Graph, Kind, Merge, Overlap, Placement, Plan, Problem, Runtime
 from modelplan.verifier.addresses import Layout, Scratch
 from modelplan.verifier.program import Program, Step, file_program, graph_program
 from modelplan.verifier.safe_overlap import least_lead
 from modelplan.verifier.semantics import is_opaque, may_overwrite, moves_of
+
+#: TFLM's planners keep offsets and sizes in an int.
+_MOST_BYTES = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,7 @@ def _placed(
     scratch = tuple(Scratch(i, at, at + row.size) for row, at in pairs if row.scratch for i in steps.get(row.op, ()))
     head = planner.head_bytes(rows, places)
     offline = None if offsets is None else Offline(model, offsets, head)
-    return Subject(program, Layout(address, planner.ALIGNMENT, scratch=scratch), offline=offline)
+    return Subject(program, Layout(address, planner.ALIGNMENT, _MOST_BYTES, scratch=scratch), offline=offline)
 
 
 def _planned_state(model: FileModel, offsets: Sequence[int]) -> dict[int, int]:
@@ -107,7 +110,7 @@ def plan_subject(plan: Plan, model: FileModel | None = None) -> Subject:
     program = _with_loop_order(graph_program(plan.graph, plan.schedule.order), plan.runtime)
     layout, lifetimes = _buffers(plan.problem, plan.placement)
     # A capacity is a question: a plan above it does not fit, but is sound.
-    scratch = _scratch(plan.problem, plan.placement)
+    scratch = _scratch(plan.problem, plan.placement, len(program.steps))
     layout = replace(layout, alignment=plan.runtime.alignment, scratch=scratch, declared=_declared(plan.overlaps))
     offline = None
     in_file_order = plan.schedule.order == tuple(range(len(plan.graph.ops)))
@@ -127,13 +130,13 @@ def _declared(overlaps: Sequence[Overlap]) -> dict[tuple[int, int, int, int], in
     return {(0, o.op, o.tensor, o.over): o.lead for o in overlaps if o.declared}
 
 
-def _scratch(problem: Problem, placement: Placement) -> tuple[Scratch, ...]:
-    """The working memory of operators, at each step at which it is alive."""
+def _scratch(problem: Problem, placement: Placement, steps: int) -> tuple[Scratch, ...]:
+    """The working memory of operators, at each of the `steps` of the run at which it is alive."""
     return tuple(
         Scratch(step, at, at + buffer.size)
         for buffer, at in zip(problem, placement.offsets.tolist(), strict=True)
         if buffer.kind is BufferKind.SCRATCH
-        for step in range(buffer.start, buffer.end)
+        for step in range(buffer.start, min(buffer.end, steps))
     )
 
 
@@ -178,8 +181,37 @@ def table_subject(
     program = graph_program(graph, _order_by_first_steps(graph, born) or range(len(graph.ops)))
     program = _with_loop_order(program, runtime)
     _add_implied_addresses(program, address)
-    layout = Layout(address, runtime.alignment, None, reserved, {}, _scratch(problem, placement), _declared(overlaps))
+    scratch = _scratch(problem, placement, len(program.steps))
+    layout = Layout(address, runtime.alignment, None, reserved, {}, scratch, _declared(overlaps))
     return Subject(program, layout)
+
+
+def check_scratch(subject: Subject, graph: Graph, runtime: Runtime) -> None:
+    """Checks that a table gives each operator the working memory of its kernel, and some for the bodies that it runs.
+
+    Raises:
+        BrokenPlanError: names the operator and what it needs.
+    """
+    given: dict[int, list[int]] = {}
+    for block in subject.layout.scratch:
+        given.setdefault(block.step, []).append(block.end - block.start)
+    for index, step in enumerate(subject.program.steps):
+        op = graph.ops[step.op]
+        asked = list(runtime.scratch(graph, op, runtime.kernels) if runtime.scratch else ())
+        asked += filter(None, [max(map(_largest, op.subgraphs), default=0)])
+        found = sorted(given.get(index, []), reverse=True)
+        missing = len(found) < len(asked) or any(
+            size < wanted for size, wanted in zip(found, sorted(asked, reverse=True), strict=False)
+        )
+        if missing:
+            raise BrokenPlanError(
+                f"{step.label} needs working memory of {asked} bytes at step {index}, the table has {found}"
+            )
+
+
+def _largest(body: Graph) -> int:
+    """Bytes of the largest tensor that a body has in memory: its arena is no smaller."""
+    return max((t.nbytes for t in body.tensors if t.kind is Kind.ACTIVATION), default=0)
 
 
 def _order_by_first_steps(graph: Graph, born: Mapping[int, int]) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -247,7 +247,7 @@ def _content(buffer: Any) -> tuple[int, int]:
 
 def _op(data: bytes, op: Any, kinds: list[tuple[str, bool]]) -> FileOp:
     kind, custom = kinds[op.OpcodeIndex()]
-    options = _custom_options(op) if custom else options_of(op)
+    options = _custom_options(op) if custom else _readable(options_of(op))
     return FileOp(
         kind,
         tuple(op.Inputs(i) for i in _each(op.InputsLength(), data)),
@@ -257,6 +257,22 @@ def _op(data: bytes, op: Any, kinds: list[tuple[str, bool]]) -> FileOp:
         custom,
         tuple(op.Intermediates(i) for i in _each(op.IntermediatesLength(), data)),
     )
+
+
+def _readable(options: Any) -> Any:
+    """The table of options, each field read once: a damaged one is refused here and not where it is used."""
+    kind: Any = type(options)
+    for field in _fields_of(kind):
+        getattr(options, field)()
+    return options
+
+
+@cache
+def _fields_of(kind: type) -> tuple[str, ...]:
+    """The names of a table's accessors that take no argument."""
+    named = [name for name in vars(kind) if name[0].isupper() and not name.startswith(("GetRootAs", "Init"))]
+    accessors = [(name, getattr(kind, name)) for name in named]
+    return tuple(name for name, accessor in accessors if accessor.__code__.co_argcount == 1)
 
 
 def _custom_options(op: Any) -> dict[str, Any] | None:
