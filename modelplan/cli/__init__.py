@@ -40,10 +40,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class _Parser(ArgumentParser):
-    """A parser whose complaints do not drive the terminal, whatever is in the words that it complains of."""
+    """A parser whose error messages have their control characters escaped."""
 
     def error(self, message: str) -> NoReturn:
-        """Ends the program with the message, its control characters escaped."""
+        """Ends the program with the escaped message."""
         from modelplan.outputs.report import printable
 
         super().error(printable(message))

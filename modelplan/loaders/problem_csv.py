@@ -28,6 +28,9 @@ HEADINGS = {
     "kind": "kind",
 }  # fmt: skip
 
+#: What a spreadsheet takes for a formula when a cell begins with it.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
 #: Rows that are text at any one time.
 _ROWS_AT_ONCE = 1 << 14
 
@@ -98,10 +101,15 @@ def _columns(path: Path, unread: set[str]) -> _Table:
                     pieces[name].append(_integers(path, cells[column], name, len(names)))
                 if "kind" in headings:
                     kinds += _kinds(path, cells[headings.index("kind")], len(names))
-                names += cells[headings.index("id")]
+                names += map(_id, cells[headings.index("id")])
     except (UnicodeDecodeError, csv.Error) as problem:
         raise ModelError(f"{path}: not a CSV table: {problem}") from None
     return _Table(tuple(names), tuple(kinds), {name: np.concatenate(found) for name, found in pieces.items()})
+
+
+def _id(cell: str) -> str:
+    """The id in a cell; an apostrophe that keeps a spreadsheet from reading a formula is no part of it."""
+    return cell[1:] if cell.startswith("'") and cell.lstrip("'").startswith(_FORMULA) else cell
 
 
 def _check_widths(path: Path, rows: list[list[str]], width: int, before: int) -> None:

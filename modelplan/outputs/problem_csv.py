@@ -4,23 +4,39 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from modelplan.types import Placement, Plan, Problem
 
+#: What a spreadsheet takes for a formula when a cell begins with it; such ids are written behind an apostrophe.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
 
 def render(plan: Plan) -> str:
-    """The buffers of `plan` with their offsets."""
-    return write(plan.problem, plan.placement)
+    """The buffers of `plan` with their offsets; a name that several tensors have is followed by the tensor's number."""
+    counts = Counter(tensor.name for tensor in plan.graph.tensors)
+    firsts = [members[0].tensor if members else -1 for members in plan.problem.members] or [-1] * len(plan.problem)
+    pairs = zip(plan.problem.names, firsts, strict=True)
+    names = tuple(f"{name} (tensor {t})" if t >= 0 and counts[name] > 1 else name for name, t in pairs)
+    return write(replace(plan.problem, names=names), plan.placement)
 
 
 def write(problem: Problem, placement: Placement | None = None) -> str:
     """One line per buffer, half-open steps, bytes.
 
-    A column `alignment` appears where a buffer has one, `kind` where one is scratch, `offset` where there is a
+    The ids are the buffers' names; of those with a name that came before, with the number of the buffer behind it. A
+    column `alignment` appears where a buffer has one, `kind` where one is scratch, `offset` where there is a
     placement.
     """
     headings = ["id", "lower", "upper", "size"]
-    columns = [problem.names, problem.start.tolist(), problem.end.tolist(), problem.size.tolist()]
+    columns = [
+        [_cell(name) for name in _distinct(problem.names)],
+        problem.start.tolist(),
+        problem.end.tolist(),
+        problem.size.tolist(),
+    ]
     if (problem.alignment > 1).any():
         headings.append("alignment")
         columns.append(problem.alignment.tolist())
@@ -35,3 +51,19 @@ def write(problem: Problem, placement: Placement | None = None) -> str:
     writer.writerow(headings)
     writer.writerows(zip(*columns, strict=True))
     return text.getvalue()
+
+
+def _distinct(names: Sequence[str]) -> Iterator[str]:
+    """The names, no two of them equal."""
+    taken = set(names)
+    seen: set[str] = set()
+    for number, name in enumerate(names):
+        distinct = name
+        while distinct in seen or (distinct != name and distinct in taken):
+            distinct = f"{distinct} (buffer {number})"
+        seen.add(distinct)
+        yield distinct
+
+
+def _cell(name: str) -> str:
+    return f"'{name}" if name.lstrip("'").startswith(_FORMULA) else name

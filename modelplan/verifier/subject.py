@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -171,7 +172,7 @@ def table_subject(
     for buffer, at in zip(problem, placement.offsets.tolist(), strict=True):
         if buffer.kind is BufferKind.SCRATCH:
             continue
-        found = numbers.get(buffer.name, [])
+        found = numbers.get(buffer.name, []) or _numbered(buffer.name, graph)
         if len(found) != 1:
             raise BrokenPlanError(
                 f"row {buffer.name!r} names {len(found)} tensors of {graph.name}, expected 1, or 'scratch' in a column"
@@ -184,6 +185,13 @@ def table_subject(
     scratch = _scratch(problem, placement, len(program.steps))
     layout = Layout(address, runtime.alignment, None, reserved, {}, scratch, _declared(overlaps))
     return Subject(program, layout)
+
+
+def _numbered(name: str, graph: Graph) -> list[int]:
+    """The tensor that a table calls `NAME (tensor N)`, as it does where several have the name."""
+    found = re.fullmatch(r"(.*) \(tensor ([0-9]{1,9})\)", name, re.DOTALL)
+    number = int(found[2]) if found else len(graph.tensors)
+    return [number] if found and number < len(graph.tensors) and graph.tensors[number].name == found[1] else []
 
 
 def check_scratch(subject: Subject, graph: Graph, runtime: Runtime) -> None:
