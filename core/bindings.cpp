@@ -99,4 +99,5 @@ NB_MODULE(_core, module) {
   bind_solver(module);
   bind_allocators(module);
   bind_planners(module);
+  bind_rigid(module);
 }

@@ -121,5 +121,6 @@ void bind_schedule(nb::module_& module);
 void bind_solver(nb::module_& module);
 void bind_allocators(nb::module_& module);
 void bind_planners(nb::module_& module);
+void bind_rigid(nb::module_& module);
 
 }  // namespace modelplan

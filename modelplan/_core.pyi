@@ -203,3 +203,14 @@ def minimalloc_decide(
     steps: int,
     seconds: float,
 ) -> tuple[Ended, IntArray, int]: ...
+def pack_groups(
+    segments: IntArray,
+    stands: IntArray,
+    alignment: IntArray,
+    fixed: IntArray,
+    tries: int,
+    seconds: float,
+    enough: int,
+    seed: int,
+) -> tuple[IntArray, int, int, int]: ...
+def group_load(segments: IntArray, stands: IntArray) -> int: ...

@@ -1,0 +1,382 @@
+#include "rigid.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <random>
+#include <stdexcept>
+#include <tuple>
+#include <utility>
+
+namespace modelplan {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Distances strictly between `lo` and `hi` are forbidden.
+struct Gap {
+  std::int64_t lo, hi;
+};
+
+// A neighbour of a group and the forbidden distances base(group) - base(neighbour), apart and ascending.
+struct Neighbour {
+  std::size_t group;
+  std::vector<Gap> gaps;
+};
+
+using Grants = std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, std::vector<std::size_t>>;
+
+Grants grants_of(const Stands& stands) {
+  Grants found;
+  for (std::size_t i = 0; i < stands.over.size(); ++i)
+    found[{stands.over[i], stands.by[i], stands.step[i]}].push_back(i);
+  return found;
+}
+
+// Appends the distances base(b) - base(a) that segments i of a and j of b forbid.
+void forbid(const Segments& s, const Stands& stands, const Grants& grants, std::size_t i, std::size_t j,
+            std::vector<Gap>& out) {
+  const std::int64_t lo = s.lo[i] - s.hi[j], hi = s.hi[i] - s.lo[j];
+  const std::int64_t from = std::max(s.start[i], s.start[j]), to = std::min(s.end[i], s.end[j]);
+  if (to - from == 1) {
+    // i is read for the last time in the step in which j is written, or the other way round.
+    const bool over_i = s.end[i] == to && s.start[j] == from && s.start[i] < from;
+    const bool over_j = s.end[j] == to && s.start[i] == from && s.start[j] < from;
+    if (over_i || over_j) {
+      const auto found =
+          over_i ? grants.find({s.group[i], s.group[j], from}) : grants.find({s.group[j], s.group[i], from});
+      if (found != grants.end()) {
+        std::int64_t least = std::numeric_limits<std::int64_t>::min();
+        std::vector<std::int64_t> points;
+        for (const std::size_t row : found->second) {
+          if (stands.exact[row] != 0)
+            points.push_back(stands.bound[row]);
+          else
+            least = std::max(least, stands.bound[row]);
+        }
+        // In distances base(by) - base(over): forbidden from `least` up, but for the points.
+        const std::int64_t low = over_i ? lo : -hi, high = over_i ? hi : -lo;
+        std::sort(points.begin(), points.end());
+        std::int64_t at = std::max(low, least);
+        std::vector<Gap> pieces;
+        for (const std::int64_t point : points) {
+          if (point <= at || point >= high) continue;
+          pieces.push_back({at, point});
+          at = point;
+        }
+        if (at < high) pieces.push_back({at, high});
+        for (const Gap& piece : pieces) out.push_back(over_i ? piece : Gap{-piece.hi, -piece.lo});
+        return;
+      }
+    }
+  }
+  out.push_back({lo, hi});
+}
+
+void merge(std::vector<Gap>& gaps) {
+  std::sort(gaps.begin(), gaps.end(),
+            [](const Gap& a, const Gap& b) { return a.lo < b.lo || (a.lo == b.lo && a.hi > b.hi); });
+  std::size_t kept = 0;
+  for (const Gap& gap : gaps) {
+    if (kept != 0 && gap.lo < gaps[kept - 1].hi)
+      gaps[kept - 1].hi = std::max(gaps[kept - 1].hi, gap.hi);
+    else
+      gaps[kept++] = gap;
+  }
+  gaps.resize(kept);
+}
+
+std::vector<std::vector<Neighbour>> neighbours_of(std::size_t groups, const Segments& s, const Stands& stands) {
+  const Grants grants = grants_of(stands);
+  std::vector<std::size_t> order(s.group.size()), alive;
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return s.start[a] < s.start[b]; });
+  std::vector<std::map<std::size_t, std::vector<Gap>>> pairs(groups);
+  for (const std::size_t j : order) {
+    std::erase_if(alive, [&](std::size_t i) { return s.end[i] <= s.start[j]; });
+    for (const std::size_t i : alive) {
+      if (s.group[i] == s.group[j]) continue;
+      const bool swap = s.group[i] > s.group[j];
+      const std::size_t a = swap ? j : i, b = swap ? i : j;
+      forbid(s, stands, grants, a, b,
+             pairs[static_cast<std::size_t>(s.group[a])][static_cast<std::size_t>(s.group[b])]);
+    }
+    alive.push_back(j);
+  }
+  std::vector<std::vector<Neighbour>> found(groups);
+  for (std::size_t a = 0; a < groups; ++a) {
+    for (auto& [b, gaps] : pairs[a]) {
+      merge(gaps);
+      std::vector<Gap> mirrored;
+      for (const Gap& gap : gaps) mirrored.push_back({-gap.hi, -gap.lo});
+      std::reverse(mirrored.begin(), mirrored.end());
+      found[a].push_back({b, std::move(mirrored)});
+      found[b].push_back({a, std::move(gaps)});
+    }
+  }
+  return found;
+}
+
+class Packer {
+ public:
+  Packer(std::size_t groups, const Segments& s, const Stands& stands, Ints alignment, Ints fixed)
+      : neighbours_(neighbours_of(groups, s, stands)),
+        alignment_(alignment),
+        fixed_(fixed),
+        low_(groups, 0),
+        extent_(groups, 0),
+        placed_(groups, 0),
+        bases_(groups, 0) {
+    std::vector<bool> seen(groups, false);
+    for (std::size_t i = 0; i < s.group.size(); ++i) {
+      const auto g = static_cast<std::size_t>(s.group[i]);
+      low_[g] = seen[g] ? std::min(low_[g], s.lo[i]) : s.lo[i];
+      extent_[g] = std::max(extent_[g], s.hi[i]);
+      if (!seen[g]) used_.push_back(g);
+      seen[g] = true;
+    }
+  }
+
+  const std::vector<std::size_t>& used() const { return used_; }
+  const std::vector<std::int64_t>& bases() const { return bases_; }
+  std::int64_t extent(std::size_t g) const { return extent_[g]; }
+  const std::vector<Neighbour>& neighbours(std::size_t g) const { return neighbours_[g]; }
+
+  // The height of first fit in `order`, or more than `limit` as soon as that is passed.
+  std::int64_t place(const std::vector<std::size_t>& order, std::int64_t limit) {
+    ++round_;
+    std::int64_t height = 0;
+    for (const std::size_t g : order)
+      if (fixed_[g] >= 0) {
+        bases_[g] = fixed_[g];
+        placed_[g] = round_;
+        height = std::max(height, bases_[g] + extent_[g]);
+      }
+    for (const std::size_t g : order) {
+      if (fixed_[g] >= 0) continue;
+      bases_[g] = lowest(g);
+      placed_[g] = round_;
+      height = std::max(height, bases_[g] + extent_[g]);
+      if (height > limit) return height;
+    }
+    return height;
+  }
+
+ private:
+  std::int64_t lowest(std::size_t g) {
+    gaps_.clear();
+    for (const Neighbour& other : neighbours_[g])
+      if (placed_[other.group] == round_)
+        for (const Gap& gap : other.gaps) gaps_.push_back({gap.lo + bases_[other.group], gap.hi + bases_[other.group]});
+    std::sort(gaps_.begin(), gaps_.end(), [](const Gap& a, const Gap& b) { return a.lo < b.lo; });
+    const std::int64_t step = alignment_[g];
+    // A group may begin below address 0 as long as none of its bytes does.
+    std::int64_t at = -(low_[g] / step) * step;
+    if (at < 0) at = 0;
+    for (const Gap& gap : gaps_) {
+      if (gap.lo >= at) break;
+      if (at < gap.hi) at = (gap.hi + step - 1) / step * step;
+    }
+    return at;
+  }
+
+  std::vector<std::vector<Neighbour>> neighbours_;
+  Ints alignment_, fixed_;
+  std::vector<std::int64_t> low_, extent_, placed_, bases_;
+  std::vector<std::size_t> used_;
+  std::vector<Gap> gaps_;
+  std::int64_t round_ = 0;
+};
+
+struct Life {
+  std::int64_t start = std::numeric_limits<std::int64_t>::max(), end = std::numeric_limits<std::int64_t>::min();
+};
+
+// Orders to start from: large first, late first, early first, long and large first.
+std::vector<std::vector<std::size_t>> first_orders(const Packer& packer, const Segments& s, std::size_t groups) {
+  std::vector<Life> lives(groups);
+  for (std::size_t i = 0; i < s.group.size(); ++i) {
+    Life& life = lives[static_cast<std::size_t>(s.group[i])];
+    life.start = std::min(life.start, s.start[i]);
+    life.end = std::max(life.end, s.end[i]);
+  }
+  const auto sorted = [&](auto&& key) {
+    std::vector<std::size_t> order = packer.used();
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
+    return order;
+  };
+  const auto size = [&](std::size_t g) { return packer.extent(g); };
+  const auto length = [&](std::size_t g) { return lives[g].end - lives[g].start; };
+  return {
+      sorted([&](std::size_t g) { return std::pair(-size(g), -lives[g].end); }),
+      sorted([&](std::size_t g) { return std::pair(-lives[g].end, -size(g)); }),
+      sorted([&](std::size_t g) { return std::pair(lives[g].start, -size(g)); }),
+      sorted([&](std::size_t g) { return std::pair(-size(g) * length(g), -lives[g].end); }),
+      sorted([&](std::size_t g) { return std::pair(-length(g), -size(g)); }),
+  };
+}
+
+class Search {
+ public:
+  Search(Packer& packer, const PackOptions& options, std::int64_t bound)
+      : packer_(packer),
+        options_(options),
+        bound_(std::max(bound, options.enough)),
+        random_(static_cast<std::uint64_t>(options.seed)) {}
+
+  Packed run(const std::vector<std::vector<std::size_t>>& starts) {
+    std::vector<std::pair<std::int64_t, std::size_t>> ranked;
+    for (std::size_t i = 0; i < starts.size(); ++i) {
+      const std::int64_t height = packer_.place(starts[i], std::numeric_limits<std::int64_t>::max());
+      keep(height, starts[i]);
+      ranked.emplace_back(height, i);
+    }
+    std::sort(ranked.begin(), ranked.end());
+    const std::int64_t share = options_.tries / 4;
+    for (std::size_t i = 0; i < std::min<std::size_t>(2, ranked.size()); ++i)
+      climb(starts[ranked[i].second], best_.tries + share);
+    while (!done(options_.tries)) climb(order_, std::min(best_.tries + share / 2 + 1, options_.tries));
+    best_.bound = bound_;
+    return best_;
+  }
+
+ private:
+  void keep(std::int64_t height, const std::vector<std::size_t>& order) {
+    if (!order_.empty() && height >= best_.height) return;
+    best_.height = height;
+    best_.bases = packer_.bases();
+    order_ = order;
+  }
+
+  bool done(std::int64_t tries) {
+    if (best_.tries >= tries || best_.height <= bound_ || best_.cancelled) return true;
+    if (best_.tries % 64 == 0) {
+      if (options_.interrupted != nullptr && options_.interrupted()) best_.cancelled = true;
+      if (options_.seconds > 0 && std::chrono::duration<double>(Clock::now() - begun_).count() > options_.seconds)
+        best_.cancelled = true;
+    }
+    return best_.cancelled;
+  }
+
+  std::size_t below(std::size_t n) { return static_cast<std::size_t>(random_() % n); }
+
+  // Moves groups in the order; a height that is not worse is kept.
+  void climb(std::vector<std::size_t> order, std::int64_t tries) {
+    if (order.size() < 2) {
+      best_.tries = options_.tries;
+      return;
+    }
+    std::int64_t height = packer_.place(order, std::numeric_limits<std::int64_t>::max());
+    std::vector<std::int64_t> bases = packer_.bases();
+    while (!done(tries)) {
+      std::vector<std::size_t> moved = order;
+      shuffle(moved, bases, height);
+      ++best_.tries;
+      const std::int64_t found = packer_.place(moved, height);
+      if (found > height) continue;
+      height = found;
+      order = std::move(moved);
+      bases = packer_.bases();
+      keep(height, order);
+    }
+  }
+
+  // The group on top, or one beside it, moves to a place before its own; or two groups trade places.
+  void shuffle(std::vector<std::size_t>& order, const std::vector<std::int64_t>& bases, std::int64_t height) {
+    std::vector<std::size_t> tops;
+    for (std::size_t i = 0; i < order.size(); ++i)
+      if (bases[order[i]] + packer_.extent(order[i]) == height) tops.push_back(i);
+    std::size_t from = tops[below(tops.size())];
+    const std::size_t choice = below(4);
+    if (choice == 1 || choice == 2) {
+      const auto& near = packer_.neighbours(order[from]);
+      if (!near.empty()) {
+        const std::size_t other = near[below(near.size())].group;
+        const auto found = std::find(order.begin(), order.end(), other);
+        if (found != order.end()) from = static_cast<std::size_t>(found - order.begin());
+      }
+    } else if (choice == 3) {
+      from = below(order.size());
+    }
+    const std::size_t to = choice == 2 || choice == 3 ? below(order.size()) : below(from + 1);
+    const std::size_t group = order[from];
+    order.erase(order.begin() + static_cast<std::ptrdiff_t>(from));
+    order.insert(order.begin() + static_cast<std::ptrdiff_t>(std::min(to, order.size())), group);
+  }
+
+  Packer& packer_;
+  PackOptions options_;
+  std::int64_t bound_;
+  std::mt19937_64 random_;
+  Packed best_;
+  std::vector<std::size_t> order_;
+  Clock::time_point begun_ = Clock::now();
+};
+
+void check(std::int64_t groups, const Segments& s, const Stands& stands, Ints alignment, Ints fixed) {
+  if (groups < 0 || alignment.size() != static_cast<std::size_t>(groups) || fixed.size() != alignment.size())
+    throw std::invalid_argument("alignment and base are not given for each group");
+  for (std::size_t i = 0; i < s.group.size(); ++i)
+    if (s.group[i] < 0 || s.group[i] >= groups || s.lo[i] < 0 || s.lo[i] >= s.hi[i] || s.start[i] >= s.end[i] ||
+        s.hi[i] > (std::int64_t{1} << 48))
+      throw std::invalid_argument("a segment of no group, of no bytes or of no steps");
+  for (const Ints& column : {stands.over, stands.by})
+    for (const std::int64_t g : column)
+      if (g < 0 || g >= groups) throw std::invalid_argument("a stand names a group that does not exist");
+  for (const std::int64_t a : alignment)
+    if (a < 1) throw std::invalid_argument("an alignment is below 1");
+}
+
+}  // namespace
+
+std::int64_t group_load(const Segments& s, const Stands& stands) {
+  std::map<std::int64_t, std::int64_t> change;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> born, dying;  // bytes by (group, step)
+  for (std::size_t i = 0; i < s.group.size(); ++i) {
+    const std::int64_t size = s.hi[i] - s.lo[i];
+    change[s.start[i]] += size;
+    change[s.end[i]] -= size;
+    born[{s.group[i], s.start[i]}] += size;
+    if (s.end[i] - s.start[i] > 1) dying[{s.group[i], s.end[i] - 1}] += size;
+  }
+  // What a step may share: of each group that is written, no more than it writes and than dies of what it may go over.
+  std::map<std::pair<std::int64_t, std::int64_t>, std::map<std::int64_t, std::int64_t>> shared;
+  for (std::size_t i = 0; i < stands.over.size(); ++i)
+    shared[{stands.step[i], stands.by[i]}][stands.over[i]] = dying[{stands.over[i], stands.step[i]}];
+  std::map<std::int64_t, std::int64_t> relief;
+  for (const auto& [key, over] : shared) {
+    std::int64_t sum = 0;
+    for (const auto& [group, bytes] : over) sum += bytes;
+    relief[key.first] += std::min(sum, born[{key.second, key.first}]);
+  }
+  std::int64_t live = 0, most = 0;
+  std::int64_t at = std::numeric_limits<std::int64_t>::min();
+  for (const auto& [step, delta] : change) {
+    // Between two changes the load is the same in every step, and only steps with operators have relief.
+    for (std::int64_t t = std::max(at, step - 1); at != std::numeric_limits<std::int64_t>::min() && t < step; ++t) {
+      const auto found = relief.find(t);
+      most = std::max(most, live - (found == relief.end() ? 0 : found->second));
+    }
+    if (at != std::numeric_limits<std::int64_t>::min()) {
+      const auto found = relief.find(at);
+      most = std::max(most, live - (found == relief.end() ? 0 : found->second));
+    }
+    live += delta;
+    at = step;
+  }
+  return most;
+}
+
+Packed pack_groups(std::int64_t groups, const Segments& segments, const Stands& stands, Ints alignment, Ints fixed,
+                   const PackOptions& options) {
+  check(groups, segments, stands, alignment, fixed);
+  const auto count = static_cast<std::size_t>(groups);
+  Packer packer(count, segments, stands, alignment, fixed);
+  if (packer.used().empty()) return {std::vector<std::int64_t>(count, 0), 0, 0, 0, false};
+  Search search(packer, options, group_load(segments, stands));
+  return search.run(first_orders(packer, segments, count));
+}
+
+}  // namespace modelplan

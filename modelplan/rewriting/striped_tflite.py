@@ -1,0 +1,217 @@
+"""A program of stripes as a .tflite file: the old file with a new main graph in front of it.
+
+Weights, quantisation, options, names, signatures and metadata stay where they are; tensors and operators of stripes
+are new tables that point to them. Maps that nothing uses any more are taken off the list of tensors, since TFLM plans
+every tensor on the list; numbers of tensors in what stays are changed where they stand.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+from modelplan.errors import ModelError, RequestError
+from modelplan.rewriting import flatbuffer
+from modelplan.rewriting.flatbuffer_tables import (
+    MODEL,
+    OPERATOR,
+    OPTIONS,
+    SUBGRAPH,
+    TENSOR,
+    Front,
+    child,
+    elements,
+    field,
+    root,
+    tables,
+)
+from modelplan.rewriting.stripes.program import Program, Step
+
+#: Field numbers of the TFLite schema.
+_CODES, _SUBGRAPHS, _BUFFERS, _METADATA, _SIGNATURES = 1, 2, 4, 6, 7
+_TENSORS, _INPUTS, _OUTPUTS, _OPERATORS = 0, 1, 2, 3
+_OPCODE, _OP_INPUTS, _OP_OUTPUTS, _OPTIONS_TYPE, _OPTIONS, _INTERMEDIATES = 0, 1, 2, 3, 4, 8
+_SHAPE, _TYPE, _BUFFER, _NAME, _SIGNATURE = 0, 1, 2, 3, 7
+_DATA = 0
+_INT32 = 2
+#: Fields of a table of operator codes, and of SLICE, PAD and CONCATENATION their number, version and kind of options.
+_CODE = (1, 0, 4, 4)
+_ADDED = {"SLICE": (65, 2, 48), "CONCATENATION": (2, 2, 10), "PAD": (34, 2, 22)}
+_CONCATENATION_OPTIONS = (4, 1)
+_VALID = 1
+#: Metadata that speaks of operators by number.
+_BY_NUMBER = "model_control_dependencies"
+
+
+def write_striped(model: bytes, program: Program) -> tuple[bytes, dict[int, int]]:
+    """The file `model` with the program in place of its main graph, and the new number of each value's tensor.
+
+    The file carries no offline memory plan: the old one, if any, is for other tensors.
+
+    Raises:
+        ModelError: it holds what cannot be carried over.
+        RequestError: it has several subgraphs, or operators are bound to numbers in its metadata.
+    """
+    return _Writer(model, program).write()
+
+
+class _Writer:
+    def __init__(self, model: bytes, program: Program) -> None:
+        self.model, self.program = model, program
+        self.old = bytearray(model)
+        self.root = root(model)
+        subgraphs = tables(model, self.root, _SUBGRAPHS)
+        if len(subgraphs) != 1:
+            raise RequestError(f"found {len(subgraphs)} subgraphs, stripes need a model of one")
+        if flatbuffer.get_metadata(model, _BY_NUMBER) is not None:
+            raise RequestError(f"the metadata {_BY_NUMBER} names operators by number")
+        self.subgraph = subgraphs[0]
+        self.tensors = tables(model, self.subgraph, _TENSORS)
+        self.operators = tables(model, self.subgraph, _OPERATORS)
+        if len(self.tensors) != len(program.graph.tensors) or len(self.operators) != len(program.graph.ops):
+            raise ModelError("the file has other tensors or operators than the graph that was read from it")
+        self.number = self._numbered()
+
+    def _numbered(self) -> dict[int, int]:
+        """The new number of each value that stays or is added."""
+        graph = self.program.graph
+        used = {t for step in self.program.steps for t in (*step.inputs, *step.outputs)}
+        used |= {*graph.inputs, *graph.outputs}
+        before = {t for op in graph.ops for t in (*op.inputs, *op.outputs)}
+        old = [t for t in range(len(graph.tensors)) if t in used or t not in before]
+        added = [len(graph.tensors) + i for i in range(len(self.program.added))]
+        return {t: i for i, t in enumerate([*old, *(t for t in added if t in used)])}
+
+    def write(self) -> tuple[bytes, dict[int, int]]:
+        self._renumber()
+        front = self.front = Front(bytes(self.old))
+        self.codes = [front.at(at) for at in tables(self.model, self.root, _CODES)]
+        self.code_of: dict[str, int] = {}
+        self.buffers = [front.at(at) for at in tables(self.model, self.root, _BUFFERS)]
+        tensors = front.references([self._tensor(value) for value in self.number])
+        operators = front.references([self._operator(step) for step in self.program.steps])
+        changed = {
+            _TENSORS: tensors,
+            _INPUTS: front.numbers([self.number[t] for t in self._interface(_INPUTS)]),
+            _OUTPUTS: front.numbers([self.number[t] for t in self._interface(_OUTPUTS)]),
+            _OPERATORS: operators,
+        }
+        subgraph = front.table(SUBGRAPH, changed, self.subgraph, "subgraph")
+        fields = {
+            _CODES: front.references(self.codes),
+            _SUBGRAPHS: front.references([subgraph]),
+            _BUFFERS: front.references(self.buffers),
+            **self._metadata(),
+        }
+        model = front.table(MODEL, fields, self.root, "model")
+        self._raise_absolute()
+        return front.file(model), self.number
+
+    def _interface(self, number: int) -> list[int]:
+        return [self._int(at) for at in elements(self.model, self.subgraph, number)]
+
+    def _int(self, at: int) -> int:
+        return int(struct.unpack_from("<i", self.model, at)[0])
+
+    def _renumber(self) -> None:
+        """Puts new numbers of tensors where operators and signatures that stay have the old ones."""
+        for step in self.program.steps:
+            if self._stays(step):
+                table = self.operators[step.source]
+                for part in (_OP_INPUTS, _OP_OUTPUTS, _INTERMEDIATES):
+                    for at in elements(self.model, table, part):
+                        self._change(at)
+        for signature in tables(self.model, self.root, _SIGNATURES):
+            for part in (0, 1):
+                for entry in tables(self.model, signature, part):
+                    if at := field(self.model, entry, 1):
+                        self._change(at)
+                    elif self.number.get(0) != 0:
+                        raise ModelError("a signature names tensor 0, which is taken off the list")
+
+    def _change(self, at: int) -> None:
+        t = self._int(at)
+        if t >= 0:
+            struct.pack_into("<i", self.old, at, self.number[t])
+
+    def _stays(self, step: Step) -> bool:
+        """Whether the operator's table in the file is right as it stands, but for numbers."""
+        if step.source < 0:
+            return False
+        op = self.program.graph.ops[step.source]
+        table = self.operators[step.source]
+        listed = [self._int(at) for at in elements(self.model, table, _OP_INPUTS)]
+        return step.inputs == op.inputs and step.outputs == op.outputs and not step.changes and listed == list(op.inputs)
+
+    def _tensor(self, value: int) -> int:
+        first = len(self.tensors)
+        if value < first:
+            return self.front.at(self.tensors[value])
+        added = self.program.added[value - first]
+        name, shape = self.front.text(added.name), self.front.numbers(added.shape)
+        if added.numbers is not None:
+            buffer = self._buffer(struct.pack(f"<{len(added.numbers)}i", *added.numbers))
+            return self.front.table(TENSOR, {_SHAPE: shape, _NAME: name, _TYPE: _INT32, _BUFFER: buffer})
+        like = self.tensors[added.tensor]
+        if child(self.model, like, _SIGNATURE):
+            changed = {_SHAPE: shape, _NAME: name, _SIGNATURE: shape}
+        else:
+            changed = {_SHAPE: shape, _NAME: name}
+        return self.front.table(TENSOR, changed, like, "tensor")
+
+    def _buffer(self, content: bytes) -> int:
+        data = self.front.data(content)
+        self.buffers.append(self.front.table((0, 8, 8), {_DATA: data}))
+        return len(self.buffers) - 1
+
+    def _operator(self, step: Step) -> int:
+        if self._stays(step):
+            return self.front.at(self.operators[step.source])
+        inputs = self.front.numbers([self.number.get(t, -1) for t in step.inputs])
+        outputs = self.front.numbers([self.number[t] for t in step.outputs])
+        fields = {_OP_INPUTS: inputs, _OP_OUTPUTS: outputs}
+        if step.source < 0:
+            return self.front.table(OPERATOR, fields | self._added(step))
+        table = self.operators[step.source]
+        if any(name == "padding" for name, _ in step.changes):
+            fields[_OPTIONS] = self._with_padding(step, child(self.model, table, _OPTIONS))
+        return self.front.table(OPERATOR, fields, table, "operator")
+
+    def _with_padding(self, step: Step, options: int) -> int:
+        padding = _VALID if dict(step.changes)["padding"] == "VALID" else 0
+        return self.front.table(OPTIONS[step.kind], {0: padding}, options, "options")
+
+    def _added(self, step: Step) -> dict[int, int]:
+        """The code and the options of an operator that the rewrite adds."""
+        number, version, options = _ADDED[step.kind]
+        if step.kind not in self.code_of:
+            self.code_of[step.kind] = len(self.codes)
+            self.codes.append(self.front.table(_CODE, {0: number, 2: version, 3: number}))
+        values = {0: int(str(dict(step.changes)["axis"]))} if step.kind == "CONCATENATION" else {}
+        table = self.front.table(_CONCATENATION_OPTIONS if values else (), values)
+        return {_OPCODE: self.code_of[step.kind], _OPTIONS_TYPE: options, _OPTIONS: table}
+
+    def _metadata(self) -> dict[int, int]:
+        """The entries of the metadata but for the old plan."""
+        entries = tables(self.model, self.root, _METADATA)
+        kept = [entry for entry in entries if self._text(entry) != b"OfflineMemoryAllocation"]
+        if len(kept) == len(entries):
+            return {}
+        return {_METADATA: self.front.references([self.front.at(entry) for entry in kept])}
+
+    def _text(self, entry: int) -> bytes:
+        at = child(self.model, entry, 0)
+        return self.model[at + 4 : at + 4 + self._int(at)] if at else b""
+
+    def _raise_absolute(self) -> None:
+        """Data outside the flatbuffer is found by its position in the file, which changes."""
+        for buffer in tables(self.model, self.root, _BUFFERS):
+            if at := field(self.model, buffer, 1):
+                if struct.unpack_from("<Q", self.model, at)[0] > 1:
+                    raise ModelError("holds data behind the flatbuffer (more than 2 GiB), which is not rewritten")
+
+
+def added_kinds(program: Program) -> Sequence[str]:
+    """The operators that the program has and the model has not, as a resolver must register them."""
+    before = {op.kind for op in program.graph.ops}
+    return sorted({step.kind for step in program.steps} - before)

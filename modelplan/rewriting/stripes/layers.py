@@ -1,0 +1,142 @@
+"""Which operators can be computed by rows, and how their rows depend on each other: facts of TFLite's operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+from modelplan.ops.conditions import number
+from modelplan.rewriting.stripes.windows import Layer
+from modelplan.types import Graph, Kind, Op
+
+#: Element i of the output from element i of each operand alone.
+_POINTWISE = frozenset(
+    """
+    RELU RELU6 RELU_N1_TO_1 HARD_SWISH LEAKY_RELU LOGISTIC TANH ELU ABS NEG EXP SQRT RSQRT SQUARE LOG SIN COS FLOOR CEIL
+    ROUND ADD SUB MUL DIV MAXIMUM MINIMUM SQUARED_DIFFERENCE PRELU QUANTIZE DEQUANTIZE CAST
+    """.split()
+)
+_WINDOWS = {"CONV_2D": "weights", "DEPTHWISE_CONV_2D": "weights", "AVERAGE_POOL_2D": "filter", "MAX_POOL_2D": "filter"}
+_NAMES = {1: ("h", "height", 1), 2: ("w", "width", 2)}
+#: Types of whole bytes, so that rows begin at bytes.
+_TYPES = frozenset({"int8", "uint8", "int16", "int32", "int64", "float32", "bool"})
+#: Types that TFLM's SLICE copies.
+SLICED = frozenset({"int8", "int16", "int32", "float32", "bool"})
+
+
+def layer_of(graph: Graph, index: int, axis: int) -> Layer | str:
+    """How the rows of operator `index` along `axis` depend on those of its operands, or why it cannot be split."""
+    op = graph.ops[index]
+    if len(op.writes) != 1 or op.outputs[0] < 0:
+        return "it has not exactly one output"
+    reason = _unfit(graph, op, axis)
+    if reason:
+        return reason
+    if op.kind in _WINDOWS:
+        return _window(graph, op, axis)
+    if op.kind in ("PAD", "PADV2"):
+        return _pad(graph, op, axis)
+    if op.kind in _POINTWISE:
+        return _pointwise(graph, op, axis)
+    return f"{op.kind} is not computed row by row"
+
+
+def _unfit(graph: Graph, op: Op, axis: int) -> str:
+    for t in (*op.reads, *op.writes):
+        tensor = graph.tensors[t]
+        if tensor.kind is Kind.CONSTANT:
+            continue
+        if tensor.kind is not Kind.ACTIVATION:
+            return f"{tensor.name!r} is state"
+        if len(tensor.shape) <= axis or not prod(tensor.shape):
+            return f"{tensor.name!r} of shape {list(tensor.shape)} has no axis {axis}"
+        if prod(tensor.shape[:axis]) != 1:
+            return f"rows of {tensor.name!r} of shape {list(tensor.shape)} along axis {axis} are not contiguous"
+        if tensor.dtype not in SLICED:
+            return f"TFLM's SLICE does not take {tensor.dtype} ({tensor.name!r})"
+    return ""
+
+
+def _pointwise(graph: Graph, op: Op, axis: int) -> Layer | str:
+    shape = graph.tensors[op.outputs[0]].shape
+    operands = []
+    for position, t in enumerate(op.inputs):
+        if t < 0:
+            continue
+        tensor = graph.tensors[t]
+        if tensor.kind is not Kind.CONSTANT and tensor.shape == shape:
+            operands.append(position)
+        elif tensor.kind is not Kind.CONSTANT or (
+            len(tensor.shape) >= len(shape) - axis and tensor.shape[axis - len(shape)] != 1
+        ):
+            return f"operand {tensor.name!r} of shape {list(tensor.shape)} does not go row by row with {list(shape)}"
+    return Layer("pointwise", tuple(operands), shape[axis], shape[axis])
+
+
+def _pad(graph: Graph, op: Op, axis: int) -> Layer | str:
+    x, y = graph.tensors[op.inputs[0]], graph.tensors[op.outputs[0]]
+    pads = op.attribute("operand 1")
+    if not isinstance(pads, tuple) or len(pads) != 2 * len(x.shape) or not all(isinstance(v, int) for v in pads):
+        return "its paddings are not constant"
+    if any(pads[: 2 * axis]):
+        return "it pads an axis before that of the rows"
+    above = int(str(pads[2 * axis]))
+    return Layer("pad", (0,), x.shape[axis], y.shape[axis], above=above)
+
+
+def _window(graph: Graph, op: Op, axis: int) -> Layer | str:
+    x, y = graph.tensors[op.inputs[0]], graph.tensors[op.outputs[0]]
+    if len(x.shape) != 4 or len(y.shape) != 4:
+        return "it is no map of four axes"
+    if any(t >= 0 and graph.tensors[t].kind is not Kind.CONSTANT for t in op.inputs[1:]):
+        return "its weights are not constant"
+    reach, stride = extent(graph, op, axis)
+    own = op.attribute("padding") == "SAME"
+    if stride < 1 or reach < 1:
+        return "its window has no extent"
+    before = _margins(graph, op, axis)[0] if own else 0
+    across = _margins(graph, op, 3 - axis) if own else (0, 0)
+    macs = prod(y.shape[axis + 1 :]) * _macs_of_element(graph, op)
+    paddable = not op.kind.endswith("POOL_2D")  # padding would be counted by a pool
+    return Layer(
+        "window", (0,), x.shape[axis], y.shape[axis], macs, reach, stride, before, own, across, paddable
+    )
+
+
+def extent(graph: Graph, op: Op, axis: int) -> tuple[int, int]:
+    """Rows that one output row of a window reads along `axis`, dilated, and how many rows further the next one does."""
+    letter, word, place = _NAMES[axis]
+    if _WINDOWS[op.kind] == "weights":
+        size = graph.tensors[op.inputs[1]].shape[place]
+    else:
+        size = number(op, f"filter_{word}", 0)
+    return (size - 1) * number(op, f"dilation_{letter}_factor", 1) + 1, number(op, f"stride_{letter}", 1)
+
+
+def _margins(graph: Graph, op: Op, axis: int) -> tuple[int, int]:
+    """What SAME pads before and behind along `axis`."""
+    reach, stride = extent(graph, op, axis)
+    x, y = graph.tensors[op.inputs[0]].shape[axis], graph.tensors[op.outputs[0]].shape[axis]
+    total = max((y - 1) * stride + reach - x, 0)
+    return total // 2, total - total // 2
+
+
+def _macs_of_element(graph: Graph, op: Op) -> int:
+    """Multiply-accumulates of one output element; pools count none."""
+    if op.kind == "CONV_2D":
+        return prod(graph.tensors[op.inputs[1]].shape[1:])
+    return prod(graph.tensors[op.inputs[1]].shape[1:3]) if op.kind == "DEPTHWISE_CONV_2D" else 0
+
+
+_MACS: dict[str, Callable[[Graph, Op], int]] = {
+    "CONV_2D": _macs_of_element,
+    "DEPTHWISE_CONV_2D": _macs_of_element,
+    "TRANSPOSE_CONV": lambda graph, op: prod(graph.tensors[op.inputs[1]].shape[1:]),
+    "FULLY_CONNECTED": lambda graph, op: graph.tensors[op.inputs[1]].shape[-1],
+}
+
+
+def op_macs(graph: Graph, op: Op) -> int:
+    """Multiply-accumulates of an operator; 0 for those that are not convolutions or matrix products."""
+    count = _MACS.get(op.kind)
+    return prod(graph.tensors[op.outputs[0]].shape) * count(graph, op) if count and op.writes else 0

@@ -1,0 +1,204 @@
+"""Where the groups of a program stand: packing of rigid groups, with what kernels may write over while they read.
+
+A group keeps the distances between its values, but its bytes live and die one row at a time: the rows of a map that has
+been read make room for the rows of the next one. The search is in the core (rigid.cpp); `replay` is the referee.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from modelplan import _core
+from modelplan.aliasing.overlapping import offered
+from modelplan.aliasing.rules import overwrites
+from modelplan.errors import BrokenPlanError
+from modelplan.rewriting.stripes.program import Access, Program, Segment, Step, accesses, as_graph, segments
+from modelplan.types import Graph, IntArray, Runtime
+
+#: (operand, bytes, exact): the output may start so many bytes before the operand or more; `exact`: just there.
+Lead = tuple[int, int, bool]
+Leads = Callable[[Graph, int], Iterable[Lead]]
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """In `step`, group `by` may be written over group `over` while that is read.
+
+    base(by) - base(over) must be at most `bound`, or equal to it where it is exact.
+    """
+
+    over: int
+    by: int
+    step: int
+    bound: int
+    exact: bool
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The packing of a program's groups: lives of their bytes, what operators stand, the alignment of each group."""
+
+    segments: tuple[Segment, ...]
+    stands: tuple[Stand, ...]
+    alignment: tuple[int, ...]
+
+    @property
+    def load(self) -> int:
+        """Bytes of the worst step that no packing of this program goes below."""
+        return int(_core.group_load(*self.tables))
+
+    @property
+    def tables(self) -> tuple[IntArray, IntArray]:
+        """Segments and stands as the core wants them."""
+        lives = [(s.group, s.lo, s.hi, s.start, s.end) for s in self.segments]
+        granted = [(s.over, s.by, s.step, s.bound, int(s.exact)) for s in self.stands]
+        return _table(lives), _table(granted)
+
+
+@dataclass(frozen=True)
+class Packing:
+    """A base for each group, the height in bytes, and what no packing of the same groups goes below."""
+
+    bases: tuple[int, ...]
+    height: int
+    load: int
+
+
+def posed(program: Program, leads: Leads, alignment: int) -> Problem:
+    """The packing problem of a program whose kernels stand `leads`."""
+    found = tuple(segments(list(accesses(program))))
+    return Problem(found, tuple(stands(program, leads)), (alignment,) * program.groups)
+
+
+def pack(problem: Problem, tries: int = 2000, seconds: float = 0, seed: int = 0, enough: int = 0) -> Packing:
+    """The lowest packing found in so many tries; `enough` is a height that ends the search."""
+    align = np.array(problem.alignment, dtype=np.int64)
+    fixed = np.full(len(align), -1, dtype=np.int64)
+    bases, height, load, _ = _core.pack_groups(*problem.tables, align, fixed, tries, seconds, enough, seed)
+    return Packing(tuple(bases.tolist()), int(height), min(int(load), int(height)))
+
+
+def kernel_leads(runtime: Runtime) -> Leads:
+    """What the kernels of a runtime were proved to stand: outputs ahead of or in place of an operand."""
+
+    def known(graph: Graph, index: int) -> Iterator[Lead]:
+        for operand, lead, _ in offered(graph, index, "safe", runtime):
+            yield operand, lead, False
+        for operand, _ in overwrites(graph, index, "safe", runtime):
+            yield operand, 0, True
+
+    cache: dict[object, tuple[Lead, ...]] = {}
+
+    def remembered(graph: Graph, index: int) -> tuple[Lead, ...]:
+        op = graph.ops[index]
+        facts = tuple((graph.tensors[t].shape, graph.tensors[t].dtype, graph.tensors[t].kind) if t >= 0 else None
+                      for t in (*op.inputs, *op.outputs))  # fmt: skip
+        key = op.kind, op.attributes, facts
+        if key not in cache:
+            cache[key] = tuple(known(graph, index))
+        return cache[key]
+
+    return remembered
+
+
+def stands(program: Program, leads: Leads) -> Iterator[Stand]:
+    """What each step of the program lets its output write over."""
+    graph = as_graph(program)
+    for number, step in enumerate(program.steps):
+        output = program.homes.get(step.outputs[0]) if len(step.outputs) == 1 else None
+        if output is None or (step.source < 0 and _moves_nothing(program, step)):
+            continue
+        for position, lead, exact in leads(graph, number):
+            operand = program.homes.get(step.inputs[position])
+            if operand and operand.group != output.group and _alone(program, step, position):
+                yield Stand(operand.group, output.group, number, operand.delta - output.delta - lead, exact)
+
+
+def _moves_nothing(program: Program, step: Step) -> bool:
+    """Whether a slice or a join leaves all bytes where they are."""
+    groups = {program.homes[t].group for t in (*step.reads, *step.outputs) if t in program.homes}
+    return len(groups) == 1
+
+
+def _alone(program: Program, step: Step, position: int) -> bool:
+    """Whether the step reads the group of an operand through that operand only."""
+    group = program.homes[step.inputs[position]].group
+    return all(
+        i == position or t not in program.homes or program.homes[t].group != group for i, t in enumerate(step.inputs)
+    )
+
+
+def _table(rows: Sequence[tuple[int, ...]]) -> IntArray:
+    return np.array(rows, dtype=np.int64).reshape(-1, 5)
+
+
+def addresses(program: Program, packing: Packing) -> dict[int, int]:
+    """The address of every value that needs memory."""
+    return {value: packing.bases[home.group] + home.delta for value, home in program.homes.items()}
+
+
+def replay(program: Program, packing: Packing, leads: Leads) -> None:
+    """Returns only if every byte that is read is the one that was written for it.
+
+    A second opinion on lives and stands: it runs the accesses over a memory in which each byte knows its writer.
+
+    Raises:
+        BrokenPlanError: names the step and the bytes.
+    """
+    memory = np.full(packing.height + 1, -2, dtype=np.int64)
+    graph = as_graph(program)
+    found = list(accesses(program))
+    at = 0
+    for number in range(-1, len(program.steps) + 1):
+        mine = []
+        while at < len(found) and found[at].step == number:
+            mine.append(found[at])
+            at += 1
+        _replay_step(program, packing, memory, mine)
+        if 0 <= number < len(program.steps):
+            _check_overlap(program, packing, graph, number, mine, leads)
+
+
+def _replay_step(program: Program, packing: Packing, memory: IntArray, mine: Sequence[Access]) -> None:
+    """Each byte holds its own number of (group, byte); whoever reads it must find that."""
+    for access in mine:
+        start = packing.bases[access.group]
+        lo, hi = start + access.lo, start + access.hi
+        marks = (np.int64(access.group) << 40) + np.arange(access.lo, access.hi, dtype=np.int64)
+        if lo < 0 or hi > packing.height:
+            raise BrokenPlanError(f"step {access.step}: bytes {lo}-{hi - 1} of {packing.height}")
+        if access.writes:
+            memory[lo:hi] = marks
+        elif not np.array_equal(memory[lo:hi], marks):
+            name = program.tensor(access.value).name
+            wrong = int(np.flatnonzero(memory[lo:hi] != marks)[0])
+            step = program.steps[access.step].kind if access.step < len(program.steps) else "the caller"
+            raise BrokenPlanError(f"step {access.step} {step} reads byte {wrong} of {name!r}, which was overwritten")
+
+
+def _check_overlap(
+    program: Program, packing: Packing, graph: Graph, number: int, mine: Sequence[Access], leads: Leads
+) -> None:
+    """What a step writes does not meet what it reads, but where its kernel stands it."""
+    step = program.steps[number]
+    place = addresses(program, packing)
+    for written in (a for a in mine if a.writes):
+        for read in (a for a in mine if not a.writes):
+            w, r = packing.bases[written.group], packing.bases[read.group]
+            if max(w + written.lo, r + read.lo) >= min(w + written.hi, r + read.hi):
+                continue
+            distance = place[step.outputs[0]] - place[read.value]
+            granted = [
+                lead for lead in leads(graph, number)
+                if step.inputs[lead[0]] == read.value and (distance == 0 if lead[2] else distance <= -lead[1])
+            ]  # fmt: skip
+            if not granted or not _sole(program, step, read.value):
+                name = program.tensor(read.value).name
+                raise BrokenPlanError(f"step {number} {step.kind} writes over {name!r} while it reads it")
+
+
+def _sole(program: Program, step: Step, value: int) -> bool:
+    return all(_alone(program, step, i) for i, t in enumerate(step.inputs) if t == value)

@@ -1,0 +1,250 @@
+"""A model computed stripe by stripe, as steps over values with a home in memory; free of file formats.
+
+The values of a program are the tensors of its graph and, behind them, those that the rewrite adds. Some share the bytes
+of a *group*: a whole map and its slices, or a window and the rows it is put together from. The values of a group keep
+their distances; where a group stands in memory is the packer's question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import NamedTuple
+
+from modelplan.types import Graph, Kind, Op, Tensor
+from modelplan.types import Value as Attribute
+
+#: Operators that leave the bytes of operand 0 as they are.
+VIEWS = frozenset({"RESHAPE", "SQUEEZE", "EXPAND_DIMS"})
+#: The most operands of TFLM's CONCATENATION.
+MOST_JOINED = 10
+
+
+class Home(NamedTuple):
+    """The group that a value lies in, and its byte there."""
+
+    group: int
+    delta: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operator of the program.
+
+    `source` is the operator of the graph that it carries out on a stripe, -1 where the rewrite adds it. `changes` are
+    attributes that replace those of the source.
+    """
+
+    kind: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    source: int = -1
+    changes: tuple[tuple[str, Attribute], ...] = ()
+
+    @property
+    def reads(self) -> tuple[int, ...]:
+        """Distinct values read, absent ones left out."""
+        return tuple(dict.fromkeys(t for t in self.inputs if t >= 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """A value that the rewrite adds: the tensor of the graph whose type and quantisation it has, and its shape.
+
+    `rows` are the rows of that tensor that it holds; a constant holds `numbers` of 32 bits instead.
+    """
+
+    name: str
+    tensor: int
+    shape: tuple[int, ...]
+    rows: tuple[int, int] | None = None
+    numbers: tuple[int, ...] | None = None
+
+
+@dataclass
+class Program:
+    """Steps in the order in which they run, the values that were added, and the homes of all that need memory."""
+
+    graph: Graph
+    added: list[Added] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    homes: dict[int, Home] = field(default_factory=dict)
+    groups: int = 0
+    constants: dict[tuple[int, ...], int] = field(default_factory=dict)
+
+    def new_group(self) -> int:
+        """The number of one more group."""
+        self.groups += 1
+        return self.groups - 1
+
+    def add(self, value: Added, home: Home | None = None) -> int:
+        """The number of one more value."""
+        self.added.append(value)
+        number = len(self.graph.tensors) + len(self.added) - 1
+        if home is not None:
+            self.homes[number] = home
+        return number
+
+    def constant(self, numbers: Sequence[int], shape: tuple[int, ...] | None = None) -> int:
+        """A vector of 32-bit numbers; equal ones are one value."""
+        key = (*(shape or (len(numbers),)), -1, *numbers)
+        if key not in self.constants:
+            text = "_".join(map(str, numbers))
+            added = Added(f"fit/{text}", -1, shape or (len(numbers),), numbers=tuple(numbers))
+            self.constants[key] = self.add(added)
+        return self.constants[key]
+
+    def shape(self, value: int) -> tuple[int, ...]:
+        """The extents of a value."""
+        count = len(self.graph.tensors)
+        return self.graph.tensors[value].shape if value < count else self.added[value - count].shape
+
+    def tensor(self, value: int) -> Tensor:
+        """A value as a tensor of a graph."""
+        count = len(self.graph.tensors)
+        if value < count:
+            return self.graph.tensors[value]
+        added = self.added[value - count]
+        if added.numbers is not None:
+            return Tensor(added.name, added.shape, "int32", Kind.CONSTANT)
+        return Tensor(added.name, added.shape, self.graph.tensors[added.tensor].dtype)
+
+    def nbytes(self, value: int) -> int:
+        """Bytes of a value."""
+        return self.tensor(value).nbytes
+
+
+def as_graph(program: Program) -> Graph:
+    """The program as a graph, whose tensors are its values and whose ops are its steps; unused tensors stay."""
+    graph = program.graph
+    added = tuple(program.tensor(len(graph.tensors) + i) for i in range(len(program.added)))
+    ops = tuple(_op(program, step) for step in program.steps)
+    return replace(graph, tensors=(*graph.tensors, *added), ops=ops)
+
+
+def _op(program: Program, step: Step) -> Op:
+    attributes: dict[str, Attribute] = {}
+    name, version = step.kind, 1
+    if step.source >= 0:
+        op = program.graph.ops[step.source]
+        attributes, name, version = dict(op.attributes), op.name, op.version
+    attributes |= dict(step.changes)
+    first = len(program.graph.tensors)
+    for position, value in enumerate(step.inputs):
+        numbers = program.added[value - first].numbers if value >= first else None
+        if numbers is not None:
+            attributes[f"operand {position}"] = numbers
+    return Op(name, step.kind, step.inputs, step.outputs, tuple(attributes.items()), version)
+
+
+class Access(NamedTuple):
+    """Bytes [lo, hi) of a group, read or written at a step through a value."""
+
+    group: int
+    lo: int
+    hi: int
+    step: int
+    writes: bool
+    value: int
+
+
+def accesses(program: Program) -> Iterator[Access]:
+    """Every real access in order: reads before writes in each step, none where a copy would be onto itself.
+
+    The caller writes the inputs before step 0 (step -1) and reads the outputs behind the last one.
+    """
+    for t in program.graph.inputs:
+        yield from _whole(program, t, -1, writes=True)
+    for number, step in enumerate(program.steps):
+        yield from _of_step(program, number, step)
+    for t in program.graph.outputs:
+        yield from _whole(program, t, len(program.steps), writes=False)
+
+
+def _whole(program: Program, value: int, step: int, *, writes: bool) -> Iterator[Access]:
+    home = program.homes.get(value)
+    if home is not None:
+        yield Access(home.group, home.delta, home.delta + program.nbytes(value), step, writes, value)
+
+
+def _of_step(program: Program, number: int, step: Step) -> Iterator[Access]:
+    if step.kind in VIEWS and program.homes.get(step.inputs[0]) == program.homes.get(step.outputs[0]):
+        return
+    if step.kind == "CONCATENATION" and step.source < 0:
+        yield from _joined(program, number, step)
+    elif step.kind == "SLICE" and step.source < 0:
+        yield from _sliced(program, number, step)
+    else:
+        for value in step.reads:
+            yield from _whole(program, value, number, writes=False)
+        for value in step.outputs:
+            yield from _whole(program, value, number, writes=True)
+
+
+def _joined(program: Program, number: int, step: Step) -> Iterator[Access]:
+    """Each part is copied to its place in the output, but for those that stand there already."""
+    group, at = program.homes[step.outputs[0]]
+    copied = []
+    for value in step.inputs:
+        size = program.nbytes(value)
+        if program.homes[value] != (group, at):
+            yield from _whole(program, value, number, writes=False)
+            copied.append(Access(group, at, at + size, number, True, step.outputs[0]))
+        at += size
+    yield from copied
+
+
+def _sliced(program: Program, number: int, step: Step) -> Iterator[Access]:
+    """A run of rows of operand 0, copied unless it stands there already."""
+    source, target = program.homes[step.inputs[0]], program.homes[step.outputs[0]]
+    begin = program.added[step.inputs[1] - len(program.graph.tensors)].numbers or ()
+    shape = program.shape(step.inputs[0])
+    axis = next((i for i, b in enumerate(begin) if b), 0)
+    size = program.nbytes(step.outputs[0])
+    from_row = begin[axis] * (program.nbytes(step.inputs[0]) // prod(shape[: axis + 1]))
+    start = source.delta + from_row
+    if target != (source.group, start):
+        yield Access(source.group, start, start + size, number, False, step.inputs[0])
+        yield Access(target.group, target.delta, target.delta + size, number, True, step.outputs[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Bytes [lo, hi) of a group that hold a value from step `start` to before step `end`."""
+
+    group: int
+    lo: int
+    hi: int
+    start: int
+    end: int
+
+
+def segments(found: Sequence[Access]) -> list[Segment]:
+    """The lives of all bytes, runs with the same life as one segment. Steps count from -1: the caller's writing.
+
+    A byte lives from a write until its last read before the next one, or for its writer's step alone.
+    """
+    by_group: dict[int, list[Access]] = {}
+    for access in found:
+        by_group.setdefault(access.group, []).append(access)
+    return [segment for group in sorted(by_group) for segment in _lives(group, by_group[group])]
+
+
+def _lives(group: int, found: Sequence[Access]) -> Iterator[Segment]:
+    cuts = sorted({at for access in found for at in (access.lo, access.hi)})
+    index = {at: i for i, at in enumerate(cuts)}
+    lives: list[list[tuple[int, int]]] = [[] for _ in cuts[1:]]
+    for access in found:
+        for i in range(index[access.lo], index[access.hi]):
+            if access.writes:
+                lives[i].append((access.step, access.step + 1))
+            else:
+                start = lives[i][-1][0] if lives[i] else -1
+                lives[i][-1:] = [(start, access.step + 1)]
+    run = 0
+    for i, life in enumerate(lives):
+        if i + 1 == len(lives) or lives[i + 1] != life:
+            for start, end in life:
+                yield Segment(group, cuts[run], cuts[i + 1], start, end)
+            run = i + 1

@@ -1,0 +1,104 @@
+"""Which rows of an operand a run of output rows needs, free of file formats.
+
+A *row* is a slice along the axis that stripes are cut along: the height of a map, or its width where the height is 1.
+A stripe of an operator that pads on its own ("SAME") would be padded at borders that are none. Two ways out:
+
+* *trim*: the operator keeps its padding, gets a window that is a bit larger, and makes some rows too many;
+* *pad*: the window is padded explicitly, at the true borders only, and the operator runs without padding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+class IllegalStripeError(ValueError):
+    """No stripes of this form; says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """How the output rows of an operator depend on the rows of its operands.
+
+    `operands` are the positions of the operands that have rows. A "window" reads `reach` rows, `stride` rows further on
+    for each output row, from `above` rows above the map on. `own` says that the operator pads by itself, and `across`
+    by how much it then pads the other axis, before and behind. A "pad" puts `above` rows above the map and some below.
+    """
+
+    kind: Literal["window", "pointwise", "pad"]
+    operands: tuple[int, ...]
+    rows_in: int
+    rows_out: int
+    row_macs: int = 0
+    reach: int = 1
+    stride: int = 1
+    above: int = 0
+    own: bool = False
+    across: tuple[int, int] = (0, 0)
+    paddable: bool = True
+
+    @property
+    def bordered(self) -> bool:
+        """Whether the operator's own padding would come in at false borders."""
+        return self.own and (self.reach > 1 or self.above > 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Operand rows [lo, hi), rows to pad `above` and `below` them, and rows made: `skip` too many first.
+
+    `padded` says that the window is padded explicitly (across too), so that the operator itself does not pad.
+    """
+
+    lo: int
+    hi: int
+    above: int = 0
+    below: int = 0
+    skip: int = 0
+    made: int = 0
+    padded: bool = False
+
+
+def needed(layer: Layer, a: int, b: int, *, pad: bool) -> Window:
+    """The window for output rows [a, b); `pad` prefers explicit padding to rows too many.
+
+    Raises:
+        IllegalStripeError: the rows consist of padding alone.
+    """
+    if layer.kind == "pointwise":
+        return Window(a, b, made=b - a)
+    first, last = a * layer.stride - layer.above, (b - 1) * layer.stride - layer.above + layer.reach
+    lo, hi = max(0, first), min(layer.rows_in, last)
+    if lo >= hi:
+        raise IllegalStripeError(f"output rows {a} to {b - 1} consist of padding alone")
+    if layer.kind == "pad":
+        return Window(lo, hi, lo - first, last - hi, made=b - a, padded=True)
+    if not layer.bordered:
+        return Window(lo, hi, made=b - a)
+    if pad and layer.paddable:
+        return Window(lo, hi, lo - first, last - hi, made=b - a, padded=True)
+    return _trimmed(layer, a, b, lo, hi)
+
+
+def _trimmed(layer: Layer, a: int, b: int, lo: int, hi: int) -> Window:
+    """The cheapest window of at least [lo, hi) in which the operator's own padding makes rows [a, b) as they are.
+
+    In a window of n rows from i0 on the operator makes o = ceil(n / stride) rows and pads p above; its row l is row
+    l + (i0 - p + above) / stride of the whole, which must be integral.
+    """
+    slack = layer.stride + layer.reach
+    best: tuple[int, int, Window] | None = None
+    for i0 in range(max(0, lo - slack), lo + 1):
+        for i1 in range(hi, min(layer.rows_in, hi + slack) + 1):
+            n = i1 - i0
+            made = -(-n // layer.stride)
+            above = max((made - 1) * layer.stride + layer.reach - n, 0) // 2
+            shift, rest = divmod(i0 - above + layer.above, layer.stride)
+            if rest or a < shift or b - shift > made:
+                continue
+            if best is None or (made, n) < best[:2]:
+                best = made, n, Window(i0, i1, skip=a - shift, made=made)
+    if best is None:
+        raise IllegalStripeError(f"no window makes output rows {a} to {b - 1} as they are")
+    return best[2]
