@@ -226,23 +226,41 @@ class Search {
         bound_(std::max(bound, options.enough)),
         random_(static_cast<std::uint64_t>(options.seed)) {}
 
+  // A tenth of the tries draws orders at random around the given ones; the best of them are improved one by one.
   Packed run(const std::vector<std::vector<std::size_t>>& starts) {
-    std::vector<std::pair<std::int64_t, std::size_t>> ranked;
-    for (std::size_t i = 0; i < starts.size(); ++i) {
-      const std::int64_t height = packer_.place(starts[i], std::numeric_limits<std::int64_t>::max());
-      keep(height, starts[i]);
-      ranked.emplace_back(height, i);
+    std::vector<Ranked> ranked;
+    for (const auto& start : starts) rank(start, ranked);
+    for (std::int64_t i = 0; i < options_.tries / 8 && !done(options_.tries); ++i, ++best_.tries) {
+      std::vector<std::pair<double, std::size_t>> keyed;
+      const auto& start = starts[below(starts.size())];
+      const double spread = static_cast<double>(start.size()) * 0.25 * static_cast<double>(1 + below(4));
+      for (std::size_t k = 0; k < start.size(); ++k)
+        keyed.emplace_back(static_cast<double>(k) + spread * unit() * unit(), start[k]);
+      std::sort(keyed.begin(), keyed.end());
+      std::vector<std::size_t> order;
+      for (const auto& [key, group] : keyed) order.push_back(group);
+      rank(order, ranked);
     }
-    std::sort(ranked.begin(), ranked.end());
-    const std::int64_t share = options_.tries / 4;
-    for (std::size_t i = 0; i < std::min<std::size_t>(2, ranked.size()); ++i)
-      climb(starts[ranked[i].second], best_.tries + share);
+    std::stable_sort(ranked.begin(), ranked.end(), [](const Ranked& a, const Ranked& b) { return a.first < b.first; });
+    const std::size_t most = std::min<std::size_t>(6, ranked.size());
+    const std::int64_t share = options_.tries / 8;
+    for (std::size_t i = 0; i < most; ++i) climb(ranked[i].second, best_.tries + share);
     while (!done(options_.tries)) climb(order_, std::min(best_.tries + share / 2 + 1, options_.tries));
     best_.bound = bound_;
     return best_;
   }
 
  private:
+  using Ranked = std::pair<std::int64_t, std::vector<std::size_t>>;
+
+  void rank(const std::vector<std::size_t>& order, std::vector<Ranked>& ranked) {
+    const std::int64_t height = packer_.place(order, std::numeric_limits<std::int64_t>::max());
+    keep(height, order);
+    ranked.emplace_back(height, order);
+  }
+
+  double unit() { return static_cast<double>(random_() >> 11) * 0x1.0p-53; }
+
   void keep(std::int64_t height, const std::vector<std::size_t>& order) {
     if (!order_.empty() && height >= best_.height) return;
     best_.height = height;
@@ -262,7 +280,7 @@ class Search {
 
   std::size_t below(std::size_t n) { return static_cast<std::size_t>(random_() % n); }
 
-  // Moves groups in the order; a height that is not worse is kept.
+  // Moves groups in the order; a height that is not worse is kept, at first also one that is a little worse.
   void climb(std::vector<std::size_t> order, std::int64_t tries) {
     if (order.size() < 2) {
       best_.tries = options_.tries;
@@ -270,12 +288,15 @@ class Search {
     }
     std::int64_t height = packer_.place(order, std::numeric_limits<std::int64_t>::max());
     std::vector<std::int64_t> bases = packer_.bases();
+    const std::int64_t first = best_.tries;
     while (!done(tries)) {
       std::vector<std::size_t> moved = order;
       shuffle(moved, bases, height);
       ++best_.tries;
-      const std::int64_t found = packer_.place(moved, height);
-      if (found > height) continue;
+      const double left = 1.0 - static_cast<double>(best_.tries - first) / static_cast<double>(tries - first + 1);
+      const auto slack = static_cast<std::int64_t>(0.04 * left * left * unit() * static_cast<double>(height));
+      const std::int64_t found = packer_.place(moved, height + slack);
+      if (found > height + slack) continue;
       height = found;
       order = std::move(moved);
       bases = packer_.bases();

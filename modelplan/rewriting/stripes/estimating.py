@@ -1,0 +1,184 @@
+"""What a region in stripes costs, from its rows alone: peak bytes, extra work, operators. Nothing is built or packed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import prod
+
+import numpy as np
+
+from modelplan.rewriting.stripes.program import MOST_JOINED
+from modelplan.rewriting.stripes.unrolled import Ground, Rows
+from modelplan.types import IntArray
+
+#: Bytes that a runtime keeps for one more operator: (kind, channels that are scaled each for itself, new tensors).
+Tail = Callable[[str, int, int], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Bytes of the worst step, multiply-accumulates, operators, and bytes that the runtime keeps for them."""
+
+    peak: int
+    macs: int
+    ops: int
+    tail: int
+
+
+def estimate(base: Ground, rows: Sequence[Rows], across: int, tail: Tail) -> Estimate:
+    """The cost of a region; `across` are live bytes that it does not touch.
+
+    The peak supposes that rows die and are born one by one, that outputs may run into operands that die, and that
+    nothing is lost between groups.
+    """
+    events = [(i, op) for i, stripe in enumerate(rows) for op in base.ops if op in stripe.windows]
+    live = np.full(len(events), across, dtype=np.int64)
+    dying = np.zeros(len(events), dtype=np.int64)
+    number = {event: n for n, event in enumerate(events)}
+    for t in {t for op in base.ops for t in _row_operands(base, op)} | base.inner:
+        during, after = _rows_alive(base, rows, events, number, t)
+        width = base.graph.tensors[t].nbytes // base.graph.tensors[t].shape[base.region.axis]
+        live += during * width
+        dying += (during - after) * width
+    born, padded = _born(base, rows, events)
+    with_copy = np.where(padded > 0, live + padded, 0)
+    dying = np.where(padded > 0, padded + dying, dying)
+    peak = int(max(with_copy.max(), (live + padded + born - np.minimum(dying, born)).max()))
+    macs = sum(rows[i].windows[op].made * base.layers[op].row_macs for i, op in events)
+    ops, cost = _operators(base, rows, events, tail)
+    return Estimate(peak, macs, ops, cost)
+
+
+def _row_operands(base: Ground, op: int) -> list[int]:
+    return [base.graph.ops[op].inputs[p] for p in base.layers[op].operands]
+
+
+def _rows_alive(
+    base: Ground, rows: Sequence[Rows], events: Sequence[tuple[int, int]], number: dict[tuple[int, int], int], t: int
+) -> tuple[IntArray, IntArray]:
+    """Rows of map `t` that live while each event runs (those it makes left out), and behind it."""
+    count, height = len(events), base.graph.tensors[t].shape[base.region.axis]
+    readers = [r for r in base.graph.readers[t] if r in base.layers]
+    kept = t in base.exits or (t not in base.inner and _read_later(base, t))
+    carried = base.region.carry or t in base.exits or t not in base.inner
+    low = np.full(count + 1, 0 if kept else height, dtype=np.int64)
+    made = np.full(count, height, dtype=np.int64) if t not in base.inner else np.zeros(count, dtype=np.int64)
+    for i, stripe in enumerate(rows):
+        for r in readers:
+            if r in stripe.windows:
+                n = number[i, r]
+                low[n] = min(low[n], stripe.windows[r].lo)
+    if t not in base.inner or carried:
+        needed = np.minimum.accumulate(low[::-1])[::-1]
+        if t in base.inner:
+            _mark_made(base, rows, number, t, made)
+            made = np.maximum.accumulate(made)
+        before = np.concatenate(([0 if t in base.inner else height], made[:-1]))
+        return np.maximum(before - needed[:-1], 0), np.maximum(before - needed[1:], 0)
+    return _alive_in_stripe(base, rows, number, t, readers, count)
+
+
+def _mark_made(
+    base: Ground, rows: Sequence[Rows], number: dict[tuple[int, int], int], t: int, made: IntArray
+) -> None:
+    producer = base.graph.producers[t]
+    for i, stripe in enumerate(rows):
+        if t in stripe.made:
+            made[number[i, producer]] = stripe.made[t][1]
+
+
+def _alive_in_stripe(
+    base: Ground, rows: Sequence[Rows], number: dict[tuple[int, int], int], t: int, readers: Sequence[int], count: int
+) -> tuple[IntArray, IntArray]:
+    """Rows that are made again for each stripe live from their making to their last reader there."""
+    during, after = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    producer = base.graph.producers[t]
+    for i, stripe in enumerate(rows):
+        if t not in stripe.made:
+            continue
+        lo, hi = stripe.made[t]
+        first = number[i, producer]
+        last = max((number[i, r] for r in readers if r in stripe.windows), default=first)
+        during[first + 1 : last + 1] = hi - lo
+        after[first + 1 : last] = hi - lo
+    return during, after
+
+
+def _read_later(base: Ground, t: int) -> bool:
+    return t in base.graph.outputs or any(r not in base.layers and r > base.ops[-1] for r in base.graph.readers[t])
+
+
+def _born(base: Ground, rows: Sequence[Rows], events: Sequence[tuple[int, int]]) -> tuple[IntArray, IntArray]:
+    """Bytes that each event writes, and those of its padded window, 0 where there is none."""
+    born, padded = [], []
+    for i, op in events:
+        window, y = rows[i].windows[op], base.graph.tensors[base.graph.ops[op].outputs[0]]
+        born.append(window.made * (y.nbytes // y.shape[base.region.axis]))
+        padded.append(_padded_bytes(base, op, window.hi - window.lo + window.above + window.below) if _pads(base, op, i, rows) else 0)
+    return np.array(born, dtype=np.int64), np.array(padded, dtype=np.int64)
+
+
+def _pads(base: Ground, op: int, i: int, rows: Sequence[Rows]) -> bool:
+    window, layer = rows[i].windows[op], base.layers[op]
+    return window.padded and layer.kind == "window" and any((window.above, window.below, *layer.across))
+
+
+def _padded_bytes(base: Ground, op: int, height: int) -> int:
+    x, axis = base.graph.tensors[base.graph.ops[op].inputs[0]], base.region.axis
+    other = x.shape[3 - axis]
+    row = x.nbytes // x.shape[axis]
+    return height * (row // other) * (other + sum(base.layers[op].across))
+
+
+def _operators(
+    base: Ground, rows: Sequence[Rows], events: Sequence[tuple[int, int]], tail: Tail
+) -> tuple[int, int]:
+    """Operators added, and what the runtime keeps for them, less what the unsplit operators need."""
+    ops, cost = -len(base.ops), 0
+    for op in base.ops:
+        cost -= tail(base.graph.ops[op].kind, _channels(base, op), 1)
+    for i, op in events:
+        window, y = rows[i].windows[op], base.graph.ops[op].outputs[0]
+        (a, b), lo = rows[i].made[y], rows[i].seen[y][0]
+        kinds = [(base.graph.ops[op].kind, _channels(base, op), 1)]
+        kinds += [("PAD", 0, 2)] * _pads(base, op, i, rows)
+        kinds += [("SLICE", 0, 2)] * (window.made != b - a)
+        if lo < a:
+            kinds += [("SLICE", 0, 2), ("CONCATENATION", 0, 1)]
+        for x in _row_operands(base, op):
+            seen = rows[i].seen.get(x, (0, base.graph.tensors[x].shape[base.region.axis]))
+            kinds += [("SLICE", 0, 2)] * ((window.lo, window.hi) != seen)
+        ops += len(kinds)
+        cost += sum(tail(*kind) for kind in kinds)
+    joins = len(base.exits) * (1 + (base.region.stripes > MOST_JOINED) * -(-base.region.stripes // MOST_JOINED))
+    return ops + joins, cost + joins * tail("CONCATENATION", 0, 1)
+
+
+def _channels(base: Ground, op: int) -> int:
+    kind = base.graph.ops[op].kind
+    return base.graph.tensors[base.graph.ops[op].outputs[0]].shape[-1] if kind.endswith("CONV_2D") else 0
+
+
+def even_cuts(height: int, stripes: int) -> tuple[int, ...]:
+    """Borders of so many stripes of about the same height."""
+    return tuple(height * i // stripes for i in range(stripes + 1))
+
+
+def unsplit_peaks(
+    graph_bytes: Sequence[int], lives: Sequence[tuple[int, int]], local: Sequence[int], touched: Sequence[Sequence[int]]
+) -> list[int]:
+    """Live bytes at each step of whole operators: what stands beside the step's own tensors, and `local` for those."""
+    peaks = []
+    for step, own in enumerate(local):
+        mine = set(touched[step])
+        beside = sum(
+            size for t, (size, (start, end)) in enumerate(zip(graph_bytes, lives, strict=True))
+            if start <= step < end and t not in mine
+        )  # fmt: skip
+        peaks.append(beside + own)
+    return peaks
+
+
+__all__ = ["Estimate", "Tail", "estimate", "even_cuts", "pairwise", "prod", "unsplit_peaks"]

@@ -1,0 +1,243 @@
+"""Which regions of a model to compute in stripes, and in how many: candidates, dynamic programming, refinement.
+
+Candidates are priced from their rows alone (estimating.py). For a target of live bytes, the cheapest plan whose parts
+all stay below it is found exactly over all cut points: each operator runs whole or inside one candidate. Targets are
+swept; the most promising plans are built and packed, and the best is refined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from modelplan.rewriting.stripes.estimating import Tail, estimate, even_cuts
+from modelplan.rewriting.stripes.layers import layer_of, op_macs
+from modelplan.rewriting.stripes.placing import Leads
+from modelplan.rewriting.stripes.program import VIEWS
+from modelplan.rewriting.stripes.unrolled import Ground, Region, ground, stripe_rows
+from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer
+from modelplan.types import Graph, Kind
+
+#: Numbers of stripes that are tried, beside one for each row.
+_STRIPES = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64)
+#: The most operators of a region.
+_LONGEST = 28
+#: Targets of live bytes that are swept.
+_TARGETS = 48
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A region in stripes and its price: bytes of its worst step, extra work, operators and kept bytes it adds."""
+
+    region: Region
+    peak: int
+    macs: int
+    ops: int
+    tail: int
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Regions to compute in stripes, apart and ascending, and what is expected of them."""
+
+    regions: tuple[Region, ...]
+    peak: int = 0
+    macs: int = 0
+    ops: int = 0
+    tail: int = 0
+
+
+@dataclass
+class Space:
+    """A graph in an order, with what the search asks of it again and again."""
+
+    graph: Graph
+    order: tuple[int, ...]
+    leads: Leads
+    tail: Tail
+    axis: int = 1
+    lives: list[tuple[int, int]] = field(default_factory=list)
+    peaks: list[int] = field(default_factory=list)
+    layers: dict[int, Layer | str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        position = {op: step for step, op in enumerate(self.order)}
+        self.lives = [self._life(t, position) for t in range(len(self.graph.tensors))]
+        self.layers = {op: layer_of(self.graph, op, self._axis(op)) for op in self.order}
+        self.peaks = [self._peak(step) for step in range(len(self.order))]
+
+    def _axis(self, op: int) -> int:
+        """Rows along the height, or along the width where the height of the operator's maps is 1."""
+        shapes = [self.graph.tensors[t].shape for t in self.graph.ops[op].writes]
+        return 2 if any(len(s) == 4 and s[1] == 1 and s[2] > 1 for s in shapes) else 1
+
+    def axis_of(self, op: int) -> int:
+        """The axis along which the operator's output is cut."""
+        return self._axis(op)
+
+    def _life(self, t: int, position: dict[int, int]) -> tuple[int, int]:
+        """Steps [start, end) in which a tensor holds memory; a view and its source count once."""
+        tensor, producer = self.graph.tensors[t], self.graph.producers[t]
+        if tensor.kind is not Kind.ACTIVATION or (producer < 0 and t not in self.graph.inputs):
+            return 0, 0
+        uses = [position[r] + 1 for r in self.graph.readers[t]]
+        start = 0 if producer < 0 else position[producer]
+        return start, len(self.order) if t in self.graph.outputs else max([*uses, start + 1])
+
+    def _peak(self, step: int) -> int:
+        op = self.graph.ops[self.order[step]]
+        own = {t for t in (*op.reads, *op.writes) if self.lives[t] != (0, 0)}
+        beside = sum(
+            self.graph.tensors[t].nbytes for t, (start, end) in enumerate(self.lives) if start <= step < end and t not in own
+        )
+        return beside + self._local(step, own)
+
+    def _local(self, step: int, own: set[int]) -> int:
+        """Bytes of an operator's own tensors, less what its output may run into."""
+        index = self.order[step]
+        op, tensors = self.graph.ops[index], self.graph.tensors
+        total = sum(tensors[t].nbytes for t in own)
+        best = total
+        if len(op.writes) != 1:
+            return total
+        y = tensors[op.writes[0]].nbytes
+        if op.kind in VIEWS:
+            return total - y
+        for position, lead, exact in self.leads(self.graph, index):
+            t = op.inputs[position]
+            if t in own and self.lives[t][1] == step + 1 and op.inputs.count(t) == 1:
+                x = tensors[t].nbytes
+                best = min(best, total - x - y + (max(x, y) if exact else max(y, lead + x)))
+        return best
+
+    def across(self, first: int, last: int, touched: set[int]) -> int:
+        """Bytes that live through steps [first, last] without being touched there."""
+        return sum(
+            self.graph.tensors[t].nbytes
+            for t, (start, end) in enumerate(self.lives)
+            if start < first and end > last + 1 and t not in touched
+        )
+
+
+def candidates(space: Space, ceiling: int, floor: int, report: Callable[[], None] = lambda: None) -> list[Candidate]:
+    """Regions in stripes that stay below `ceiling`, the dearer of two of the same operators left out.
+
+    A region holds at least one operator that needs more than `floor` by itself.
+    """
+    found: list[Candidate] = []
+    for first in range(len(space.order)):
+        report()
+        for last in range(first + 1, min(first + _LONGEST, len(space.order))):
+            if isinstance(space.layers[space.order[last]], str) or isinstance(space.layers[space.order[first]], str):
+                break
+            if max(space.peaks[first : last + 1]) > floor:
+                found += _undominated(_of_range(space, first, last, ceiling))
+    return found
+
+
+def _of_range(space: Space, first: int, last: int, ceiling: int) -> Iterator[Candidate]:
+    graph, axis = space.graph, space.axis_of(space.order[last])
+    height = graph.tensors[graph.ops[space.order[last]].outputs[0]].shape[axis]
+    region = Region(first, last, axis, (0, height))
+    try:
+        base = ground(graph, space.order, region)
+    except IllegalStripeError:
+        return
+    touched = base.inner | {base.graph.ops[op].inputs[p] for op in base.ops for p in base.layers[op].operands}
+    across = space.across(first, last, set(touched))
+    whole = sum(graph.tensors[t].nbytes for t in base.exits)
+    if across + whole >= ceiling:
+        return
+    macs = sum(op_macs(graph, graph.ops[op]) for op in base.ops)
+    for region in _forms(base, region, height):
+        candidate = _priced(replace(base, region=region), across, macs, space.tail)
+        if candidate is not None and candidate.peak < ceiling:
+            yield candidate
+
+
+def _forms(base: Ground, region: Region, height: int) -> Iterator[Region]:
+    bordered = [op for op in base.ops if base.layers[op].bordered and base.layers[op].paddable]
+    dense = frozenset(op for op in bordered if base.graph.ops[op].kind == "CONV_2D")
+    pads = list(dict.fromkeys((frozenset[int](), dense, frozenset(bordered))))
+    deep = sum(base.layers[op].reach > 1 for op in base.ops)
+    for stripes in (*(n for n in _STRIPES if n < height), height):
+        if stripes < 2:
+            continue
+        for pad in pads:
+            yield replace(region, cuts=even_cuts(height, stripes), pad=pad)
+            if deep <= 3 and stripes <= 12 and len(base.ops) > 1:
+                yield replace(region, cuts=even_cuts(height, stripes), pad=pad, carry=False)
+
+
+def _priced(base: Ground, across: int, macs: int, tail: Tail) -> Candidate | None:
+    try:
+        cost = estimate(base, stripe_rows(base), across, tail)
+    except IllegalStripeError:
+        return None
+    return Candidate(base.region, cost.peak, cost.macs - macs, cost.ops, cost.tail)
+
+
+def _undominated(found: Iterator[Candidate]) -> list[Candidate]:
+    """Candidates of one range of which none is better in peak, work and kept bytes."""
+    kept: list[Candidate] = []
+    for c in sorted(found, key=lambda c: (c.peak, c.tail, c.macs)):
+        if not any(k.tail <= c.tail and k.macs <= c.macs for k in kept):
+            kept.append(c)
+    return kept
+
+
+def cheapest(space: Space, found: Sequence[Candidate], target: int, work: float) -> Choice | None:
+    """The plan of least kept bytes (plus `work` for each multiply-accumulate) whose parts need at most `target`.
+
+    Cost: O(steps + candidates).
+    """
+    ending: dict[int, list[Candidate]] = {}
+    for c in found:
+        if c.peak <= target:
+            ending.setdefault(c.region.last, []).append(c)
+    best: list[tuple[float, tuple[Candidate, ...]] | None] = [(0.0, ())]
+    for step, peak in enumerate(space.peaks):
+        options = []
+        before = best[step]
+        if peak <= target and before is not None:
+            options.append(before)
+        for c in ending.get(step, ()):
+            start = best[c.region.first]
+            if start is not None:
+                options.append((start[0] + c.tail + work * max(c.macs, 0), (*start[1], c)))
+        best.append(min(options, key=lambda option: option[0], default=None))
+    return _choice(space, best[-1][1]) if best[-1] is not None else None
+
+
+def _choice(space: Space, chosen: Sequence[Candidate]) -> Choice:
+    covered = {step for c in chosen for step in range(c.region.first, c.region.last + 1)}
+    peaks = [peak for step, peak in enumerate(space.peaks) if step not in covered]
+    return Choice(
+        tuple(c.region for c in chosen),
+        max([*peaks, *(c.peak for c in chosen)], default=0),
+        sum(c.macs for c in chosen),
+        sum(c.ops for c in chosen),
+        sum(c.tail for c in chosen),
+    )
+
+
+def plans(space: Space, found: Sequence[Candidate], most_macs: int | None) -> list[Choice]:
+    """The plans of a sweep over targets, from the lowest peak up; each kept once.
+
+    Where a plan does more than `most_macs` extra work, work is given a price that rises until it does not.
+    """
+    levels = sorted({c.peak for c in found} | set(space.peaks))
+    if len(levels) > _TARGETS * 4:
+        levels = sorted({*levels[:: len(levels) // (_TARGETS * 4) + 1], *space.peaks, *levels[:32]})
+    kept: dict[tuple[Region, ...], Choice] = {}
+    price = 1 / max(1, sum(op_macs(space.graph, op) for op in space.graph.ops))
+    for target in levels:
+        for work in (0.0, 1e4 * price, 1e5 * price, 1e6 * price, 1e8 * price):
+            choice = cheapest(space, found, target, work)
+            if choice is None:
+                break
+            if most_macs is None or choice.macs <= most_macs:
+                kept.setdefault(choice.regions, choice)
+                break
+    return sorted(kept.values(), key=lambda choice: choice.peak)
