@@ -69,7 +69,9 @@ class Front:
         found = {}
         places = vtable(self.old, table)
         if any(places[len(fields) :]):
-            raise ModelError(f"the {what} at byte {table} has fields that modelplan does not know, so none is rewritten")
+            raise ModelError(
+                f"the {what} at byte {table} has fields that modelplan does not know, so none is rewritten"
+            )
         for number, place in enumerate(places[: len(fields)]):
             at = table + place
             if place and fields[number] == REFERENCE:

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Sequence
 
 from modelplan.errors import ModelError, RequestError
-from modelplan.rewriting import flatbuffer
+from modelplan.loaders.tflite_tables import get_metadata
 from modelplan.rewriting.flatbuffer_tables import (
     MODEL,
     OPERATOR,
@@ -38,7 +38,6 @@ _INT32 = 2
 _CODE = (1, 0, 4, 4)
 _ADDED = {"SLICE": (65, 2, 48), "CONCATENATION": (2, 2, 10), "PAD": (34, 2, 22)}
 _CONCATENATION_OPTIONS = (4, 1)
-_VALID = 1
 #: Metadata that speaks of operators by number.
 _BY_NUMBER = "model_control_dependencies"
 
@@ -63,12 +62,13 @@ class _Writer:
         subgraphs = tables(model, self.root, _SUBGRAPHS)
         if len(subgraphs) != 1:
             raise RequestError(f"found {len(subgraphs)} subgraphs, stripes need a model of one")
-        if flatbuffer.get_metadata(model, _BY_NUMBER) is not None:
+        if get_metadata(model, _BY_NUMBER) is not None:
             raise RequestError(f"the metadata {_BY_NUMBER} names operators by number")
         self.subgraph = subgraphs[0]
         self.tensors = tables(model, self.subgraph, _TENSORS)
         self.operators = tables(model, self.subgraph, _OPERATORS)
-        if len(self.tensors) != len(program.graph.tensors) or len(self.operators) != len(program.graph.ops):
+        self.file_op = program.file_ops
+        if len(self.tensors) != len(program.graph.tensors) or max(self.file_op, default=-1) >= len(self.operators):
             raise ModelError("the file has other tensors or operators than the graph that was read from it")
         self.number = self._numbered()
 
@@ -77,7 +77,9 @@ class _Writer:
         graph = self.program.graph
         used = {t for step in self.program.steps for t in (*step.inputs, *step.outputs)}
         used |= {*graph.inputs, *graph.outputs}
-        before = {t for op in graph.ops for t in (*op.inputs, *op.outputs)}
+        before = {
+            t for table in self.operators for part in (_OP_INPUTS, _OP_OUTPUTS) for t in self._listed(table, part)
+        }
         old = [t for t in range(len(graph.tensors)) if t in used or t not in before]
         added = [len(graph.tensors) + i for i in range(len(self.program.added))]
         return {t: i for i, t in enumerate([*old, *(t for t in added if t in used)])}
@@ -110,6 +112,10 @@ class _Writer:
     def _interface(self, number: int) -> list[int]:
         return [self._int(at) for at in elements(self.model, self.subgraph, number)]
 
+    def _listed(self, table: int, part: int) -> list[int]:
+        """The tensors that an operator of the file names in one of its lists."""
+        return [self._int(at) for at in elements(self.model, table, part)]
+
     def _int(self, at: int) -> int:
         return int(struct.unpack_from("<i", self.model, at)[0])
 
@@ -117,7 +123,7 @@ class _Writer:
         """Puts new numbers of tensors where operators and signatures that stay have the old ones."""
         for step in self.program.steps:
             if self._stays(step):
-                table = self.operators[step.source]
+                table = self._table(step)
                 for part in (_OP_INPUTS, _OP_OUTPUTS, _INTERMEDIATES):
                     for at in elements(self.model, table, part):
                         self._change(at)
@@ -134,14 +140,26 @@ class _Writer:
         if t >= 0:
             struct.pack_into("<i", self.old, at, self.number[t])
 
+    def _table(self, step: Step) -> int:
+        """The table of the operator of the file that a step carries out."""
+        return self.operators[self.file_op[step.source]]
+
     def _stays(self, step: Step) -> bool:
         """Whether the operator's table in the file is right as it stands, but for numbers."""
-        if step.source < 0:
+        if step.source < 0 or self._padding(step) is not None:
             return False
-        op = self.program.graph.ops[step.source]
-        table = self.operators[step.source]
-        listed = [self._int(at) for at in elements(self.model, table, _OP_INPUTS)]
-        return step.inputs == op.inputs and step.outputs == op.outputs and not step.changes and listed == list(op.inputs)
+        listed = [tuple(self._listed(self._table(step), part)) for part in (_OP_INPUTS, _OP_OUTPUTS)]
+        return listed == [step.inputs, step.outputs]
+
+    def _padding(self, step: Step) -> int | None:
+        """The padding that an operator must have and has not in the file."""
+        if step.kind not in OPTIONS:
+            return None
+        given = self.program.graph.ops[step.source].attribute("padding")
+        wanted = int(dict(step.changes).get("padding", given) == "VALID")
+        options = child(self.model, self._table(step), _OPTIONS)
+        at = field(self.model, options, 0)
+        return None if wanted == (self.model[at] if at else 0) else wanted
 
     def _tensor(self, value: int) -> int:
         first = len(self.tensors)
@@ -172,14 +190,12 @@ class _Writer:
         fields = {_OP_INPUTS: inputs, _OP_OUTPUTS: outputs}
         if step.source < 0:
             return self.front.table(OPERATOR, fields | self._added(step))
-        table = self.operators[step.source]
-        if any(name == "padding" for name, _ in step.changes):
-            fields[_OPTIONS] = self._with_padding(step, child(self.model, table, _OPTIONS))
+        table = self._table(step)
+        padding = self._padding(step)
+        if padding is not None:
+            options = child(self.model, table, _OPTIONS)
+            fields[_OPTIONS] = self.front.table(OPTIONS[step.kind], {0: padding}, options, "options")
         return self.front.table(OPERATOR, fields, table, "operator")
-
-    def _with_padding(self, step: Step, options: int) -> int:
-        padding = _VALID if dict(step.changes)["padding"] == "VALID" else 0
-        return self.front.table(OPTIONS[step.kind], {0: padding}, options, "options")
 
     def _added(self, step: Step) -> dict[int, int]:
         """The code and the options of an operator that the rewrite adds."""

@@ -80,9 +80,7 @@ def _rows_alive(
     return _alive_in_stripe(base, rows, number, t, readers, count)
 
 
-def _mark_made(
-    base: Ground, rows: Sequence[Rows], number: dict[tuple[int, int], int], t: int, made: IntArray
-) -> None:
+def _mark_made(base: Ground, rows: Sequence[Rows], number: dict[tuple[int, int], int], t: int, made: IntArray) -> None:
     producer = base.graph.producers[t]
     for i, stripe in enumerate(rows):
         if t in stripe.made:
@@ -116,7 +114,11 @@ def _born(base: Ground, rows: Sequence[Rows], events: Sequence[tuple[int, int]])
     for i, op in events:
         window, y = rows[i].windows[op], base.graph.tensors[base.graph.ops[op].outputs[0]]
         born.append(window.made * (y.nbytes // y.shape[base.region.axis]))
-        padded.append(_padded_bytes(base, op, window.hi - window.lo + window.above + window.below) if _pads(base, op, i, rows) else 0)
+        padded.append(
+            _padded_bytes(base, op, window.hi - window.lo + window.above + window.below)
+            if _pads(base, op, i, rows)
+            else 0
+        )
     return np.array(born, dtype=np.int64), np.array(padded, dtype=np.int64)
 
 
@@ -132,9 +134,7 @@ def _padded_bytes(base: Ground, op: int, height: int) -> int:
     return height * (row // other) * (other + sum(base.layers[op].across))
 
 
-def _operators(
-    base: Ground, rows: Sequence[Rows], events: Sequence[tuple[int, int]], tail: Tail
-) -> tuple[int, int]:
+def _operators(base: Ground, rows: Sequence[Rows], events: Sequence[tuple[int, int]], tail: Tail) -> tuple[int, int]:
     """Operators added, and what the runtime keeps for them, less what the unsplit operators need."""
     ops, cost = -len(base.ops), 0
     for op in base.ops:

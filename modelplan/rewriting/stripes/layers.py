@@ -11,10 +11,39 @@ from modelplan.types import Graph, Kind, Op
 
 #: Element i of the output from element i of each operand alone.
 _POINTWISE = frozenset(
-    """
-    RELU RELU6 RELU_N1_TO_1 HARD_SWISH LEAKY_RELU LOGISTIC TANH ELU ABS NEG EXP SQRT RSQRT SQUARE LOG SIN COS FLOOR CEIL
-    ROUND ADD SUB MUL DIV MAXIMUM MINIMUM SQUARED_DIFFERENCE PRELU QUANTIZE DEQUANTIZE CAST
-    """.split()
+    [
+        "RELU",
+        "RELU6",
+        "RELU_N1_TO_1",
+        "HARD_SWISH",
+        "LEAKY_RELU",
+        "LOGISTIC",
+        "TANH",
+        "ELU",
+        "ABS",
+        "NEG",
+        "EXP",
+        "SQRT",
+        "RSQRT",
+        "SQUARE",
+        "LOG",
+        "SIN",
+        "COS",
+        "FLOOR",
+        "CEIL",
+        "ROUND",
+        "ADD",
+        "SUB",
+        "MUL",
+        "DIV",
+        "MAXIMUM",
+        "MINIMUM",
+        "SQUARED_DIFFERENCE",
+        "PRELU",
+        "QUANTIZE",
+        "DEQUANTIZE",
+        "CAST",
+    ]
 )
 _WINDOWS = {"CONV_2D": "weights", "DEPTHWISE_CONV_2D": "weights", "AVERAGE_POOL_2D": "filter", "MAX_POOL_2D": "filter"}
 _NAMES = {1: ("h", "height", 1), 2: ("w", "width", 2)}
@@ -98,9 +127,7 @@ def _window(graph: Graph, op: Op, axis: int) -> Layer | str:
     across = _margins(graph, op, 3 - axis) if own else (0, 0)
     macs = prod(y.shape[axis + 1 :]) * _macs_of_element(graph, op)
     paddable = not op.kind.endswith("POOL_2D")  # padding would be counted by a pool
-    return Layer(
-        "window", (0,), x.shape[axis], y.shape[axis], macs, reach, stride, before, own, across, paddable
-    )
+    return Layer("window", (0,), x.shape[axis], y.shape[axis], macs, reach, stride, before, own, across, paddable)
 
 
 def extent(graph: Graph, op: Op, axis: int) -> tuple[int, int]:

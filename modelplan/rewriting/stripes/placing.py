@@ -11,16 +11,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from modelplan import _core
+from modelplan import _core, runtimes
 from modelplan.aliasing.overlapping import offered
 from modelplan.aliasing.rules import overwrites
 from modelplan.errors import BrokenPlanError
-from modelplan.rewriting.stripes.program import Access, Program, Segment, Step, accesses, as_graph, segments
+from modelplan.rewriting.stripes.program import Access, Program, Segment, Step, accesses, segments, step_graph, step_op
 from modelplan.types import Graph, IntArray, Runtime
 
 #: (operand, bytes, exact): the output may start so many bytes before the operand or more; `exact`: just there.
 Lead = tuple[int, int, bool]
-Leads = Callable[[Graph, int], Iterable[Lead]]
+Leads = Callable[[Program, int], Iterable[Lead]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +67,15 @@ class Packing:
     load: int
 
 
-def posed(program: Program, leads: Leads, alignment: int) -> Problem:
-    """The packing problem of a program whose kernels stand `leads`."""
-    found = tuple(segments(list(accesses(program))))
-    return Problem(found, tuple(stands(program, leads)), (alignment,) * program.groups)
+def posed(program: Program, leads: Leads, alignment: int, scratch: Sequence[tuple[int, int]] = ()) -> Problem:
+    """The packing problem of a program whose kernels stand `leads`.
+
+    `scratch` are working buffers of kernels, (step, bytes); each is a group behind those of the program.
+    """
+    found = segments(list(accesses(program)))
+    for i, (step, size) in enumerate(scratch):
+        found.append(Segment(program.groups + i, 0, size, step, step + 1))
+    return Problem(tuple(found), tuple(stands(program, leads)), (alignment,) * (program.groups + len(scratch)))
 
 
 def pack(problem: Problem, tries: int = 2000, seconds: float = 0, seed: int = 0, enough: int = 0) -> Packing:
@@ -81,37 +86,44 @@ def pack(problem: Problem, tries: int = 2000, seconds: float = 0, seed: int = 0,
     return Packing(tuple(bases.tolist()), int(height), min(int(load), int(height)))
 
 
+def no_leads(program: Program, number: int) -> Iterable[Lead]:  # noqa: ARG001
+    """Kernels of which nothing is known: no output over an operand."""
+    return ()
+
+
 def kernel_leads(runtime: Runtime) -> Leads:
-    """What the kernels of a runtime were proved to stand: outputs ahead of or in place of an operand."""
+    """What the kernels of a runtime were proved to stand: outputs ahead of or in place of an operand.
 
-    def known(graph: Graph, index: int) -> Iterator[Lead]:
-        for operand, lead, _ in offered(graph, index, "safe", runtime):
-            yield operand, lead, False
-        for operand, _ in overwrites(graph, index, "safe", runtime):
-            yield operand, 0, True
+    Steps of the same kind, attributes and shapes are looked up once.
+    """
+    known: dict[object, tuple[Lead, ...]] = {}
 
-    cache: dict[object, tuple[Lead, ...]] = {}
+    def leads(program: Program, number: int) -> tuple[Lead, ...]:
+        step = program.steps[number]
+        operands = tuple((tensor.shape, tensor.dtype, tensor.kind) if t >= 0 else None
+                         for t in (*step.inputs, *step.outputs) for tensor in [program.tensor(t)])  # fmt: skip
+        key = step.kind, step.source if step.source >= 0 else step_op(program, step).attributes, step.changes, operands
+        if key not in known:
+            known[key] = tuple(_known_leads(step_graph(program, number), runtime))
+        return known[key]
 
-    def remembered(graph: Graph, index: int) -> tuple[Lead, ...]:
-        op = graph.ops[index]
-        facts = tuple((graph.tensors[t].shape, graph.tensors[t].dtype, graph.tensors[t].kind) if t >= 0 else None
-                      for t in (*op.inputs, *op.outputs))  # fmt: skip
-        key = op.kind, op.attributes, facts
-        if key not in cache:
-            cache[key] = tuple(known(graph, index))
-        return cache[key]
+    return leads
 
-    return remembered
+
+def _known_leads(graph: Graph, runtime: Runtime) -> Iterator[Lead]:
+    for operand, lead, _ in offered(graph, 0, "safe", runtime):
+        yield operand, lead, False
+    for operand, _ in overwrites(graph, 0, "safe", runtime):
+        yield operand, 0, True
 
 
 def stands(program: Program, leads: Leads) -> Iterator[Stand]:
     """What each step of the program lets its output write over."""
-    graph = as_graph(program)
     for number, step in enumerate(program.steps):
         output = program.homes.get(step.outputs[0]) if len(step.outputs) == 1 else None
         if output is None or (step.source < 0 and _moves_nothing(program, step)):
             continue
-        for position, lead, exact in leads(graph, number):
+        for position, lead, exact in leads(program, number):
             operand = program.homes.get(step.inputs[position])
             if operand and operand.group != output.group and _alone(program, step, position):
                 yield Stand(operand.group, output.group, number, operand.delta - output.delta - lead, exact)
@@ -149,7 +161,6 @@ def replay(program: Program, packing: Packing, leads: Leads) -> None:
         BrokenPlanError: names the step and the bytes.
     """
     memory = np.full(packing.height + 1, -2, dtype=np.int64)
-    graph = as_graph(program)
     found = list(accesses(program))
     at = 0
     for number in range(-1, len(program.steps) + 1):
@@ -159,7 +170,7 @@ def replay(program: Program, packing: Packing, leads: Leads) -> None:
             at += 1
         _replay_step(program, packing, memory, mine)
         if 0 <= number < len(program.steps):
-            _check_overlap(program, packing, graph, number, mine, leads)
+            _check_overlap(program, packing, number, mine, leads)
 
 
 def _replay_step(program: Program, packing: Packing, memory: IntArray, mine: Sequence[Access]) -> None:
@@ -179,9 +190,7 @@ def _replay_step(program: Program, packing: Packing, memory: IntArray, mine: Seq
             raise BrokenPlanError(f"step {access.step} {step} reads byte {wrong} of {name!r}, which was overwritten")
 
 
-def _check_overlap(
-    program: Program, packing: Packing, graph: Graph, number: int, mine: Sequence[Access], leads: Leads
-) -> None:
+def _check_overlap(program: Program, packing: Packing, number: int, mine: Sequence[Access], leads: Leads) -> None:
     """What a step writes does not meet what it reads, but where its kernel stands it."""
     step = program.steps[number]
     place = addresses(program, packing)
@@ -192,7 +201,7 @@ def _check_overlap(
                 continue
             distance = place[step.outputs[0]] - place[read.value]
             granted = [
-                lead for lead in leads(graph, number)
+                lead for lead in leads(program, number)
                 if step.inputs[lead[0]] == read.value and (distance == 0 if lead[2] else distance <= -lead[1])
             ]  # fmt: skip
             if not granted or not _sole(program, step, read.value):
@@ -202,3 +211,15 @@ def _check_overlap(
 
 def _sole(program: Program, step: Step, value: int) -> bool:
     return all(_alone(program, step, i) for i, t in enumerate(step.inputs) if t == value)
+
+
+def scratch_of(program: Program, runtime: Runtime, known: dict[object, tuple[int, ...]]) -> list[tuple[int, int]]:
+    """(step, bytes) of every working buffer that the kernels of a runtime ask for; `known` remembers the kernels."""
+    found = []
+    for number, step in enumerate(program.steps):
+        key = step.source, step.kind, step.changes, tuple(program.shape(t) if t >= 0 else () for t in step.inputs)
+        if key not in known:
+            graph = step_graph(program, number)
+            known[key] = runtimes.kernel_scratch(graph, graph.ops[0], runtime) if step.outputs else ()
+        found += [(number, -(-size // runtime.alignment) * runtime.alignment) for size in known[key] if size]
+    return found

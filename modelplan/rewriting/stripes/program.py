@@ -64,7 +64,10 @@ class Added:
 
 @dataclass
 class Program:
-    """Steps in the order in which they run, the values that were added, and the homes of all that need memory."""
+    """Steps in the order in which they run, the values that were added, and the homes of all that need memory.
+
+    `file_ops` are the operators of the file behind those of the graph.
+    """
 
     graph: Graph
     added: list[Added] = field(default_factory=list)
@@ -72,6 +75,7 @@ class Program:
     homes: dict[int, Home] = field(default_factory=dict)
     groups: int = 0
     constants: dict[tuple[int, ...], int] = field(default_factory=dict)
+    file_ops: tuple[int, ...] = ()
 
     def new_group(self) -> int:
         """The number of one more group."""
@@ -115,15 +119,23 @@ class Program:
         return self.tensor(value).nbytes
 
 
-def as_graph(program: Program) -> Graph:
-    """The program as a graph, whose tensors are its values and whose ops are its steps; unused tensors stay."""
-    graph = program.graph
-    added = tuple(program.tensor(len(graph.tensors) + i) for i in range(len(program.added)))
-    ops = tuple(_op(program, step) for step in program.steps)
-    return replace(graph, tensors=(*graph.tensors, *added), ops=ops)
+def step_graph(program: Program, number: int) -> Graph:
+    """A graph of one step alone, with its operands as inputs."""
+    step = program.steps[number]
+    values = list(dict.fromkeys(t for t in (*step.inputs, *step.outputs) if t >= 0))
+    index = {t: i for i, t in enumerate(values)} | {-1: -1}
+    tensors = tuple(program.tensor(t) for t in values)
+    op = replace(
+        step_op(program, step),
+        inputs=tuple(index[t] for t in step.inputs),
+        outputs=tuple(index[t] for t in step.outputs),
+    )
+    fed = tuple(index[t] for t in step.reads if tensors[index[t]].kind is Kind.ACTIVATION)
+    return Graph(program.graph.name, program.graph.format, tensors, (op,), fed, op.outputs)
 
 
-def _op(program: Program, step: Step) -> Op:
+def step_op(program: Program, step: Step) -> Op:
+    """A step as an operator, with the attributes that it has on its stripe."""
     attributes: dict[str, Attribute] = {}
     name, version = step.kind, 1
     if step.source >= 0:

@@ -14,7 +14,7 @@ from modelplan.rewriting.stripes.estimating import Tail, estimate, even_cuts
 from modelplan.rewriting.stripes.layers import layer_of, op_macs
 from modelplan.rewriting.stripes.placing import Leads
 from modelplan.rewriting.stripes.program import VIEWS
-from modelplan.rewriting.stripes.unrolled import Ground, Region, ground, stripe_rows
+from modelplan.rewriting.stripes.unrolled import Ground, Region, built, ground, stripe_rows
 from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer
 from modelplan.types import Graph, Kind
 
@@ -62,6 +62,7 @@ class Space:
     layers: dict[int, Layer | str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.plain = built(self.graph, self.order, ())
         position = {op: step for step, op in enumerate(self.order)}
         self.lives = [self._life(t, position) for t in range(len(self.graph.tensors))]
         self.layers = {op: layer_of(self.graph, op, self._axis(op)) for op in self.order}
@@ -89,7 +90,9 @@ class Space:
         op = self.graph.ops[self.order[step]]
         own = {t for t in (*op.reads, *op.writes) if self.lives[t] != (0, 0)}
         beside = sum(
-            self.graph.tensors[t].nbytes for t, (start, end) in enumerate(self.lives) if start <= step < end and t not in own
+            self.graph.tensors[t].nbytes
+            for t, (start, end) in enumerate(self.lives)
+            if start <= step < end and t not in own
         )
         return beside + self._local(step, own)
 
@@ -104,7 +107,7 @@ class Space:
         y = tensors[op.writes[0]].nbytes
         if op.kind in VIEWS:
             return total - y
-        for position, lead, exact in self.leads(self.graph, index):
+        for position, lead, exact in self.leads(self.plain, step):
             t = op.inputs[position]
             if t in own and self.lives[t][1] == step + 1 and op.inputs.count(t) == 1:
                 x = tensors[t].nbytes

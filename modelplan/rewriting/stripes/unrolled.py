@@ -1,10 +1,10 @@
 """Regions of a model computed stripe by stripe, each stripe with operators of its own, in standard operators.
 
-    row 0 |======|                   stripe 0 of a map, made from a window of its operand
-          |======|----carried----.
-          |======|               v   the rows that stripe 1 needs again: kept, or made again
-          |      |             |======|
-          |      |             |======|   stripe 1
+row 0 |======|                   stripe 0 of a map, made from a window of its operand
+      |======|----carried----.
+      |======|               v   the rows that stripe 1 needs again: kept, or made again
+      |      |             |======|
+      |      |             |======|   stripe 1
 """
 
 from __future__ import annotations
@@ -136,21 +136,15 @@ def _keep_for_later(base: Ground, found: Sequence[Rows]) -> None:
         for t in base.inner:
             if t not in now.seen or t not in later.seen or not (base.region.carry or t in base.exits):
                 continue
-            (lo, hi), (next_lo, _) = now.seen[t], later.seen[t]
-            if next_lo < min(lo, hi):
-                if t not in base.exits and (t not in now.made or now.made[t][0] <= next_lo < lo):
-                    now.seen[t] = (next_lo, hi)
-                elif t not in base.exits and found.index(now) == 0:
-                    raise IllegalStripeError(f"{base.graph.tensors[t].name!r}: rows are needed that were not made")
-                else:
-                    now.seen[t] = (next_lo, hi)
+            lo, hi = now.seen[t]
+            now.seen[t] = (min(lo, later.seen[t][0]), hi)
 
 
 class Builder:
     """Puts steps together, whole operators and regions in stripes, in the order in which they run."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.program = Program(graph)
+    def __init__(self, graph: Graph, file_ops: Sequence[int] = ()) -> None:
+        self.program = Program(graph, file_ops=tuple(file_ops) or tuple(range(len(graph.ops))))
         for t in graph.inputs:
             self._house(t)
 
@@ -260,7 +254,7 @@ class _Stripes:
         held = self.held.get(y)
         if lo >= a or held is None:
             return Home(group, 0), []
-        if held.lo > lo:
+        if held.lo > lo or held.hi < a:
             raise IllegalStripeError(f"stripe {number} needs row {lo} of {self.graph.tensors[y].name!r}, which is gone")
         kept = self._slice(y, held, lo, a, Home(group, 0))
         return Home(group, (a - lo) * self._row_bytes(y)), [kept]
@@ -272,6 +266,8 @@ class _Stripes:
             self.pieces[y].append(piece)
             inside = any(reader in self.base.layers for reader in self.graph.readers[y])
             if inside and lo < a:
+                if y not in self.held or self.held[y].lo > lo or self.held[y].hi < a:
+                    raise IllegalStripeError(f"rows {lo} to {a - 1} of {self.graph.tensors[y].name!r} are not at hand")
                 carried = [self._slice(y, self.held[y], lo, a)]
             else:
                 lo = a
@@ -337,13 +333,15 @@ class _Stripes:
         self._join(t, self.pieces[t])
 
 
-def built(graph: Graph, order: Sequence[int], regions: Sequence[Region]) -> Program:
+def built(graph: Graph, order: Sequence[int], regions: Sequence[Region], file_ops: Sequence[int] = ()) -> Program:
     """The program that runs `graph` in `order` with `regions` (apart, ascending) in stripes.
+
+    `file_ops` are the operators of the file behind those of the graph, by default the same ones.
 
     Raises:
         IllegalStripeError: a region has no stripes of this form.
     """
-    builder, at = Builder(graph), 0
+    builder, at = Builder(graph, file_ops), 0
     for region in regions:
         for index in order[at : region.first]:
             builder.whole(index)

@@ -1,0 +1,67 @@
+"""Convolutions that take over the padding in front of them: a PAD and a VALID convolution become one with SAME."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from modelplan.rewriting.stripes.layers import extent
+from modelplan.types import Graph, Op
+
+
+@dataclass(frozen=True)
+class Folded:
+    """A graph with fewer operators, and the operator of the file behind each."""
+
+    graph: Graph
+    file_ops: tuple[int, ...]
+
+
+def folded(graph: Graph, same_scale: Callable[[int, int], bool]) -> Folded:
+    """The graph without the PADs that a convolution can do by itself with equal results.
+
+    Args:
+        graph: of a .tflite file.
+        same_scale: whether two tensors have the same scale and zero point.
+    """
+    ops, gone = list(graph.ops), set()
+    for index, op in enumerate(graph.ops):
+        pad = _padding_before(graph, op)
+        if pad is None or not same_scale(graph.ops[pad].inputs[0], graph.ops[pad].outputs[0]):
+            continue
+        joined = replace(
+            op,
+            inputs=(graph.ops[pad].inputs[0], *op.inputs[1:]),
+            attributes=tuple((k, "SAME" if k == "padding" else v) for k, v in op.attributes),
+        )
+        if _pads_alike(graph, joined, graph.ops[pad]):
+            ops[index] = joined
+            gone.add(pad)
+    kept = tuple(i for i in range(len(ops)) if i not in gone)
+    return Folded(replace(graph, ops=tuple(ops[i] for i in kept)), kept)
+
+
+def _padding_before(graph: Graph, op: Op) -> int | None:
+    """The PAD whose result only this convolution reads."""
+    if op.kind not in ("CONV_2D", "DEPTHWISE_CONV_2D") or op.attribute("padding") != "VALID":
+        return None
+    x = op.inputs[0]
+    pad = graph.producers[x]
+    if pad < 0 or graph.ops[pad].kind != "PAD" or len(graph.readers[x]) != 1 or x in graph.outputs:
+        return None
+    return pad if op.inputs.count(x) == 1 else None
+
+
+def _pads_alike(graph: Graph, op: Op, pad: Op) -> bool:
+    """Whether SAME pads as many rows and columns in front, and makes as many, as the PAD."""
+    pads = pad.attribute("operand 1")
+    x, y = graph.tensors[op.inputs[0]], graph.tensors[op.outputs[0]]
+    if not isinstance(pads, tuple) or len(pads) != 8 or any((*pads[:2], *pads[6:])) or len(x.shape) != 4:
+        return False
+    for axis in (1, 2):
+        reach, stride = extent(graph, op, axis)
+        made = -(-x.shape[axis] // stride)
+        above = max((made - 1) * stride + reach - x.shape[axis], 0) // 2
+        if made != y.shape[axis] or above != pads[2 * axis]:
+            return False
+    return True
