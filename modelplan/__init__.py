@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from modelplan.outputs import render
     from modelplan.pipeline import Options, plan
     from modelplan.referee import check
+    from modelplan.rewriting.fitting import Goal, Ladder, fit
     from modelplan.saved_plan import read
     from modelplan.schedulers import order
     from modelplan.types import (
@@ -47,16 +48,17 @@ _HOMES = {
     "BrokenPlanError": "errors", "ModelError": "errors", "ModelPlanError": "errors", "RequestError": "errors",
     "buffers": "lifetimes", "load": "loaders", "render": "outputs", "read": "saved_plan",
     "Options": "pipeline", "plan": "pipeline", "check": "referee", "order": "schedulers",
+    "Goal": "rewriting.fitting", "Ladder": "rewriting.fitting", "fit": "rewriting.fitting",
     "Aliases": "types", "Budget": "types", "Buffer": "types", "Graph": "types", "Kind": "types", "Member": "types",
     "Merge": "types", "Op": "types", "Placement": "types", "Plan": "types", "Problem": "types",
     "Progress": "types", "Runtime": "types", "Schedule": "types", "Tensor": "types",
 }  # fmt: skip
 
 __all__ = [
-    "Aliases", "BrokenPlanError", "Budget", "Buffer", "Graph", "Kind", "Member", "Merge", "ModelError",
-    "ModelPlanError", "Op", "Options", "Placement", "Plan", "Problem", "Progress", "RequestError", "Runtime",
-    "Schedule", "Tensor", "buffers", "check", "height", "load", "load_bound", "order", "place", "plan", "read",
-    "render", "storages",
+    "Aliases", "BrokenPlanError", "Budget", "Buffer", "Goal", "Graph", "Kind", "Ladder", "Member", "Merge",
+    "ModelError", "ModelPlanError", "Op", "Options", "Placement", "Plan", "Problem", "Progress", "RequestError",
+    "Runtime", "Schedule", "Tensor", "buffers", "check", "fit", "height", "load", "load_bound", "order", "place",
+    "plan", "read", "render", "storages",
 ]  # fmt: skip
 
 

@@ -17,6 +17,7 @@ COMMANDS = {
     "compare": "every allocator on a model or a problem: height, gap, time",
     "reorder": "a model file with its operators in the order that needs the least memory",
     "check": "does a model fit a budget? exit 0 or 1",
+    "fit": "rewrite a .tflite model so that it fits: order, plan, overlaps, stripes; exit 0 or 1",
     "pack": "write a plan into a .tflite file for TFLM to obey; before and after",
     "verify": "prove that a plan is safe, or name the operator that it breaks; exit 0 or 4",
     "solve": "place the buffers of a CSV problem; drop-in for minimalloc's command line",

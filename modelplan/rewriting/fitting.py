@@ -9,10 +9,11 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 
 from modelplan import pipeline, runtimes
-from modelplan.errors import ModelError, ModelPlanError, RequestError
+from modelplan.errors import ModelError, RequestError
 from modelplan.loaders import load
 from modelplan.pipeline import Options
 from modelplan.rewriting.folding import Folded, folded
@@ -21,8 +22,8 @@ from modelplan.rewriting.striped_tflite import added_kinds, write_striped
 from modelplan.rewriting.stripes import placing, search
 from modelplan.rewriting.stripes.estimating import even_cuts
 from modelplan.rewriting.stripes.layers import op_macs
-from modelplan.rewriting.stripes.program import Program
-from modelplan.rewriting.stripes.search import Candidate, Choice, Space
+from modelplan.rewriting.stripes.program import Program, Step
+from modelplan.rewriting.stripes.search import Choice, Space
 from modelplan.rewriting.stripes.unrolled import Region, built
 from modelplan.rewriting.stripes.windows import IllegalStripeError
 from modelplan.runtimes.tflm import planner
@@ -48,7 +49,7 @@ _TAIL_OF_OTHERS = {64: 150, 32: 100}
 #: Bytes that TFLM works with for each planned tensor while it plans.
 _PLANNING = {64: 72, 32: 64}
 #: Tries of the packer for a first look, for a plan that is improved, and for the answer.
-_LOOK, _ANSWER = 400, 12000
+_LOOK, _ANSWER = 1500, 15000
 #: Plans that are built and packed from the sweep, improvements that are tried, answers that are packed at length.
 _BUILT, _IMPROVED, _ANSWERS = 36, 160, 3
 #: Extra work of one operator call, as a share of the whole model's: to choose the cheapest of those that fit.
@@ -117,11 +118,28 @@ class Ladder:
     macs: int = 0
     remarks: tuple[str, ...] = ()
 
+    def least(self, goal: Goal) -> int:
+        """The least bytes of the objective among all rungs."""
+        return min(rung.arena if goal.objective == "arena" else rung.head for rung in self.rungs)
+
+    @property
+    def front(self) -> tuple[Point, ...]:
+        """The plans of which none is better in arena and in extra work, by arena."""
+        kept: list[Point] = []
+        for point in sorted(self.points, key=lambda p: (p.arena, p.macs)):
+            if not kept or point.macs < kept[-1].macs:
+                kept.append(point)
+        return tuple(kept)
+
 
 Report = Callable[[str], None]
 
 
-def fit(model: str | Path, goal: Goal | None = None, report: Report = lambda text: None) -> Ladder:
+def _silent(_: str) -> None:
+    """Reports nothing."""
+
+
+def fit(model: str | Path, goal: Goal | None = None, report: Report = _silent) -> Ladder:
     """The cheapest change of a .tflite file that meets the goal, and what every rung of the ladder needs.
 
     Raises:
@@ -257,14 +275,14 @@ class _Climb:
         for value, at in placing.addresses(program, packing).items():
             if number.get(value, -1) in planned:
                 offsets[number[value]] = at
-        described = tuple(self._described(program.graph, region) for region in regions)
+        described = tuple(self._described(region) for region in regions)
         return self._rung(name, write_plan(file, offsets), len(program.steps), macs, described, added_kinds(program))
 
     def posed(self, program: Program, leads: placing.Leads) -> placing.Problem:
         """The packing problem with the working buffers of the kernels."""
         return placing.posed(program, leads, planner.ALIGNMENT, placing.scratch_of(program, self.runtime, self.known))
 
-    def _described(self, graph: Graph, region: Region) -> str:
+    def _described(self, region: Region) -> str:
         labels = f"ops {region.first} to {region.last}"
         along = "rows" if region.axis == 1 else "columns"
         keep = "kept" if region.carry else "made again"
@@ -396,13 +414,17 @@ class Hunt:
 
     def _arena(self, program: Program, height: int) -> int:
         """The arena that the program's file is expected to need."""
-        graph, plain = program.graph, self.climb.graph
-        kinds = [(step.kind, _channels(program, step.outputs), len(step.outputs)) for step in program.steps]
-        before = [(op.kind, graph.tensors[op.outputs[0]].shape[-1] if op.kind.endswith("CONV_2D") else 0, len(op.outputs))
-                  for op in plain.ops if op.writes]  # fmt: skip
+        plain = built(self.climb.graph, range(len(self.climb.graph.ops)), ())
+        tail = self.base + self._kept(program) - self._kept(plain)
         constants = len(program.constants) * ABIS[self.goal.abi].eval_tensor
-        tail = self.base + sum(self._tail(*k) for k in kinds) - sum(self._tail(*k) for k in before) + constants
+        tail += constants
         return tail + max(height, _PLANNING[self.goal.abi] * len(program.homes))
+
+    def _kept(self, program: Program) -> int:
+        """What TFLM keeps for the steps of a program, as far as plans are ranked by it."""
+        return sum(
+            self._tail(step.kind, _channels(program, step), len(step.outputs)) for step in program.steps if step.outputs
+        )
 
     def _improve(self) -> None:
         """Changes the best plans a little, again and again, and keeps what is better."""
@@ -432,7 +454,7 @@ class Hunt:
         for i, region in enumerate(regions):
             for other in (*self._variants(region), None):
                 changed = [*regions[:i], *([other] if other else []), *regions[i + 1 :]]
-                if all(a.last < b.first for a, b in zip(changed, changed[1:], strict=False)):
+                if all(a.last < b.first for a, b in pairwise(changed)):
                     yield tuple(changed)
         for extra in self.random.sample(self.found, min(40, len(self.found))):
             new = extra.region
@@ -480,9 +502,9 @@ def _uneven(cuts: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
                 yield moved
 
 
-def _channels(program: Program, outputs: Sequence[int]) -> int:
-    kind = program.tensor(outputs[0])
-    return kind.shape[-1] if outputs and len(kind.shape) == 4 else 0
+def _channels(program: Program, step: Step) -> int:
+    """Output channels that a convolution scales each for itself."""
+    return program.shape(step.outputs[0])[-1] if step.kind.endswith("CONV_2D") else 0
 
 
 def program_macs(program: Program, number: int) -> int:
@@ -495,6 +517,3 @@ def program_macs(program: Program, number: int) -> int:
     if step.outputs == op.outputs:
         return whole
     return whole * program.nbytes(step.outputs[0]) // graph.tensors[op.outputs[0]].nbytes
-
-
-__all__ = ["RUNGS", "Candidate", "Goal", "Hunt", "Ladder", "ModelPlanError", "Point", "Rung", "fit", "same_scale"]

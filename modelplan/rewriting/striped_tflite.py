@@ -184,7 +184,7 @@ class _Writer:
 
     def _operator(self, step: Step) -> int:
         if self._stays(step):
-            return self.front.at(self.operators[step.source])
+            return self.front.at(self._table(step))
         inputs = self.front.numbers([self.number.get(t, -1) for t in step.inputs])
         outputs = self.front.numbers([self.number[t] for t in step.outputs])
         fields = {_OP_INPUTS: inputs, _OP_OUTPUTS: outputs}
@@ -222,9 +222,9 @@ class _Writer:
     def _raise_absolute(self) -> None:
         """Data outside the flatbuffer is found by its position in the file, which changes."""
         for buffer in tables(self.model, self.root, _BUFFERS):
-            if at := field(self.model, buffer, 1):
-                if struct.unpack_from("<Q", self.model, at)[0] > 1:
-                    raise ModelError("holds data behind the flatbuffer (more than 2 GiB), which is not rewritten")
+            at = field(self.model, buffer, 1)
+            if at and struct.unpack_from("<Q", self.model, at)[0] > 1:
+                raise ModelError("holds data behind the flatbuffer (more than 2 GiB), which is not rewritten")
 
 
 def added_kinds(program: Program) -> Sequence[str]:

@@ -1,11 +1,9 @@
-"""What a region in stripes costs, from its rows alone: peak bytes, extra work, operators. Nothing is built or packed."""
+"""What a region in stripes costs, from its rows alone: peak bytes, work, operators. Nothing is built or packed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from math import prod
 
 import numpy as np
 
@@ -164,21 +162,3 @@ def _channels(base: Ground, op: int) -> int:
 def even_cuts(height: int, stripes: int) -> tuple[int, ...]:
     """Borders of so many stripes of about the same height."""
     return tuple(height * i // stripes for i in range(stripes + 1))
-
-
-def unsplit_peaks(
-    graph_bytes: Sequence[int], lives: Sequence[tuple[int, int]], local: Sequence[int], touched: Sequence[Sequence[int]]
-) -> list[int]:
-    """Live bytes at each step of whole operators: what stands beside the step's own tensors, and `local` for those."""
-    peaks = []
-    for step, own in enumerate(local):
-        mine = set(touched[step])
-        beside = sum(
-            size for t, (size, (start, end)) in enumerate(zip(graph_bytes, lives, strict=True))
-            if start <= step < end and t not in mine
-        )  # fmt: skip
-        peaks.append(beside + own)
-    return peaks
-
-
-__all__ = ["Estimate", "Tail", "estimate", "even_cuts", "pairwise", "prod", "unsplit_peaks"]

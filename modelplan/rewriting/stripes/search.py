@@ -153,8 +153,8 @@ def _of_range(space: Space, first: int, last: int, ceiling: int) -> Iterator[Can
     if across + whole >= ceiling:
         return
     macs = sum(op_macs(graph, graph.ops[op]) for op in base.ops)
-    for region in _forms(base, region, height):
-        candidate = _priced(replace(base, region=region), across, macs, space.tail)
+    for form in _forms(base, region, height):
+        candidate = _priced(replace(base, region=form), across, macs, space.tail)
         if candidate is not None and candidate.peak < ceiling:
             yield candidate
 

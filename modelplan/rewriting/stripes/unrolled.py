@@ -231,7 +231,7 @@ class _Stripes:
             inputs[position] = self._operand(op.inputs[position], window)
         changes: tuple[tuple[str, str], ...] = ()
         if layer.kind == "pad":
-            inputs[1] = self._paddings(op.inputs[1], y, window)
+            inputs[1] = self._paddings(y, window)
         elif window.padded:
             inputs[0] = self._padded(op.inputs[0], inputs[0], layer, window)
             changes = (("padding", "VALID"),)
@@ -289,7 +289,7 @@ class _Stripes:
             return held.value
         return self._slice(x, held, window.lo, window.hi)
 
-    def _paddings(self, given: int, y: int, window: Window) -> int:
+    def _paddings(self, y: int, window: Window) -> int:
         """The paddings of a PAD operator for one stripe: its own, but for the axis of the stripes."""
         old = next(op for op in self.graph.ops if op.outputs[:1] == (y,)).attribute("operand 1")
         numbers = [int(str(v)) for v in old] if isinstance(old, tuple) else []
@@ -313,10 +313,10 @@ class _Stripes:
         """`parts` put together in `target`, by ten at a time, each where it belongs."""
         parts = list(parts)
         while len(parts) > MOST_JOINED:
-            parts = [self._joined_part(target, parts[i : i + MOST_JOINED]) for i in range(0, len(parts), MOST_JOINED)]
+            parts = [self._joined_part(parts[i : i + MOST_JOINED]) for i in range(0, len(parts), MOST_JOINED)]
         self.program.steps.append(Step("CONCATENATION", tuple(parts), (target,), changes=(("axis", self.axis),)))
 
-    def _joined_part(self, target: int, parts: Sequence[int]) -> int:
+    def _joined_part(self, parts: Sequence[int]) -> int:
         if len(parts) == 1:
             return parts[0]
         first = len(self.graph.tensors)

@@ -1,0 +1,170 @@
+"""Rewrites a .tflite model so that it fits on an unmodified TFLM, with equal results bit for bit.
+
+The rungs of a ladder are tried from the cheapest: the file as it stands; its best order; an offline plan with views;
+with outputs that run into operands; convolutions that do their own padding; the largest maps in stripes. Where
+tflite-micro is installed the result is executed and compared with the model.
+"""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+
+from modelplan.cli import files, terminal
+from modelplan.errors import BrokenPlanError, RequestError
+from modelplan.outputs import tflm_headers
+from modelplan.outputs.report import Section, Table
+from modelplan.outputs.units import human, parse_bytes
+from modelplan.rewriting.fitting import RUNGS, Goal, Ladder, Rung, fit
+from modelplan.runtimes.tflm.arena import ABIS, arena
+from modelplan.runtimes.tflm.file import read_tflite
+from modelplan.runtimes.tflm.kernels import KERNELS
+from modelplan.runtimes.tflm.runner import RefusalError, installed, run_tflm
+
+#: Rounds of random inputs that the original and the result are compared on.
+_ROUNDS = 3
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Declares the arguments."""
+    parser.add_argument("model", metavar="MODEL", help="a .tflite file")
+    goal = parser.add_mutually_exclusive_group(required=True)
+    goal.add_argument("--budget", metavar="BYTES", help="the cheapest rung that needs no more, like 64KiB")
+    goal.add_argument("--least", action="store_true", help="the least that is found")
+    parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the .tflite file to write")
+    parser.add_argument(
+        "--objective", choices=("arena", "head"), default="arena", help="which bytes count (default: the whole arena)"
+    )
+    parser.add_argument("--abi", type=int, choices=sorted(ABIS), default=32, help="bits of an address (default: 32)")
+    parser.add_argument(
+        "--kernels", choices=KERNELS, default="reference", help="whose kernels will run (default: reference)"
+    )
+    parser.add_argument(
+        "--max-macs", metavar="PERCENT", default="10%", help="extra multiply-accumulates (default: 10%%)"
+    )
+    parser.add_argument("--max-ops", metavar="N", type=int, help="operators of the file")
+    parser.add_argument("--max-flash", metavar="BYTES", help="bytes of the file")
+    parser.add_argument(
+        "--without", metavar="RUNG,...", default="", help=f"rungs that are not taken: {', '.join(list(RUNGS)[1:])}"
+    )
+    parser.add_argument("--header", metavar="arena.h", help="also a header with the arena's size and operators")
+    parser.add_argument("--seed", type=int, default=0, help="of the search (default: 0)")
+
+
+def run(arguments: Namespace) -> int:
+    """Runs the command."""
+    goal = goal_of(arguments)
+    ladder = fit(arguments.model, goal, _progress if sys.stderr.isatty() else _quiet)
+    terminal.show([table(arguments.model, ladder, goal), *verdict(ladder, goal)])
+    if ladder.chosen is None:
+        return 1
+    proof = compare(ladder.rungs[0], ladder.chosen)
+    files.write(arguments.output, ladder.chosen.model)
+    if arguments.header:
+        file = read_tflite(ladder.chosen.model, arguments.output)
+        files.write(arguments.header, tflm_headers.arena_header(file, arena(file, goal.abi, goal.kernels)))
+    terminal.show([Section("", (proof, f"written to {arguments.output}"))])
+    return 0
+
+
+def goal_of(arguments: Namespace) -> Goal:
+    """The goal that the options state.
+
+    Raises:
+        RequestError: a number cannot be read.
+    """
+    return Goal(
+        None if arguments.least else parse_bytes(arguments.budget),
+        arguments.objective,
+        arguments.abi,
+        arguments.kernels,
+        share(arguments.max_macs),
+        arguments.max_ops,
+        parse_bytes(arguments.max_flash) if arguments.max_flash else None,
+        frozenset(word.strip() for word in arguments.without.split(",") if word.strip()),
+        arguments.seed,
+    )
+
+
+def share(text: str) -> float:
+    """A share written as a percentage or as a number.
+
+    >>> share("10%"), share("0.1")
+    (0.1, 0.1)
+    """
+    try:
+        found = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        found = -1.0
+    if not 0 <= found < float("inf"):
+        raise RequestError(f"cannot read {text!r} as a share; expected a number like 10% or 0.1")
+    return found
+
+
+def table(name: str, ladder: Ladder, goal: Goal) -> Section:
+    """The rungs with what each needs and costs."""
+    headings = ("rung", ">arena", ">head", ">tail", ">MACs", ">operators", ">flash", "what changes")
+    rows = tuple(
+        (
+            rung.name + " *" * (rung is ladder.chosen),
+            f"{rung.arena:,}",
+            f"{rung.head:,}",
+            f"{rung.tail:,}",
+            f"{100 * (rung.macs - ladder.macs) / max(ladder.macs, 1):+.1f} %",
+            f"{rung.ops}",
+            f"{len(rung.model):,}",
+            RUNGS[rung.name],
+        )
+        for rung in ladder.rungs
+    )
+    title = f"{name}: {goal.objective} for {goal.abi}-bit addresses, {goal.kernels} kernels, in bytes"
+    return Section(title, (), Table(headings, rows))
+
+
+def verdict(ladder: Ladder, goal: Goal) -> list[Section]:
+    """What was chosen and what it needs, or why nothing fits."""
+    lines = [f"stripes        {line}" for line in (ladder.chosen.regions if ladder.chosen else ())]
+    if ladder.chosen is not None and ladder.chosen.added:
+        lines.append(f"new operators  {', '.join(ladder.chosen.added)} must be registered")
+    if ladder.chosen is None:
+        lines.append(
+            f"nothing fits in {human(goal.budget or 0)}; the least that was found is {human(ladder.least(goal))}"
+        )
+    if ladder.bound:
+        lines.append(
+            f"bound          none of the {len(ladder.points)} plans that were built can have a head below"
+            f" {human(ladder.bound)}, wherever it puts its rows"
+        )
+    lines += [f"remark         {remark}" for remark in ladder.remarks]
+    return [Section("", tuple(lines))] if lines else []
+
+
+def compare(before: Rung, after: Rung) -> str:
+    """What the proof by execution says.
+
+    Raises:
+        BrokenPlanError: the outputs differ, or TFLM finds another head than was predicted.
+    """
+    replayed = "every byte replayed" if after.name not in ("as is", "order") else "nothing is planned"
+    if not installed():
+        return f"proof          {replayed}; not executed: tflite-micro is not installed"
+    try:
+        original = run_tflm(before.model, rounds=_ROUNDS)
+    except RefusalError as reason:
+        return f"proof          {replayed}; not executed: {reason}"
+    rewritten = run_tflm(after.model, rounds=_ROUNDS)
+    if rewritten.outputs != original.outputs:
+        raise BrokenPlanError("the rewritten model gives other outputs than the model on TFLM")
+    if rewritten.head != after.head:
+        raise BrokenPlanError(f"TFLM reports a head of {rewritten.head} bytes, predicted are {after.head}")
+    equal = f"{len(original.outputs)} runs with equal outputs, head {rewritten.head:,} bytes"
+    return f"proof          {replayed}; executed on TFLM: {equal}"
+
+
+def _progress(text: str) -> None:
+    sys.stderr.write(f"\r\033[K{text[:100]}")
+    sys.stderr.flush()
+
+
+def _quiet(text: str) -> None:
+    """Says nothing where nobody watches."""
