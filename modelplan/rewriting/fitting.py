@@ -51,7 +51,7 @@ _PLANNING = {64: 72, 32: 64}
 #: Tries of the packer for a first look, for a plan that is improved, and for the answer.
 _LOOK, _ANSWER = 1500, 15000
 #: Plans that are built and packed from the sweep, improvements that are tried, answers that are packed at length.
-_BUILT, _IMPROVED, _ANSWERS = 36, 160, 3
+_BUILT, _IMPROVED, _ANSWERS, _STARTS = 36, 300, 4, 4
 #: Extra work of one operator call, as a share of the whole model's: to choose the cheapest of those that fit.
 _CALL = 5e-4
 
@@ -428,26 +428,25 @@ class Hunt:
 
     def _improve(self) -> None:
         """Changes the best plans a little, again and again, and keeps what is better."""
-        best = next(iter(self._best()), None)
-        tried = 0
-        while best is not None and tried < _IMPROVED:
-            if self.goal.budget is not None and best.score <= self.goal.budget:
+        tried: set[tuple[Region, ...]] = set()
+        left = _IMPROVED
+        while left > 0:
+            best = next((made for made in self._best()[:_STARTS] if made.choice.regions not in tried), None)
+            if best is None or (self.goal.budget is not None and best.score <= self.goal.budget):
                 return
-            options = [regions for regions in self._around(best.choice.regions) if regions not in self.made]
-            self.random.shuffle(options)
-            better = None
-            for regions in options:
-                tried += 1
-                made = self._make(regions)
-                if made and self._allowed(made) and made.score < best.score:
-                    better = made
-                    break
-                if tried >= _IMPROVED:
-                    break
-            if better is None:
-                return
-            best = better
-            self.climb.report(f"{best.score:,} bytes with {len(best.program.steps)} operators")
+            tried.add(best.choice.regions)
+            left -= self._improve_one(best, left)
+
+    def _improve_one(self, best: Made, most: int) -> int:
+        """Tries plans around one, up to the first that is better; returns how many."""
+        options = [regions for regions in dict.fromkeys(self._around(best.choice.regions)) if regions not in self.made]
+        self.random.shuffle(options)
+        for count, regions in enumerate(options[:most], 1):
+            made = self._make(regions)
+            if made and self._allowed(made) and made.score < best.score:
+                self.climb.report(f"{made.score:,} bytes with {len(made.program.steps)} operators")
+                return count
+        return max(len(options[:most]), 1)
 
     def _around(self, regions: tuple[Region, ...]) -> Iterator[tuple[Region, ...]]:
         """Plans that differ in one region, or by one more."""
@@ -469,6 +468,7 @@ class Hunt:
         for cuts in _uneven(region.cuts):
             yield replace(region, cuts=cuts)
         yield replace(region, carry=not region.carry)
+        yield replace(region, lazy=not region.lazy, carry=False)
         ranges = [(region.first + a, region.last + b) for a in (-1, 0, 1) for b in (-1, 0, 1)]
         for first, last in ranges:
             yield from (c.region for c in self.found if (c.region.first, c.region.last) == (first, last))

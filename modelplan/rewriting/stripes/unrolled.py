@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from modelplan.rewriting.stripes.layers import layer_of
 from modelplan.rewriting.stripes.program import MOST_JOINED, VIEWS, Added, Home, Program, Step
-from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer, Window, needed
+from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer, Window, fed, needed
 from modelplan.types import Graph, Kind
 
 
@@ -25,7 +25,8 @@ class Region:
 
     `cuts` are the borders of the stripes in rows of the last operator's output, from 0 to its height. With `carry`
     rows that the next stripe needs again are kept, else they are made again. `pad` lists the operators whose windows
-    are padded explicitly; the others make rows too many.
+    are padded explicitly; the others make rows too many. With `lazy` rows too many are passed on to the next operator,
+    which makes some more, instead of being cut off each time.
     """
 
     first: int
@@ -34,6 +35,7 @@ class Region:
     cuts: tuple[int, ...]
     carry: bool = True
     pad: frozenset[int] = frozenset()
+    lazy: bool = False
 
     @property
     def stripes(self) -> int:
@@ -185,12 +187,14 @@ class _Stripes:
         self.program, self.base, self.rows = program, base, rows
         self.graph, self.axis = base.graph, base.region.axis
         self.held: dict[int, _Held] = {}
+        self.uncut: dict[int, _Held] = {}  # what operators made of maps, rows too many included
         self.pieces: dict[int, list[int]] = {t: [] for t in base.exits}
         for t in base.exits:
             program.homes[t] = Home(program.new_group(), 0)
 
     def build(self) -> None:
         for number, rows in enumerate(self.rows):
+            self.now = rows
             for index in self.base.ops:
                 if index in rows.windows:
                     self._run(number, rows, index, rows.windows[index])
@@ -227,8 +231,12 @@ class _Stripes:
         a, b = rows.made[y]
         target, carried = self._target(number, rows, y)
         inputs = list(op.inputs)
-        for position in layer.operands:
-            inputs[position] = self._operand(op.inputs[position], window)
+        whole = self._fed_whole(index, layer, window, a, b)
+        if whole is not None:
+            inputs[0], window = whole
+        else:
+            for position in layer.operands:
+                inputs[position] = self._operand(op.inputs[position], window)
         changes: tuple[tuple[str, str], ...] = ()
         if layer.kind == "pad":
             inputs[1] = self._paddings(y, window)
@@ -238,11 +246,41 @@ class _Stripes:
         raw_home = target if not window.skip else Home(self.program.new_group(), 0)
         raw = self._piece(y, a - window.skip, a - window.skip + window.made, raw_home, "_made" * (window.made != b - a))
         self.program.steps.append(Step(op.kind, tuple(inputs), (raw,), index, changes))
-        piece = raw
-        if window.made != b - a:
-            kept_home = target if window.skip and (carried or y in self.base.exits) else None
-            piece = self._slice(y, _Held(raw, a - window.skip, a), a, b, kept_home)
+        self.uncut[y] = _Held(raw, a - window.skip, a - window.skip + window.made)
+        if window.made == b - a or self._stays_uncut(y):
+            self._hold(rows, y, raw, carried)
+            return
+        kept_home = target if window.skip and (carried or y in self.base.exits) else None
+        piece = self._slice(y, _Held(raw, a - window.skip, a), a, b, kept_home)
         self._hold(rows, y, piece, carried)
+
+    def _stays_uncut(self, y: int) -> bool:
+        """Whether every reader of a map takes what was made of it, rows too many included."""
+        readers = self.graph.readers[y]
+        if not self.base.region.lazy or self.base.region.carry or y in self.base.exits:
+            return False
+        return len(readers) == 1 and self._row_operands(readers[0]) == 1 and self._takes(readers[0], y)
+
+    def _row_operands(self, index: int) -> int:
+        """How many operands of an operator have rows."""
+        return len(self.base.layers[index].operands)
+
+    def _takes(self, index: int, y: int) -> bool:
+        made = self.uncut[y]
+        window = self.now.windows.get(index)
+        if window is None or self.base.layers[index].operands != (0,):
+            return False
+        a, b = self.now.made[self.graph.ops[index].outputs[0]]
+        return not window.padded and fed(self.base.layers[index], a, b, made.lo, made.hi) is not None
+
+    def _fed_whole(self, index: int, layer: Layer, window: Window, a: int, b: int) -> tuple[int, Window] | None:
+        """The operand with its rows too many, and the window that it makes."""
+        x = self.graph.ops[index].inputs[0]
+        if x not in self.base.inner or not self._stays_uncut(x):
+            return None
+        made = self.uncut[x]
+        found = fed(layer, a, b, made.lo, made.hi)
+        return None if found is None else (made.value, Window(made.lo, made.hi, skip=found[0], made=found[1]))
 
     def _target(self, number: int, rows: Rows, y: int) -> tuple[Home, list[int]]:
         """Where the new rows of a map go, and the rows kept from the stripes before that they continue."""

@@ -102,3 +102,21 @@ def _trimmed(layer: Layer, a: int, b: int, lo: int, hi: int) -> Window:
     if best is None:
         raise IllegalStripeError(f"no window makes output rows {a} to {b - 1} as they are")
     return best[2]
+
+
+def fed(layer: Layer, a: int, b: int, i0: int, i1: int) -> tuple[int, int] | None:
+    """(rows too many first, rows made) where the operator is fed rows [i0, i1), of which it needs some; None if it fails.
+
+    The rows that it does not need may hold anything. At a true border of the map no row may stand beyond it.
+    """
+    if layer.kind == "pad" or i0 < 0 or i1 > layer.rows_in:
+        return None
+    if layer.kind == "pointwise":
+        return (a - i0, i1 - i0) if i0 <= a and b <= i1 else None
+    n = i1 - i0
+    made = -(-n // layer.stride) if layer.own else (n - layer.reach) // layer.stride + 1
+    above = max((made - 1) * layer.stride + layer.reach - n, 0) // 2 if layer.own else 0
+    shift, rest = divmod(i0 - above + layer.above, layer.stride)
+    first, last = a * layer.stride - layer.above, (b - 1) * layer.stride - layer.above + layer.reach
+    whole = i0 <= max(0, first) and i1 >= min(layer.rows_in, last)
+    return (a - shift, made) if whole and not rest and shift <= a and b - shift <= made else None
