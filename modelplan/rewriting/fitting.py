@@ -20,11 +20,12 @@ from modelplan.rewriting.folding import Folded, folded
 from modelplan.rewriting.plan_metadata import write_plan
 from modelplan.rewriting.striped_tflite import added_kinds, write_striped
 from modelplan.rewriting.stripes import placing, search
+from modelplan.rewriting.stripes.building import built
 from modelplan.rewriting.stripes.estimating import even_cuts
 from modelplan.rewriting.stripes.layers import op_macs
 from modelplan.rewriting.stripes.program import Program, Step
 from modelplan.rewriting.stripes.search import Choice, Space
-from modelplan.rewriting.stripes.unrolled import Region, built
+from modelplan.rewriting.stripes.unrolled import Region
 from modelplan.rewriting.stripes.windows import IllegalStripeError
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.arena import ABIS, arena
@@ -46,6 +47,8 @@ _TAIL = {
     32: {"CONV_2D": 120, "DEPTHWISE_CONV_2D": 120, "SLICE": 34, "CONCATENATION": 64, "PAD": 92},
 }
 _TAIL_OF_OTHERS = {64: 150, 32: 100}
+#: Bytes that TFLM keeps for a loop beside its operators.
+_LOOP = {64: 420, 32: 220}
 #: Bytes that TFLM works with for each planned tensor while it plans.
 _PLANNING = {64: 72, 32: 64}
 #: Tries of the packer for a first look, for a plan that is improved, and for the answer.
@@ -268,13 +271,12 @@ class _Climb:
         """
         packing = placing.pack(self.posed(program, leads), tries, seed=self.goal.seed)
         placing.replay(program, packing, leads)
-        model, number = write_striped(self.data, program)
+        model, values = write_striped(self.data, program)
         file = read_tflite(model, self.name)
         planned = {row.tensor for row in planner.requests(file, self.goal.kernels) if not row.scratch}
-        offsets = [planner.ONLINE] * len(file.tensors)
-        for value, at in placing.addresses(program, packing).items():
-            if number.get(value, -1) in planned:
-                offsets[number[value]] = at
+        place = placing.addresses(program, packing)
+        kept = [t in planned or tensor.variable for t, tensor in enumerate(file.tensors)]
+        offsets = [place.get(value, planner.ONLINE) if kept[t] else planner.ONLINE for t, value in enumerate(values)]
         described = tuple(self._described(region) for region in regions)
         return self._rung(name, write_plan(file, offsets), len(program.steps), macs, described, added_kinds(program))
 
@@ -285,6 +287,8 @@ class _Climb:
     def _described(self, region: Region) -> str:
         labels = f"ops {region.first} to {region.last}"
         along = "rows" if region.axis == 1 else "columns"
+        if region.loop:
+            return f"{labels}: one loop over {region.stripes} stripes of {along}"
         keep = "kept" if region.carry else "made again"
         return f"{labels}: {region.stripes} stripes of {along}, halo {keep}, {len(region.pad)} padded"
 
@@ -406,7 +410,7 @@ class Hunt:
         except IllegalStripeError:
             return None
         packing = placing.pack(self.climb.posed(program, self.leads), tries, seed=self.goal.seed)
-        macs = sum(program_macs(program, step) for step in range(len(program.steps))) - self.climb.macs
+        macs = sum(step_macs(program, step) for step in program.steps) - self.climb.macs
         score = packing.height if self.goal.objective == "head" else self._arena(program, packing.height)
         made = Made(Choice(regions), program, packing.height, packing.load, score, macs)
         self.made[regions] = made
@@ -422,9 +426,14 @@ class Hunt:
 
     def _kept(self, program: Program) -> int:
         """What TFLM keeps for the steps of a program, as far as plans are ranked by it."""
-        return sum(
-            self._tail(step.kind, _channels(program, step), len(step.outputs)) for step in program.steps if step.outputs
-        )
+        kept = 0
+        for step in program.steps:
+            if step.loop is not None:
+                steps = (step.loop.condition, *step.loop.body)
+                kept += _LOOP[self.goal.abi] + sum(self._tail(s.kind, _channels(program, s), 2) for s in steps)
+            elif step.outputs:
+                kept += self._tail(step.kind, _channels(program, step), len(step.outputs))
+        return kept
 
     def _improve(self) -> None:
         """Changes the best plans a little, again and again, and keeps what is better."""
@@ -465,6 +474,9 @@ class Hunt:
         for stripes in {n - 2, n - 1, n + 1, n + 2, n * 2}:
             if 2 <= stripes <= height:
                 yield replace(region, cuts=even_cuts(height, stripes))
+        yield from self._loops(region)
+        if region.loop:
+            return
         for cuts in _uneven(region.cuts):
             yield replace(region, cuts=cuts)
         yield replace(region, carry=not region.carry)
@@ -475,6 +487,14 @@ class Hunt:
         ops = self.order[region.first : region.last + 1]
         for op in ops:
             yield replace(region, pad=region.pad ^ {op})
+
+    def _loops(self, region: Region) -> Iterator[Region]:
+        """The region as a loop over stripes of one to four rows."""
+        height = region.cuts[-1]
+        for rows in (1, 2, 3, 4, 6):
+            if rows < height:
+                cuts = (*range(0, height, rows), height)
+                yield replace(region, cuts=cuts, carry=False, lazy=False, pad=frozenset(), loop=True)
 
     def points(self) -> list[Point]:
         """Every plan that was built."""
@@ -507,9 +527,10 @@ def _channels(program: Program, step: Step) -> int:
     return program.shape(step.outputs[0])[-1] if step.kind.endswith("CONV_2D") else 0
 
 
-def program_macs(program: Program, number: int) -> int:
-    """Multiply-accumulates of a step."""
-    step = program.steps[number]
+def step_macs(program: Program, step: Step) -> int:
+    """Multiply-accumulates of a step, of a loop those of all its iterations."""
+    if step.loop is not None:
+        return step.loop.iterations * sum(step_macs(program, inner) for inner in step.loop.body)
     if step.source < 0 or not step.outputs:
         return 0
     graph, op = program.graph, program.graph.ops[step.source]

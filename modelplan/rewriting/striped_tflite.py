@@ -8,7 +8,7 @@ every tensor on the list; numbers of tensors in what stays are changed where the
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from modelplan.errors import ModelError, RequestError
 from modelplan.loaders.tflite_tables import get_metadata
@@ -25,25 +25,36 @@ from modelplan.rewriting.flatbuffer_tables import (
     root,
     tables,
 )
-from modelplan.rewriting.stripes.program import Program, Step
+from modelplan.rewriting.stripes.program import Added, Program, Step
 
 #: Field numbers of the TFLite schema.
 _CODES, _SUBGRAPHS, _BUFFERS, _METADATA, _SIGNATURES = 1, 2, 4, 6, 7
 _TENSORS, _INPUTS, _OUTPUTS, _OPERATORS = 0, 1, 2, 3
 _OPCODE, _OP_INPUTS, _OP_OUTPUTS, _OPTIONS_TYPE, _OPTIONS, _INTERMEDIATES = 0, 1, 2, 3, 4, 8
-_SHAPE, _TYPE, _BUFFER, _NAME, _SIGNATURE = 0, 1, 2, 3, 7
+_SHAPE, _TYPE, _BUFFER, _NAME, _VARIABLE, _SIGNATURE = 0, 1, 2, 3, 5, 7
 _DATA = 0
-_INT32 = 2
+_TYPES = {"int32": 2, "bool": 6}
 #: Fields of a table of operator codes, and of SLICE, PAD and CONCATENATION their number, version and kind of options.
 _CODE = (1, 0, 4, 4)
-_ADDED = {"SLICE": (65, 2, 48), "CONCATENATION": (2, 2, 10), "PAD": (34, 2, 22)}
+_ADDED = {
+    "SLICE": (65, 2, 48),
+    "CONCATENATION": (2, 2, 10),
+    "PAD": (34, 2, 22),
+    "WHILE": (119, 1, 93),
+    "DYNAMIC_UPDATE_SLICE": (151, 1, 0),
+}
+#: Code that stands in the old field of one byte for those that do not fit.
+_LARGE_CODE = 127
+_WHILE_OPTIONS = (4, 4)
 _CONCATENATION_OPTIONS = (4, 1)
 #: Metadata that speaks of operators by number.
 _BY_NUMBER = "model_control_dependencies"
 
 
-def write_striped(model: bytes, program: Program) -> tuple[bytes, dict[int, int]]:
-    """The file `model` with the program in place of its main graph, and the new number of each value's tensor.
+def write_striped(model: bytes, program: Program) -> tuple[bytes, list[int]]:
+    """The file `model` with the program in place of its main graph, and the value behind each of its tensors.
+
+    Tensors are counted over all subgraphs: those of loops, condition and body, stand behind the main graph's.
 
     The file carries no offline memory plan: the old one, if any, is for other tensors.
 
@@ -73,7 +84,7 @@ class _Writer:
         self.number = self._numbered()
 
     def _numbered(self) -> dict[int, int]:
-        """The new number of each value that stays or is added."""
+        """The new number of each value of the main graph that stays or is added."""
         graph = self.program.graph
         used = {t for step in self.program.steps for t in (*step.inputs, *step.outputs)}
         used |= {*graph.inputs, *graph.outputs}
@@ -84,30 +95,56 @@ class _Writer:
         added = [len(graph.tensors) + i for i in range(len(self.program.added))]
         return {t: i for i, t in enumerate([*old, *(t for t in added if t in used)])}
 
-    def write(self) -> tuple[bytes, dict[int, int]]:
+    def write(self) -> tuple[bytes, list[int]]:
         self._renumber()
         front = self.front = Front(bytes(self.old))
         self.codes = [front.at(at) for at in tables(self.model, self.root, _CODES)]
         self.code_of: dict[str, int] = {}
         self.buffers = [front.at(at) for at in tables(self.model, self.root, _BUFFERS)]
-        tensors = front.references([self._tensor(value) for value in self.number])
-        operators = front.references([self._operator(step) for step in self.program.steps])
-        changed = {
-            _TENSORS: tensors,
-            _INPUTS: front.numbers([self.number[t] for t in self._interface(_INPUTS)]),
-            _OUTPUTS: front.numbers([self.number[t] for t in self._interface(_OUTPUTS)]),
-            _OPERATORS: operators,
-        }
-        subgraph = front.table(SUBGRAPH, changed, self.subgraph, "subgraph")
+        self.written: dict[int, int] = {}
+        loops = [step.loop for step in self.program.steps if step.loop is not None]
+        values, subgraphs = list(self.number), []
+        for loop in loops:
+            for steps, outputs in (((loop.condition,), loop.condition.outputs), (loop.body, loop.outputs)):
+                number = _numbered_values((*loop.inputs, *(t for s in steps for t in (*s.inputs, *s.outputs))))
+                subgraphs.append(self._part(number, steps, loop.inputs, outputs))
+                values += number
+        main = self._main()
         fields = {
+            _SUBGRAPHS: front.references([main, *subgraphs]),
             _CODES: front.references(self.codes),
-            _SUBGRAPHS: front.references([subgraph]),
             _BUFFERS: front.references(self.buffers),
             **self._metadata(),
         }
         model = front.table(MODEL, fields, self.root, "model")
         self._raise_absolute()
-        return front.file(model), self.number
+        return front.file(model), values
+
+    def _main(self) -> int:
+        loops, operators = 0, []
+        for step in self.program.steps:
+            operators.append(self._operator(step, self.number, 1 + 2 * loops))
+            loops += step.loop is not None
+        changed = {
+            _TENSORS: self.front.references([self._tensor(value) for value in self.number]),
+            _INPUTS: self.front.numbers([self.number[t] for t in self._interface(_INPUTS)]),
+            _OUTPUTS: self.front.numbers([self.number[t] for t in self._interface(_OUTPUTS)]),
+            _OPERATORS: self.front.references(operators),
+        }
+        return self.front.table(SUBGRAPH, changed, self.subgraph, "subgraph")
+
+    def _part(
+        self, number: dict[int, int], steps: Sequence[Step], inputs: Sequence[int], outputs: Sequence[int]
+    ) -> int:
+        """The condition or the body of a loop as a subgraph."""
+        operators = [self._operator(step, number, 0, anew=True) for step in steps]
+        fields = {
+            _TENSORS: self.front.references([self._tensor(value) for value in number]),
+            _INPUTS: self.front.numbers([number[t] for t in inputs]),
+            _OUTPUTS: self.front.numbers([number[t] for t in outputs]),
+            _OPERATORS: self.front.references(operators),
+        }
+        return self.front.table(SUBGRAPH, fields)
 
     def _interface(self, number: int) -> list[int]:
         return [self._int(at) for at in elements(self.model, self.subgraph, number)]
@@ -162,34 +199,42 @@ class _Writer:
         return None if wanted == (self.model[at] if at else 0) else wanted
 
     def _tensor(self, value: int) -> int:
-        first = len(self.tensors)
-        if value < first:
+        """The table of a value; each is written once."""
+        if value < len(self.tensors):
             return self.front.at(self.tensors[value])
-        added = self.program.added[value - first]
+        if value not in self.written:
+            self.written[value] = self._new_tensor(self.program.added[value - len(self.tensors)])
+        return self.written[value]
+
+    def _new_tensor(self, added: Added) -> int:
         name, shape = self.front.text(added.name), self.front.numbers(added.shape)
+        fields = {_SHAPE: shape, _NAME: name}
         if added.numbers is not None:
-            buffer = self._buffer(struct.pack(f"<{len(added.numbers)}i", *added.numbers))
-            return self.front.table(TENSOR, {_SHAPE: shape, _NAME: name, _TYPE: _INT32, _BUFFER: buffer})
+            layout = f"<{len(added.numbers)}{'?' if added.dtype == 'bool' else 'i'}"
+            fields[_BUFFER] = self._buffer(struct.pack(layout, *added.numbers))
+        if added.tensor < 0:
+            return self.front.table(TENSOR, fields | {_TYPE: _TYPES[added.dtype]})
         like = self.tensors[added.tensor]
         if child(self.model, like, _SIGNATURE):
-            changed = {_SHAPE: shape, _NAME: name, _SIGNATURE: shape}
-        else:
-            changed = {_SHAPE: shape, _NAME: name}
-        return self.front.table(TENSOR, changed, like, "tensor")
+            fields[_SIGNATURE] = shape
+        if added.variable:
+            fields[_VARIABLE] = 1
+        return self.front.table(TENSOR, fields, like, "tensor")
 
     def _buffer(self, content: bytes) -> int:
         data = self.front.data(content)
         self.buffers.append(self.front.table((0, 8, 8), {_DATA: data}))
         return len(self.buffers) - 1
 
-    def _operator(self, step: Step) -> int:
-        if self._stays(step):
+    def _operator(self, step: Step, number: dict[int, int], subgraph: int, *, anew: bool = False) -> int:
+        """The table of an operator; `subgraph` is that of the condition where it is a loop."""
+        if not anew and self._stays(step):
             return self.front.at(self._table(step))
-        inputs = self.front.numbers([self.number.get(t, -1) for t in step.inputs])
-        outputs = self.front.numbers([self.number[t] for t in step.outputs])
+        inputs = self.front.numbers([number.get(t, -1) for t in step.inputs])
+        outputs = self.front.numbers([number[t] for t in step.outputs])
         fields = {_OP_INPUTS: inputs, _OP_OUTPUTS: outputs}
         if step.source < 0:
-            return self.front.table(OPERATOR, fields | self._added(step))
+            return self.front.table(OPERATOR, fields | self._added(step, subgraph))
         table = self._table(step)
         padding = self._padding(step)
         if padding is not None:
@@ -197,15 +242,22 @@ class _Writer:
             fields[_OPTIONS] = self.front.table(OPTIONS[step.kind], {0: padding}, options, "options")
         return self.front.table(OPERATOR, fields, table, "operator")
 
-    def _added(self, step: Step) -> dict[int, int]:
+    def _added(self, step: Step, subgraph: int) -> dict[int, int]:
         """The code and the options of an operator that the rewrite adds."""
         number, version, options = _ADDED[step.kind]
         if step.kind not in self.code_of:
             self.code_of[step.kind] = len(self.codes)
-            self.codes.append(self.front.table(_CODE, {0: number, 2: version, 3: number}))
-        values = {0: int(str(dict(step.changes)["axis"]))} if step.kind == "CONCATENATION" else {}
-        table = self.front.table(_CONCATENATION_OPTIONS if values else (), values)
-        return {_OPCODE: self.code_of[step.kind], _OPTIONS_TYPE: options, _OPTIONS: table}
+            self.codes.append(self.front.table(_CODE, {0: min(number, _LARGE_CODE), 2: version, 3: number}))
+        code = {_OPCODE: self.code_of[step.kind]}
+        if not options:
+            return code
+        if step.kind == "CONCATENATION":
+            table = self.front.table(_CONCATENATION_OPTIONS, {0: int(str(dict(step.changes)["axis"]))})
+        elif step.kind == "WHILE":
+            table = self.front.table(_WHILE_OPTIONS, {0: subgraph, 1: subgraph + 1})
+        else:
+            table = self.front.table((), {})
+        return code | {_OPTIONS_TYPE: options, _OPTIONS: table}
 
     def _metadata(self) -> dict[int, int]:
         """The entries of the metadata but for the old plan."""
@@ -227,7 +279,13 @@ class _Writer:
                 raise ModelError("holds data behind the flatbuffer (more than 2 GiB), which is not rewritten")
 
 
+def _numbered_values(values: Iterable[int]) -> dict[int, int]:
+    """A number for each value of a subgraph, in the order in which they come up."""
+    return {t: i for i, t in enumerate(dict.fromkeys(t for t in values if t >= 0))}
+
+
 def added_kinds(program: Program) -> Sequence[str]:
     """The operators that the program has and the model has not, as a resolver must register them."""
     before = {op.kind for op in program.graph.ops}
-    return sorted({step.kind for step in program.steps} - before)
+    steps = [*program.steps, *(s for step in program.steps if step.loop for s in step.loop.body)]
+    return sorted({step.kind for step in steps} - before)

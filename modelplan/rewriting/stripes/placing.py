@@ -15,12 +15,22 @@ from modelplan import _core, runtimes
 from modelplan.aliasing.overlapping import offered
 from modelplan.aliasing.rules import overwrites
 from modelplan.errors import BrokenPlanError
-from modelplan.rewriting.stripes.program import Access, Program, Segment, Step, accesses, segments, step_graph, step_op
+from modelplan.rewriting.stripes.program import (
+    Access,
+    Program,
+    Segment,
+    Step,
+    accesses,
+    clocked,
+    segments,
+    step_graph,
+    step_op,
+)
 from modelplan.types import Graph, IntArray, Runtime
 
 #: (operand, bytes, exact): the output may start so many bytes before the operand or more; `exact`: just there.
 Lead = tuple[int, int, bool]
-Leads = Callable[[Program, int], Iterable[Lead]]
+Leads = Callable[[Program, Step], Iterable[Lead]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +96,7 @@ def pack(problem: Problem, tries: int = 2000, seconds: float = 0, seed: int = 0,
     return Packing(tuple(bases.tolist()), int(height), min(int(load), int(height)))
 
 
-def no_leads(program: Program, number: int) -> Iterable[Lead]:  # noqa: ARG001
+def no_leads(program: Program, step: Step) -> Iterable[Lead]:  # noqa: ARG001
     """Kernels of which nothing is known: no output over an operand."""
     return ()
 
@@ -98,13 +108,12 @@ def kernel_leads(runtime: Runtime) -> Leads:
     """
     known: dict[object, tuple[Lead, ...]] = {}
 
-    def leads(program: Program, number: int) -> tuple[Lead, ...]:
-        step = program.steps[number]
+    def leads(program: Program, step: Step) -> tuple[Lead, ...]:
         operands = tuple((tensor.shape, tensor.dtype, tensor.kind) if t >= 0 else None
                          for t in (*step.inputs, *step.outputs) for tensor in [program.tensor(t)])  # fmt: skip
         key = step.kind, step.source if step.source >= 0 else step_op(program, step).attributes, step.changes, operands
         if key not in known:
-            known[key] = tuple(_known_leads(step_graph(program, number), runtime))
+            known[key] = tuple(_known_leads(step_graph(program, step), runtime))
         return known[key]
 
     return leads
@@ -119,11 +128,11 @@ def _known_leads(graph: Graph, runtime: Runtime) -> Iterator[Lead]:
 
 def stands(program: Program, leads: Leads) -> Iterator[Stand]:
     """What each step of the program lets its output write over."""
-    for number, step in enumerate(program.steps):
+    for number, step, _ in clocked(program):
         output = program.homes.get(step.outputs[0]) if len(step.outputs) == 1 else None
         if output is None or (step.source < 0 and _moves_nothing(program, step)):
             continue
-        for position, lead, exact in leads(program, number):
+        for position, lead, exact in leads(program, step):
             operand = program.homes.get(step.inputs[position])
             if operand and operand.group != output.group and _alone(program, step, position):
                 yield Stand(operand.group, output.group, number, operand.delta - output.delta - lead, exact)
@@ -161,19 +170,20 @@ def replay(program: Program, packing: Packing, leads: Leads) -> None:
         BrokenPlanError: names the step and the bytes.
     """
     memory = np.full(packing.height + 1, -2, dtype=np.int64)
-    found = list(accesses(program))
-    at = 0
-    for number in range(-1, len(program.steps) + 1):
-        mine = []
-        while at < len(found) and found[at].step == number:
-            mine.append(found[at])
-            at += 1
-        _replay_step(program, packing, memory, mine)
-        if 0 <= number < len(program.steps):
-            _check_overlap(program, packing, number, mine, leads)
+    by_tick: dict[int, list[Access]] = {}
+    for access in accesses(program):
+        by_tick.setdefault(access.step, []).append(access)
+    steps = {tick: step for tick, step, _ in clocked(program)}
+    place = addresses(program, packing)
+    for tick in sorted(by_tick):
+        _replay_step(program, packing, memory, by_tick[tick], steps.get(tick))
+        if tick in steps:
+            _check_overlap(program, packing, steps[tick], place, by_tick[tick], leads)
 
 
-def _replay_step(program: Program, packing: Packing, memory: IntArray, mine: Sequence[Access]) -> None:
+def _replay_step(
+    program: Program, packing: Packing, memory: IntArray, mine: Sequence[Access], step: Step | None
+) -> None:
     """Each byte holds its own number of (group, byte); whoever reads it must find that."""
     for access in mine:
         start = packing.bases[access.group]
@@ -186,14 +196,14 @@ def _replay_step(program: Program, packing: Packing, memory: IntArray, mine: Seq
         elif not np.array_equal(memory[lo:hi], marks):
             name = program.tensor(access.value).name
             wrong = int(np.flatnonzero(memory[lo:hi] != marks)[0])
-            step = program.steps[access.step].kind if access.step < len(program.steps) else "the caller"
-            raise BrokenPlanError(f"step {access.step} {step} reads byte {wrong} of {name!r}, which was overwritten")
+            reader = step.kind if step else "the caller"
+            raise BrokenPlanError(f"step {access.step} {reader} reads byte {wrong} of {name!r}, which was overwritten")
 
 
-def _check_overlap(program: Program, packing: Packing, number: int, mine: Sequence[Access], leads: Leads) -> None:
+def _check_overlap(
+    program: Program, packing: Packing, step: Step, place: dict[int, int], mine: Sequence[Access], leads: Leads
+) -> None:
     """What a step writes does not meet what it reads, but where its kernel stands it."""
-    step = program.steps[number]
-    place = addresses(program, packing)
     for written in (a for a in mine if a.writes):
         for read in (a for a in mine if not a.writes):
             w, r = packing.bases[written.group], packing.bases[read.group]
@@ -201,12 +211,14 @@ def _check_overlap(program: Program, packing: Packing, number: int, mine: Sequen
                 continue
             distance = place[step.outputs[0]] - place[read.value]
             granted = [
-                lead for lead in leads(program, number)
+                lead for lead in leads(program, step)
                 if step.inputs[lead[0]] == read.value and (distance == 0 if lead[2] else distance <= -lead[1])
             ]  # fmt: skip
+            if step.kind == "SLICE" and read.value == step.inputs[1] and distance == 0:
+                continue  # the kernel takes the begin vector over before it writes
             if not granted or not _sole(program, step, read.value):
                 name = program.tensor(read.value).name
-                raise BrokenPlanError(f"step {number} {step.kind} writes over {name!r} while it reads it")
+                raise BrokenPlanError(f"step {written.step} {step.kind} writes over {name!r} while it reads it")
 
 
 def _sole(program: Program, step: Step, value: int) -> bool:
@@ -216,10 +228,10 @@ def _sole(program: Program, step: Step, value: int) -> bool:
 def scratch_of(program: Program, runtime: Runtime, known: dict[object, tuple[int, ...]]) -> list[tuple[int, int]]:
     """(step, bytes) of every working buffer that the kernels of a runtime ask for; `known` remembers the kernels."""
     found = []
-    for number, step in enumerate(program.steps):
+    for number, step, _ in clocked(program):
         key = step.source, step.kind, step.changes, tuple(program.shape(t) if t >= 0 else () for t in step.inputs)
         if key not in known:
-            graph = step_graph(program, number)
+            graph = step_graph(program, step)
             known[key] = runtimes.kernel_scratch(graph, graph.ops[0], runtime) if step.outputs else ()
         found += [(number, -(-size // runtime.alignment) * runtime.alignment) for size in known[key] if size]
     return found

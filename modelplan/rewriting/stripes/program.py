@@ -33,7 +33,8 @@ class Step:
     """One operator of the program.
 
     `source` is the operator of the graph that it carries out on a stripe, -1 where the rewrite adds it. `changes` are
-    attributes that replace those of the source.
+    attributes that replace those of the source. In a loop `starts` are the rows from which a SLICE reads or a
+    DYNAMIC_UPDATE_SLICE writes, one for each iteration. A WHILE runs `loop`.
     """
 
     kind: str
@@ -41,6 +42,8 @@ class Step:
     outputs: tuple[int, ...]
     source: int = -1
     changes: tuple[tuple[str, Attribute], ...] = ()
+    starts: tuple[int, ...] = ()
+    loop: Loop | None = None
 
     @property
     def reads(self) -> tuple[int, ...]:
@@ -49,10 +52,25 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Loop:
+    """What a WHILE runs: the condition before each iteration and once behind the last, and the body.
+
+    `inputs` are the values of condition and body, `outputs` those of the body, each at the home of its input.
+    """
+
+    iterations: int
+    condition: Step
+    body: tuple[Step, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Added:
     """A value that the rewrite adds: the tensor of the graph whose type and quantisation it has, and its shape.
 
-    `rows` are the rows of that tensor that it holds; a constant holds `numbers` of 32 bits instead.
+    `rows` are the rows of that tensor that it holds. A constant holds `numbers` instead; it and what is no map have a
+    `dtype` of their own. A `variable` has memory without being written.
     """
 
     name: str
@@ -60,6 +78,8 @@ class Added:
     shape: tuple[int, ...]
     rows: tuple[int, int] | None = None
     numbers: tuple[int, ...] | None = None
+    dtype: str = "int32"
+    variable: bool = False
 
 
 @dataclass
@@ -111,7 +131,9 @@ class Program:
             return self.graph.tensors[value]
         added = self.added[value - count]
         if added.numbers is not None:
-            return Tensor(added.name, added.shape, "int32", Kind.CONSTANT)
+            return Tensor(added.name, added.shape, added.dtype, Kind.CONSTANT)
+        if added.tensor < 0:
+            return Tensor(added.name, added.shape, added.dtype)
         return Tensor(added.name, added.shape, self.graph.tensors[added.tensor].dtype)
 
     def nbytes(self, value: int) -> int:
@@ -119,9 +141,26 @@ class Program:
         return self.tensor(value).nbytes
 
 
-def step_graph(program: Program, number: int) -> Graph:
+def clocked(program: Program) -> Iterator[tuple[int, Step, int]]:
+    """(tick, step, iteration) of every operator that runs, those of loops as often as they run."""
+    tick = 0
+    for step in program.steps:
+        if step.loop is None:
+            yield tick, step, 0
+            tick += 1
+            continue
+        yield tick, Step("WHILE", (), step.loop.inputs[:1]), 0  # the counter gets its first value
+        tick += 1
+        for iteration in range(step.loop.iterations):
+            for inner in (step.loop.condition, *step.loop.body):
+                yield tick, inner, iteration
+                tick += 1
+        yield tick, step.loop.condition, step.loop.iterations
+        tick += 1
+
+
+def step_graph(program: Program, step: Step) -> Graph:
     """A graph of one step alone, with its operands as inputs."""
-    step = program.steps[number]
     values = list(dict.fromkeys(t for t in (*step.inputs, *step.outputs) if t >= 0))
     index = {t: i for i, t in enumerate(values)} | {-1: -1}
     tensors = tuple(program.tensor(t) for t in values)
@@ -168,10 +207,11 @@ def accesses(program: Program) -> Iterator[Access]:
     """
     for t in program.graph.inputs:
         yield from _whole(program, t, -1, writes=True)
-    for number, step in enumerate(program.steps):
-        yield from _of_step(program, number, step)
+    tick = -1
+    for tick, step, iteration in clocked(program):
+        yield from _of_step(program, tick, step, iteration)
     for t in program.graph.outputs:
-        yield from _whole(program, t, len(program.steps), writes=False)
+        yield from _whole(program, t, tick + 1, writes=False)
 
 
 def _whole(program: Program, value: int, step: int, *, writes: bool) -> Iterator[Access]:
@@ -180,18 +220,38 @@ def _whole(program: Program, value: int, step: int, *, writes: bool) -> Iterator
         yield Access(home.group, home.delta, home.delta + program.nbytes(value), step, writes, value)
 
 
-def _of_step(program: Program, number: int, step: Step) -> Iterator[Access]:
+def _of_step(program: Program, number: int, step: Step, iteration: int) -> Iterator[Access]:
+    if step.starts:
+        yield from _from_row(program, number, step, step.starts[iteration])
+        return
     if step.kind in VIEWS and program.homes.get(step.inputs[0]) == program.homes.get(step.outputs[0]):
         return
     if step.kind == "CONCATENATION" and step.source < 0:
         yield from _joined(program, number, step)
-    elif step.kind == "SLICE" and step.source < 0:
+    elif step.kind == "SLICE" and step.source < 0 and program.tensor(step.inputs[0]).kind is not Kind.CONSTANT:
         yield from _sliced(program, number, step)
     else:
         for value in step.reads:
             yield from _whole(program, value, number, writes=False)
         for value in step.outputs:
             yield from _whole(program, value, number, writes=True)
+
+
+def _from_row(program: Program, number: int, step: Step, start: int) -> Iterator[Access]:
+    """A SLICE or DYNAMIC_UPDATE_SLICE of rows from row `start` on, with its begin vector."""
+    begin = step.inputs[2] if step.kind == "DYNAMIC_UPDATE_SLICE" else step.inputs[1]
+    part = step.inputs[1] if step.kind == "DYNAMIC_UPDATE_SLICE" else step.outputs[0]
+    home, size = program.homes[step.inputs[0]], program.nbytes(part)
+    shape, part_shape = program.shape(step.inputs[0]), program.shape(part)
+    axis = next((i for i, n in enumerate(shape) if n != part_shape[i]), 0)
+    at = home.delta + start * (program.nbytes(step.inputs[0]) // prod(shape[: axis + 1]))
+    yield from _whole(program, begin, number, writes=False)
+    if step.kind == "SLICE":
+        yield Access(home.group, at, at + size, number, False, step.inputs[0])
+        yield from _whole(program, part, number, writes=True)
+    else:
+        yield from _whole(program, part, number, writes=False)
+        yield Access(home.group, at, at + size, number, True, step.outputs[0])
 
 
 def _joined(program: Program, number: int, step: Step) -> Iterator[Access]:

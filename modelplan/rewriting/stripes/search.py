@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from modelplan.rewriting.stripes.building import built
 from modelplan.rewriting.stripes.estimating import Tail, estimate, even_cuts
 from modelplan.rewriting.stripes.layers import layer_of, op_macs
 from modelplan.rewriting.stripes.placing import Leads
 from modelplan.rewriting.stripes.program import VIEWS
-from modelplan.rewriting.stripes.unrolled import Ground, Region, built, ground, stripe_rows
+from modelplan.rewriting.stripes.unrolled import Ground, Region, ground, stripe_rows
 from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer
 from modelplan.types import Graph, Kind
 
@@ -107,7 +108,7 @@ class Space:
         y = tensors[op.writes[0]].nbytes
         if op.kind in VIEWS:
             return total - y
-        for position, lead, exact in self.leads(self.plain, step):
+        for position, lead, exact in self.leads(self.plain, self.plain.steps[step]):
             t = op.inputs[position]
             if t in own and self.lives[t][1] == step + 1 and op.inputs.count(t) == 1:
                 x = tensors[t].nbytes

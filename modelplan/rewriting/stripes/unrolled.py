@@ -26,7 +26,8 @@ class Region:
     `cuts` are the borders of the stripes in rows of the last operator's output, from 0 to its height. With `carry`
     rows that the next stripe needs again are kept, else they are made again. `pad` lists the operators whose windows
     are padded explicitly; the others make rows too many. With `lazy` rows too many are passed on to the next operator,
-    which makes some more, instead of being cut off each time.
+    which makes some more, instead of being cut off each time. With `loop` one body in a WHILE makes all stripes, all as
+    high as the first.
     """
 
     first: int
@@ -36,6 +37,7 @@ class Region:
     carry: bool = True
     pad: frozenset[int] = frozenset()
     lazy: bool = False
+    loop: bool = False
 
     @property
     def stripes(self) -> int:
@@ -369,22 +371,3 @@ class _Stripes:
         if len(self.pieces[t]) == 1:
             raise IllegalStripeError("one stripe is no stripe")
         self._join(t, self.pieces[t])
-
-
-def built(graph: Graph, order: Sequence[int], regions: Sequence[Region], file_ops: Sequence[int] = ()) -> Program:
-    """The program that runs `graph` in `order` with `regions` (apart, ascending) in stripes.
-
-    `file_ops` are the operators of the file behind those of the graph, by default the same ones.
-
-    Raises:
-        IllegalStripeError: a region has no stripes of this form.
-    """
-    builder, at = Builder(graph, file_ops), 0
-    for region in regions:
-        for index in order[at : region.first]:
-            builder.whole(index)
-        builder.striped(ground(graph, order, region))
-        at = region.last + 1
-    for index in order[at:]:
-        builder.whole(index)
-    return builder.program
