@@ -464,10 +464,25 @@ class Hunt:
                 changed = [*regions[:i], *([other] if other else []), *regions[i + 1 :]]
                 if all(a.last < b.first for a, b in pairwise(changed)):
                     yield tuple(changed)
+        for region in self._singles():
+            if all(r.last < region.first or region.last < r.first for r in regions):
+                yield tuple(sorted((*regions, region), key=lambda r: r.first))
         for extra in self.random.sample(self.found, min(40, len(self.found))):
             new = extra.region
             if all(r.last < new.first or new.last < r.first for r in regions):
                 yield tuple(sorted((*regions, new), key=lambda r: r.first))
+
+    def _singles(self) -> Iterator[Region]:
+        """Single operators in stripes from the last to the first: what they make may then lie above what they read."""
+        for step, op in enumerate(self.order):
+            y = self.whole.graph.ops[op].outputs[:1]
+            if isinstance(self.space.layers[op], str) or self.space.peaks[step] < max(self.space.peaks) // 2:
+                continue
+            axis = self.space.axis_of(op)
+            height = self.whole.graph.tensors[y[0]].shape[axis]
+            for stripes in (3, 5, 8, 12):
+                if stripes <= height:
+                    yield Region(step, step, axis, even_cuts(height, stripes), carry=False, backward=True)
 
     def _variants(self, region: Region) -> Iterator[Region]:
         height, n = region.cuts[-1], region.stripes
@@ -481,6 +496,7 @@ class Hunt:
             yield replace(region, cuts=cuts)
         yield replace(region, carry=not region.carry)
         yield replace(region, lazy=not region.lazy, carry=False)
+        yield replace(region, backward=not region.backward, carry=False)
         ranges = [(region.first + a, region.last + b) for a in (-1, 0, 1) for b in (-1, 0, 1)]
         for first, last in ranges:
             yield from (c.region for c in self.found if (c.region.first, c.region.last) == (first, last))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from modelplan.rewriting.stripes.program import (
     step_graph,
     step_op,
 )
-from modelplan.types import Graph, IntArray, Runtime
+from modelplan.types import Graph, IntArray, Kind, Runtime
 
 #: (operand, bytes, exact): the output may start so many bytes before the operand or more; `exact`: just there.
 Lead = tuple[int, int, bool]
@@ -111,12 +112,33 @@ def kernel_leads(runtime: Runtime) -> Leads:
     def leads(program: Program, step: Step) -> tuple[Lead, ...]:
         operands = tuple((tensor.shape, tensor.dtype, tensor.kind) if t >= 0 else None
                          for t in (*step.inputs, *step.outputs) for tensor in [program.tensor(t)])  # fmt: skip
-        key = step.kind, step.source if step.source >= 0 else step_op(program, step).attributes, step.changes, operands
+        made = step.source if step.source >= 0 else step_op(program, step).attributes
+        key = step.kind, made, step.changes, step.starts, operands
         if key not in known:
-            known[key] = tuple(_known_leads(step_graph(program, step), runtime))
+            found = _known_leads(step_graph(program, step), runtime)
+            known[key] = tuple(_of_rows(program, step) if step.kind == "SLICE" and step.source < 0 else found)
+        if runtime.kernels != "reference":
+            return ()
         return known[key]
 
     return leads
+
+
+def _of_rows(program: Program, step: Step) -> Iterator[Lead]:
+    """The lead of a copy of whole rows, which the kernel copies front to back in runs of the last axis or less.
+
+    Byte j of the output is read `begin` + j bytes into the operand, so the output may start up to `begin` bytes behind
+    the operand's start, less one run.
+    """
+    operand = program.tensor(step.inputs[0])
+    if operand.kind is Kind.CONSTANT or not operand.shape:
+        return
+    part = program.tensor(step.outputs[0])
+    axis = next((i for i, n in enumerate(operand.shape) if n != part.shape[i]), 0)
+    numbers = program.added[step.inputs[1] - len(program.graph.tensors)].numbers or (0,) * len(operand.shape)
+    first = min(step.starts) if step.starts else numbers[axis]
+    row = operand.nbytes // prod(operand.shape[: axis + 1])
+    yield 0, operand.nbytes // prod(operand.shape[:-1]) - first * row, False
 
 
 def _known_leads(graph: Graph, runtime: Runtime) -> Iterator[Lead]:

@@ -27,7 +27,7 @@ class Region:
     rows that the next stripe needs again are kept, else they are made again. `pad` lists the operators whose windows
     are padded explicitly; the others make rows too many. With `lazy` rows too many are passed on to the next operator,
     which makes some more, instead of being cut off each time. With `loop` one body in a WHILE makes all stripes, all as
-    high as the first.
+    high as the first. With `backward` the last stripe comes first, which lets the result lie above the map it is made of.
     """
 
     first: int
@@ -38,6 +38,7 @@ class Region:
     pad: frozenset[int] = frozenset()
     lazy: bool = False
     loop: bool = False
+    backward: bool = False
 
     @property
     def stripes(self) -> int:
@@ -94,16 +95,22 @@ def stripe_rows(base: Ground) -> list[Rows]:
     found: list[Rows] = []
     upto = dict.fromkeys(base.inner, 0)  # how far each map has been made
     last = base.graph.ops[base.ops[-1]].outputs[0]
-    for low, high in pairwise(base.region.cuts):
+    shares = list(pairwise(base.region.cuts))
+    if base.region.backward and (base.region.carry or base.exits != {last}):
+        raise IllegalStripeError("stripes from the last to the first keep no rows and have one result")
+    for low, high in reversed(shares) if base.region.backward else shares:
         share = base.region.cuts[-1], low, high
+        if base.region.backward:
+            upto[last] = low
         rows = _one_stripe(base, share, last, upto)
         for t, (_, end) in rows.made.items():
             upto[t] = max(upto[t], end)
         found.append(rows)
-    for t in base.exits:
+    for t in base.exits - ({last} if base.region.backward else set()):
         if upto[t] != base.graph.tensors[t].shape[base.region.axis]:
             raise IllegalStripeError(f"rows of {base.graph.tensors[t].name!r} are left out")
-    _keep_for_later(base, found)
+    if not base.region.backward:
+        _keep_for_later(base, found)
     return found
 
 
@@ -233,7 +240,7 @@ class _Stripes:
         a, b = rows.made[y]
         target, carried = self._target(number, rows, y)
         inputs = list(op.inputs)
-        whole = self._fed_whole(index, layer, window, a, b)
+        whole = self._fed_whole(index, layer, a, b)
         if whole is not None:
             inputs[0], window = whole
         else:
@@ -275,7 +282,7 @@ class _Stripes:
         a, b = self.now.made[self.graph.ops[index].outputs[0]]
         return not window.padded and fed(self.base.layers[index], a, b, made.lo, made.hi) is not None
 
-    def _fed_whole(self, index: int, layer: Layer, window: Window, a: int, b: int) -> tuple[int, Window] | None:
+    def _fed_whole(self, index: int, layer: Layer, a: int, b: int) -> tuple[int, Window] | None:
         """The operand with its rows too many, and the window that it makes."""
         x = self.graph.ops[index].inputs[0]
         if x not in self.base.inner or not self._stays_uncut(x):
@@ -370,4 +377,5 @@ class _Stripes:
     def _finish(self, t: int) -> None:
         if len(self.pieces[t]) == 1:
             raise IllegalStripeError("one stripe is no stripe")
-        self._join(t, self.pieces[t])
+        first = len(self.graph.tensors)
+        self._join(t, sorted(self.pieces[t], key=lambda piece: self.program.added[piece - first].rows or (0, 0)))
