@@ -24,7 +24,7 @@ from modelplan.rewriting.stripes.building import built
 from modelplan.rewriting.stripes.estimating import even_cuts
 from modelplan.rewriting.stripes.layers import op_macs
 from modelplan.rewriting.stripes.program import Program, Step
-from modelplan.rewriting.stripes.search import Choice, Space
+from modelplan.rewriting.stripes.search import Candidate, Choice, Space
 from modelplan.rewriting.stripes.unrolled import Region
 from modelplan.rewriting.stripes.windows import IllegalStripeError
 from modelplan.runtimes.tflm import planner
@@ -53,8 +53,10 @@ _LOOP = {64: 420, 32: 220}
 _PLANNING = {64: 72, 32: 64}
 #: Tries of the packer for a first look, for a plan that is improved, and for the answer.
 _LOOK, _ANSWER = 1500, 15000
-#: Plans that are built and packed from the sweep, improvements that are tried, answers that are packed at length.
-_BUILT, _IMPROVED, _ANSWERS, _STARTS = 36, 300, 4, 4
+#: Plans of the sweep that are built and packed, answers that are packed at length, plans of one region.
+_BUILT, _ANSWERS, _SINGLE = 36, 4, 60
+#: Improvements that are tried: fewer for models of many operators, whose plans take longer to build.
+_IMPROVED, _IMPROVED_TIMES_OPS = 700, 22000
 #: Extra work of one operator call, as a share of the whole model's: to choose the cheapest of those that fit.
 _CALL = 5e-4
 
@@ -370,6 +372,8 @@ class Hunt:
         try:
             for choice in sorted(plans, key=self._expected)[:_BUILT]:
                 self._make(choice.regions)
+            for regions in self._one_region():
+                self._make(regions)
             self._improve()
         except KeyboardInterrupt:
             stopped = True
@@ -378,6 +382,23 @@ class Hunt:
         if stopped and not rungs:
             raise KeyboardInterrupt
         return rungs
+
+    def _one_region(self) -> list[tuple[Region, ...]]:
+        """For each range of operators its most promising stripes, the best ranges first."""
+        best: dict[tuple[int, int], Candidate] = {}
+        most = self.goal.max_macs * self.climb.macs
+        for c in self.found:
+            key = c.region.first, c.region.last
+            if c.macs <= most and (key not in best or self._promise(c) < self._promise(best[key])):
+                best[key] = c
+        return [(c.region,) for c in sorted(best.values(), key=self._promise)[:_SINGLE]]
+
+    def _promise(self, candidate: Candidate) -> int:
+        """The bytes of the objective with this region alone, as far as its rows tell."""
+        steps = range(len(self.order))
+        inside = range(candidate.region.first, candidate.region.last + 1)
+        peak = max([candidate.peak, *(self.space.peaks[step] for step in steps if step not in inside)])
+        return peak + (candidate.tail if self.goal.objective == "arena" else 0)
 
     def _realised(self, made: Made) -> Rung:
         total = self.climb.macs + made.macs
@@ -438,9 +459,9 @@ class Hunt:
     def _improve(self) -> None:
         """Changes the best plans a little, again and again, and keeps what is better."""
         tried: set[tuple[Region, ...]] = set()
-        left = _IMPROVED
+        left = min(_IMPROVED, _IMPROVED_TIMES_OPS // len(self.order))
         while left > 0:
-            best = next((made for made in self._best()[:_STARTS] if made.choice.regions not in tried), None)
+            best = next((made for made in self._best() if made.choice.regions not in tried), None)
             if best is None or (self.goal.budget is not None and best.score <= self.goal.budget):
                 return
             tried.add(best.choice.regions)

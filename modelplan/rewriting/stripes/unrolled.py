@@ -27,7 +27,8 @@ class Region:
     rows that the next stripe needs again are kept, else they are made again. `pad` lists the operators whose windows
     are padded explicitly; the others make rows too many. With `lazy` rows too many are passed on to the next operator,
     which makes some more, instead of being cut off each time. With `loop` one body in a WHILE makes all stripes, all as
-    high as the first. With `backward` the last stripe comes first, which lets the result lie above the map it is made of.
+    high as the first. With `backward` the last stripe comes first, which lets the result lie above
+    the map it is made of.
     """
 
     first: int

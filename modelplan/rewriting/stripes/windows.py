@@ -107,7 +107,7 @@ def _trimmed(layer: Layer, a: int, b: int, lo: int, hi: int) -> Window:
 def fed(layer: Layer, a: int, b: int, i0: int, i1: int) -> tuple[int, int] | None:
     """(rows too many first, rows made) where the operator is fed rows [i0, i1); None where that makes [a, b) wrong.
 
-    Of the rows it needs some; the rows that it does not need may hold anything. At a true border of the map no row may stand beyond it.
+    Rows that it does not need may hold anything. At a true border of the map no row may stand beyond it.
     """
     if layer.kind == "pad" or i0 < 0 or i1 > layer.rows_in:
         return None
