@@ -17,6 +17,7 @@ from modelplan.aliasing.overlapping import offered
 from modelplan.aliasing.rules import overwrites
 from modelplan.errors import BrokenPlanError
 from modelplan.rewriting.stripes.program import (
+    VIEWS,
     Access,
     Program,
     Segment,
@@ -112,8 +113,8 @@ def kernel_leads(runtime: Runtime) -> Leads:
     def leads(program: Program, step: Step) -> tuple[Lead, ...]:
         operands = tuple((tensor.shape, tensor.dtype, tensor.kind) if t >= 0 else None
                          for t in (*step.inputs, *step.outputs) for tensor in [program.tensor(t)])  # fmt: skip
-        made = step.source if step.source >= 0 else step_op(program, step).attributes
-        key = step.kind, made, step.changes, step.starts, operands
+        op = program.graph.ops[step.source] if step.source >= 0 else step_op(program, step)
+        key = step.kind, op.attributes, step.changes, step.starts, operands
         if key not in known:
             found = _known_leads(step_graph(program, step), runtime)
             known[key] = tuple(_of_rows(program, step) if step.kind == "SLICE" and step.source < 0 else found)
@@ -184,42 +185,106 @@ def addresses(program: Program, packing: Packing) -> dict[int, int]:
 
 
 def replay(program: Program, packing: Packing, leads: Leads) -> None:
-    """Returns only if every byte that is read is the one that was written for it.
+    """Returns only if every byte that is read is the one that was put there for its reader, and nothing runs ahead.
 
-    A second opinion on lives and stands: it runs the accesses over a memory in which each byte knows its writer.
+    A second opinion on lives and stands: it runs the steps over a memory in which each byte knows who made it.
 
     Raises:
         BrokenPlanError: names the step and the bytes.
     """
-    memory = np.full(packing.height + 1, -2, dtype=np.int64)
+    machine = _Machine(program, packing)
     by_tick: dict[int, list[Access]] = {}
     for access in accesses(program):
         by_tick.setdefault(access.step, []).append(access)
-    steps = {tick: step for tick, step, _ in clocked(program)}
+    steps = {tick: (step, iteration) for tick, step, iteration in clocked(program)}
     place = addresses(program, packing)
-    for tick in sorted(by_tick):
-        _replay_step(program, packing, memory, by_tick[tick], steps.get(tick))
-        if tick in steps:
-            _check_overlap(program, packing, steps[tick], place, by_tick[tick], leads)
+    for tick in sorted({*by_tick, *steps}):
+        step, iteration = steps.get(tick, (None, 0))
+        machine.perform(by_tick.get(tick, []), step, iteration)
+        if step is not None:
+            _check_overlap(program, packing, step, place, by_tick.get(tick, []), leads)
 
 
-def _replay_step(
-    program: Program, packing: Packing, memory: IntArray, mine: Sequence[Access], step: Step | None
-) -> None:
-    """Each byte holds its own number of (group, byte); whoever reads it must find that."""
-    for access in mine:
-        start = packing.bases[access.group]
+class _Machine:
+    """The memory, and for each value the marks of the bytes that it is made of."""
+
+    def __init__(self, program: Program, packing: Packing) -> None:
+        self.program, self.packing = program, packing
+        self.memory = np.full(packing.height + 1, -2, dtype=np.int64)
+        self.content: dict[int, IntArray] = {}
+        self.marks = 0
+        loops = [step.loop for step in program.steps if step.loop is not None]
+        self.follows = {out: into for loop in loops for out, into in zip(loop.outputs, loop.inputs, strict=True)}
+        for t in program.graph.inputs:
+            self._fresh(t)
+
+    def perform(self, mine: Sequence[Access], step: Step | None, iteration: int) -> None:
+        """One step: what it reads must be what its operands are made of; then it writes."""
+        for access in (a for a in mine if not a.writes):
+            self._read(access, step)
+        if step is not None:
+            for value in step.outputs:
+                self._make(step, value, iteration)
+        for access in (a for a in mine if a.writes):
+            lo, hi = self._place(access)
+            self.memory[lo:hi] = self._marks(access)
+        if step is not None:
+            for value in step.outputs:
+                if value in self.follows:
+                    self.content[self.follows[value]] = self.content[value]
+
+    def _place(self, access: Access) -> tuple[int, int]:
+        start = self.packing.bases[access.group]
         lo, hi = start + access.lo, start + access.hi
-        marks = (np.int64(access.group) << 40) + np.arange(access.lo, access.hi, dtype=np.int64)
-        if lo < 0 or hi > packing.height:
-            raise BrokenPlanError(f"step {access.step}: bytes {lo}-{hi - 1} of {packing.height}")
-        if access.writes:
-            memory[lo:hi] = marks
-        elif not np.array_equal(memory[lo:hi], marks):
-            name = program.tensor(access.value).name
-            wrong = int(np.flatnonzero(memory[lo:hi] != marks)[0])
-            reader = step.kind if step else "the caller"
-            raise BrokenPlanError(f"step {access.step} {reader} reads byte {wrong} of {name!r}, which was overwritten")
+        if lo < 0 or hi > self.packing.height:
+            raise BrokenPlanError(f"step {access.step}: bytes {lo}-{hi - 1} of {self.packing.height}")
+        return lo, hi
+
+    def _marks(self, access: Access) -> IntArray:
+        delta = self.program.homes[access.value].delta
+        return self.content[access.value][access.lo - delta : access.hi - delta]
+
+    def _read(self, access: Access, step: Step | None) -> None:
+        lo, hi = self._place(access)
+        name, reader = self.program.tensor(access.value).name, step.kind if step else "the caller"
+        if access.value not in self.content:
+            raise BrokenPlanError(f"step {access.step} {reader} reads {name!r} before anything writes it")
+        different = np.flatnonzero(self.memory[lo:hi] != self._marks(access))
+        if len(different):
+            raise BrokenPlanError(
+                f"step {access.step} {reader} reads byte {int(different[0])} of {name!r}, which was overwritten"
+            )
+
+    def _fresh(self, value: int) -> None:
+        size = self.program.nbytes(value)
+        self.content[value] = np.arange(self.marks, self.marks + size, dtype=np.int64)
+        self.marks += size
+
+    def _make(self, step: Step, value: int, iteration: int) -> None:
+        """What a value is made of: the bytes of operands where the step only moves them, else new ones."""
+        added = step.source < 0
+        if step.kind in VIEWS and step.inputs[0] in self.content:
+            self.content[value] = self.content[step.inputs[0]]
+        elif added and step.kind == "CONCATENATION":
+            self.content[value] = np.concatenate([self.content[t] for t in step.inputs])
+        elif added and step.kind == "SLICE" and step.inputs[0] in self.content:
+            start, size = self._from(step, step.outputs[0], iteration), self.program.nbytes(value)
+            self.content[value] = self.content[step.inputs[0]][start : start + size]
+        elif step.kind == "DYNAMIC_UPDATE_SLICE" and added:
+            old = self.content.get(step.inputs[0], np.full(self.program.nbytes(value), -3, dtype=np.int64)).copy()
+            start, new = self._from(step, step.inputs[1], iteration), self.content[step.inputs[1]]
+            old[start : start + len(new)] = new
+            self.content[value] = old
+        else:
+            self._fresh(value)
+
+    def _from(self, step: Step, part: int, iteration: int) -> int:
+        """The byte of operand 0 at which the rows of `part` begin."""
+        shape, short = self.program.shape(step.inputs[0]), self.program.shape(part)
+        begin = self.program.added[step.inputs[1] - len(self.program.graph.tensors)].numbers or ()
+        axis = next((i for i, n in enumerate(shape) if n != short[i]), 0)
+        row = step.starts[iteration] if step.starts else begin[axis]
+        return row * (self.program.nbytes(step.inputs[0]) // prod(shape[: axis + 1]))
 
 
 def _check_overlap(

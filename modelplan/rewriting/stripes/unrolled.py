@@ -253,14 +253,16 @@ class _Stripes:
         elif window.padded:
             inputs[0] = self._padded(op.inputs[0], inputs[0], layer, window)
             changes = (("padding", "VALID"),)
-        raw_home = target if not window.skip else Home(self.program.new_group(), 0)
+        # Rows too many go where later stripes will write, so where those came first they would do harm.
+        aside = window.skip > 0 or (self.base.region.backward and window.made != b - a and y in self.base.exits)
+        raw_home = Home(self.program.new_group(), 0) if aside else target
         raw = self._piece(y, a - window.skip, a - window.skip + window.made, raw_home, "_made" * (window.made != b - a))
         self.program.steps.append(Step(op.kind, tuple(inputs), (raw,), index, changes))
         self.uncut[y] = _Held(raw, a - window.skip, a - window.skip + window.made)
         if window.made == b - a or self._stays_uncut(y):
             self._hold(rows, y, raw, carried)
             return
-        kept_home = target if window.skip and (carried or y in self.base.exits) else None
+        kept_home = target if aside and (carried or y in self.base.exits) else None
         piece = self._slice(y, _Held(raw, a - window.skip, a), a, b, kept_home)
         self._hold(rows, y, piece, carried)
 

@@ -1,0 +1,144 @@
+"""Small random int8 networks as .tflite files: convolutions, pools, padding, residuals, 1-D and 2-D, odd sizes."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from modelplan.rewriting.flatbuffer_tables import MODEL, OPERATOR, OPTIONS, SUBGRAPH, TENSOR, Front
+
+_INT32, _INT8 = 2, 9
+#: Operators by number, version and type of their options.
+_KINDS = {
+    "CONV_2D": (3, 3, 1), "DEPTHWISE_CONV_2D": (4, 3, 2), "AVERAGE_POOL_2D": (1, 2, 5), "MAX_POOL_2D": (17, 2, 5),
+    "ADD": (0, 2, 11), "PAD": (34, 2, 22),
+}  # fmt: skip
+_DRAWN = ("CONV_2D", "DEPTHWISE_CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D", "AVERAGE_POOL_2D", "PAD", "RESIDUAL")
+_SAME, _RELU = 0, 1
+_SCALE = (0.05, -3)
+
+
+@dataclass
+class Network:
+    """Tensors and operators of a network that grows at its end."""
+
+    rng: np.random.Generator
+    front: Front = field(default_factory=lambda: Front(b""))
+    shapes: list[tuple[int, ...]] = field(default_factory=list)
+    tensors: list[int] = field(default_factory=list)
+    buffers: list[int] = field(default_factory=list)
+    operators: list[int] = field(default_factory=list)
+    kinds: list[str] = field(default_factory=list)
+
+    def tensor(self, shape, kind=_INT8, scale=_SCALE, data=None):
+        """The number of one more tensor."""
+        buffer = 0
+        if data is not None:
+            content = self.front.data(data)
+            self.buffers.append(self.front.table((0, 8, 8), {0: content}))
+            buffer = len(self.buffers)
+        fields = {0: self.front.numbers(shape), 1: kind, 2: buffer, 3: self.front.text(f"t{len(self.tensors)}")}
+        if scale is not None:
+            fields[4] = self._quantisation(*scale)
+        self.tensors.append(self.front.table(TENSOR, fields))
+        self.shapes.append(tuple(shape))
+        return len(self.tensors) - 1
+
+    def _quantisation(self, scale, zero):
+        scales = self.front.numbers([struct.unpack("<i", struct.pack("<f", scale))[0]])
+        self.front.builder.StartVector(8, 1, 8)
+        self.front.builder.PrependInt64(zero)
+        zeros = self.front.builder.EndVector()
+        return self.front.table((0, 0, 0, 0), {2: scales, 3: zeros})
+
+    def operator(self, kind, inputs, output, layout=(), values=()):
+        """One more operator with the fields `values` of its options."""
+        options = self.front.table(layout, dict(enumerate(values)))
+        if kind not in self.kinds:
+            self.kinds.append(kind)
+        operands = {1: self.front.numbers(inputs), 2: self.front.numbers([output])}
+        fields = {0: self.kinds.index(kind), **operands, 3: _KINDS[kind][2], 4: options}
+        self.operators.append(self.front.table(OPERATOR, fields))
+        return output
+
+    def window(self, x, kind):
+        """A convolution or a pool over tensor `x`."""
+        rng, (_, height, width, channels) = self.rng, self.shapes[x]
+        padding = int(rng.integers(2))
+        kh, kw = (int(min(rng.choice([1, 2, 3, 3, 5]), n)) for n in (height, width))
+        sh, sw = (int(rng.choice([1, 1, 2])) for _ in range(2))
+        dilated = "CONV" in kind and sh == sw == 1
+        dh, dw = (int(rng.choice([1, 1, 2])) if dilated else 1 for _ in range(2))
+        rh, rw = (kh - 1) * dh + 1, (kw - 1) * dw + 1
+        if rh > height or rw > width:
+            dh = dw = 1
+            rh, rw = kh, kw
+        high, wide = (
+            -(-n // s) if padding == _SAME else (n - r) // s + 1 for n, s, r in ((height, sh, rh), (width, sw, rw))
+        )
+        if "POOL" in kind:
+            y = self.tensor((1, high, wide, channels))
+            return self.operator(kind, [x], y, OPTIONS[kind], (padding, sw, sh, kw, kh, 0))
+        deep = int(rng.integers(1, 7)) if kind == "CONV_2D" else channels
+        shape = (deep, kh, kw, channels) if kind == "CONV_2D" else (1, kh, kw, deep)
+        weights = self.tensor(shape, scale=(0.02, 0), data=rng.integers(-90, 90, shape, dtype=np.int8).tobytes())
+        bias = rng.integers(-900, 900, deep, dtype=np.int32).tobytes()
+        bias = self.tensor((deep,), _INT32, (0.02 * _SCALE[0], 0), bias)
+        y = self.tensor((1, high, wide, deep))
+        values = (padding, sw, sh, _RELU * int(rng.integers(2)), dw, dh)
+        if kind != "CONV_2D":
+            values = (padding, sw, sh, 1, values[3], dw, dh)
+        return self.operator(kind, [x, weights, bias], y, OPTIONS[kind], values)
+
+    def pad(self, x):
+        """Rows and columns of zeros around tensor `x`."""
+        rows = self.rng.integers(0, 3, 4, dtype=np.int32)
+        if self.shapes[x][1] == 1:
+            rows[:2] = 0
+        pads = np.array([[0, 0], rows[:2], rows[2:], [0, 0]], dtype=np.int32)
+        y = self.tensor(tuple(int(n + p.sum()) for n, p in zip(self.shapes[x], pads, strict=True)))
+        return self.operator("PAD", [x, self.tensor((4, 2), _INT32, None, pads.tobytes())], y)
+
+    def add(self, a, b):
+        """The sum of two tensors of a shape."""
+        return self.operator("ADD", [a, b], self.tensor(self.shapes[a]), (1,), (0,))
+
+    def file(self, x, y):
+        """The network from tensor `x` to tensor `y` as a file."""
+        front = self.front
+        subgraph = front.table(SUBGRAPH, {
+            0: front.references(self.tensors), 1: front.numbers([x]), 2: front.numbers([y]),
+            3: front.references(self.operators),
+        })  # fmt: skip
+        rows = [_KINDS[kind] for kind in self.kinds]
+        codes = [front.table((1, 0, 4, 4), {0: code, 2: version, 3: code}) for code, version, _ in rows]
+        buffers = [front.table((0, 8, 8), {}), *self.buffers]
+        fields = {0: 3, 1: front.references(codes), 2: front.references([subgraph]), 4: front.references(buffers)}
+        return front.file(front.table(MODEL, fields))
+
+
+def random_cnn(seed):
+    """A network of a few operators; every fourth is 1-D (height 1)."""
+    rng = np.random.default_rng(seed)
+    net = Network(rng)
+    height = 1 if seed % 4 == 3 else int(rng.integers(9, 22))
+    x = first = net.tensor((1, height, int(rng.integers(9, 22)), int(rng.integers(1, 5))))
+    for _ in range(int(rng.integers(2, 6))):
+        kind = rng.choice(
+            ["CONV_2D", "DEPTHWISE_CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D", "AVERAGE_POOL_2D", "PAD", "RES"]
+        )
+        if kind == "PAD":
+            x = net.pad(x)
+        elif kind == "RESIDUAL":
+            x = _residual(net, x)
+        else:
+            x = net.window(x, kind)
+    return net.file(first, x)
+
+
+def _residual(net, x):
+    """A branch of one depthwise convolution that keeps the shape, added to where it began; else the branch alone."""
+    y = net.window(x, "DEPTHWISE_CONV_2D")
+    return net.add(x, y) if net.shapes[x] == net.shapes[y] else y
