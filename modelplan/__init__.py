@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from modelplan.outputs import render
     from modelplan.pipeline import Options, plan
     from modelplan.referee import check
-    from modelplan.rewriting.fitting import Goal, Ladder, fit
+    from modelplan.rewriting.ladder import Goal, Ladder, fit
     from modelplan.saved_plan import read
     from modelplan.schedulers import order
     from modelplan.types import (
@@ -48,7 +48,7 @@ _HOMES = {
     "BrokenPlanError": "errors", "ModelError": "errors", "ModelPlanError": "errors", "RequestError": "errors",
     "buffers": "lifetimes", "load": "loaders", "render": "outputs", "read": "saved_plan",
     "Options": "pipeline", "plan": "pipeline", "check": "referee", "order": "schedulers",
-    "Goal": "rewriting.fitting", "Ladder": "rewriting.fitting", "fit": "rewriting.fitting",
+    "Goal": "rewriting.ladder", "Ladder": "rewriting.ladder", "fit": "rewriting.ladder",
     "Aliases": "types", "Budget": "types", "Buffer": "types", "Graph": "types", "Kind": "types", "Member": "types",
     "Merge": "types", "Op": "types", "Placement": "types", "Plan": "types", "Problem": "types",
     "Progress": "types", "Runtime": "types", "Schedule": "types", "Tensor": "types",

@@ -126,9 +126,7 @@ def random_cnn(seed):
     height = 1 if seed % 4 == 3 else int(rng.integers(9, 22))
     x = first = net.tensor((1, height, int(rng.integers(9, 22)), int(rng.integers(1, 5))))
     for _ in range(int(rng.integers(2, 6))):
-        kind = rng.choice(
-            ["CONV_2D", "DEPTHWISE_CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D", "AVERAGE_POOL_2D", "PAD", "RES"]
-        )
+        kind = str(rng.choice(_DRAWN))
         if kind == "PAD":
             x = net.pad(x)
         elif kind == "RESIDUAL":

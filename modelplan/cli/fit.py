@@ -15,7 +15,7 @@ from modelplan.errors import BrokenPlanError, RequestError
 from modelplan.outputs import tflm_headers
 from modelplan.outputs.report import Section, Table
 from modelplan.outputs.units import human, parse_bytes
-from modelplan.rewriting.fitting import RUNGS, Goal, Ladder, Rung, fit
+from modelplan.rewriting.ladder import RUNGS, Goal, Ladder, Rung, fit
 from modelplan.runtimes.tflm.arena import ABIS, arena
 from modelplan.runtimes.tflm.file import read_tflite
 from modelplan.runtimes.tflm.kernels import KERNELS
@@ -55,7 +55,7 @@ def run(arguments: Namespace) -> int:
     """Runs the command."""
     goal = goal_of(arguments)
     ladder = fit(arguments.model, goal, _progress if sys.stderr.isatty() else _quiet)
-    terminal.show([table(arguments.model, ladder, goal), *verdict(ladder, goal)])
+    terminal.show([rungs_section(arguments.model, ladder, goal), *verdict(ladder, goal)])
     if ladder.chosen is None:
         return 1
     proof = compare(ladder.rungs[0], ladder.chosen)
@@ -101,7 +101,7 @@ def share(text: str) -> float:
     return found
 
 
-def table(name: str, ladder: Ladder, goal: Goal) -> Section:
+def rungs_section(name: str, ladder: Ladder, goal: Goal) -> Section:
     """The rungs with what each needs and costs."""
     headings = ("rung", ">arena", ">head", ">tail", ">MACs", ">operators", ">flash", "what changes")
     rows = tuple(

@@ -45,10 +45,10 @@ def random_region(graph, rng):
 def rewritten(data, name, program, leads):
     """The file of a program with its plan, and the head that is predicted."""
     packing = placing.pack(placing.posed(program, leads, planner.ALIGNMENT), 200)
-    placing.replay(program, packing, leads)
+    placing.replay_steps(program, packing, leads)
     model, values = write_striped(data, program)
     file = read_tflite(model, name)
-    place = placing.addresses(program, packing)
+    place = placing.value_addresses(program, packing)
     planned = write_plan(file, [place.get(value, planner.ONLINE) for value in values])
     return model, planned, planner.predicted_head(read_tflite(planned, name))
 

@@ -1,7 +1,7 @@
 """Where the groups of a program stand: packing of rigid groups, with what kernels may write over while they read.
 
 A group keeps the distances between its values, but its bytes live and die one row at a time: the rows of a map that has
-been read make room for the rows of the next one. The search is in the core (rigid.cpp); `replay` is the referee.
+been read make room for the rows of the next one. The search is in the core (rigid.cpp); `replay_steps` is the referee.
 """
 
 from __future__ import annotations
@@ -179,12 +179,12 @@ def _table(rows: Sequence[tuple[int, ...]]) -> IntArray:
     return np.array(rows, dtype=np.int64).reshape(-1, 5)
 
 
-def addresses(program: Program, packing: Packing) -> dict[int, int]:
+def value_addresses(program: Program, packing: Packing) -> dict[int, int]:
     """The address of every value that needs memory."""
     return {value: packing.bases[home.group] + home.delta for value, home in program.homes.items()}
 
 
-def replay(program: Program, packing: Packing, leads: Leads) -> None:
+def replay_steps(program: Program, packing: Packing, leads: Leads) -> None:
     """Returns only if every byte that is read is the one that was put there for its reader, and nothing runs ahead.
 
     A second opinion on lives and stands: it runs the steps over a memory in which each byte knows who made it.
@@ -197,7 +197,7 @@ def replay(program: Program, packing: Packing, leads: Leads) -> None:
     for access in accesses(program):
         by_tick.setdefault(access.step, []).append(access)
     steps = {tick: (step, iteration) for tick, step, iteration in clocked(program)}
-    place = addresses(program, packing)
+    place = value_addresses(program, packing)
     for tick in sorted({*by_tick, *steps}):
         step, iteration = steps.get(tick, (None, 0))
         machine.perform(by_tick.get(tick, []), step, iteration)

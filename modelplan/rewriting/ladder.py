@@ -19,12 +19,12 @@ from modelplan.pipeline import Options
 from modelplan.rewriting.folding import Folded, folded
 from modelplan.rewriting.plan_metadata import write_plan
 from modelplan.rewriting.striped_tflite import added_kinds, write_striped
-from modelplan.rewriting.stripes import placing, search
+from modelplan.rewriting.stripes import choosing, placing
 from modelplan.rewriting.stripes.building import built
+from modelplan.rewriting.stripes.choosing import Candidate, Choice, Space
 from modelplan.rewriting.stripes.estimating import even_cuts
 from modelplan.rewriting.stripes.layers import op_macs
 from modelplan.rewriting.stripes.program import Program, Step
-from modelplan.rewriting.stripes.search import Candidate, Choice, Space
 from modelplan.rewriting.stripes.unrolled import Region
 from modelplan.rewriting.stripes.windows import IllegalStripeError
 from modelplan.runtimes.tflm import planner
@@ -272,11 +272,11 @@ class _Climb:
             BrokenPlanError: the plan does not hold; never to be seen.
         """
         packing = placing.pack(self.posed(program, leads), tries, seed=self.goal.seed)
-        placing.replay(program, packing, leads)
+        placing.replay_steps(program, packing, leads)
         model, values = write_striped(self.data, program)
         file = read_tflite(model, self.name)
         planned = {row.tensor for row in planner.requests(file, self.goal.kernels) if not row.scratch}
-        place = placing.addresses(program, packing)
+        place = placing.value_addresses(program, packing)
         kept = [t in planned or tensor.variable for t, tensor in enumerate(file.tensors)]
         offsets = [place.get(value, planner.ONLINE) if kept[t] else planner.ONLINE for t, value in enumerate(values)]
         described = tuple(self._described(region) for region in regions)
@@ -364,9 +364,9 @@ class Hunt:
         ceiling = max(peaks)
         if self.goal.budget is not None:
             ceiling = max(ceiling, 1)
-        self.found = search.candidates(self.space, ceiling, min(ceiling // 4, sorted(peaks)[len(peaks) // 2]))
+        self.found = choosing.candidates(self.space, ceiling, min(ceiling // 4, sorted(peaks)[len(peaks) // 2]))
         most = int(self.goal.max_macs * self.climb.macs)
-        plans = search.plans(self.space, self.found, most)
+        plans = choosing.plans(self.space, self.found, most)
         self.climb.report(f"{len(self.found)} candidates, {len(plans)} plans")
         stopped = False
         try:
