@@ -81,6 +81,6 @@ def test_random_stripes_are_equal_on_tflm(tmp_path: Path, seed: int) -> None:
     plain, planned, head = rewritten(data, "random", program, leads)
     own, ours = run_tflm(data, rounds=1), run_tflm(planned, rounds=1)
     assert ours.outputs == own.outputs
-    assert ours.head == head
+    assert planner.padded(ours.head) == head
     if not any(step.loop for step in program.steps):
         assert run_tflm(plain, rounds=1).outputs == own.outputs

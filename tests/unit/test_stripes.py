@@ -1,0 +1,180 @@
+"""Windows, rows of stripes, lives of bytes, packing of rigid groups, and what the replay finds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from modelplan import _core
+from modelplan.errors import BrokenPlanError
+from modelplan.rewriting.stripes import placing
+from modelplan.rewriting.stripes.building import built
+from modelplan.rewriting.stripes.loops import course
+from modelplan.rewriting.stripes.placing import Packing
+from modelplan.rewriting.stripes.program import Access, segments
+from modelplan.rewriting.stripes.unrolled import Region
+from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer, fed, needed
+from modelplan.types import Graph, Kind, Op, Tensor
+
+
+def same(rows: int, reach: int, stride: int) -> Layer:
+    """A window that pads as SAME does."""
+    made = -(-rows // stride)
+    above = max((made - 1) * stride + reach - rows, 0) // 2
+    return Layer("window", (0,), rows, made, 1, reach, stride, above, own=True, across=(1, 1))
+
+
+def plain_rows(layer: Layer, values: list[int | None], above: int, made: int) -> list[tuple[int | None, ...]]:
+    """What each output row reads: -1 stands for padding, None for a row that holds anything."""
+    rows = []
+    for row in range(made):
+        first = row * layer.stride - above
+        rows.append(tuple(values[i] if 0 <= i < len(values) else -1 for i in range(first, first + layer.reach)))
+    return rows
+
+
+@given(st.integers(3, 30), st.integers(1, 7), st.integers(1, 3), st.data())
+def test_trimmed_windows_read_what_the_whole_map_does(rows: int, reach: int, stride: int, data: st.DataObject) -> None:
+    layer = same(rows, reach, stride)
+    a = data.draw(st.integers(0, layer.rows_out - 1))
+    b = data.draw(st.integers(a + 1, layer.rows_out))
+    whole = plain_rows(layer, list(range(rows)), layer.above, layer.rows_out)
+    try:
+        window = needed(layer, a, b, pad=False)
+    except IllegalStripeError:
+        return
+    cut = list(range(window.lo, window.hi))
+    made = -(-len(cut) // stride)
+    above = max((made - 1) * stride + reach - len(cut), 0) // 2
+    part = plain_rows(layer, cut, above, made) if layer.bordered else plain_rows(layer, cut, 0, window.made)
+    assert part[window.skip : window.skip + b - a] == whole[a:b]
+
+
+@given(st.integers(3, 30), st.integers(1, 7), st.integers(1, 3), st.data())
+def test_rows_too_many_are_passed_on_only_where_they_do_no_harm(
+    rows: int, reach: int, stride: int, data: st.DataObject
+) -> None:
+    layer = same(rows, reach, stride)
+    a = data.draw(st.integers(0, layer.rows_out - 1))
+    b = data.draw(st.integers(a + 1, layer.rows_out))
+    i0 = data.draw(st.integers(0, rows - 1))
+    i1 = data.draw(st.integers(i0 + 1, rows))
+    found = fed(layer, a, b, i0, i1)
+    if found is None:
+        return
+    skip, made = found
+    cut = list(range(i0, i1))
+    above = max((made - 1) * stride + reach - len(cut), 0) // 2
+    whole = plain_rows(layer, list(range(rows)), layer.above, layer.rows_out)
+    assert plain_rows(layer, cut, above, made)[skip : skip + b - a] == whole[a:b]
+
+
+def test_padding_comes_at_true_borders_only() -> None:
+    layer = same(10, 3, 1)
+    assert (needed(layer, 0, 5, pad=True).above, needed(layer, 0, 5, pad=True).below) == (1, 0)
+    assert (needed(layer, 5, 10, pad=True).above, needed(layer, 5, 10, pad=True).below) == (0, 1)
+
+
+def test_every_iteration_of_a_loop_makes_rows_that_are_right() -> None:
+    found = course([same(48, 3, 1), same(48, 3, 2)], 3)
+    assert found.results[-1] + 3 == 24
+    assert all(0 <= start <= 48 - found.height for start in found.windows)
+
+
+def test_bytes_live_from_their_writing_to_their_last_reading() -> None:
+    rows = [Access(0, 0, 8, 0, True, 0), Access(0, 0, 4, 1, False, 0), Access(0, 4, 8, 3, False, 0)]
+    assert [(s.lo, s.hi, s.start, s.end) for s in segments(rows)] == [(0, 4, 0, 2), (4, 8, 0, 4)]
+
+
+def column(*values: int) -> np.ndarray:
+    return np.array(values, dtype=np.int64)
+
+
+def packed(rows: list[tuple[int, ...]], stands: list[tuple[int, ...]] = [], tries: int = 500) -> tuple[list[int], int]:  # noqa: B006
+    groups = 1 + max(row[0] for row in rows)
+    tables = [np.array(table, dtype=np.int64).reshape(-1, 5) for table in (rows, stands)]
+    bases, height, _, _ = _core.pack_groups(*tables, column(*[1] * groups), column(*[-1] * groups), tries, 0.0, 0, 0)
+    return bases.tolist(), height
+
+
+def test_rows_of_one_map_slide_into_the_place_of_another() -> None:
+    dying = [(0, 4 * i, 4 * i + 4, 0, i + 1) for i in range(4)]
+    born = [(1, 4 * i, 4 * i + 4, i + 1, 9) for i in range(4)]
+    assert packed(dying + born)[1] == 16
+
+
+def test_an_output_ahead_of_its_operand_needs_its_lead_only() -> None:
+    rows = [(0, 0, 16, 0, 3), (1, 0, 16, 2, 5)]
+    assert packed(rows)[1] == 32
+    assert packed(rows, [(0, 1, 2, -4, 0)])[1] == 20
+    assert packed(rows, [(0, 1, 2, 0, 1)])[1] == 16
+
+
+SEGMENT = st.tuples(st.integers(0, 3), st.integers(0, 12), st.integers(1, 8), st.integers(0, 6), st.integers(1, 4))
+
+
+@given(st.lists(SEGMENT, min_size=1, max_size=12))
+def test_no_two_bytes_of_different_groups_meet(drawn: list[tuple[int, int, int, int, int]]) -> None:
+    rows = [(g, lo, lo + n, start, start + life) for g, lo, n, start, life in drawn]
+    bases, height = packed(rows, tries=50)
+    taken: dict[tuple[int, int], int] = {}
+    for g, lo, hi, start, end in rows:
+        for step in range(start, end):
+            for byte in range(bases[g] + lo, bases[g] + hi):
+                assert taken.setdefault((step, byte), g) == g
+                assert byte < height
+
+
+def two_convolutions() -> Graph:
+    """Two 3x3 convolutions over a map of 12 rows."""
+    maps = [Tensor(f"map{i}", (1, 12, 6, 4), "int8") for i in range(3)]
+    weights = [Tensor(f"weights{i}", (4, 3, 3, 4), "int8", Kind.CONSTANT) for i in range(2)]
+    options = (
+        ("stride_h", 1),
+        ("stride_w", 1),
+        ("dilation_h_factor", 1),
+        ("dilation_w_factor", 1),
+        ("padding", "SAME"),
+    )
+    ops = tuple(Op(f"conv{i}", "CONV_2D", (i, 3 + i), (i + 1,), options) for i in range(2))
+    return Graph("two", "tflite", (*maps, *weights), ops, (0,), (2,))
+
+
+def striped(**changes: object) -> Region:
+    return replace(Region(0, 1, 1, (0, 4, 8, 12)), **changes)
+
+
+WAYS: list[dict[str, object]] = [
+    {},
+    {"carry": False},
+    {"pad": frozenset({0, 1})},
+    {"carry": False, "backward": True},
+    {"carry": False, "loop": True},
+    {"carry": False, "lazy": True},
+]
+
+
+@pytest.mark.parametrize("changes", WAYS)
+def test_stripes_are_packed_so_that_the_replay_holds(changes: dict[str, object]) -> None:
+    program = built(two_convolutions(), (0, 1), [striped(**changes)])
+    packing = placing.pack(placing.posed(program, placing.no_leads, 16), 300)
+    placing.replay_steps(program, packing, placing.no_leads)
+    assert packing.height >= packing.load >= two_convolutions().tensors[2].nbytes
+
+
+def test_the_replay_finds_a_row_that_is_overwritten() -> None:
+    program = built(two_convolutions(), (0, 1), [striped()])
+    packing = placing.pack(placing.posed(program, placing.no_leads, 16), 300)
+    with pytest.raises(BrokenPlanError, match=r"overwritten|while it reads"):
+        placing.replay_steps(program, Packing((0,) * len(packing.bases), 2000, 0), placing.no_leads)
+
+
+def test_an_operator_that_is_no_layer_is_named() -> None:
+    graph = two_convolutions()
+    ops = (graph.ops[0], replace(graph.ops[1], kind="SOFTMAX"))
+    with pytest.raises(IllegalStripeError, match="SOFTMAX"):
+        built(replace(graph, ops=ops), (0, 1), [striped()])
