@@ -54,9 +54,9 @@ _PLANNING = {64: 72, 32: 64}
 #: Tries of the packer for a first look, for a plan that is improved, and for the answer.
 _LOOK, _ANSWER = 1500, 15000
 #: Plans of the sweep that are built and packed, answers that are packed at length, plans of one region.
-_BUILT, _ANSWERS, _SINGLE = 36, 4, 60
+_BUILT, _ANSWERS, _SINGLE = 30, 3, 40
 #: Improvements that are tried: fewer for models of many operators, whose plans take longer to build.
-_IMPROVED, _IMPROVED_TIMES_OPS = 700, 22000
+_IMPROVED, _IMPROVED_TIMES_OPS = 700, 12000
 #: Extra work of one operator call, as a share of the whole model's: to choose the cheapest of those that fit.
 _CALL = 5e-4
 
@@ -364,7 +364,7 @@ class Hunt:
         ceiling = max(peaks)
         if self.goal.budget is not None:
             ceiling = max(ceiling, 1)
-        self.found = choosing.candidates(self.space, ceiling, min(ceiling // 4, sorted(peaks)[len(peaks) // 2]))
+        self.found = choosing.candidates(self.space, ceiling, ceiling // 3)
         most = int(self.goal.max_macs * self.climb.macs)
         plans = choosing.plans(self.space, self.found, most)
         self.climb.report(f"{len(self.found)} candidates, {len(plans)} plans")

@@ -7,7 +7,7 @@ swept; the most promising plans are built and packed, and the best is refined.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from modelplan.rewriting.stripes.building import built
@@ -19,10 +19,12 @@ from modelplan.rewriting.stripes.unrolled import Ground, Region, ground, stripe_
 from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer
 from modelplan.types import Graph, Kind
 
-#: Numbers of stripes that are tried, beside one for each row.
-_STRIPES = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64)
-#: The most operators of a region.
-_LONGEST = 28
+#: Numbers of stripes that are tried, beside one for each row of maps of few rows.
+_STRIPES = (2, 3, 4, 6, 8, 12, 16, 24)
+#: The most operators of a region, rows of which each is a stripe, and operators of all stripes.
+_LONGEST, _MOST_ROWS, _MOST_STEPS = 24, 32, 300
+#: Regions in stripes that are priced.
+_MOST_PRICED = 1200
 #: Targets of live bytes that are swept.
 _TARGETS = 48
 
@@ -124,40 +126,53 @@ class Space:
         )
 
 
-def candidates(space: Space, ceiling: int, floor: int, report: Callable[[], None] = lambda: None) -> list[Candidate]:
+def candidates(space: Space, ceiling: int, floor: int) -> list[Candidate]:
     """Regions in stripes that stay below `ceiling`, the dearer of two of the same operators left out.
 
-    A region holds at least one operator that needs more than `floor` by itself.
+    A region holds at least one operator that needs more than `floor` by itself. Regions between small maps come first,
+    and after a number of regions the rest is left out.
     """
     found: list[Candidate] = []
-    for first in range(len(space.order)):
-        report()
-        for last in range(first + 1, min(first + _LONGEST, len(space.order))):
-            if isinstance(space.layers[space.order[last]], str) or isinstance(space.layers[space.order[first]], str):
-                break
-            if max(space.peaks[first : last + 1]) > floor:
-                found += _undominated(_of_range(space, first, last, ceiling))
+    priced = 0
+    for base, across in sorted(_ranges(space, ceiling, floor), key=lambda pair: pair[1] + _ends(pair[0])):
+        if priced > _MOST_PRICED:
+            break
+        macs = sum(op_macs(space.graph, space.graph.ops[op]) for op in base.ops)
+        forms = list(_forms(base, base.region, base.region.cuts[-1]))
+        priced += len(forms)
+        mine = [_priced(replace(base, region=form), across, macs, space.tail) for form in forms]
+        found += _undominated(c for c in mine if c is not None and c.peak < ceiling)
     return found
 
 
-def _of_range(space: Space, first: int, last: int, ceiling: int) -> Iterator[Candidate]:
+def _ranges(space: Space, ceiling: int, floor: int) -> Iterator[tuple[Ground, int]]:
+    """Runs of operators that can be split, with the bytes that live across them."""
+    for first in range(len(space.order)):
+        for last in range(first, min(first + _LONGEST, len(space.order))):
+            if isinstance(space.layers[space.order[last]], str):
+                break
+            if last > first and max(space.peaks[first : last + 1]) > floor:
+                yield from _of_range(space, first, last, ceiling)
+
+
+def _of_range(space: Space, first: int, last: int, ceiling: int) -> Iterator[tuple[Ground, int]]:
     graph, axis = space.graph, space.axis_of(space.order[last])
     height = graph.tensors[graph.ops[space.order[last]].outputs[0]].shape[axis]
-    region = Region(first, last, axis, (0, height))
     try:
-        base = ground(graph, space.order, region)
+        base = ground(graph, space.order, Region(first, last, axis, (0, height)))
     except IllegalStripeError:
         return
     touched = base.inner | {base.graph.ops[op].inputs[p] for op in base.ops for p in base.layers[op].operands}
     across = space.across(first, last, set(touched))
-    whole = sum(graph.tensors[t].nbytes for t in base.exits)
-    if across + whole >= ceiling:
-        return
-    macs = sum(op_macs(graph, graph.ops[op]) for op in base.ops)
-    for form in _forms(base, region, height):
-        candidate = _priced(replace(base, region=form), across, macs, space.tail)
-        if candidate is not None and candidate.peak < ceiling:
-            yield candidate
+    if across + _ends(base) < ceiling:
+        yield base, across
+
+
+def _ends(base: Ground) -> int:
+    """Bytes of the maps that enter a region or of those that leave it, whichever are more."""
+    tensors = base.graph.tensors
+    read = {base.graph.ops[op].inputs[p] for op in base.ops for p in base.layers[op].operands}
+    return max(sum(tensors[t].nbytes for t in base.exits), sum(tensors[t].nbytes for t in read - base.inner))
 
 
 def _forms(base: Ground, region: Region, height: int) -> Iterator[Region]:
@@ -165,8 +180,8 @@ def _forms(base: Ground, region: Region, height: int) -> Iterator[Region]:
     dense = frozenset(op for op in bordered if base.graph.ops[op].kind == "CONV_2D")
     pads = list(dict.fromkeys((frozenset[int](), dense, frozenset(bordered))))
     deep = sum(base.layers[op].reach > 1 for op in base.ops)
-    for stripes in (*(n for n in _STRIPES if n < height), height):
-        if stripes < 2:
+    for stripes in (*(n for n in _STRIPES if n < height), *([height] if height <= _MOST_ROWS else [])):
+        if stripes < 2 or stripes * len(base.ops) > _MOST_STEPS:
             continue
         for pad in pads:
             yield replace(region, cuts=even_cuts(height, stripes), pad=pad)
@@ -182,7 +197,7 @@ def _priced(base: Ground, across: int, macs: int, tail: Tail) -> Candidate | Non
     return Candidate(base.region, cost.peak, cost.macs - macs, cost.ops, cost.tail)
 
 
-def _undominated(found: Iterator[Candidate]) -> list[Candidate]:
+def _undominated(found: Iterable[Candidate]) -> list[Candidate]:
     """Candidates of one range of which none is better in peak, work and kept bytes."""
     kept: list[Candidate] = []
     for c in sorted(found, key=lambda c: (c.peak, c.tail, c.macs)):
