@@ -24,7 +24,7 @@ _STRIPES = (2, 3, 4, 6, 8, 12, 16, 24)
 #: The most operators of a region, rows of which each is a stripe, and operators of all stripes.
 _LONGEST, _MOST_ROWS, _MOST_STEPS = 24, 32, 300
 #: Regions in stripes that are priced.
-_MOST_PRICED = 1200
+_MOST_PRICED = 1800
 #: Targets of live bytes that are swept.
 _TARGETS = 48
 
@@ -129,12 +129,12 @@ class Space:
 def candidates(space: Space, ceiling: int, floor: int) -> list[Candidate]:
     """Regions in stripes that stay below `ceiling`, the dearer of two of the same operators left out.
 
-    A region holds at least one operator that needs more than `floor` by itself. Regions between small maps come first,
-    and after a number of regions the rest is left out.
+    A region holds at least one operator that needs more than `floor` by itself. For each such operator the regions
+    between small maps come first, all operators in turn, and after a number of regions the rest is left out.
     """
     found: list[Candidate] = []
     priced = 0
-    for base, across in sorted(_ranges(space, ceiling, floor), key=lambda pair: pair[1] + _ends(pair[0])):
+    for base, across in _in_turn(space, list(_ranges(space, ceiling, floor)), floor):
         if priced > _MOST_PRICED:
             break
         macs = sum(op_macs(space.graph, space.graph.ops[op]) for op in base.ops)
@@ -143,6 +143,21 @@ def candidates(space: Space, ceiling: int, floor: int) -> list[Candidate]:
         mine = [_priced(replace(base, region=form), across, macs, space.tail) for form in forms]
         found += _undominated(c for c in mine if c is not None and c.peak < ceiling)
     return found
+
+
+def _in_turn(space: Space, ranges: list[tuple[Ground, int]], floor: int) -> list[tuple[Ground, int]]:
+    """The regions, best first, so that every operator that needs much has its best ones among the first."""
+    ranges.sort(key=lambda pair: pair[1] + _ends(pair[0]))
+    turn: dict[int, int] = {}
+    places: list[int] = []
+    for number, (base, _) in enumerate(ranges):
+        best = len(ranges) + number
+        for step in range(base.region.first, base.region.last + 1):
+            if space.peaks[step] > floor:
+                turn[step] = turn.get(step, 0) + 1
+                best = min(best, turn[step])
+        places.append(best)
+    return [ranges[i] for i in sorted(range(len(ranges)), key=lambda i: (places[i], i))]
 
 
 def _ranges(space: Space, ceiling: int, floor: int) -> Iterator[tuple[Ground, int]]:
