@@ -32,13 +32,17 @@ class Network:
 
 @dataclass(frozen=True)
 class Score:
-    """How an allocator did on a set of networks: how many at the load, mean and worst of height over load."""
+    """How an allocator did on a set of networks: how many at the load, mean and worst of height over load.
+
+    `lent` counts the networks on which it shows the height of another allocator, having none of its own.
+    """
 
     allocator: str
     at_load: int
     mean: float
     worst: float
     worst_on: str
+    lent: int = 0
 
 
 def read(path: Path) -> list[Network]:
@@ -63,16 +67,18 @@ def _network(lines: list[list[str]]) -> Network:
 
 def score(allocator: str, networks: Sequence[Network]) -> Score | None:
     """How `allocator` did, or None where it refuses one of the networks."""
-    ratios = []
+    ratios, lent = [], 0
     for network in networks:
         try:
-            top = height(network.problem, place(network.problem, allocator))
+            found = place(network.problem, allocator)
         except RequestError:
             return None
-        ratios.append((top / load_bound(network.problem), network.name))
+        ratios.append((height(network.problem, found) / load_bound(network.problem), network.name))
+        lent += bool(found.found_by)
     worst, name = max(ratios, key=lambda pair: pair[0])
     at_load = sum(ratio == 1 for ratio, _ in ratios)
-    return Score(allocator, at_load, sum(ratio for ratio, _ in ratios) / len(ratios), worst, name if worst > 1 else "")
+    mean = sum(ratio for ratio, _ in ratios) / len(ratios)
+    return Score(allocator, at_load, mean, worst, name if worst > 1 else "", lent)
 
 
 def _problem(name: str, sizes: Sequence[int], last_use: dict[int, int]) -> Problem:
@@ -145,10 +151,12 @@ def report(networks: Sequence[Network]) -> Iterator[str]:
     exact = sum(height(n.problem, place(n.problem, "glow")) == n.expected for n in networks)
     yield f"{len(networks)} networks of Glow's allocation traces: activations only, sizes rounded up to 64 bytes,"
     yield f"nothing in place. `glow` reaches the peak that Glow's own test expects on {exact} of them."
-    yield "Shared objects lie end to end; their height is the sum of the objects."
+    yield "Shared objects lie end to end; their height is the sum of the objects. `not its own` counts the networks on"
+    yield "which a search has no solution below that of `first-fit-size` and shows that one's height."
     yield ""
-    rows = [(s.allocator, s.at_load, f"{s.mean:.4f}", f"{s.worst:.3f}", s.worst_on) for s in ranked]
-    yield from reporting.table(("allocator", "at the load", "mean height/load", "worst", "on"), rows, "<>>><")
+    rows = [(s.allocator, s.lent or "", s.at_load, f"{s.mean:.4f}", f"{s.worst:.3f}", s.worst_on) for s in ranked]
+    headings = ("allocator", "not its own", "at the load", "mean height/load", "worst", "on")
+    yield from reporting.table(headings, rows, "<>>>><")
     yield ""
     yield f"Refused at least one of them: {', '.join(refused)}."
     yield ""

@@ -261,9 +261,10 @@ def _run(problem: Problem, budget: Budget) -> Placement:
         return replace(start, ended=found.ended)
     answer = Placement(found.offset, lower_bound=found.bound, ended=found.ended)
     own, top = bounds.height(problem, answer), bounds.height(problem, start)
-    if own < top or (own == top and not np.array_equal(answer.offsets, start.offsets)):
+    given_up = found.ended != "optimal" and np.array_equal(answer.offsets, start.offsets)
+    if own <= top and not given_up:
         return answer
-    own_height = own if own > top else None  # the same offsets: what it started from, not what it found
+    own_height = None if given_up else own  # of the same offsets: what it started from, not what it found
     return replace(start, lower_bound=found.bound, ended=found.ended, own_height=own_height)
 
 
