@@ -24,7 +24,7 @@ struct GroupTables {
   Segments segments() const { return {segment_[0], segment_[1], segment_[2], segment_[3], segment_[4]}; }
   Stands stands() const { return {stand_[0], stand_[1], stand_[2], stand_[3], stand_[4]}; }
 
-  std::vector<std::int64_t> segment_[5], stand_[5];
+  Array<std::int64_t> segment_[5], stand_[5];
 };
 
 std::tuple<Column, std::int64_t, std::int64_t, std::int64_t> pack_groups_of(const Table& segments, const Table& stands,
@@ -33,20 +33,17 @@ std::tuple<Column, std::int64_t, std::int64_t, std::int64_t> pack_groups_of(cons
                                                                             double seconds, std::int64_t enough,
                                                                             std::int64_t seed) {
   const GroupTables tables(segments, stands);
-  Packed found;
-  {
-    nb::gil_scoped_release unlocked;
-    found = pack_groups(static_cast<std::int64_t>(alignment.size()), tables.segments(), tables.stands(),
-                        span_of(alignment), span_of(fixed), {tries, seed, enough, seconds, &interrupted});
-  }
-  if (found.cancelled) settle(Ended::kCancelled);
+  Packed found = unlocked([&] {
+    return pack_groups(static_cast<std::int64_t>(alignment.size()), tables.segments(), tables.stands(),
+                       view_of(alignment), view_of(fixed), {tries, seed, enough, seconds, &interrupted});
+  });
+  if (found.cancelled) finish(Ended::kCancelled);
   return {column_of(std::move(found.bases)), found.height, found.bound, found.tries};
 }
 
 std::int64_t group_load_of(const Table& segments, const Table& stands) {
   const GroupTables tables(segments, stands);
-  nb::gil_scoped_release unlocked;
-  return group_load(tables.segments(), tables.stands());
+  return unlocked([&] { return group_load(tables.segments(), tables.stands()); });
 }
 
 }  // namespace

@@ -23,10 +23,10 @@ struct Gap {
 // A neighbour of a group and the forbidden distances base(group) - base(neighbour), apart and ascending.
 struct Neighbour {
   std::size_t group;
-  std::vector<Gap> gaps;
+  Array<Gap> gaps;
 };
 
-using Grants = std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, std::vector<std::size_t>>;
+using Grants = std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, Array<std::size_t>>;
 
 Grants grants_of(const Stands& stands) {
   Grants found;
@@ -37,7 +37,7 @@ Grants grants_of(const Stands& stands) {
 
 // Appends the distances base(b) - base(a) that segments i of a and j of b forbid.
 void forbid(const Segments& s, const Stands& stands, const Grants& grants, std::size_t i, std::size_t j,
-            std::vector<Gap>& out) {
+            Array<Gap>& out) {
   const std::int64_t lo = s.lo[i] - s.hi[j], hi = s.hi[i] - s.lo[j];
   const std::int64_t from = std::max(s.start[i], s.start[j]), to = std::min(s.end[i], s.end[j]);
   if (to - from == 1) {
@@ -49,7 +49,7 @@ void forbid(const Segments& s, const Stands& stands, const Grants& grants, std::
           over_i ? grants.find({s.group[i], s.group[j], from}) : grants.find({s.group[j], s.group[i], from});
       if (found != grants.end()) {
         std::int64_t least = std::numeric_limits<std::int64_t>::min();
-        std::vector<std::int64_t> points;
+        Array<std::int64_t> points;
         for (const std::size_t row : found->second) {
           if (stands.exact[row] != 0)
             points.push_back(stands.bound[row]);
@@ -60,7 +60,7 @@ void forbid(const Segments& s, const Stands& stands, const Grants& grants, std::
         const std::int64_t low = over_i ? lo : -hi, high = over_i ? hi : -lo;
         std::sort(points.begin(), points.end());
         std::int64_t at = std::max(low, least);
-        std::vector<Gap> pieces;
+        Array<Gap> pieces;
         for (const std::int64_t point : points) {
           if (point <= at || point >= high) continue;
           pieces.push_back({at, point});
@@ -75,7 +75,7 @@ void forbid(const Segments& s, const Stands& stands, const Grants& grants, std::
   out.push_back({lo, hi});
 }
 
-void merge(std::vector<Gap>& gaps) {
+void merge(Array<Gap>& gaps) {
   std::sort(gaps.begin(), gaps.end(),
             [](const Gap& a, const Gap& b) { return a.lo < b.lo || (a.lo == b.lo && a.hi > b.hi); });
   std::size_t kept = 0;
@@ -88,12 +88,12 @@ void merge(std::vector<Gap>& gaps) {
   gaps.resize(kept);
 }
 
-std::vector<std::vector<Neighbour>> neighbours_of(std::size_t groups, const Segments& s, const Stands& stands) {
+Array<Array<Neighbour>> neighbours_of(std::size_t groups, const Segments& s, const Stands& stands) {
   const Grants grants = grants_of(stands);
-  std::vector<std::size_t> order(s.group.size()), alive;
+  Array<std::size_t> order(s.group.size()), alive;
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return s.start[a] < s.start[b]; });
-  std::vector<std::map<std::size_t, std::vector<Gap>>> pairs(groups);
+  Array<std::map<std::size_t, Array<Gap>>> pairs(groups);
   for (const std::size_t j : order) {
     std::erase_if(alive, [&](std::size_t i) { return s.end[i] <= s.start[j]; });
     for (const std::size_t i : alive) {
@@ -105,11 +105,11 @@ std::vector<std::vector<Neighbour>> neighbours_of(std::size_t groups, const Segm
     }
     alive.push_back(j);
   }
-  std::vector<std::vector<Neighbour>> found(groups);
+  Array<Array<Neighbour>> found(groups);
   for (std::size_t a = 0; a < groups; ++a) {
     for (auto& [b, gaps] : pairs[a]) {
       merge(gaps);
-      std::vector<Gap> mirrored;
+      Array<Gap> mirrored;
       for (const Gap& gap : gaps) mirrored.push_back({-gap.hi, -gap.lo});
       std::reverse(mirrored.begin(), mirrored.end());
       found[a].push_back({b, std::move(mirrored)});
@@ -129,7 +129,7 @@ class Packer {
         extent_(groups, 0),
         placed_(groups, 0),
         bases_(groups, 0) {
-    std::vector<bool> seen(groups, false);
+    Array<bool> seen(groups, false);
     for (std::size_t i = 0; i < s.group.size(); ++i) {
       const auto g = static_cast<std::size_t>(s.group[i]);
       low_[g] = seen[g] ? std::min(low_[g], s.lo[i]) : s.lo[i];
@@ -139,13 +139,13 @@ class Packer {
     }
   }
 
-  const std::vector<std::size_t>& used() const { return used_; }
-  const std::vector<std::int64_t>& bases() const { return bases_; }
+  const Array<std::size_t>& used() const { return used_; }
+  const Array<std::int64_t>& bases() const { return bases_; }
   std::int64_t extent(std::size_t g) const { return extent_[g]; }
-  const std::vector<Neighbour>& neighbours(std::size_t g) const { return neighbours_[g]; }
+  const Array<Neighbour>& neighbours(std::size_t g) const { return neighbours_[g]; }
 
   // The height of first fit in `order`, or more than `limit` as soon as that is passed.
-  std::int64_t place(const std::vector<std::size_t>& order, std::int64_t limit) {
+  std::int64_t place(const Array<std::size_t>& order, std::int64_t limit) {
     ++round_;
     std::int64_t height = 0;
     for (const std::size_t g : order)
@@ -182,11 +182,11 @@ class Packer {
     return at;
   }
 
-  std::vector<std::vector<Neighbour>> neighbours_;
+  Array<Array<Neighbour>> neighbours_;
   Ints alignment_, fixed_;
-  std::vector<std::int64_t> low_, extent_, placed_, bases_;
-  std::vector<std::size_t> used_;
-  std::vector<Gap> gaps_;
+  Array<std::int64_t> low_, extent_, placed_, bases_;
+  Array<std::size_t> used_;
+  Array<Gap> gaps_;
   std::int64_t round_ = 0;
 };
 
@@ -195,15 +195,15 @@ struct Life {
 };
 
 // Orders to start from: large first, late first, early first, long and large first.
-std::vector<std::vector<std::size_t>> first_orders(const Packer& packer, const Segments& s, std::size_t groups) {
-  std::vector<Life> lives(groups);
+Array<Array<std::size_t>> first_orders(const Packer& packer, const Segments& s, std::size_t groups) {
+  Array<Life> lives(groups);
   for (std::size_t i = 0; i < s.group.size(); ++i) {
     Life& life = lives[static_cast<std::size_t>(s.group[i])];
     life.start = std::min(life.start, s.start[i]);
     life.end = std::max(life.end, s.end[i]);
   }
   const auto sorted = [&](auto&& key) {
-    std::vector<std::size_t> order = packer.used();
+    Array<std::size_t> order = packer.used();
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
     return order;
   };
@@ -227,17 +227,17 @@ class Search {
         random_(static_cast<std::uint64_t>(options.seed)) {}
 
   // A tenth of the tries draws orders at random around the given ones; the best of them are improved one by one.
-  Packed run(const std::vector<std::vector<std::size_t>>& starts) {
-    std::vector<Ranked> ranked;
+  Packed run(const Array<Array<std::size_t>>& starts) {
+    Array<Ranked> ranked;
     for (const auto& start : starts) rank(start, ranked);
     for (std::int64_t i = 0; i < options_.tries / 8 && !done(options_.tries); ++i, ++best_.tries) {
-      std::vector<std::pair<double, std::size_t>> keyed;
+      Array<std::pair<double, std::size_t>> keyed;
       const auto& start = starts[below(starts.size())];
       const double spread = static_cast<double>(start.size()) * 0.25 * static_cast<double>(1 + below(4));
       for (std::size_t k = 0; k < start.size(); ++k)
         keyed.emplace_back(static_cast<double>(k) + spread * unit() * unit(), start[k]);
       std::sort(keyed.begin(), keyed.end());
-      std::vector<std::size_t> order;
+      Array<std::size_t> order;
       for (const auto& [key, group] : keyed) order.push_back(group);
       rank(order, ranked);
     }
@@ -251,9 +251,9 @@ class Search {
   }
 
  private:
-  using Ranked = std::pair<std::int64_t, std::vector<std::size_t>>;
+  using Ranked = std::pair<std::int64_t, Array<std::size_t>>;
 
-  void rank(const std::vector<std::size_t>& order, std::vector<Ranked>& ranked) {
+  void rank(const Array<std::size_t>& order, Array<Ranked>& ranked) {
     const std::int64_t height = packer_.place(order, std::numeric_limits<std::int64_t>::max());
     keep(height, order);
     ranked.emplace_back(height, order);
@@ -261,7 +261,7 @@ class Search {
 
   double unit() { return static_cast<double>(random_() >> 11) * 0x1.0p-53; }
 
-  void keep(std::int64_t height, const std::vector<std::size_t>& order) {
+  void keep(std::int64_t height, const Array<std::size_t>& order) {
     if (!order_.empty() && height >= best_.height) return;
     best_.height = height;
     best_.bases = packer_.bases();
@@ -271,7 +271,7 @@ class Search {
   bool done(std::int64_t tries) {
     if (best_.tries >= tries || best_.height <= bound_ || best_.cancelled) return true;
     if (best_.tries % 64 == 0) {
-      if (options_.interrupted != nullptr && options_.interrupted()) best_.cancelled = true;
+      if (options_.interrupted != nullptr && options_.interrupted(best_.tries)) best_.cancelled = true;
       if (options_.seconds > 0 && std::chrono::duration<double>(Clock::now() - begun_).count() > options_.seconds)
         best_.cancelled = true;
     }
@@ -281,16 +281,16 @@ class Search {
   std::size_t below(std::size_t n) { return static_cast<std::size_t>(random_() % n); }
 
   // Moves groups in the order; a height that is not worse is kept, at first also one that is a little worse.
-  void climb(std::vector<std::size_t> order, std::int64_t tries) {
+  void climb(Array<std::size_t> order, std::int64_t tries) {
     if (order.size() < 2) {
       best_.tries = options_.tries;
       return;
     }
     std::int64_t height = packer_.place(order, std::numeric_limits<std::int64_t>::max());
-    std::vector<std::int64_t> bases = packer_.bases();
+    Array<std::int64_t> bases = packer_.bases();
     const std::int64_t first = best_.tries;
     while (!done(tries)) {
-      std::vector<std::size_t> moved = order;
+      Array<std::size_t> moved = order;
       shuffle(moved, bases, height);
       ++best_.tries;
       const double left = 1.0 - static_cast<double>(best_.tries - first) / static_cast<double>(tries - first + 1);
@@ -305,8 +305,8 @@ class Search {
   }
 
   // The group on top, or one beside it, moves to a place before its own; or two groups trade places.
-  void shuffle(std::vector<std::size_t>& order, const std::vector<std::int64_t>& bases, std::int64_t height) {
-    std::vector<std::size_t> tops;
+  void shuffle(Array<std::size_t>& order, const Array<std::int64_t>& bases, std::int64_t height) {
+    Array<std::size_t> tops;
     for (std::size_t i = 0; i < order.size(); ++i)
       if (bases[order[i]] + packer_.extent(order[i]) == height) tops.push_back(i);
     std::size_t from = tops[below(tops.size())];
@@ -332,7 +332,7 @@ class Search {
   std::int64_t bound_;
   std::mt19937_64 random_;
   Packed best_;
-  std::vector<std::size_t> order_;
+  Array<std::size_t> order_;
   Clock::time_point begun_ = Clock::now();
 };
 
@@ -395,7 +395,7 @@ Packed pack_groups(std::int64_t groups, const Segments& segments, const Stands& 
   check(groups, segments, stands, alignment, fixed);
   const auto count = static_cast<std::size_t>(groups);
   Packer packer(count, segments, stands, alignment, fixed);
-  if (packer.used().empty()) return {std::vector<std::int64_t>(count, 0), 0, 0, 0, false};
+  if (packer.used().empty()) return {Array<std::int64_t>(count, 0), 0, 0, 0, false};
   Search search(packer, options, group_load(segments, stands));
   return search.run(first_orders(packer, segments, count));
 }

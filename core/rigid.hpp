@@ -12,11 +12,8 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
-#include <vector>
 
-#include "place.hpp"
-#include "stop.hpp"
+#include "array.hpp"
 
 namespace modelplan {
 
@@ -30,7 +27,7 @@ struct Stands {
 };
 
 struct Packed {
-  std::vector<std::int64_t> bases;
+  Array<std::int64_t> bases;
   std::int64_t height = 0, bound = 0, tries = 0;
   bool cancelled = false;
 };
@@ -38,7 +35,7 @@ struct Packed {
 struct PackOptions {
   std::int64_t tries = 0, seed = 0, enough = 0;
   double seconds = 0;
-  bool (*interrupted)() = nullptr;
+  bool (*interrupted)(std::int64_t) = nullptr;
 };
 
 // The lowest packing found. Groups without segments stand at 0. `fixed` is a base for each group or -1.
