@@ -62,7 +62,7 @@ def run(arguments: Namespace) -> int:
     write_headers(arguments, read_tflite(written, arguments.output), plan)
     outcome = "packed" if gains else "a plan that gains nothing" if arguments.force else "nothing gained"
     lines = [] if gains or arguments.force else [f"{arguments.output} is a copy of it; --force writes the plan"]
-    terminal.show([Section(f"{file.path}: {outcome}", (*lines, *figures(model, plan, before, after)))])
+    terminal.show([Section(f"{file.path}: {outcome}", (*lines, *outcome_lines(model, plan, before, after)))])
     return 0
 
 
@@ -89,7 +89,7 @@ def write_headers(arguments: Namespace, written: FileModel, plan: Packing) -> No
         files.write(arguments.shim, text)
 
 
-def figures(model: FileModel, plan: Packing, before: Requirement, after: Requirement) -> list[str]:
+def outcome_lines(model: FileModel, plan: Packing, before: Requirement, after: Requirement) -> list[str]:
     """Before and after, what is shared, and the bound."""
     lines = [
         f"head before    {human(plan.before)}",

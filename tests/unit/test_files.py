@@ -24,8 +24,36 @@ def test_an_interruption_leaves_the_old_file_and_no_draft(tmp_path: Path, monkey
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_folders_are_made_and_bad_places_named(tmp_path: Path) -> None:
+def test_folders_are_made_on_request_only(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match=r"cannot write .*b.txt: No such file"):
+        files.write(str(tmp_path / "a" / "b.txt"), b"x")
+    with pytest.raises(RequestError, match="there is no folder"):
+        files.check_outputs([str(tmp_path / "a" / "b.txt")], [])
+    files.make_folder(tmp_path / "a")
     files.write(str(tmp_path / "a" / "b.txt"), b"x")
     assert (tmp_path / "a" / "b.txt").read_bytes() == b"x"
+    with pytest.raises(RequestError, match="cannot make the folder"):
+        files.make_folder(tmp_path / "a" / "b.txt" / "c")
     with pytest.raises(RequestError, match="cannot write"):
         files.write(str(tmp_path / "a" / "b.txt" / "c"), "x")
+
+
+def test_an_output_is_no_input_unless_forced(tmp_path: Path) -> None:
+    source, link = tmp_path / "model.tflite", tmp_path / "link.tflite"
+    source.write_bytes(b"x")
+    link.symlink_to(source)
+    for output in (source, link):
+        with pytest.raises(RequestError, match="is the input; --force replaces it"):
+            files.check_outputs([str(output)], [str(source)], force=False)
+        with pytest.raises(RequestError, match=r"is the input$"):
+            files.check_outputs([str(output)], [str(source)])
+        files.check_outputs([str(output), None, "-"], [str(source)], force=True)
+    files.write(str(link), b"new")
+    assert link.is_symlink()
+    assert source.read_bytes() == b"new"
+
+
+def test_a_device_is_written_to_and_stays_one() -> None:
+    with pytest.raises(RequestError, match="cannot write /dev/full: No space left on device"):
+        files.write("/dev/full", b"x")
+    assert Path("/dev/full").is_char_device()

@@ -24,7 +24,7 @@ from modelplan import (
     schedulers,
 )
 from modelplan.outputs import OUTPUTS, problem_csv
-from modelplan.outputs.report import Section, Table, folded, plain, printable
+from modelplan.outputs.report import WIDTH, Section, Table, folded, plain, printable
 from modelplan.outputs.summary import summary
 from modelplan.outputs.units import counted, human, parse_bytes
 from modelplan.runtimes import RUNTIMES
@@ -155,6 +155,22 @@ def test_sizes_are_read_with_units(text: str, size: int) -> None:
 def test_what_is_no_size_is_refused(text: str) -> None:
     with pytest.raises(RequestError, match="bytes"):
         parse_bytes(text)
+
+
+@pytest.mark.parametrize("text", ["64kb", "64KB", "64 Kb", "1.5mb", "2GB"])
+def test_units_with_two_readings_are_questioned(text: str) -> None:
+    with pytest.raises(RequestError, match=r"may mean .* or .* bytes; write .*iB or the bytes"):
+        parse_bytes(text)
+
+
+def test_lines_and_tables_fit_but_lines_to_paste_stay_whole() -> None:
+    wide, command = "word " * 60, "modelplan pack " + "x" * 200
+    table = Table(("name", ">n", "rule"), (("n" * 150, "1,000", "r" * 150), ("a", "2", "b")))
+    lines = plain([Section("T" * 10, (wide, "\x1b[2J"), table, (command,))]).splitlines()
+    assert lines[-1] == f"  {command}"
+    assert max(map(len, lines[:-1])) <= WIDTH
+    assert "1,000" in "".join(lines)
+    assert not any("\x1b" in line for line in lines)
 
 
 def test_counts_agree_with_their_nouns() -> None:

@@ -15,6 +15,7 @@ import pytest
 from modelplan import BrokenPlanError, Graph, ModelError, Op, Placement, Problem, Tensor, check, height, load, plan
 from modelplan.aliasing.declared import parse_overlaps
 from modelplan.aliasing.explaining import reasons
+from modelplan.aliasing.rules import MODES
 from modelplan.bounds import load_bound
 from modelplan.cli import main
 from modelplan.cli.model_options import _offsets_of
@@ -258,7 +259,9 @@ def test_an_operand_that_is_read_twice_counts_once() -> None:
     tensors = (Tensor("x", (16,), "int8"), Tensor("y", (16,), "int16"))
     graph = Graph("g", "tflite", tensors, (Op("", "ADD", (0, 0), (1,)),), (0,), (1,))
     made = plan(graph, Options("tflm", "file", "max"))
-    assert made.problem.overlaps.tolist() == [[1, 0, 17]]
+    lead = made.overlaps[0].lead
+    assert made.problem.overlaps.tolist() == [[1, 0, 16]]  # 32 bytes less the lead, as far as 16-byte alignment lets it
+    assert 32 - lead == 17
     assert height(made.problem, made.placement) == 32
 
 
@@ -321,7 +324,7 @@ def test_declared_overlaps_reach_the_commands(corpus: Path, tmp_path: Path, caps
     csv, planned = str(tmp_path / "p.csv"), str(tmp_path / "p.json")
     asked = ["analyze", model, "--overlaps", str(wish), "--why-not", output.name]
     assert main([*asked, "--csv", csv, "--json", planned]) == 0
-    said = capsys.readouterr().out
+    said = " ".join(capsys.readouterr().out.split())
     assert f"may run into {operand.name!r}" in said
     assert "on the caller's word" in said
     assert main(["verify", planned, "--quick"]) == 0
@@ -336,12 +339,10 @@ def test_declared_overlaps_reach_the_commands(corpus: Path, tmp_path: Path, caps
 
 
 def test_the_plan_of_a_vela_model_is_taken(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its operands lie inside its work areas; analyze, check and verify take the offsets as they are."""
+    """Its operands lie inside its work areas; analyze and verify take the offsets as they are."""
     path = str(corpus / "tflite" / "person_detect_vela.tflite")
     out = str(tmp_path / "plan.json")
     assert main(["analyze", path, "--allocator", "file", "--json", out]) == 0
-    assert main(["check", path, "--allocator", "file", "--budget", "73KiB"]) == 0
-    assert main(["check", path, "--allocator", "file", "--budget", "72KiB"]) == 1
     assert main(["verify", out, "--quick"]) == 0
     assert main(["verify", path, "--quick"]) == 0
     assert "written over what is still read" in capsys.readouterr().out
@@ -399,14 +400,17 @@ def test_an_output_that_took_one_operand_cannot_run_into_the_other() -> None:
 def test_a_packed_plan_with_overlaps_says_what_it_needs_and_is_usable(
     corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its offsets are taken again in every mode that keeps views; other kernels get a plan without overlaps."""
+    """Its offsets are taken as they are, whatever may share bytes besides."""
     source, packed = str(corpus / "tflite" / "person_detect.tflite"), str(tmp_path / "packed.tflite")
     assert main(["pack", source, "--alias", "safe", "-o", packed]) == 0
     said = capsys.readouterr().out
     assert "36,880 B" in said
     assert "reference kernels only" in said
-    for mode in ("views", "safe"):
-        assert main(["check", packed, "--allocator", "file", "--alias", mode, "--budget", "36880"]) == 0
+    for mode in MODES:
+        out = str(tmp_path / f"{mode}.json")
+        assert main(["analyze", packed, "--allocator", "file", "--alias", mode, "--json", out]) == 0
+        made = read(Path(out).read_text())
+        assert height(made.problem, made.placement) == made.runtime_height == 36_880
     assert main(["verify", packed, "--quick"]) == 0
     assert main(["verify", packed, "--quick", "--kernels", "cmsis-dsp"]) == 4
     assert main(["pack", source, "--alias", "safe", "--kernels", "cmsis-dsp", "-o", packed]) == 0
