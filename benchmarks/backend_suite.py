@@ -21,10 +21,10 @@ DATA = reporting.LIGHT.parent
 
 #: What the reasons have in common, tried in this order.
 REASONS = (
-    (r"^shapes contradict|ShapeInferenceError", "onnx's own inference rejects the model"),
-    (r"\(bind (?!\S+:\d)", "an input's extent is a symbol; `--dim` binds it"),
-    (r"\(bind \S+:\d", "an extent depends on the data; `--dim TENSOR:AXIS<=N` plans for a bound"),
+    (r"^shapes contradict|^node \d+ ", "onnx's own inference rejects the model"),
     (r"unknown extents.*unknown rank", "a rank depends on the data"),
+    (r"unknown extents.*TENSOR:AXIS<=N", "an extent depends on the data; `--dim TENSOR:AXIS<=N` plans for a bound"),
+    (r"unknown extents", "an input's extent is open; `--dim` or `--shape` settles it"),
     (r"", "other"),
 )
 
