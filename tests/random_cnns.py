@@ -32,7 +32,13 @@ class Network:
     operators: list[int] = field(default_factory=list)
     kinds: list[str] = field(default_factory=list)
 
-    def tensor(self, shape, kind=_INT8, scale=_SCALE, data=None):
+    def tensor(
+        self,
+        shape: tuple[int, ...],
+        kind: int = _INT8,
+        scale: tuple[float, int] | None = _SCALE,
+        data: bytes | None = None,
+    ) -> int:
         """The number of one more tensor."""
         buffer = 0
         if data is not None:
@@ -46,14 +52,16 @@ class Network:
         self.shapes.append(tuple(shape))
         return len(self.tensors) - 1
 
-    def _quantisation(self, scale, zero):
+    def _quantisation(self, scale: float, zero: int) -> int:
         scales = self.front.numbers([struct.unpack("<i", struct.pack("<f", scale))[0]])
         self.front.builder.StartVector(8, 1, 8)
         self.front.builder.PrependInt64(zero)
         zeros = self.front.builder.EndVector()
         return self.front.table((0, 0, 0, 0), {2: scales, 3: zeros})
 
-    def operator(self, kind, inputs, output, layout=(), values=()):
+    def operator(
+        self, kind: str, inputs: list[int], output: int, layout: tuple[int, ...] = (), values: tuple[int, ...] = ()
+    ) -> int:
         """One more operator with the fields `values` of its options."""
         options = self.front.table(layout, dict(enumerate(values)))
         if kind not in self.kinds:
@@ -63,7 +71,7 @@ class Network:
         self.operators.append(self.front.table(OPERATOR, fields))
         return output
 
-    def window(self, x, kind):
+    def window(self, x: int, kind: str) -> int:
         """A convolution or a pool over tensor `x`."""
         rng, (_, height, width, channels) = self.rng, self.shapes[x]
         padding = int(rng.integers(2))
@@ -84,15 +92,14 @@ class Network:
         deep = int(rng.integers(1, 7)) if kind == "CONV_2D" else channels
         shape = (deep, kh, kw, channels) if kind == "CONV_2D" else (1, kh, kw, deep)
         weights = self.tensor(shape, scale=(0.02, 0), data=rng.integers(-90, 90, shape, dtype=np.int8).tobytes())
-        bias = rng.integers(-900, 900, deep, dtype=np.int32).tobytes()
-        bias = self.tensor((deep,), _INT32, (0.02 * _SCALE[0], 0), bias)
+        values = rng.integers(-900, 900, deep, dtype=np.int32).tobytes()
+        bias = self.tensor((deep,), _INT32, (0.02 * _SCALE[0], 0), values)
         y = self.tensor((1, high, wide, deep))
-        values = (padding, sw, sh, _RELU * int(rng.integers(2)), dw, dh)
-        if kind != "CONV_2D":
-            values = (padding, sw, sh, 1, values[3], dw, dh)
-        return self.operator(kind, [x, weights, bias], y, OPTIONS[kind], values)
+        steps, act = (padding, sw, sh), _RELU * int(rng.integers(2))
+        options = (*steps, act, dw, dh) if kind == "CONV_2D" else (*steps, 1, act, dw, dh)
+        return self.operator(kind, [x, weights, bias], y, OPTIONS[kind], options)
 
-    def pad(self, x):
+    def pad(self, x: int) -> int:
         """Rows and columns of zeros around tensor `x`."""
         rows = self.rng.integers(0, 3, 4, dtype=np.int32)
         if self.shapes[x][1] == 1:
@@ -101,11 +108,11 @@ class Network:
         y = self.tensor(tuple(int(n + p.sum()) for n, p in zip(self.shapes[x], pads, strict=True)))
         return self.operator("PAD", [x, self.tensor((4, 2), _INT32, None, pads.tobytes())], y)
 
-    def add(self, a, b):
+    def add(self, a: int, b: int) -> int:
         """The sum of two tensors of a shape."""
         return self.operator("ADD", [a, b], self.tensor(self.shapes[a]), (1,), (0,))
 
-    def file(self, x, y):
+    def file(self, x: int, y: int) -> bytes:
         """The network from tensor `x` to tensor `y` as a file."""
         front = self.front
         subgraph = front.table(SUBGRAPH, {
@@ -119,7 +126,7 @@ class Network:
         return front.file(front.table(MODEL, fields))
 
 
-def random_cnn(seed):
+def random_cnn(seed: int) -> bytes:
     """A network of a few operators; every fourth is 1-D (height 1)."""
     rng = np.random.default_rng(seed)
     net = Network(rng)
@@ -136,7 +143,7 @@ def random_cnn(seed):
     return net.file(first, x)
 
 
-def _residual(net, x):
+def _residual(net: Network, x: int) -> int:
     """A branch of one depthwise convolution that keeps the shape, added to where it began; else the branch alone."""
     y = net.window(x, "DEPTHWISE_CONV_2D")
     return net.add(x, y) if net.shapes[x] == net.shapes[y] else y

@@ -17,7 +17,8 @@ from modelplan.outputs.report import Section, Table
 from modelplan.outputs.units import human, parse_bytes
 from modelplan.rewriting.ladder import RUNGS, Goal, Ladder, Rung, fit
 from modelplan.runtimes.tflm import planner
-from modelplan.runtimes.tflm.arena import ABIS, arena
+from modelplan.runtimes.tflm.abi import ABI_NAMES
+from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import read_tflite
 from modelplan.runtimes.tflm.kernels import KERNELS
 from modelplan.runtimes.tflm.runner import RefusalError, installed, run_tflm
@@ -36,7 +37,9 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--objective", choices=("arena", "head"), default="arena", help="which bytes count (default: the whole arena)"
     )
-    parser.add_argument("--abi", type=int, choices=sorted(ABIS), default=32, help="bits of an address (default: 32)")
+    parser.add_argument(
+        "--abi", choices=ABI_NAMES, default="32", help="the target's, or 32 or 64 for any of so many bits (default: 32)"
+    )
     parser.add_argument(
         "--kernels", choices=KERNELS, default="reference", help="whose kernels will run (default: reference)"
     )
@@ -118,7 +121,7 @@ def rungs_section(name: str, ladder: Ladder, goal: Goal) -> Section:
         )
         for rung in ladder.rungs
     )
-    title = f"{name}: {goal.objective} for {goal.abi}-bit addresses, {goal.kernels} kernels, in bytes"
+    title = f"{name}: {goal.objective} for ABI {goal.abi}, {goal.kernels} kernels, in bytes"
     return Section(title, (), Table(headings, rows))
 
 

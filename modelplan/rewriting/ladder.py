@@ -28,7 +28,8 @@ from modelplan.rewriting.stripes.program import Program, Step
 from modelplan.rewriting.stripes.unrolled import Region
 from modelplan.rewriting.stripes.windows import IllegalStripeError
 from modelplan.runtimes.tflm import planner
-from modelplan.runtimes.tflm.arena import ABIS, arena
+from modelplan.runtimes.tflm.abi import find_abis, layout
+from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.types import Graph, Runtime
 
@@ -47,6 +48,8 @@ _TAIL = {
     32: {"CONV_2D": 120, "DEPTHWISE_CONV_2D": 120, "SLICE": 34, "CONCATENATION": 64, "PAD": 92},
 }
 _TAIL_OF_OTHERS = {64: 150, 32: 100}
+#: Bytes that TFLM keeps for each tensor.
+_EVAL_TENSOR = {64: 24, 32: 12}
 #: Bytes that TFLM keeps for a loop beside its operators.
 _LOOP = {64: 420, 32: 220}
 #: Bytes that TFLM works with for each planned tensor while it plans.
@@ -71,7 +74,7 @@ class Goal:
 
     budget: int | None = None
     objective: str = "arena"
-    abi: int = 32
+    abi: str = "32"
     kernels: str = "reference"
     max_macs: float = 0.10
     max_ops: int | None = None
@@ -177,8 +180,8 @@ class _Climb:
             raise RequestError(f"{name}: fit takes a .tflite model")
         self.graph = graph
         self.macs = sum(op_macs(graph, op) for op in graph.ops)
-        found = runtimes.runtime("tflm", "tflite")
-        self.runtime: Runtime = replace(found, kernels=goal.kernels, scratch=True)
+        self.bits = 8 * layout(("pointer",), find_abis(goal.abi)[0]).size
+        self.runtime: Runtime = runtimes.with_kernels(runtimes.runtime("tflm", "tflite"), goal.kernels)
 
     def climb(self) -> Ladder:
         """Rung by rung until one fits; with no budget, all of them."""
@@ -354,9 +357,9 @@ class Hunt:
         self.bound = 0
 
     def _tail(self, kind: str, channels: int, tensors: int) -> int:
-        abi = self.goal.abi
+        bits = self.climb.bits
         scaled = 2 * -(-4 * channels // 16) * 16
-        return _TAIL[abi].get(kind, _TAIL_OF_OTHERS[abi]) + scaled + ABIS[abi].eval_tensor * tensors
+        return _TAIL[bits].get(kind, _TAIL_OF_OTHERS[bits]) + scaled + _EVAL_TENSOR[bits] * tensors
 
     def answers(self) -> list[Rung]:
         """The best plans, packed at length and written."""
@@ -441,9 +444,9 @@ class Hunt:
         """The arena that the program's file is expected to need."""
         plain = built(self.climb.graph, range(len(self.climb.graph.ops)), ())
         tail = self.base + self._kept(program) - self._kept(plain)
-        constants = len(program.constants) * ABIS[self.goal.abi].eval_tensor
+        constants = len(program.constants) * _EVAL_TENSOR[self.climb.bits]
         tail += constants
-        return tail + max(height, _PLANNING[self.goal.abi] * len(program.homes))
+        return tail + max(height, _PLANNING[self.climb.bits] * len(program.homes))
 
     def _kept(self, program: Program) -> int:
         """What TFLM keeps for the steps of a program, as far as plans are ranked by it."""
@@ -451,7 +454,7 @@ class Hunt:
         for step in program.steps:
             if step.loop is not None:
                 steps = (step.loop.condition, *step.loop.body)
-                kept += _LOOP[self.goal.abi] + sum(self._tail(s.kind, _channels(program, s), 2) for s in steps)
+                kept += _LOOP[self.climb.bits] + sum(self._tail(s.kind, _channels(program, s), 2) for s in steps)
             elif step.outputs:
                 kept += self._tail(step.kind, _channels(program, step), len(step.outputs))
         return kept

@@ -9,6 +9,7 @@ from commands import run
 
 from modelplan import Goal, fit
 from modelplan.loaders.tflite_tables import get_metadata
+from modelplan.rewriting.ladder import Rung
 from modelplan.runtimes.tflm.runner import INSTALL, RefusalError, installed, run_tflm
 
 runtime = pytest.mark.skipif(not installed(), reason=f"tflite-micro is not installed: {INSTALL}")
@@ -37,11 +38,18 @@ def test_least_arenas(corpus: Path, tmp_path: Path, name: str, goal: int) -> Non
     assert ours.outputs == own.outputs
 
 
+def chosen(source: Path, budget: int) -> Rung:
+    """The rung that meets a budget for the whole arena on 64 bits."""
+    found = fit(source, Goal(budget=budget, abi="64")).chosen
+    assert found is not None
+    return found
+
+
 def test_the_cheapest_rung_that_fits(corpus: Path) -> None:
     source = corpus / "tflite" / "person_detect.tflite"
-    assert fit(source, Goal(budget=86_000, abi=64)).chosen.name == "as is"
-    assert fit(source, Goal(budget=67_000, abi=64)).chosen.name == "overlaps"
-    found = fit(source, Goal(budget=60_000, abi=64)).chosen
+    assert chosen(source, 86_000).name == "as is"
+    assert chosen(source, 67_000).name == "overlaps"
+    found = chosen(source, 60_000)
     assert found.name == "split"
     assert found.arena <= 60_000
 
@@ -72,7 +80,7 @@ def test_the_file_keeps_what_it_was(corpus: Path) -> None:
     import tflite
 
     source = (corpus / "tflite" / "person_detect.tflite").read_bytes()
-    rung = fit(corpus / "tflite" / "person_detect.tflite", Goal(budget=60_000, abi=64)).chosen
+    rung = chosen(corpus / "tflite" / "person_detect.tflite", 60_000)
     before, after = (tflite.Model.GetRootAs(data, 0) for data in (source, rung.model))
     assert after.Description() == before.Description()
     old, new = before.Subgraphs(0), after.Subgraphs(0)

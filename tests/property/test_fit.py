@@ -15,16 +15,18 @@ from modelplan.rewriting.striped_tflite import write_striped
 from modelplan.rewriting.stripes import placing
 from modelplan.rewriting.stripes.building import built
 from modelplan.rewriting.stripes.layers import layer_of
+from modelplan.rewriting.stripes.program import Program
 from modelplan.rewriting.stripes.unrolled import Region
 from modelplan.rewriting.stripes.windows import IllegalStripeError
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import read_tflite
 from modelplan.runtimes.tflm.runner import INSTALL, installed, run_tflm
+from modelplan.types import Graph
 
 runtime = pytest.mark.skipif(not installed(), reason=f"tflite-micro is not installed: {INSTALL}")
 
 
-def random_region(graph, rng):
+def random_region(graph: Graph, rng: random.Random) -> Region | None:
     """Some operators in a row with random cuts and ways; None where none of them can be split."""
     first = rng.randrange(len(graph.ops))
     last = rng.randrange(first, len(graph.ops))
@@ -42,7 +44,7 @@ def random_region(graph, rng):
     return Region(first, last, axis, (0, *inner, shape[axis]), carry, pad, lazy, False, backward)
 
 
-def rewritten(data, name, program, leads):
+def rewritten(data: bytes, name: str, program: Program, leads: placing.Leads) -> tuple[bytes, bytes, int]:
     """The file of a program with its plan, and the head that is predicted."""
     packing = placing.pack(placing.posed(program, leads, planner.ALIGNMENT), 200)
     placing.replay_steps(program, packing, leads)
@@ -53,7 +55,7 @@ def rewritten(data, name, program, leads):
     return model, planned, planner.predicted_head(read_tflite(planned, name))
 
 
-def legal_program(graph, seed):
+def legal_program(graph: Graph, seed: int) -> Program | None:
     """A program with a random region in stripes."""
     rng = random.Random(seed)
     for _ in range(60):

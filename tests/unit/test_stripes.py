@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +19,7 @@ from modelplan.rewriting.stripes.placing import Packing
 from modelplan.rewriting.stripes.program import Access, segments
 from modelplan.rewriting.stripes.unrolled import Region
 from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer, fed, needed
-from modelplan.types import Graph, Kind, Op, Tensor
+from modelplan.types import Graph, IntArray, Kind, Op, Tensor
 
 
 def same(rows: int, reach: int, stride: int) -> Layer:
@@ -28,8 +29,8 @@ def same(rows: int, reach: int, stride: int) -> Layer:
     return Layer("window", (0,), rows, made, 1, reach, stride, above, own=True, across=(1, 1))
 
 
-def plain_rows(layer: Layer, values: list[int | None], above: int, made: int) -> list[tuple[int | None, ...]]:
-    """What each output row reads: -1 stands for padding, None for a row that holds anything."""
+def plain_rows(layer: Layer, values: list[int], above: int, made: int) -> list[tuple[int, ...]]:
+    """What each output row reads: -1 stands for padding."""
     rows = []
     for row in range(made):
         first = row * layer.stride - above
@@ -90,15 +91,19 @@ def test_bytes_live_from_their_writing_to_their_last_reading() -> None:
     assert [(s.lo, s.hi, s.start, s.end) for s in segments(rows)] == [(0, 4, 0, 2), (4, 8, 0, 4)]
 
 
-def column(*values: int) -> np.ndarray:
+def column(*values: int) -> IntArray:
     return np.array(values, dtype=np.int64)
 
 
-def packed(rows: list[tuple[int, ...]], stands: list[tuple[int, ...]] = [], tries: int = 500) -> tuple[list[int], int]:  # noqa: B006
+def packed(
+    rows: Sequence[tuple[int, ...]], stands: Sequence[tuple[int, ...]] = (), tries: int = 500
+) -> tuple[list[int], int]:
+    """Bases and height of groups whose segments are given as (group, lo, hi, start, end)."""
     groups = 1 + max(row[0] for row in rows)
-    tables = [np.array(table, dtype=np.int64).reshape(-1, 5) for table in (rows, stands)]
-    bases, height, _, _ = _core.pack_groups(*tables, column(*[1] * groups), column(*[-1] * groups), tries, 0.0, 0, 0)
-    return bases.tolist(), height
+    lives, granted = (np.array(table, dtype=np.int64).reshape(-1, 5) for table in (rows, stands))
+    ones, free = column(*[1] * groups), column(*[-1] * groups)
+    bases, height, _, _ = _core.pack_groups(lives, granted, ones, free, tries, 0.0, 0, 0)
+    return [int(base) for base in bases], height
 
 
 def test_rows_of_one_map_slide_into_the_place_of_another() -> None:
@@ -144,30 +149,29 @@ def two_convolutions() -> Graph:
     return Graph("two", "tflite", (*maps, *weights), ops, (0,), (2,))
 
 
-def striped(**changes: object) -> Region:
-    return replace(Region(0, 1, 1, (0, 4, 8, 12)), **changes)
+STRIPES = Region(0, 1, 1, (0, 4, 8, 12))
 
 
-WAYS: list[dict[str, object]] = [
-    {},
-    {"carry": False},
-    {"pad": frozenset({0, 1})},
-    {"carry": False, "backward": True},
-    {"carry": False, "loop": True},
-    {"carry": False, "lazy": True},
+WAYS = [
+    STRIPES,
+    replace(STRIPES, carry=False),
+    replace(STRIPES, pad=frozenset({0, 1})),
+    replace(STRIPES, carry=False, backward=True),
+    replace(STRIPES, carry=False, loop=True),
+    replace(STRIPES, carry=False, lazy=True),
 ]
 
 
-@pytest.mark.parametrize("changes", WAYS)
-def test_stripes_are_packed_so_that_the_replay_holds(changes: dict[str, object]) -> None:
-    program = built(two_convolutions(), (0, 1), [striped(**changes)])
+@pytest.mark.parametrize("region", WAYS)
+def test_stripes_are_packed_so_that_the_replay_holds(region: Region) -> None:
+    program = built(two_convolutions(), (0, 1), [region])
     packing = placing.pack(placing.posed(program, placing.no_leads, 16), 300)
     placing.replay_steps(program, packing, placing.no_leads)
     assert packing.height >= packing.load >= two_convolutions().tensors[2].nbytes
 
 
 def test_the_replay_finds_a_row_that_is_overwritten() -> None:
-    program = built(two_convolutions(), (0, 1), [striped()])
+    program = built(two_convolutions(), (0, 1), [STRIPES])
     packing = placing.pack(placing.posed(program, placing.no_leads, 16), 300)
     with pytest.raises(BrokenPlanError, match=r"overwritten|while it reads"):
         placing.replay_steps(program, Packing((0,) * len(packing.bases), 2000, 0), placing.no_leads)
@@ -177,4 +181,4 @@ def test_an_operator_that_is_no_layer_is_named() -> None:
     graph = two_convolutions()
     ops = (graph.ops[0], replace(graph.ops[1], kind="SOFTMAX"))
     with pytest.raises(IllegalStripeError, match="SOFTMAX"):
-        built(replace(graph, ops=ops), (0, 1), [striped()])
+        built(replace(graph, ops=ops), (0, 1), [STRIPES])

@@ -12,8 +12,8 @@ from math import prod
 
 import numpy as np
 
-from modelplan import _core, runtimes
-from modelplan.aliasing.overlapping import offered
+from modelplan import _core
+from modelplan.aliasing.overlapping import kernel_overlaps
 from modelplan.aliasing.rules import overwrites
 from modelplan.errors import BrokenPlanError
 from modelplan.rewriting.stripes.program import (
@@ -118,7 +118,7 @@ def kernel_leads(runtime: Runtime) -> Leads:
         if key not in known:
             found = _known_leads(step_graph(program, step), runtime)
             known[key] = tuple(_of_rows(program, step) if step.kind == "SLICE" and step.source < 0 else found)
-        if runtime.kernels != "reference":
+        if not runtime.library.sequential:
             return ()
         return known[key]
 
@@ -143,8 +143,8 @@ def _of_rows(program: Program, step: Step) -> Iterator[Lead]:
 
 
 def _known_leads(graph: Graph, runtime: Runtime) -> Iterator[Lead]:
-    for operand, lead, _ in offered(graph, 0, "safe", runtime):
-        yield operand, lead, False
+    for operand, overlap in kernel_overlaps(graph, 0, "safe", runtime):
+        yield operand, overlap.lead, False
     for operand, _ in overwrites(graph, 0, "safe", runtime):
         yield operand, 0, True
 
@@ -313,12 +313,20 @@ def _sole(program: Program, step: Step, value: int) -> bool:
 
 
 def scratch_of(program: Program, runtime: Runtime, known: dict[object, tuple[int, ...]]) -> list[tuple[int, int]]:
-    """(step, bytes) of every working buffer that the kernels of a runtime ask for; `known` remembers the kernels."""
-    found = []
-    for number, step, _ in clocked(program):
+    """(tick, bytes) of every working buffer that the kernels of a runtime ask for; `known` remembers the kernels."""
+    found: list[tuple[int, int]] = []
+    if runtime.scratch is None:
+        return found
+    for tick, step, _ in clocked(program):
         key = step.source, step.kind, step.changes, tuple(program.shape(t) if t >= 0 else () for t in step.inputs)
         if key not in known:
-            graph = step_graph(program, step)
-            known[key] = runtimes.kernel_scratch(graph, graph.ops[0], runtime) if step.outputs else ()
-        found += [(number, -(-size // runtime.alignment) * runtime.alignment) for size in known[key] if size]
+            known[key] = _kernel_scratch(program, step, runtime)
+        found += [(tick, -(-size // runtime.alignment) * runtime.alignment) for size in known[key] if size]
     return found
+
+
+def _kernel_scratch(program: Program, step: Step, runtime: Runtime) -> tuple[int, ...]:
+    if runtime.scratch is None or step.kind == "WHILE":
+        return ()
+    graph = step_graph(program, step)
+    return runtime.scratch(graph, graph.ops[0], runtime.kernels)
