@@ -73,8 +73,8 @@ BoundProblem::BoundProblem(Column size, Column start, Column end, std::optional<
       if ((*ids)[k] < 0 || (*ids)[k] >= std::ssize(problem_.size))
         throw std::invalid_argument((ids == &below_ || ids == &above_ ? "overlap " : "conflict ") + std::to_string(k) +
                                     ": it names a buffer that does not exist");
-  for (const std::int64_t a : problem_.alignment)
-    if (a < 1) throw std::invalid_argument("an alignment is below 1");
+  for (std::size_t b = 0; b < problem_.count(); ++b)
+    if (problem_.alignment[b] < 1) throw std::invalid_argument("buffer " + std::to_string(b) + ": alignment below 1");
 }
 
 }  // namespace modelplan

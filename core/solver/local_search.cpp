@@ -45,10 +45,9 @@ template <class Coord>
 void LocalSearch<Coord>::perturb(const PackingSearch<Coord>& search) {
   trial_ = keys_;
   for (std::int64_t moves = 1 + random_.below(8); moves > 0; --moves) {
-    const View<const Id> trouble = search.trouble(random_);
-    const bool local = random_.below(2) == 0 && !trouble.empty();
-    const std::int64_t item =
-        local ? trouble[random_.below(static_cast<std::int64_t>(trouble.size()))] : random_.below(instance_.count());
+    const View<const Id> failed = search.failed_members(random_);
+    const bool local = random_.below(2) == 0 && !failed.empty();
+    const std::int64_t item = local ? failed[random_.below(std::ssize(failed))] : random_.below(instance_.count());
     trial_[item] += 2 * random_.unit() - 0.8;
   }
 }
