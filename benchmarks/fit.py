@@ -41,7 +41,7 @@ def page(corpus: Path, folder: Path | None) -> Iterator[str]:
         yield ""
         yield f"## Least {objective}"
         yield ""
-        yield "| model | head before | head | arena before | arena | MACs | operators before | operators | flash | stripes |"
+        yield "| model | head before | head | arena before | arena | MACs | operators before | operators | file | stripes |"
         yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|---|"
         for name in MODELS:
             yield row(corpus / "tflite" / f"{name}.tflite", objective, folder)
