@@ -50,8 +50,8 @@ _HEADS = (
 _SAVED = ("The best of the alias modes above; the smallest that needs fewest aliases.", "")
 _TAILS = ("`loads`: TFLM accepts an arena of exactly the bytes in the column before.", "")
 _BOARDS = (
-    "Totals that others measured, against the model of 32-bit targets. The interpreter's own bytes of each board",
-    "are fitted to these totals; all other rows follow from TFLM's structures.",
+    "Totals that others measured with releases of their time, against the arena of the release that",
+    "`reports/arena.md` names.",
     "",
 )
 
@@ -76,7 +76,7 @@ def measure(path: Path) -> Measured:
     for alias in (mode for mode in MODES if mode in ("none", "views", "safe")):
         plans[alias] = offline_plan(model, *shared(path, alias))
         packed[alias] = run_tflm(write_plan(model, plans[alias].offsets))
-    parts = arena(model)
+    parts = arena(model, "wheel")
     return Measured(path, model, plans, own, packed, parts, loads(model, parts.size()))
 
 
@@ -162,14 +162,15 @@ def boards(corpus: Path) -> Iterator[str]:
 
 
 def _board(corpus: Path, name: str, kernels: str, board: str, total: int) -> Sequence[str]:
-    parts = arena(read_tflite((corpus / "tflite" / f"{name}.tflite").read_bytes(), name), 32, kernels)
+    abi = "xtensa" if board == "ESP32" else "cortex-m"
+    parts = arena(read_tflite((corpus / "tflite" / f"{name}.tflite").read_bytes(), name), abi, kernels)
     off = f"{parts.total - total:+,} ({100 * (parts.total - total) / total:+.2f} %)"
     return name, board, kernels, *(f"{size:,}" for size in (total, parts.head, parts.tail, parts.total)), off
 
 
 def corstone(corpus: Path) -> Iterator[str]:
     data = (corpus / "tflite" / "person_detect.tflite").read_bytes()
-    parts = arena(read_tflite(data, "person_detect"), 32, "cmsis-mve")
+    parts = arena(read_tflite(data, "person_detect"), "cortex-m", "cmsis-mve")
     used = {"head": parts.head} | {row.name: row.used for row in parts.rows}
     used["all other"] = sum(size for name, size in used.items() if name not in CORSTONE)
     rows = ((name, f"{size:,}", f"{used[name]:,}", f"{used[name] - size:+,}") for name, size in CORSTONE.items())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from modelplan.errors import ModelError
 from modelplan.runtimes.tflm.kernels import LIBRARIES, Call, Operand, scratch_sizes
 from modelplan.types import Graph, InPlace, KernelLibrary, Kind, Op, Requirement, Runtime, Sharing, Tensor
 
@@ -43,7 +42,6 @@ def _scratch(graph: Graph, op: Op, library: str) -> tuple[int, ...]:
 
     Raises:
         RequestError: no such kernel library.
-        ModelError: the operator lacks an operand that its kernel needs.
     """
     if graph.format != "tflite":
         return ()
@@ -53,10 +51,7 @@ def _scratch(graph: Graph, op: Op, library: str) -> tuple[int, ...]:
 
     options = {name: value for name, value in op.attributes if isinstance(value, int | str)}
     call = Call(op.kind.removeprefix("CUSTOM:"), operands(op.inputs), operands(op.outputs), options)
-    try:
-        return scratch_sizes(call, library)
-    except (ValueError, IndexError, KeyError) as problem:
-        raise ModelError(f"{graph.name}: {op.kind}: {problem}") from None
+    return scratch_sizes(call, library)
 
 
 def _operand(tensor: Tensor) -> Operand:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from modelplan.errors import ModelError
 from modelplan.loaders.tflite_schema import DTYPES
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileTensor
 from modelplan.runtimes.tflm.kernels import Call, Operand, Quantization, Subgraph, scratch_sizes
@@ -39,18 +38,10 @@ _SHORT = 256
 
 
 def scratch_requests(model: FileModel, kernels: str = "reference", pointer: int = 8) -> Iterator[tuple[int, int, int]]:
-    """(subgraph, operator, bytes) of every request of every kernel, in TFLM's order.
-
-    Raises:
-        ModelError: an operator lacks an operand that its kernel needs.
-    """
+    """(subgraph, operator, bytes) of every request of every kernel, in TFLM's order."""
     for number, subgraph in enumerate(model.subgraphs):
         for index, op in enumerate(subgraph.ops):
-            try:
-                sizes = scratch_sizes(call_of(model, number, op, pointer), kernels)
-            except ValueError as error:
-                raise ModelError(f"{model.name}: op {index} {op.kind}: {error}") from None
-            for size in sizes:
+            for size in scratch_sizes(call_of(model, number, op, pointer), kernels):
                 yield number, index, size
 
 

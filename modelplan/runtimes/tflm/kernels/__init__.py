@@ -8,6 +8,7 @@ Prepare function requests, in the order of TFLM's sources; the arena follows fro
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from modelplan.errors import RequestError
@@ -15,14 +16,13 @@ from modelplan.runtimes.tflm.abi import ABIS
 from modelplan.runtimes.tflm.kernels import cmsis_nn, esp_nn, reference
 from modelplan.runtimes.tflm.kernels.calls import Call, Operand, Quantization, Subgraph
 from modelplan.runtimes.tflm.kernels.preparation import SCRATCH, Operator, Preparation, ResourceVariables, check_types
-from modelplan.runtimes.tflm.kernels.refusing import MissingOperandError, Refusal
+from modelplan.runtimes.tflm.kernels.refusing import Refusal
 
 __all__ = [
     "KERNELS",
     "LIBRARIES",
     "Call",
     "KernelSet",
-    "MissingOperandError",
     "Operand",
     "Operator",
     "Preparation",
@@ -94,17 +94,12 @@ def scratch_sizes(call: Call, kernels: str = "reference") -> tuple[int, ...]:
 
     Raises:
         RequestError: no such kernel library; the message lists them.
-        ValueError: the operator lacks an operand that its kernel needs.
     """
     operator = find_library(kernels).operators.get(call.kind)
     if operator is None:
         return ()
     abi = ABIS["x86-64" if call.pointer > ABIS["xtensa"].pointer else "xtensa"]
     preparation = Preparation(call, abi)
-    try:
+    with suppress(Refusal):  # what was requested until then is the answer
         operator.prepare(preparation)
-    except MissingOperandError as problem:
-        raise ValueError(f"{call.kind} has {problem}") from None
-    except Refusal:
-        pass  # what was requested until then is the answer
     return tuple(event.size for event in preparation.events if event.sort == SCRATCH)

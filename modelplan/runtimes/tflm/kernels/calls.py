@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
 
-from modelplan.runtimes.tflm.kernels.refusing import MissingOperandError, Refusal
+from modelplan.runtimes.tflm.kernels.refusing import Refusal
 
 #: Bytes of an element of each type that TFLM has, as `TfLiteTypeSizeOf` counts them: a 4-bit value takes a byte.
 ELEMENT_BYTES = {
@@ -107,22 +107,22 @@ class Call:
         """Operand `index`.
 
         Raises:
-            MissingOperandError: it is absent.
+            Refusal: it is absent.
         """
         operand = self.inputs[index] if index < len(self.inputs) else None
         if operand is None:
-            raise MissingOperandError(f"no input {index}, which its kernel needs")
+            raise Refusal(f"no input {index}, which its kernel needs")
         return operand
 
     def output(self, index: int = 0) -> Operand:
         """Result `index`.
 
         Raises:
-            MissingOperandError: it is absent.
+            Refusal: it is absent.
         """
         operand = self.outputs[index] if index < len(self.outputs) else None
         if operand is None:
-            raise MissingOperandError(f"no output {index}, which its kernel needs")
+            raise Refusal(f"no output {index}, which its kernel needs")
         return operand
 
     def number(self, name: str, default: int = 0) -> int:

@@ -21,7 +21,7 @@ from modelplan.runtimes.tflm.kernels.checks import (
     window_padding,
     zero_point,
 )
-from modelplan.runtimes.tflm.kernels.elementwise import SOFTMAX_DATA, softmax
+from modelplan.runtimes.tflm.kernels.elementwise import SOFTMAX_DATA, add, softmax
 from modelplan.runtimes.tflm.kernels.preparation import Operator, Preparation, Prepare
 
 _MVE_BLOCK = 124
@@ -284,9 +284,9 @@ def _softmax(p: Preparation) -> None:
 
 
 def _add(p: Preparation) -> None:
-    one, other, result = p.input(0), p.input(1), p.output()
+    add(p)
+    one, other, result = p.call.input(0), p.call.input(1), p.call.output()
     same_types(p, one, other, result)
-    reference.OPERATORS["ADD"].prepare(Preparation(p.call, p.abi))  # its checks; its operands are above
     if one.dtype == "int16":
         for operand, what in ((one, "input 0"), (other, "input 1"), (result, "output")):
             zero_point(p, operand, what)

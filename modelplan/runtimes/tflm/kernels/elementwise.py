@@ -57,13 +57,19 @@ def _rescaled(p: Preparation) -> None:
 
 
 def _add(p: Preparation) -> None:
+    add(p)
+    if p.call.output().dtype in QUANTISED:
+        for operand in (p.call.input(0), p.call.input(1)):
+            point = operand.quantization.zero_point if operand.quantization is not None else 0
+            p.require(-128 <= point <= 127, f"a zero point of {point}; its kernel takes -128 to 127")
+
+
+def add(p: Preparation) -> None:
+    """ADD, which CMSIS-NN and ESP-NN prepare alike."""
     one, other, result = p.input(0), p.input(1), p.output()
     if result.dtype in QUANTISED:
         scaled(p, result, "output")
         added_scales(p, (one, other, result), _SUM_SHIFT[result.dtype])
-        for operand in (one, other):
-            point = operand.quantization.zero_point if operand.quantization is not None else 0
-            p.require(-128 <= point <= 127, f"a zero point of {point}; its kernel takes -128 to 127")
     if result.dtype == "int32":
         unscaled(p, one, "input 0")
         unscaled(p, other, "input 1")

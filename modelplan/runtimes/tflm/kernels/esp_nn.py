@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from modelplan.runtimes.tflm.kernels import reference, weighted
-from modelplan.runtimes.tflm.kernels.checks import QUANTISED, rank_between, same_types, window_padding
-from modelplan.runtimes.tflm.kernels.elementwise import SOFTMAX_DATA, softmax
+from modelplan.runtimes.tflm.kernels.checks import QUANTISED, one_of, rank_between, same_types, window_padding
+from modelplan.runtimes.tflm.kernels.elementwise import SOFTMAX_DATA, add, softmax
 from modelplan.runtimes.tflm.kernels.preparation import Operator, Preparation
 
 
@@ -51,6 +51,8 @@ class Window:
 
 
 Size = Callable[[Window], int]
+
+_NO_BIAS = "no bias, which ESP-NN looks at"
 
 
 def _up(value: int, unit: int) -> int:
@@ -174,10 +176,14 @@ def _conv(p: Preparation, size: Size) -> None:
     weighted.keep_multipliers(p, weights.dim(0))
     if source.dtype in QUANTISED:
         weighted.require_channel_scales(p, weights, 0)
-    weighted.convolution_data(p, source.dtype, 0)
+    bias = weighted.convolution_data(p, source.dtype, 0)
     weighted.unpacked(p, weights)
     if source.dtype == "int8":
         _ask(p, size(_window(p, result.dim(3))))
+    if source.dtype == weights.dtype == "int8":
+        p.require(bias is not None, _NO_BIAS)
+        undilated = p.call.number("dilation_h_factor", 1) == p.call.number("dilation_w_factor", 1) == 1
+        p.require(source.dim(3) == weights.dim(3) or not undilated, "a convolution in groups, which ESP-NN lacks")
 
 
 def _depthwise(p: Preparation, size: Size) -> None:
@@ -192,9 +198,12 @@ def _depthwise(p: Preparation, size: Size) -> None:
         weighted.require_channel_scales(p, weights, 3)
     weighted.require_weights(p, source, weights)
     weighted.unpacked(p, weights)
-    weighted.depthwise_data(p, source.dtype)
+    bias = weighted.depthwise_data(p, source.dtype)
     if source.dtype == "int8":
         _ask(p, size(_window(p, result.shape[3], p.call.number("depth_multiplier", 1))))
+    if source.dtype == "int16":
+        weighted.require_bias(p, bias, weights)
+    p.require(bias is not None or source.dtype != "int8" or weights.dtype != "int8", _NO_BIAS)
 
 
 def _softmax(p: Preparation) -> None:
@@ -202,6 +211,13 @@ def _softmax(p: Preparation) -> None:
     source = p.call.input(0)
     if source.dtype == p.call.output().dtype == "int8":
         _ask(p, 4 * source.dim(1))
+
+
+def _fully_connected(p: Preparation) -> None:
+    reference.OPERATORS["FULLY_CONNECTED"].prepare(p)
+    bias = p.call.inputs[2] if len(p.call.inputs) > 2 else None
+    if p.call.input(0).dtype == "int16" and bias is not None:
+        one_of(p, bias, "the bias", "int64")
 
 
 def operators(conv: Size, depthwise: Size) -> Mapping[str, Operator]:
@@ -212,6 +228,8 @@ def operators(conv: Size, depthwise: Size) -> Mapping[str, Operator]:
         **own,
         "CONV_2D": replace(own["CONV_2D"], data=data, prepare=lambda p: _conv(p, conv)),
         "DEPTHWISE_CONV_2D": replace(own["DEPTHWISE_CONV_2D"], data=data, prepare=lambda p: _depthwise(p, depthwise)),
+        "ADD": replace(own["ADD"], prepare=add),
+        "FULLY_CONNECTED": replace(own["FULLY_CONNECTED"], prepare=_fully_connected),
         "SOFTMAX": replace(own["SOFTMAX"], data=(SOFTMAX_DATA, "int"), prepare=_softmax),
     }
 

@@ -86,7 +86,7 @@ class Preparation:
         """Input `index`, through a temporary tensor.
 
         Raises:
-            MissingOperandError: it is absent.
+            Refusal: it is absent.
         """
         return self._temporary(self.call.input(index))
 
@@ -100,7 +100,7 @@ class Preparation:
         """Output `index`, through a temporary tensor.
 
         Raises:
-            MissingOperandError: it is absent.
+            Refusal: it is absent.
         """
         return self._temporary(self.call.output(index))
 
