@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
+from modelplan.errors import ModelError
 from modelplan.loaders.tflite_schema import DTYPES
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileTensor
 from modelplan.runtimes.tflm.kernels import Call, Operand, Quantization, Subgraph, scratch_sizes
@@ -38,7 +40,11 @@ _SHORT = 256
 
 
 def scratch_requests(model: FileModel, kernels: str = "reference", pointer: int = 8) -> Iterator[tuple[int, int, int]]:
-    """(subgraph, operator, bytes) of every request of every kernel, in TFLM's order."""
+    """(subgraph, operator, bytes) of every request of every kernel, in TFLM's order.
+
+    Raises:
+        ModelError: the options of an operator cannot be read.
+    """
     for number, subgraph in enumerate(model.subgraphs):
         for index, op in enumerate(subgraph.ops):
             for size in scratch_sizes(call_of(model, number, op, pointer), kernels):
@@ -51,6 +57,9 @@ def call_of(
     """The operator `op` of subgraph `number` as its kernel sees it.
 
     `shapes` holds shapes that kernels have given to tensors, numbered over all subgraphs.
+
+    Raises:
+        ModelError: its options cannot be read.
     """
     tensors, base = model.subgraphs[number].tensors, model.firsts[number]
 
@@ -64,7 +73,7 @@ def call_of(
         op.kind,
         tuple(map(operand, op.inputs)),
         tuple(map(operand, op.outputs)),
-        _options(op),
+        _options(model, op),
         pointer,
         tuple(_called(model, called) for called in op.calls),
     )
@@ -88,20 +97,26 @@ def _called(model: FileModel, number: int) -> Subgraph:
     return Subgraph(len(model.subgraphs[number].inputs), len(model.subgraphs[number].outputs))
 
 
-def _options(op: FileOp) -> Mapping[str, int | float | str | bool]:
+def _options(model: FileModel, op: FileOp) -> Mapping[str, int | float | str | bool]:
     if op.options is None:
         return {}
     if isinstance(op.options, dict):
         return op.options
-    found: dict[str, int | float | str | bool] = {}
-    table: type = type(op.options)
-    for name, read in _accessors(table):
-        found[name] = int(read(op.options))
+    try:
+        return _fields(op.options)
+    except (struct.error, IndexError, TypeError, ValueError) as error:
+        raise ModelError(f"{model.name}: the options of a {op.kind} cannot be read: {error}") from None
+
+
+def _fields(options: Any) -> Mapping[str, int | float | str | bool]:
+    """The fields of a table of options under our names."""
+    table: type = type(options)
+    found: dict[str, int | float | str | bool] = {name: int(read(options)) for name, read in _accessors(table)}
     for name, accessor in _TEXTS.items():
-        if hasattr(op.options, accessor):
-            found[name] = (getattr(op.options, accessor)() or b"").decode("utf-8", "replace")
-    if hasattr(op.options, "Padding"):
-        found["padding"] = "SAME" if op.options.Padding() == 0 else "VALID"
+        if hasattr(options, accessor):
+            found[name] = (getattr(options, accessor)() or b"").decode("utf-8", "replace")
+    if hasattr(options, "Padding"):
+        found["padding"] = "SAME" if options.Padding() == 0 else "VALID"
     return found
 
 
