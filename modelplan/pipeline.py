@@ -174,6 +174,8 @@ def _best(graph: Graph, runtime: Runtime, options: Options, budget: Budget | Non
 def _candidates(graph: Graph, runtime: Runtime, options: Options, budget: Budget | None) -> Iterator[_Candidate]:
     """The best candidate; in mode max also the best without joins and splits, which were judged in file order only."""
     mode = alias_mode(options, runtime)
+    if options.offsets and mode in ("none", "runtime"):
+        mode = "views"  # where a finished plan has a view over its source, both are one value
     offers = [aliasing.storages(graph, mode, runtime)]
     if mode == "max":
         in_file = lifetimes.Occupancy(graph, aliasing.topological(graph), runtime)

@@ -9,6 +9,7 @@ from pathlib import Path
 from modelplan.cli import model_options, terminal
 from modelplan.errors import BrokenPlanError
 from modelplan.outputs.report import Section
+from modelplan.outputs.units import human
 from modelplan.rewriting.plan_metadata import write_plan
 from modelplan.runtimes.tflm import TFLM
 from modelplan.verifier import proof
@@ -39,8 +40,10 @@ def run(arguments: Namespace) -> int:
     verdicts = list(proof.quick_levels(subject))
     if not arguments.quick and all(v.outcome == "ok" for v in verdicts):
         verdicts += proof.deep_levels(subject, model, write_plan, arguments.seed)
-    lines = tuple(f"{v.level:18}  {v.outcome:7}  {v.details}" for v in verdicts)
-    terminal.show([Section(f"{arguments.plan}: levels of proof", lines)])
+    lines = [f"{v.level:18}  {v.outcome:7}  {v.details}" for v in verdicts]
+    if subject.offline is not None:
+        lines.append(f"{'head on TFLM':18}  {human(subject.offline.head)}")
+    terminal.show([Section(f"{arguments.plan}: levels of proof", tuple(lines))])
     broken = [v for v in verdicts if v.outcome == "broken"]
     if broken:
         raise BrokenPlanError(f"{arguments.plan}: {broken[-1].details}")

@@ -89,7 +89,7 @@ def test_refuses_what_it_cannot_pack(corpus: Path, tmp_path: Path, models: Path)
 def test_several_subgraphs(data: bytes, tmp_path: Path) -> None:
     source, packed = tmp_path / "model.tflite", tmp_path / "packed.tflite"
     source.write_bytes(data)
-    done = run("pack", source, "-o", packed)
+    done = run("pack", source, "-o", packed, "--force")
     assert done.returncode == 0, done.stderr
     own, ours = run_tflm(data), run_tflm(packed.read_bytes())
     assert own.head == predicted_head(read_tflite(data, "own"))
