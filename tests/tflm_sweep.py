@@ -156,8 +156,8 @@ def _inputs(data: bytes) -> bytes:
     return b"".join(np.full(t.elements, value(kinds[t.type]), kinds[t.type]).tobytes() for t in tensors) or b"\0"
 
 
-#: Reasons of refusals where a kernel reads beyond an operand: whether TFLM runs the model is chance.
-CHANCE = ("where its kernel reads extent", "the bias is int32")
+#: Reasons of refusals where a kernel reads or writes beyond an operand: whether TFLM runs the model is chance.
+CHANCE = ("where its kernel reads extent", "the bias is int32", "writes beyond its output")
 
 
 def differences(case: str, predicted: Arena, answer: Answer) -> Iterator[str]:

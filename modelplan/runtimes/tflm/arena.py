@@ -216,6 +216,7 @@ class _Interpreter:
         self.model, self.abi, self.library = model, abi, library
         self.variables = ResourceVariables()
         self.shapes: dict[int, tuple[int, ...]] = {}
+        self.requests = 0
         self.prepared = [
             self._prepare(number, index, op)
             for number, subgraph in enumerate(model.subgraphs)
@@ -261,7 +262,7 @@ class _Interpreter:
         base = self.model.firsts[number]
         call = call_of(self.model, number, op, self.abi.pointer, self.shapes)
         keys = tuple(tuple(base + t if t >= 0 else None for t in ts) for ts in (op.inputs, op.outputs))
-        first, then = (Preparation(call, self.abi, self.variables, (keys[0], keys[1])) for _ in range(2))
+        first, then = (Preparation(call, self.abi, self.variables, (keys[0], keys[1]), self.requests) for _ in range(2))
         try:
             _require_registered(one.entry, op)
             if one.entry is not None:
@@ -272,6 +273,7 @@ class _Interpreter:
         except Refusal as refusal:
             one.refusal = str(refusal)
         one.initial, one.events = first.events, then.events
+        self.requests += sum(event.sort == SCRATCH for event in then.events)
         if then.reshaped is not None and op.writes:
             self.shapes[base + op.outputs[0]] = then.reshaped
         return one

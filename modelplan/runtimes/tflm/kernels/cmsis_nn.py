@@ -25,7 +25,8 @@ from modelplan.runtimes.tflm.kernels.elementwise import SOFTMAX_DATA, add, softm
 from modelplan.runtimes.tflm.kernels.preparation import Operator, Preparation, Prepare
 
 _MVE_BLOCK = 124
-_MANY_TAPS = 512
+#: TFLM asserts that the scratch buffer of such products has at least this number in the model.
+_FIRST_BUFFER = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +195,8 @@ def _fully_connected(p: Preparation, path: Path) -> None:
     if result.rank > 2 and weights.dim(-1) % 4 == 0:
         if not by_channel:
             p.scratch(8 * result.dim(-1))
+            known = p.earlier is None or p.earlier >= _FIRST_BUFFER
+            p.require(known, "a product as a convolution before four other scratch buffers; TFLM stops in an assertion")
     elif path.mve:
         sums = 4 * result.dim(-1)
         fixed = weights.constant and (bias is None or bias.constant)
@@ -249,6 +252,10 @@ def _transpose_conv(p: Preparation, path: Path) -> None:
     if source.dtype in QUANTISED:
         weighted.require_channel_scales(p, weights, 0, points=True)
     weighted.transposed_data(p, source.dtype, needs_bias=True)
+    tall = p.call.number("stride_h", 1) > weights.dim(1) and p.call.text("padding") == "VALID"
+    p.require(
+        source.dtype != "int8" or not tall, "a stride above its filter's height; CMSIS-NN writes beyond its output"
+    )
 
 
 def _transposed_bytes(p: Preparation, source: Operand, weights: Operand, path: Path) -> tuple[int, int]:

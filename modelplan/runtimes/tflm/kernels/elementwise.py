@@ -296,7 +296,8 @@ ARITHMETIC = (
 )
 SOFTMAX_DATA = ("double", "int32*4", "int", "int32", "float", "pointer*5")
 _FOUR_WORDS = ("int32*3", "int")
-_RESCALE = ("int32", "int*3", "bool", "enum", "enum")
+#: The kind of quantisation is an enum of four bytes on every ABI.
+_RESCALE = ("int32", "int*3", "bool", "int", "enum")
 
 _COMPARED = ("float32", "int32", "int64", "int8")
 

@@ -13,7 +13,7 @@ from modelplan.runtimes.tflm.kernels.refusing import Refusal
 #: Sorts of events: a buffer that stays, one that lasts until the operator is prepared, one that the planner places.
 KEEP, TEMPORARY, SCRATCH = "keep", "temporary", "scratch"
 
-TENSOR: Struct = (("enum", "pointer"), ("float", "int32"), "pointer", "pointer", "size", "enum", "enum", "bool")
+TENSOR: Struct = (("int", "pointer"), ("float", "int32"), "pointer", "pointer", "size", "enum", "enum", "bool")
 EVAL_TENSOR: Struct = ("pointer", "pointer", "enum")
 QUANTIZATION: Struct = ("pointer", "pointer", "int32")
 
@@ -48,7 +48,8 @@ class ResourceVariables:
 class Preparation:
     """The events of one operator. Kernels' tables call it as TFLM's kernels call their context, in the same order.
 
-    `keys` are what tells the operator's inputs and outputs from all other tensors, for handles of variables.
+    `keys` are what tells the operator's inputs and outputs from all other tensors, for handles of variables; `earlier`
+    is how many scratch buffers the operators before it asked for, None where that is not known.
     """
 
     def __init__(
@@ -57,11 +58,13 @@ class Preparation:
         abi: Abi,
         variables: ResourceVariables | None = None,
         keys: tuple[tuple[object, ...], tuple[object, ...]] = ((), ()),
+        earlier: int | None = None,
     ) -> None:
         self.call = call
         self.abi = abi
         self.variables = variables
         self.keys = keys
+        self.earlier = earlier
         self.events: list[Event] = []
         self.reshaped: tuple[int, ...] | None = None
 
