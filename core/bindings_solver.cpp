@@ -2,6 +2,7 @@
 // pass progress on.
 #include <chrono>
 #include <condition_variable>
+#include <iterator>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -23,6 +24,8 @@ constexpr NamedRule<solver::Rules> kRules[] = {{"section_check", &solver::Rules:
                                                {"joins", &solver::Rules::joins},
                                                {"stacked_sizes", &solver::Rules::stacked_sizes},
                                                {"unit_scaling", &solver::Rules::unit_scaling}};
+static_assert(std::size(kRules) * sizeof(bool) == sizeof(solver::Rules),
+              "a rule without a name cannot be switched off");
 
 // One solve in a thread of its own, watched from the thread that has Python's lock.
 class WatchedSolve {

@@ -228,7 +228,10 @@ class Overwrite:
 
 @dataclass(frozen=True, slots=True)
 class OrderProblem:
-    """What an order of `ops` operators costs: storages, bytes of scratch by op, and pairs (before, after) of ops."""
+    """All that decides the peak of an order: storages, bytes of scratch by op, and the overwrites that are allowed.
+
+    `edges` are pairs (before, after) of ops that an order has to keep.
+    """
 
     ops: int
     storages: tuple[Storage, ...]

@@ -1,5 +1,6 @@
-// Optimal merging of independent sequences by hills and valleys, applied wherever the graph splits in series or in
-// parallel.
+// Interleaves the orders of independent parts of a graph so that the joint peak is least. Each order is cut where its
+// live bytes are lowest (a valley); the pieces run in the order of how far each falls from its hill (its peak)
+// to the valley at its end. Applied wherever the graph splits in series or in parallel.
 #pragma once
 
 #include "array.hpp"

@@ -1,5 +1,5 @@
-// Local search over orders: the search's tie-break is perturbed a little at a time, and kept when the search
-// then gets no less far within a few more nodes than there are buffers.
+// Local search over orders: changes the tie-break of the search a little at a time. A changed order is kept if the
+// search, with a little more than one node per buffer, places at least as many buffers as before.
 #pragma once
 
 #include "array.hpp"

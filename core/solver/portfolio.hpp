@@ -29,7 +29,7 @@ struct State {
 struct Setting {
   Pick pick;
   Traits traits;
-  std::int64_t patience = 2;  // nodes before it is given up, times buffers plus 250
+  std::int64_t patience = 2;  // nodes tried before a state is given up: patience * (buffers + 250)
   bool mirrored = false;
 };
 
@@ -45,7 +45,7 @@ class Portfolio {
   struct Outcome {
     Verdict found = Verdict::kUnknown;
     Bytes height = 0;      // the height that was asked for
-    Array<Bytes> offsets;  // after kPlacement
+    Array<Bytes> offsets;  // where the verdict is kFeasible
     std::int64_t work = 0, nodes = 0;
   };
   using Task = std::function<Outcome(PackingSearch<Coord>&, const std::atomic<bool>& abandon)>;

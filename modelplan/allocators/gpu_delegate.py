@@ -142,7 +142,10 @@ def shared_bound(problem: Problem) -> int:
 
 
 def place_by_size(problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
-    """Largest first, of equal ones the earlier; the tightest gap, the lowest of equal ones; on top without one."""
+    """Buffers largest first, of equal ones the earlier start.
+
+    Each goes into the tightest gap that holds it, of equal ones the lowest, or above all that it conflicts with.
+    """
     return in_order(problem, by_size(problem), Fit.TIGHTEST)
 
 

@@ -26,7 +26,9 @@ Group = Literal[
 class OpFacts:
     """What an operator does to memory. The default says nothing, which shares nothing.
 
-    `view` is the operand whose bytes output 0 always is, unchanged; with `view_if` only where that says so.
+    `view` is the operand whose bytes output 0 always is, unchanged. `view_if` tells where
+    output 0 starts in the bytes of operand 0 if the attributes and constants of this operator leave them as they are;
+    outside of the groups "view" and "join" only mode max uses it, for the kinds in `aliasing.rules.PASSED_ON`.
     `overwrite` lists operands that output 0 may replace byte for byte, where `overwrite_if` agrees: in group
     "elementwise" element i of the result depends on element i of each operand alone, in "row" on its row, in
     "update" on what is not replaced yet. `lead`: how far output 0 must start before an operand that it overlaps, for

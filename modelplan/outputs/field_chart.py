@@ -75,7 +75,11 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Scales:
-    """Decades of both axes; the band of zero excess is the first unit of the vertical one."""
+    """Where a mark lies on the logarithmic axes of the chart.
+
+    Fields are powers of ten: of microseconds from `fastest` to `slowest`, of excess from `least` to `most`. Marks
+    without excess share one band below.
+    """
 
     fastest: int
     slowest: int

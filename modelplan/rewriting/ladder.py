@@ -27,7 +27,7 @@ from modelplan.rewriting.stripes.layers import op_macs
 from modelplan.rewriting.stripes.program import Program, Step
 from modelplan.rewriting.stripes.unrolled import Region
 from modelplan.rewriting.stripes.windows import IllegalStripeError
-from modelplan.runtimes.tflm import planner
+from modelplan.runtimes.tflm import TFLM, planner
 from modelplan.runtimes.tflm.abi import find_abis, layout
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
@@ -181,7 +181,7 @@ class _Climb:
         self.graph = graph
         self.macs = sum(op_macs(graph, op) for op in graph.ops)
         self.bits = 8 * layout(("pointer",), find_abis(goal.abi)[0]).size
-        self.runtime: Runtime = runtimes.with_kernels(runtimes.runtime("tflm", "tflite"), goal.kernels)
+        self.runtime: Runtime = runtimes.with_kernels(TFLM, goal.kernels)
 
     def climb(self) -> Ladder:
         """Rung by rung until one fits; with no budget, all of them."""
@@ -239,7 +239,7 @@ class _Climb:
             yield from self._split(whole, orders, leads)
 
     def _best_order(self) -> tuple[int, ...]:
-        options = Options(runtime="tflm", schedule="best", alias="none", allocator="tflm-greedy")
+        options = Options(runtime=TFLM.name, schedule="best", alias="none", allocator="tflm-greedy")
         return tuple(pipeline.plan(self.graph, options).schedule.order)
 
     def _split(self, whole: Folded, orders: Sequence[tuple[int, ...]], leads: placing.Leads) -> Iterator[Rung]:

@@ -69,7 +69,7 @@ class Ground:
 
 
 def ground(graph: Graph, order: Sequence[int], region: Region) -> Ground:
-    """The region of `graph` in `order`, examined.
+    """How the rows of each operator of a region depend on its operands, and which maps it makes and reads.
 
     Raises:
         IllegalStripeError: an operator cannot be computed by rows; names it.
