@@ -230,6 +230,8 @@ def placement_problem(
         *overlapping.overlaps_of_offsets(graph, order, options.offsets, runtime),
     ]
     kept, rows = overlapping.overlap_rows(graph, order, problem, found)
+    if options.offsets and runtime.inputs == "dying":
+        rows = np.concatenate([rows, overlapping.unread_input_rows(graph, problem)])
     return replace(problem, overlaps=rows), tuple(kept)
 
 

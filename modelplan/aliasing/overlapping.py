@@ -133,6 +133,20 @@ def overlap_rows(
     return kept, np.array(table, dtype=np.int64).reshape(-1, 3)
 
 
+def unread_input_rows(graph: Graph, problem: Problem) -> IntArray:
+    """Rows for `Problem.overlaps` by which inputs that nothing reads share bytes with what the first operator fills.
+
+    The caller writes them before the first operator runs, and their bytes are of no use once it does.
+    """
+    unread = {t for t in graph.inputs if not graph.readers[t] and t not in graph.outputs}
+    held = [{m.tensor for m in members} for members in problem.members]
+    first = [i for i in range(len(problem)) if problem.start[i] == 0]
+    free = [i for i in first if held[i] and held[i] <= unread]
+    filled = [i for i in first if all(graph.producers[t] >= 0 for t in held[i])]
+    pairs = [(a, b) for i in free for j in filled for a, b in ((i, j), (j, i))]
+    return np.array([(a, b, problem.size[a]) for a, b in pairs], dtype=np.int64).reshape(-1, 3)
+
+
 def reachable_overlap(problem: Problem, below: int, above: int, shared: int) -> int:
     """The most bytes up to `shared` that the end of one buffer can have in common with the start of another.
 

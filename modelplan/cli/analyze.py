@@ -70,7 +70,7 @@ def analyze(arguments: Namespace, path: str) -> int:
     file = load_file(path, arguments.dim, arguments.shape)
     target = model_options.target_of(arguments, file.graph)
     needed = as_it_stands(file, target)
-    plan, stands = plans_of(arguments, file, target)
+    plan, stands = plans_of(arguments, file, target, needed)
     if "-" not in (arguments.json, arguments.csv):
         capacity = None if arguments.capacity is None else parse_bytes(arguments.capacity)
         asked = [Section(f"Why {name} shares or not", reasons(plan, name)) for name in arguments.why_not]
@@ -85,7 +85,7 @@ def analyze(arguments: Namespace, path: str) -> int:
     return 0
 
 
-def plans_of(arguments: Namespace, file: ModelFile, target: Target) -> tuple[Plan, Plan]:
+def plans_of(arguments: Namespace, file: ModelFile, target: Target, needed: Requirement) -> tuple[Plan, Plan]:
     """The plan that was asked for, and the one by which the runtime runs the file as it stands."""
     carried = carried_offsets(file, target.runtime)
     chosen = (arguments.allocator, arguments.schedule, arguments.alias, arguments.streams, arguments.overlaps)
@@ -94,7 +94,8 @@ def plans_of(arguments: Namespace, file: ModelFile, target: Target) -> tuple[Pla
         words.allocator = model_options.FROM_FILE
     stands = pipeline.runtime_plan(file.graph, target.runtime, carried)
     plan = pipeline.plan(file.graph, model_options.options_of(words, file.graph))
-    return replace(plan, runtime_height=bounds.height(stands.problem, stands.placement)), stands
+    height = needed.head if needed.macro else bounds.height(stands.problem, stands.placement)
+    return replace(plan, runtime_height=height), stands
 
 
 def stand_sections(

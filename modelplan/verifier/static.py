@@ -80,10 +80,11 @@ def _lives(program: Program, layout: Layout) -> Iterator[Life]:
 def value_spans(program: Program) -> dict[int, list[tuple[int, int]]]:
     """For each tensor the steps, both included, over which each of its values must last.
 
-    Inputs exist from step 0, outputs and state to the end. Writing a tensor again starts a new value.
+    Inputs and state exist before step 0, which counts as step -1; an input that nothing reads is of no use later.
+    Outputs and state last to the end. Writing a tensor again starts a new value.
     """
     end = max(len(program.steps) - 1, 0)
-    spans: dict[int, list[tuple[int, int]]] = {t: [(0, 0)] for t in program.inputs}
+    spans: dict[int, list[tuple[int, int]]] = {t: [(-1, -1)] for t in program.inputs}
     for index, step in enumerate(program.steps):
         for t in step.reads:
             first = spans.setdefault(t, [(index, index)]).pop()[0]
@@ -95,7 +96,7 @@ def value_spans(program: Program) -> dict[int, list[tuple[int, int]]]:
         spans[t].append((first, end))
     for t, value in enumerate(program.values):
         if value.role == "state":
-            spans[t] = [(0, end)]
+            spans[t] = [(-1, end)]
     return spans
 
 
@@ -186,7 +187,7 @@ def _share_bytes(program: Program, layout: Layout, a: int, b: int) -> bool:
 def _sentence(program: Program, earlier: Life, later: Life) -> str:
     low, high = max(earlier.start, later.start), min(earlier.end, later.end) - 1
     step = max(earlier.first, later.first)
-    at = program.steps[step].label if program.steps else "the start"
+    at = program.steps[step].label if program.steps and step >= 0 else "the start"
     return (
         f"{at} needs {program.tensor(later.tensor)} at bytes {low}-{high},"
         f" where {program.tensor(earlier.tensor)} is alive until {_last_use(program, earlier)}"
@@ -196,4 +197,4 @@ def _sentence(program: Program, earlier: Life, later: Life) -> str:
 def _last_use(program: Program, life: Life) -> str:
     if life.tensor in program.outputs or program.values[life.tensor].role == "state":
         return "the end"
-    return program.steps[life.last].label if program.steps else "the start"
+    return program.steps[life.last].label if program.steps and life.last >= 0 else "the start"
