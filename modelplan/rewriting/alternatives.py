@@ -18,7 +18,7 @@ from modelplan.loaders.files import read_bytes
 from modelplan.pipeline import Options
 from modelplan.rewriting import packing, reordering
 from modelplan.runtimes.tflm.file import read_tflite
-from modelplan.runtimes.tflm.planner import read_plan
+from modelplan.runtimes.tflm.planner import read_plan, requests
 from modelplan.types import Alternative, Graph, Part, Requirement, Runtime
 from modelplan.verifier import proof
 from modelplan.verifier.subject import offline_subject
@@ -79,14 +79,16 @@ def _planned_by_itself(graph: Graph, runtime: Runtime) -> Requirement:
 
 
 def carried_offsets(file: ModelFile, runtime: Runtime) -> tuple[int, ...]:
-    """The offsets of the plan that the file carries for the runtime, one for each tensor; none without one.
+    """The offsets of the plan that the file carries for the runtime, one for each tensor of the graph; none without one.
 
-    A plan for several subgraphs, which run on one clock, says nothing of the graph alone.
+    Where other subgraphs need memory too, all run on one clock, and the plan says nothing of the graph alone.
     """
     if not runtime.offline_plans or file.graph.format != runtime.default_for:
         return ()
     model = read_tflite(file.content, file.path)
-    return (read_plan(model) or ()) if len(model.subgraphs) == 1 else ()
+    rows, own = requests(model, runtime.kernels), len(model.subgraphs[0].tensors)
+    alone = all(row.op[0] == 0 if row.scratch else row.tensor < own for row in rows)
+    return (read_plan(model) or ())[:own] if alone else ()
 
 
 def alternatives(file: ModelFile, target: Target) -> Iterator[Alternative]:
