@@ -138,8 +138,8 @@ KINDS = {
         ["verify", case, "--quick"],
     ]),
     "onnx": Kind(".onnx", _onnx_files, lambda case, folder: [
-        ["check", case, "--budget", "20KiB", "--schedule", "file", "--dim", "batch=1"],
-        ["check", case, "--budget", "20KiB", "--schedule", "file"],
+        ["analyze", case, "--schedule", "file", "--dim", "batch=1"],
+        ["check", case, "--budget", "20KiB"],
     ]),
     "csv": Kind(".csv", _csv_files, lambda case, folder: [
         ["solve", case],
@@ -154,12 +154,12 @@ KINDS = {
     "overlaps": Kind(".csv", lambda folder: _text_files(folder, {
         "a.csv": "output,input,bytes\ny,x,48\n", "b.csv": "output,input,bytes\nout,z,16\nout,y,4\n"
     }), lambda case, folder: [
-        _with_model(["check", "--budget", "1KiB"], case, folder, "--overlaps"),
+        _with_model(["analyze"], case, folder, "--overlaps"),
     ]),
     "streams": Kind(".txt", lambda folder: _text_files(folder, {
         "a.txt": "op,stream\n0,0\n1,1\n2,0\n", "b.txt": "0,5\n1,5\n2,6\n"
     }), lambda case, folder: [
-        _with_model(["check", "--budget", "1KiB", "--alias", "none"], case, folder, "--streams"),
+        _with_model(["analyze", "--alias", "none"], case, folder, "--streams"),
     ]),
     "header": Kind(".h", lambda folder: [
         *_written(folder, {"plan.h": ("pack", "-o", str(folder / "out.tflite"), "--shim")})

@@ -26,8 +26,8 @@ COMMANDS: dict[str, Callable[[Path, Path], list[list[object]]]] = {
     ],
     ".onnx": lambda file, out: [["analyze", file, "--json", out / "plan.json"], ["check", file, "--budget", "1KiB"]],
     ".json": lambda file, out: [["verify", file, "--quick"], ["verify", file, "--quick", "--model", MODEL]],
-    ".streams": lambda file, out: [["check", MODEL, "--budget", "20KiB", "--alias", "none", "--streams", file]],
-    ".ov": lambda file, out: [["check", MODEL, "--budget", "20KiB", "--overlaps", file]],
+    ".streams": lambda file, out: [["analyze", MODEL, "--alias", "none", "--streams", file]],
+    ".ov": lambda file, out: [["analyze", MODEL, "--overlaps", file]],
 }
 
 
