@@ -92,8 +92,9 @@ class Program:
 
 #: The steps of a run, in places those of a run inside it.
 _Steps = Iterator["Step | _Steps"]
-#: Most steps of a run that is verified.
-_MOST_STEPS = 200_000
+#: Most steps of a run that is verified, above so many for each operator of the file.
+_MOST_STEPS = 10_000
+_STEPS_OF_OP = 8
 
 
 def graph_program(graph: Graph, order: Sequence[int]) -> Program:
@@ -116,16 +117,17 @@ def file_program(model: FileModel) -> Program:
 
     Raises:
         ModelError: an operator and the subgraph that it calls differ in their number of values, or subgraphs that call
-            one another make a run of more than 200,000 steps.
+            one another make a run of many more steps than there are operators.
     """
     values = tuple(
         Value(t.name, t.nbytes, t.shape, "constant" if t.constant or n in model.handles else _role(t))
         for n, t in enumerate(model.tensors)
     )
     main = model.subgraphs[0]
-    steps = tuple(islice(_flat(_unrolled(model, 0, ())), _MOST_STEPS + 1))
-    if len(steps) > _MOST_STEPS:
-        raise ModelError(f"{model.name}: its subgraphs run in more than {_MOST_STEPS:,} steps, too many to verify")
+    most = _MOST_STEPS + _STEPS_OF_OP * sum(len(subgraph.ops) for subgraph in model.subgraphs)
+    steps = tuple(islice(_flat(_unrolled(model, 0, ())), most + 1))
+    if len(steps) > most:
+        raise ModelError(f"{model.name}: its subgraphs run in more than {most:,} steps, too many to verify")
     return Program("tflite", values, steps, main.inputs, main.outputs)
 
 
