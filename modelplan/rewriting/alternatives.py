@@ -79,7 +79,7 @@ def _planned_by_itself(graph: Graph, runtime: Runtime) -> Requirement:
 
 
 def carried_offsets(file: ModelFile, runtime: Runtime) -> tuple[int, ...]:
-    """The offsets of the plan that the file carries for the runtime, one for each tensor of the graph; none without one.
+    """The offsets of the plan that the file carries for the runtime, one for each tensor of the graph; else none.
 
     Where other subgraphs need memory too, all run on one clock, and the plan says nothing of the graph alone.
     """
