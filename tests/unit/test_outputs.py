@@ -88,7 +88,7 @@ def test_a_tensor_called_scratch_is_not_taken_for_scratch() -> None:
 @pytest.mark.parametrize(
     ("edit", "word"),
     [
-        (lambda d: d.update(schema=99), "schema is 99, expected 2"),
+        (lambda d: d.update(schema=99), "schema is 99, expected 3"),
         (lambda d: d["plan"].pop("alias"), "missing or unknown fields: alias"),
         (lambda d: d["plan"]["schedule"].update(peak="7"), "plan.schedule.peak is '7', expected int"),
         (lambda d: d["plan"]["graph"]["tensors"][0].update(shape=[-1]), "negative extent"),
