@@ -13,10 +13,10 @@ from modelplan import __version__
 
 #: Name and promise of every command; its module is imported only when it runs.
 COMMANDS = {
-    "analyze": "the memory plan of a model: the arena number, its parts, the peak, the proof",
+    "analyze": "what a model needs as it stands: the number to declare, its parts, the peak, what would need less",
     "compare": "every allocator on a model or a problem: height, gap, time",
     "reorder": "a model file with its operators in the order that needs the least memory",
-    "check": "does a model fit a budget? exit 0 or 1",
+    "check": "do models fit a budget as they stand, and after which command would they? exit 0 or 1",
     "fit": "rewrite a .tflite model so that it fits: order, plan, overlaps, stripes; exit 0 or 1",
     "pack": "write a plan into a .tflite file for TFLM to obey; before and after",
     "verify": "prove that a plan is safe, or name the operator that it breaks; exit 0 or 4",

@@ -13,7 +13,7 @@ from modelplan.outputs import tflm_headers
 from modelplan.outputs.report import Section
 from modelplan.outputs.units import human
 from modelplan.rewriting import packing
-from modelplan.rewriting.alternatives import ModelFile, Target, as_it_stands, load_file
+from modelplan.rewriting.alternatives import ModelFile, Target, as_it_stands, load_file, with_proved_plan
 from modelplan.rewriting.packing import Packing
 from modelplan.runtimes import with_kernels
 from modelplan.runtimes.tflm import TFLM
@@ -55,7 +55,7 @@ def run(arguments: Namespace) -> int:
     target = Target(with_kernels(TFLM, arguments.kernels), arguments.abi)
     before = runnable(file, target)
     packed, plan = packing.packed(model, file.graph, arguments.alias, arguments.allocator, arguments.kernels)
-    after = as_it_stands(ModelFile(file.path, packed.data, file.graph), target)
+    after = with_proved_plan(ModelFile(file.path, packed.data, file.graph), target)
     gains = after.arena < before.arena or after.head < before.head
     written = packed.data if gains or arguments.force else model.data
     files.write(arguments.output, written)

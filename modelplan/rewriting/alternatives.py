@@ -25,8 +25,9 @@ from modelplan.verifier.subject import offline_subject
 
 #: What the commands of an alternative call the files that they write.
 _ORDERED, _PACKED = "ordered", "packed.tflite"
-#: The plans that are tried, by alias mode.
+#: The plans that are tried, by alias mode: with one subgraph, and with several, which share no bytes.
 _PLANS = {"views": "plan: views share bytes", "safe": "plan: outputs over operands too"}
+_APART = {"none": "plan"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +59,20 @@ def as_it_stands(file: ModelFile, target: Target) -> Requirement:
     Raises:
         BrokenPlanError: the file carries a plan by which an operator would read what it should not.
     """
-    runtime = target.runtime
-    if runtime.requires is None or file.graph.format != runtime.default_for:
-        return _planned_by_itself(file.graph, runtime)
-    found = runtime.requires(file.content, file.path, target.abi, runtime.kernels)
-    if runtime.offline_plans and not found.refusals:
+    runtime, found = target.runtime, with_proved_plan(file, target)
+    if runtime.offline_plans and file.graph.format == runtime.default_for and not found.refusals:
         model = read_tflite(file.content, file.path)
         if read_plan(model) is not None:
             proof.prove(offline_subject(model, runtime.kernels))
     return found
+
+
+def with_proved_plan(file: ModelFile, target: Target) -> Requirement:
+    """The same for a file whose plan has been proved, or that carries none."""
+    runtime = target.runtime
+    if runtime.requires is None or file.graph.format != runtime.default_for:
+        return _planned_by_itself(file.graph, runtime)
+    return runtime.requires(file.content, file.path, target.abi, runtime.kernels)
 
 
 def _planned_by_itself(graph: Graph, runtime: Runtime) -> Requirement:
@@ -100,10 +106,11 @@ def alternatives(file: ModelFile, target: Target) -> Iterator[Alternative]:
     if isinstance(ordered, str):
         yield Alternative("best order", (reorder,), None, ordered)
     else:
-        yield Alternative("best order", (reorder,), as_it_stands(ordered, target))
+        yield Alternative("best order", (reorder,), with_proved_plan(ordered, target))
     if not target.runtime.offline_plans or file.graph.format != target.runtime.default_for:
         return
-    for alias, change in _PLANS.items():
+    shares = len(read_tflite(file.content, file.path).subgraphs) == 1
+    for alias, change in (_PLANS if shares else _APART).items():
         yield _packed(file, target, alias, change, ())
     if isinstance(ordered, ModelFile) and ordered.content != file.content:
         yield _packed(ordered, target, "safe", f"best order, {_PLANS['safe']}", (reorder,))
@@ -119,7 +126,7 @@ def _packed(file: ModelFile, target: Target, alias: str, change: str, before: tu
         packed, _ = packing.packed(read_tflite(file.content, file.path), file.graph, alias, kernels=kernels)
     except ModelError as problem:
         return Alternative(change, commands, None, str(problem))
-    return Alternative(change, commands, as_it_stands(replace(file, content=packed.data), target))
+    return Alternative(change, commands, with_proved_plan(replace(file, content=packed.data), target))
 
 
 def _in_best_order(file: ModelFile, target: Target) -> ModelFile | str:

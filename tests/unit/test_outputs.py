@@ -121,8 +121,8 @@ def test_the_parts_add_up_to_the_arena() -> None:
 
 
 def test_the_verdict_on_a_capacity() -> None:
-    assert "fits, 36 B to spare" in str(render(a_plan(capacity=100), ".txt"))
-    assert "does not fit, 54 B too much" in str(render(a_plan(capacity=10), ".txt"))
+    assert "36 B to spare, for the activations alone" in str(render(a_plan(capacity=100), ".txt"))
+    assert "54 B too much, for the activations alone" in str(render(a_plan(capacity=10), ".txt"))
 
 
 def test_a_hostile_name_cannot_drive_the_terminal() -> None:
