@@ -85,7 +85,7 @@ def _tflite_files(folder: Path) -> list[Path]:
         paths[-1].write_bytes(content)
         packed = folder / f"{name}_packed.tflite"
         with contextlib.redirect_stdout(io.StringIO()):
-            assert main(["pack", str(paths[-1]), "-o", str(packed)]) == 0
+            assert main(["pack", str(paths[-1]), "-o", str(packed), "--force"]) == 0
         paths.append(packed)
     return paths
 

@@ -53,10 +53,13 @@ def configure(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--header", metavar="arena.h", help="also a header with the arena's size and operators")
     parser.add_argument("--seed", type=int, default=0, help="of the search (default: 0)")
+    parser.add_argument("--force", action="store_true", help="OUT may take the place of MODEL")
 
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
+    files.check_outputs([arguments.output], [arguments.model], force=arguments.force)
+    files.check_outputs([arguments.header], [arguments.model])
     goal = goal_of(arguments)
     ladder = fit(arguments.model, goal, _progress if sys.stderr.isatty() else _quiet)
     terminal.show([rungs_section(arguments.model, ladder, goal), *verdict(ladder, goal)])

@@ -76,5 +76,5 @@ def test_four_bit_values_stay_packed_elsewhere(tmp_path: Path) -> None:
 def test_a_model_with_a_variable_is_packed(tmp_path: Path) -> None:
     (tmp_path / "m.tflite").write_bytes(tflite_models.model(counting(), writer=Named()))
     packed = str(tmp_path / "packed.tflite")
-    assert main(["pack", str(tmp_path / "m.tflite"), "-o", packed]) == 0
+    assert main(["pack", str(tmp_path / "m.tflite"), "-o", packed, "--force"]) == 0
     assert main(["verify", packed]) == 0

@@ -29,7 +29,7 @@ def levels(text: str) -> dict[str, str]:
 @pytest.fixture
 def packed(corpus: Path, tmp_path: Path) -> Path:
     out = tmp_path / "packed.tflite"
-    assert run("pack", corpus / "tflite" / "kws_ref_model.tflite", "-o", out).returncode == 0
+    assert run("pack", corpus / "tflite" / "kws_ref_model.tflite", "-o", out, "--force").returncode == 0
     return out
 
 
