@@ -37,7 +37,7 @@ class Array : public std::vector<T> {
   void resize(std::integral auto count) { Base::resize(as_size(count)); }
 };
 
-// Somebody else's array; valid as long as that is.
+// A view of an array that another owns; valid as long as that is.
 template <class T>
 class View : public std::span<T> {
  public:

@@ -157,6 +157,7 @@ constexpr NamedRule<Rules> kMinimallocRules[] = {{"canonical_only", &Rules::cano
                                                  {"dynamic_decomposition", &Rules::dynamic_decomposition},
                                                  {"monotonic_floor", &Rules::monotonic_floor},
                                                  {"hatless_pruning", &Rules::hatless_pruning}};
+static_assert(std::size(kMinimallocRules) * sizeof(bool) == sizeof(Rules), "a rule has no name");
 
 Decision minimalloc_decide(const BoundProblem& problem, std::int64_t capacity, const Array<std::string>& orders,
                            const Array<std::string>& without, std::int64_t steps, double seconds) {

@@ -51,9 +51,10 @@ constexpr NamedRule<Rules> kRules[] = {{"free_move", &Rules::free_move},
                                        {"commit", &Rules::commit},
                                        {"segment", &Rules::segment},
                                        {"look_ahead", &Rules::look_ahead}};
+static_assert(std::size(kRules) * sizeof(bool) == sizeof(Rules), "a rule has no name");
 
-// Tells a callback of the steps so far, now and then; a signal such as Ctrl-C and what the callback raises stop the
-// work and come up in Python.
+// Calls a callback with the steps so far, now and then; a signal such as Ctrl-C and what the callback raises stop the
+// work and are raised in Python afterwards.
 class ProgressListener {
  public:
   explicit ProgressListener(nb::object callback) : callback_(std::move(callback)) {}
@@ -61,7 +62,7 @@ class ProgressListener {
   Cancelled cancelled() {
     return [this](std::int64_t steps) { return failed_ || fails(steps); };
   }
-  // Raises what came up in Python during the call.
+  // Raises what a signal or the callback raised during the call.
   void finish() const {
     if (failed_) throw nb::python_error();
   }

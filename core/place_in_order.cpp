@@ -59,7 +59,7 @@ class Placer {
  private:
   void put(std::size_t buffer, std::int64_t offset) {
     offset_[buffer] = offset;
-    if (problem_.size[buffer] > 0) placed_.insert(buffer);  // an empty buffer is in nobody's way
+    if (problem_.size[buffer] > 0) placed_.insert(buffer);  // an empty buffer blocks nothing
   }
 
   std::int64_t find(std::size_t buffer) {

@@ -14,7 +14,7 @@ struct Allowed {
 };
 
 // The first clash in order of time as {earlier, later} buffer indices, or {-1, -1}.
-// Time O(n log n) without allowed overlaps, memory O(n). Buffers of zero size clash with nobody.
+// Time O(n log n) without allowed overlaps, memory O(n). Buffers of zero size never clash.
 std::pair<std::int64_t, std::int64_t> find_clash(std::span<const std::int64_t> size,
                                                  std::span<const std::int64_t> start, std::span<const std::int64_t> end,
                                                  std::span<const std::int64_t> offset, const Allowed& allowed);

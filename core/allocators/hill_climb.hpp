@@ -25,7 +25,7 @@ struct ClimbResult {
   Ended ended;  // kBudget: `most_steps` or `most_work` ran out
 };
 
-// Starts with `order`; replays Python's random.seed(1). Sizes are at least 1; records stand in any order.
+// Starts with `order`; replays Python's random.seed(1). Sizes are at least 1; records come in any order.
 // Time O(work), memory O(n).
 ClimbResult climb(const Records& records, Ints alignment, Ints order, const ClimbOptions& options);
 

@@ -10,7 +10,8 @@
 
 namespace modelplan {
 
-// Symmetric lists of the extra conflicts: each pair once, none that meets in time anyway, nobody without bytes.
+// Symmetric lists of the extra conflicts: each pair once, none that meets in time anyway, none with a buffer without
+// bytes.
 class ExtraConflicts {
  public:
   explicit ExtraConflicts(const Problem& problem) {
@@ -35,7 +36,7 @@ class ExtraConflicts {
   Array<std::size_t> none_;
 };
 
-// The conflicts of a buffer among those inserted so far; linear memory. Buffers without bytes conflict with nobody.
+// The conflicts of a buffer among those inserted so far; linear memory. Buffers without bytes have no conflicts.
 class Neighbours {
  public:
   explicit Neighbours(const Problem& problem)

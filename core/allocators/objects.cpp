@@ -372,7 +372,7 @@ class FlowSharer {
   std::int64_t round_ = 0;
 };
 
-// Where each object stands for one buffer: the highest end of what the buffer conflicts with inside it.
+// What each object offers one buffer: the highest end of what the buffer conflicts with inside it.
 class Stacker {
  public:
   Stacker(const Records& records, bool overlapping)

@@ -20,8 +20,8 @@ Propagator::Propagator(const Problem& problem, std::int64_t capacity) : problem_
   const std::size_t n = problem.count();
   low_.assign(n, 0);
   high_.assign(n, 0);
-  low_entry_.assign(n, kPosed);
-  high_entry_.assign(n, kPosed);
+  low_entry_.assign(n, kGiven);
+  high_entry_.assign(n, kGiven);
   decided_.assign(n, false);
   awake_.assign(n, false);
   pairs_of_.resize(n);
@@ -40,7 +40,7 @@ Propagator::Propagator(const Problem& problem, std::int64_t capacity) : problem_
       if (b < a) continue;
       pairs_of_[a].push_back(static_cast<std::uint32_t>(pairs_.size()));
       pairs_of_[b].push_back(static_cast<std::uint32_t>(pairs_.size()));
-      pairs_.push_back({a, b, apart(a, b), apart(b, a), Order::kOpen, kPosed});
+      pairs_.push_back({a, b, apart(a, b), apart(b, a), Order::kOpen, kGiven});
     }
 }
 
@@ -79,8 +79,8 @@ void Propagator::set_high(std::size_t b, std::int64_t value, Entry why, Entry al
 
 bool Propagator::assign(std::size_t b, std::int64_t offset, std::size_t level) {
   decided_[b] = true;
-  set_low(b, offset, kPosed, kPosed, static_cast<std::int32_t>(level));
-  set_high(b, offset, kPosed, kPosed, static_cast<std::int32_t>(level));
+  set_low(b, offset, kGiven, kGiven, static_cast<std::int32_t>(level));
+  set_high(b, offset, kGiven, kGiven, static_cast<std::int32_t>(level));
   return propagate();
 }
 
@@ -99,7 +99,7 @@ bool Propagator::propagate() {
   return true;
 }
 
-// Settles who is below where only one order is left, then pushes the two apart.
+// Decides which is below where only one order is left, then pushes the two apart.
 bool Propagator::judge(std::size_t pair) {
   Pair& p = pairs_[pair];
   if (p.order == Order::kOpen) {
@@ -173,7 +173,7 @@ Array<std::size_t> Propagator::culprits() const {
   while (!stack.empty()) {
     const Entry entry = stack.back();
     stack.pop_back();
-    if (entry == kPosed || !seen.insert(entry).second) continue;
+    if (entry == kGiven || !seen.insert(entry).second) continue;
     const Change& change = trail_[entry];
     if (change.level != kNoLevel) levels.insert(as_size(change.level));
     stack.insert(stack.end(), {change.why[0], change.why[1]});

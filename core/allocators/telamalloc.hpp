@@ -19,7 +19,7 @@ class Propagator {
  public:
   Propagator(const Problem& problem, std::int64_t capacity);
 
-  // Propagates the bounds as posed; false proves that nothing fits.
+  // Propagates the bounds of the problem itself; false proves that nothing fits.
   bool root();
 
   // Decides that `b` starts at `offset`, as decision number `level`; false when that cannot be, see culprits().
@@ -38,8 +38,8 @@ class Propagator {
   std::int64_t low(std::size_t b) const { return low_[b]; }
 
  private:
-  using Entry = std::int32_t;  // index into the trail, kPosed for what the problem says
-  static constexpr Entry kPosed = -1;
+  using Entry = std::int32_t;  // index into the trail, kGiven for what the problem says
+  static constexpr Entry kGiven = -1;
   static constexpr std::int32_t kNoLevel = -1;
 
   enum class Kind : std::uint8_t { kLow, kHigh, kOrder };

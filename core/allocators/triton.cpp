@@ -97,7 +97,7 @@ class Waiting {
   std::size_t width_ = 1, left_ = 0;
 };
 
-// How many open slots cover each stretch between two neighbouring times; finds where nobody does.
+// How many open slots cover each stretch between two neighbouring times; finds stretches that none covers.
 class Cover {
  public:
   explicit Cover(const Problem& problem) : times_{0, INT64_MAX} {
@@ -301,7 +301,7 @@ class Repair {
   }
 
  private:
-  // Forgets the edges of what moved and finds them anew; everyone else's stand.
+  // Forgets the edges of what moved and finds them anew; all other edges stay.
   void refresh(Ints moved) {
     for (const std::int64_t i : moved)
       for (const std::size_t c : interferes_[i])

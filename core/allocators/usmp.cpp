@@ -47,7 +47,7 @@ class Candidates {
     start_[p] = fits(p, next + problem_.size[b]) ? std::max(start_[p], next) : kNowhere;
   }
 
-  void settle(std::size_t b, Assignment& plan) const {
+  void assign(std::size_t b, Assignment& plan) const {
     for (const std::size_t p : pools_of(b))
       if (open(p)) {
         plan.pool[b] = static_cast<std::int64_t>(p);
@@ -150,7 +150,7 @@ class HillClimb {
       if (next > candidates_.start(p) && candidates_.start(p) + problem_.size[b] > plan.offset[c])
         candidates_.raise(b, p, next);
     }
-    candidates_.settle(b, plan);
+    candidates_.assign(b, plan);
   }
 
   static bool complete(const Assignment& plan) {
@@ -190,7 +190,7 @@ class HillClimb {
 
   bool reached(std::int64_t goal) const { return stored_ && complete(result_) && *stored_ <= goal; }
 
-  // Swaps a buffer that stands before a highest one with another that might make room for it.
+  // Swaps a buffer that precedes a highest one with another that might make room for it.
   void move() {
     Array<std::size_t> highest = by_position(at_the_top());
     if (highest.empty()) return;
@@ -280,7 +280,7 @@ Assignment greedy(const Problem& problem, const Lists& lists, Ints order, const 
       placed.for_each(b, visit);
     else
       std::for_each(lists[b].begin(), lists[b].end(), visit);
-    candidates.settle(b, plan);
+    candidates.assign(b, plan);
     placed.insert(b);
   }
   return plan;

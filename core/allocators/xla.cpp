@@ -20,7 +20,7 @@ std::int64_t common_alignment(std::int64_t a, std::int64_t b) {
   return factor * b;
 }
 
-// The members of each group, and what a group asks for.
+// The members of each group, and the size and alignment that a group needs.
 struct Colocations {
   Array<Array<std::size_t>> members;
   Array<std::int64_t> size, alignment;

@@ -10,7 +10,7 @@ constexpr int kOutside = -1;  // the graph's own input or output
 constexpr int kNone = -2;
 constexpr int kSeveral = -3;
 
-// Who stands at one end of a class: somebody on a fixed side, or the free operators among `ops`.
+// The operators at one end of a class: one on a fixed side, or the free ones among `ops`.
 struct End {
   int fixed = kNone;
   int free_count = 0;

@@ -219,7 +219,8 @@ void Driver::offer_backwards(Segment& s, Array<int> order, const char* by) {
   offer(s, std::move(order), by);
 }
 
-// A search between two labels, in the direction that served last, then in the other; true when it told something.
+// A search between two labels, in the direction that served last, then in the other; true when it found an order or
+// raised the bound.
 bool Driver::probe(Segment& s, Bytes floor, Bytes ceiling, std::int64_t steps) {
   const bool first = s.backwards;
   if (probe_one_way(s, floor, ceiling, steps, first)) return true;
@@ -267,20 +268,20 @@ void Driver::work(Segment& s) {
     s.back = reversed(s.part.instance);
     offer_backwards(s, list_order(*s.back), "list rule backwards");
   }
-  bool told = false;
+  bool progressed = false;
   for (bool again = true; again && s.upper > lower() && !meter_->stopped();) {
     const Bytes floor = std::max(lower(), Bytes{0});
     again = probe(s, floor, s.upper - 1, steps);
-    told = told || again;
+    progressed = progressed || again;
   }
-  if (s.upper > lower()) told = probe(s, s.upper - 1, s.upper - 1, steps) || told;
+  if (s.upper > lower()) progressed = probe(s, s.upper - 1, s.upper - 1, steps) || progressed;
   if (s.upper > lower()) widen(s);
   if (s.upper > lower() && s.round > 1) {
     const Bytes middle = lower() + (s.upper - lower()) / 2;
-    told = probe(s, middle, middle, steps) || told;
+    progressed = probe(s, middle, middle, steps) || progressed;
   }
   ++s.round;
-  gave_up_ = !told && s.out_of_memory && as_size(s.round) >= std::size(kWidths);
+  gave_up_ = !progressed && s.out_of_memory && as_size(s.round) >= std::size(kWidths);
 }
 
 // More orders of each segment under the peak of the whole: beams that look at the weight only, and random ties.

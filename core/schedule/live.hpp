@@ -1,5 +1,5 @@
-// The live-bytes model: what is alive after a set of executed operators, kept up to date as operators come and go.
-// Cost: O(degree of the operator) for each call.
+// The live-bytes model: what is alive after a set of executed operators, kept up to date as operators are run and
+// undone. Cost: O(degree of the operator) for each call.
 #pragma once
 
 #include "array.hpp"

@@ -230,7 +230,7 @@ void OrderSearch::expand(int s) {
   }
 }
 
-// Adds the state that `path` leads to from `parent`, where the walker stands and to where it returns.
+// Adds the state that `path` leads to from `parent`, the set of the walker, which returns to it.
 void OrderSearch::reach(int parent, View<const int> path, Bytes label) {
   path_.assign(path.begin(), path.end());
   for (const int v : path) walker_.add(v);
@@ -268,7 +268,7 @@ Array<int> OrderSearch::within(View<const int> path, View<const int> chosen) con
   return out;
 }
 
-// Whether `path`, from where the walker stands, stays under the label; the walker returns.
+// Whether `path`, from the set of the walker, stays under the label; the walker returns.
 bool OrderSearch::fits(View<const int> path, Bytes label) {
   std::size_t ran = 0;
   while (ran < path.size() && walker_.live().transient(path[ran]) <= label) walker_.add(path[ran++]);
@@ -276,7 +276,7 @@ bool OrderSearch::fits(View<const int> path, Bytes label) {
   return ran == path.size();
 }
 
-// The part of `path`, from where the walker stands, that leads to the largest of the lightest sets on the way.
+// The part of `path`, from the set of the walker, that leads to the largest of the lightest sets on the way.
 Array<int> OrderSearch::lightest_between(View<const int> path) {
   for (int v = 0; v < g_->ops; ++v) sides_[v] = walker_.live().done(v) ? Side::executed : Side::waiting;
   for (const int v : path) sides_[v] = Side::free;

@@ -79,8 +79,8 @@ bool can_reverse(const ScheduleInstance& g) {
                      [&](const Overwrite& k) { return g.writers[k.to].size() == 1 && !g.dies_unread(k.to); });
 }
 
-// A class is alive from its first writer to its last reader, so the two trade places. A class that nobody reads is
-// alive while it is written; backwards nobody would write it, so it becomes scratch.
+// A class is alive from its first writer to its last reader, so the two trade places. A class that no operator reads is
+// alive while it is written; backwards no operator would write it, so it becomes scratch.
 ScheduleInstance reversed(const ScheduleInstance& g) {
   ScheduleInstance back;
   back.ops = g.ops;

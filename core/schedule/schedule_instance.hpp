@@ -20,7 +20,7 @@ struct Overwrite {
   Bytes bytes = 0;
 };
 
-// What the caller knows, in flat columns. Rows are in CSR form: row r is [ptr[r], ptr[r + 1]).
+// The input, in flat columns. Rows are in CSR form: row r is [ptr[r], ptr[r + 1]).
 struct ScheduleColumns {
   std::int64_t ops = 0;
   Array<Bytes> sizes;                          // per class

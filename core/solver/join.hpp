@@ -45,7 +45,7 @@ class Joins {
   struct Piece {
     Id begin, end;  // seams
     Bytes size;
-    Id begin_place, end_place;  // where it stands in begins_[begin] and ends_[end]; -1 once joined
+    Id begin_place, end_place;  // its place in begins_[begin] and ends_[end]; -1 once joined
   };
   struct Part {
     Id piece, whole;

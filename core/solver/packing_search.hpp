@@ -4,7 +4,7 @@
 // sought is pushed down as far as it goes, so every buffer rests on the floor or on another buffer. A node takes a
 // buffer c below which no unplaced neighbour can go. Left branch: c is at low[c]. Right branch: c rests on an unplaced
 // neighbour, and low[c] rises to the lowest end that one of them may have. packing_state.hpp holds the state,
-// propagation.hpp draws the conclusions; here is what to branch on and how to come back.
+// propagation.hpp draws the conclusions; here are branching and backtracking.
 #pragma once
 
 #include "propagation.hpp"

@@ -85,7 +85,7 @@ std::int64_t luby(std::int64_t k) {
   }
 }
 
-// Between these sizes a failed run is dear, and a fresh one is as likely to succeed.
+// Between these sizes a failed run costs much, and a fresh one is as likely to succeed.
 std::int64_t node_limit(const PackingInstance& instance, const Setting& setting) {
   const bool dear = instance.count() > kSmallItems && instance.count() <= kNoisyItems;
   const std::int64_t patience = dear ? 1 : setting.patience;
@@ -295,7 +295,7 @@ typename Portfolio<Coord>::Outcome Portfolio<Coord>::restarts(Arm& arm, PackingS
   const auto count = std::ssize(settings);
   while (total.found == Verdict::kUnknown && total.work < order.work) {
     Meter meter(signal_, order.most_work - total.work, Meter::kPollEvery, &abandon);
-    // The earlier ones more often: they come first for a reason.
+    // The earlier ones more often: the list is in order of merit.
     const auto setting = as_size(std::min({arm.random.below(count), arm.random.below(count), arm.random.below(count)}));
     const double noise = kNoises[arm.random.below(2)];
     const std::int64_t nodes = luby(++arm.restarts) * node_limit(instance_, settings[setting]);
@@ -371,11 +371,11 @@ void Portfolio<Coord>::run_in_turn(const Array<Task>& tasks) {
   for (const Task& task : tasks) {
     Outcome outcome = task(search(0), never);
     merge(outcome);
-    if (settled() || signal_.stopped()) return;
+    if (is_answered() || signal_.stopped()) return;
   }
 }
 
-// As in turn: what comes after a task that settles the matter is thrown away.
+// The same outcome as in turn: what follows a task that answers the question is dropped.
 template <class Coord>
 void Portfolio<Coord>::run_in_parallel(const Array<Task>& tasks) {
   Array<Outcome> outcomes(tasks.size());
@@ -384,7 +384,7 @@ void Portfolio<Coord>::run_in_parallel(const Array<Task>& tasks) {
   const auto work = [&](std::size_t k) {
     try {
       outcomes[k] = tasks[k](*searches_[k], abandon[k]);
-      if (settles(outcomes[k]))
+      if (answers(outcomes[k]))
         for (std::size_t later = k + 1; later < tasks.size(); ++later) abandon[later].store(true);
     } catch (const Interrupted&) {  // nothing to merge
     } catch (...) {
@@ -399,12 +399,12 @@ void Portfolio<Coord>::run_in_parallel(const Array<Task>& tasks) {
   for (std::size_t k = 0; k < tasks.size(); ++k) {
     if (errors[k]) std::rethrow_exception(errors[k]);
     merge(outcomes[k]);
-    if (settled()) return;
+    if (is_answered()) return;
   }
 }
 
 template <class Coord>
-bool Portfolio<Coord>::settles(const Outcome& outcome) const {
+bool Portfolio<Coord>::answers(const Outcome& outcome) const {
   if (outcome.found == Verdict::kUnknown) return false;
   const Bytes next = instance_.next_height(outcome.height);
   return outcome.found == Verdict::kFeasible ? outcome.height <= goal() : next >= state_.height;

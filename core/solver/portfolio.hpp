@@ -38,7 +38,7 @@ class Portfolio {
  public:
   Portfolio(const PackingInstance& instance, const Options& options, const StopSignal& signal, State& state);
 
-  // Improves the state until it is settled, the budget is used up, or the stop is reached.
+  // Improves the state until the question is answered, the budget is used up, or the signal stops it.
   void run();
 
  private:
@@ -87,12 +87,14 @@ class Portfolio {
   void run_in_turn(const Array<Task>& tasks);
   void run_in_parallel(const Array<Task>& tasks);
   void merge(Outcome& outcome);
-  bool settles(const Outcome& outcome) const;
-  bool settled() const { return state_.height <= goal() || (capacity_ >= 0 && !minimize_ && state_.bound > capacity_); }
+  bool answers(const Outcome& outcome) const;
+  bool is_answered() const {
+    return state_.height <= goal() || (capacity_ >= 0 && !minimize_ && state_.bound > capacity_);
+  }
   Bytes goal() const { return capacity_ >= 0 && !minimize_ ? std::max(capacity_, state_.bound) : state_.bound; }
   std::int64_t work_left() const;
   std::int64_t share_left() const;
-  bool over() const { return settled() || work_left() <= 0 || signal_.poll(); }
+  bool over() const { return is_answered() || work_left() <= 0 || signal_.poll(); }
   void keep(Array<Bytes> offsets);
   void report() const;
   PackingSearch<Coord>& search(std::size_t lane);

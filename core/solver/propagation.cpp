@@ -271,7 +271,7 @@ bool Propagation<Coord>::check(Id section) {
   Id& two = second_watch_[section];
   if (one >= 0 && state.floor[one] <= latest) {
     if (two >= 0 && state.floor[two] <= latest) return true;
-    // Nobody else can have become a candidate since `one` was found to be the only one.
+    // No other buffer can have become a candidate since `one` was found to be the only one.
     const Single& last = single_[section];
     if (last.item == one && last.latest == latest && last.epoch == epoch_) return lift_others(section, one);
   }

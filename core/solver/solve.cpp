@@ -27,7 +27,7 @@ Bytes height_of(const PackingInstance& instance, const Array<Bytes>& offsets) {
   return height;
 }
 
-void tell(const Options& options, const State& state) {
+void report(const Options& options, const State& state) {
   if (options.progress) options.progress({state.height, state.bound, (state.work + 999) / 1000});
 }
 
@@ -43,7 +43,7 @@ void first_answers(const PackingInstance& instance, const Options& options, cons
     state.offsets = std::move(pooled);
   }
   if (state.height <= state.bound) return;
-  tell(options, state);
+  report(options, state);
   Meter meter(signal, options.steps > 0 ? options.steps * 1000 : kUnlimited);
   Array<Bytes> offsets = plateau_dive(instance, meter);
   state.work += meter.used();
@@ -57,7 +57,7 @@ void first_answers(const PackingInstance& instance, const Options& options, cons
 // Above so many buffers the places that are too high are few: they are repaired before anything is searched.
 constexpr Id kMany = 40'000;
 
-// Asks for the bound, then for less and less where a window would not come down so far.
+// Asks for the bound, then for less and less where a window could not be lowered that far.
 void repair(const PackingInstance& instance, const Options& options, const StopSignal& signal, State& state) {
   if (instance.count() < kMany || instance.pinned || instance.has_facts()) return;
   for (Bytes part : {0, 1, 2, 4}) {  // eighths of the gap that may remain
@@ -105,7 +105,7 @@ void join(const PackingInstance& instance, const Options& options, const StopSig
 }
 
 // Whether nothing better is asked for, or what is asked for cannot be.
-bool settled(const Options& options, const State& state) {
+bool is_answered(const Options& options, const State& state) {
   if (state.height <= state.bound) return true;
   if (options.capacity < 0 || options.minimize) return false;
   return state.height <= options.capacity || state.bound > options.capacity;
@@ -113,10 +113,10 @@ bool settled(const Options& options, const State& state) {
 
 void search(const PackingInstance& instance, const Options& options, const StopSignal& signal, State& state) {
   first_answers(instance, options, signal, state);
-  tell(options, state);
-  if (!settled(options, state)) join(instance, options, signal, state);
+  report(options, state);
+  if (!is_answered(options, state)) join(instance, options, signal, state);
   repair(instance, options, signal, state);
-  tell(options, state);
+  report(options, state);
   if (instance.width > kSearchWidth || state.height <= state.bound) return;
   const bool plain = !instance.aligned && !instance.pinned && !instance.has_facts();
   if (state.height / instance.unit < (plain ? kNarrowPlain : kNarrow))

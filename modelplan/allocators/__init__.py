@@ -1,4 +1,4 @@
-"""The table of allocators, and `place`, the only door to them."""
+"""The table of allocators, and `place`, which runs one and checks its answer."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class Region:
         chunks.pop(bisect_left(chunks, (self.size[address], address)))
 
 
-def place_online(problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
+def place_online(problem: Problem, _budget: Budget) -> Placement:
     """Frees what has ended, then allocates what starts, step by step, ties by number.
 
     Raises:

@@ -53,12 +53,12 @@ FAST = {"first-size", "best-start"}
 FITS = {"first": Fit.LOWEST, "best": Fit.TIGHTEST, "worst": Fit.WIDEST}
 
 
-def _place(order: str, fit: Fit, problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
+def _place(order: str, fit: Fit, problem: Problem, _budget: Budget) -> Placement:
     """In the order that the name ends with, start rising, the rest falling; by the fit that it begins with."""
     return in_order(problem, ORDERS[order](problem), fit)
 
 
-def colour(problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
+def colour(problem: Problem, _budget: Budget) -> Placement:
     """Equal blocks, each the lowest that is free: with equal sizes and alignments no placement is lower.
 
     Raises:

@@ -15,12 +15,12 @@ from modelplan.allocators.table import Allocator, Records, baseline
 from modelplan.types import Budget, Placement, Problem
 
 
-def place_naive(problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
+def place_naive(problem: Problem, _budget: Budget) -> Placement:
     """End to end, sizes rounded up to their alignment."""
     return end_to_end(problem)
 
 
-def place_greedy(problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
+def place_greedy(problem: Problem, _budget: Budget) -> Placement:
     """Largest first, of equal sizes the later; the first object that is clear, else the first with room on top.
 
     Objects never grow and lie end to end.

@@ -17,7 +17,7 @@ from modelplan.allocators.table import Allocator, Records
 from modelplan.types import Budget, IntArray, Placement, Problem
 
 
-def place_best(problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
+def place_best(problem: Problem, _budget: Budget) -> Placement:
     """From the fullest step the largest buffer, or the longest-lived; or as listed. The first lowest of the three.
 
     Stops at the first order that reaches the load.

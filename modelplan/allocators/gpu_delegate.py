@@ -26,18 +26,18 @@ MOST_FLOW_BUFFERS = 4096
 MOST_FLOW_STEPS = 2_000_000_000
 
 
-def share_naive(problem: Problem, budget: Budget) -> Objects:  # noqa: ARG001
+def share_naive(problem: Problem, _budget: Budget) -> Objects:
     """Each buffer has an object of its own: what no reuse costs."""
     records = Records.of(problem)
     return records.objects(problem, np.arange(len(records.buffers), dtype=np.int64))
 
 
-def place_naive(problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
+def place_naive(problem: Problem, _budget: Budget) -> Placement:
     """Every buffer at its own address, end to end: what no reuse costs."""
     return end_to_end(problem)
 
 
-def share_equal(problem: Problem, budget: Budget) -> Objects:  # noqa: ARG001
+def share_equal(problem: Problem, _budget: Budget) -> Objects:
     """An object is reused only by buffers of exactly its size, the most recently freed one first."""
     records = Records.of(problem)
     idle: dict[int, list[int]] = {}
@@ -55,7 +55,7 @@ def share_equal(problem: Problem, budget: Budget) -> Objects:  # noqa: ARG001
     return records.objects(problem, np.array(holder, dtype=np.int64))
 
 
-def share_in_order(problem: Problem, budget: Budget) -> Objects:  # noqa: ARG001
+def share_in_order(problem: Problem, _budget: Budget) -> Objects:
     """The free object whose size is nearest, the larger one of two equally near; it grows where it is too small."""
     records = Records.of(problem)
     idle: list[tuple[int, int]] = []
@@ -95,13 +95,13 @@ def _nearest(idle: list[tuple[int, int]], size: int) -> int:
     return covering
 
 
-def share_by_breadth(problem: Problem, budget: Budget) -> Objects:  # noqa: ARG001
+def share_by_breadth(problem: Problem, _budget: Budget) -> Objects:
     """Steps with the most live bytes first; each buffer into the clear object that fits it best."""
     records = Records.of(problem)
     return records.objects(problem, _core.share_by_breadth(records.size, records.start, records.end))
 
 
-def share_by_size(problem: Problem, budget: Budget) -> Objects:  # noqa: ARG001
+def share_by_size(problem: Problem, _budget: Budget) -> Objects:
     """Buffers that decide the bound first, each into the clear object that is nearest in time."""
     records = Records.of(problem)
     return records.objects(problem, _core.share_by_distance(records.size, records.start, records.end))
@@ -141,7 +141,7 @@ def shared_bound(problem: Problem) -> int:
     return int(_core.positional_maxima(records.size, records.start, records.end).sum())
 
 
-def place_by_size(problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
+def place_by_size(problem: Problem, _budget: Budget) -> Placement:
     """Buffers largest first, of equal ones the earlier start.
 
     Each goes into the tightest gap that holds it, of equal ones the lowest, or above all that it conflicts with.
@@ -149,7 +149,7 @@ def place_by_size(problem: Problem, budget: Budget) -> Placement:  # noqa: ARG00
     return in_order(problem, by_size(problem), Fit.TIGHTEST)
 
 
-def place_by_breadth(problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
+def place_by_breadth(problem: Problem, _budget: Budget) -> Placement:
     """In the order of the objects by breadth, by the gap rule of the offsets by size."""
     return in_order(problem, _breadth_order(problem), Fit.TIGHTEST)
 

@@ -65,7 +65,7 @@ def box(problem: Problem, budget: Budget | None = None, *, fragmentation: float 
     Args:
         problem: pinned buffers are not boxed, the others are placed around them.
         budget: a step is a boxing; without one there is one boxing, the original's default.
-        fragmentation: at least 1; 1.05 is content with 5 % above the load.
+        fragmentation: at least 1; 1.05 stops at 5 % above the load.
         start_address: where the arena begins. Addresses are aligned, offsets are addresses less `start_address`.
 
     Raises:
@@ -95,7 +95,7 @@ def box(problem: Problem, budget: Budget | None = None, *, fragmentation: float 
 def _below(problem: Problem, start_address: int) -> Problem:
     """The problem with everything below `start_address` taken, by one more buffer at the end."""
     if start_address < 0 or len(problem.overlaps) or len(problem.conflicts) or (problem.pin >= 0).any():
-        raise ValueError("a start address has to be positive, and stands with sizes, lifetimes and alignments only")
+        raise ValueError("a start address has to be positive, and goes with sizes, lifetimes and alignments only")
     last = int(problem.end.max(initial=1))
     return Problem(
         (*problem.names, "below the start"),

@@ -15,12 +15,12 @@ from modelplan.allocators.table import Allocator
 from modelplan.types import Budget, Placement, Problem
 
 
-def place_slices(problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
+def place_slices(problem: Problem, _budget: Budget) -> Placement:
     """By start, then end; sizes rounded up; the tightest gap by the arena's lopsided comparison."""
     return _place(problem, Fit.MIXED)
 
 
-def place_slices_fixed(problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
+def place_slices_fixed(problem: Problem, _budget: Budget) -> Placement:
     """Like the original, the tightest gap by usable bytes."""
     return _place(problem, Fit.TIGHTEST)
 

@@ -12,7 +12,7 @@ from modelplan.allocators.table import Allocator, baseline
 from modelplan.types import Budget, IntArray, Placement, Problem
 
 
-def place_arena(problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
+def place_arena(problem: Problem, _budget: Budget) -> Placement:
     """What lives all the time first, then the largest; the tightest gap by a lopsided comparison.
 
     The bytes that a gap leaves are counted from the aligned start, but what the next gap has to beat counts the
@@ -21,7 +21,7 @@ def place_arena(problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
     return in_order(problem, arena_order(problem), Fit.MIXED)
 
 
-def place_arena_fixed(problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
+def place_arena_fixed(problem: Problem, _budget: Budget) -> Placement:
     """Like the original, the tightest gap by usable bytes."""
     return in_order(problem, arena_order(problem), Fit.TIGHTEST)
 
@@ -32,12 +32,12 @@ def arena_order(problem: Problem) -> IntArray:
     return np.lexsort((np.where(whole, 0, problem.start), np.where(whole, 0, -problem.size), ~whole))
 
 
-def place_micro(problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
+def place_micro(problem: Problem, _budget: Budget) -> Placement:
     """Fixed offsets, then the largest first, of equal sizes the later-added first; the lowest gap."""
     return in_order(problem, np.lexsort((-np.arange(len(problem)), -problem.size)))
 
 
-def place_linear(problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
+def place_linear(problem: Problem, _budget: Budget) -> Placement:
     """A running sum that ignores lifetimes."""
     return end_to_end(problem)
 

@@ -20,7 +20,7 @@ STEPS = 200_000
 #: What the question for the load bound gets of a budget: where that fits, nodes in plenty find it, and few never do.
 FIRST_SHARE = 4 / 5
 
-#: Overlapping pairs that the search is ready to list; 32 Mi of them take 256 MiB.
+#: Overlapping pairs that the search lists at most; 32 Mi of them take 256 MiB.
 MOST_PAIRS = 2**25
 
 

@@ -1,4 +1,4 @@
-"""Minimises by decisions: asks "does it fit in C?" for ever fewer C, and never takes silence for a no."""
+"""Minimises by bisection: asks "does it fit in C?" for smaller and smaller C; an open answer is not a no."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def decided(problem: Problem, budget: Budget, decide: Decide, steps: int, first_
     """Asks once at the problem's capacity, or narrows down to the least height where there is none.
 
     Args:
-        problem: pins and other demands are the method's own affair.
+        problem: pins and other demands are left to the method.
         budget: in steps of the method; without one, `steps`.
         decide: the method.
         steps: the budget when the caller gave none, less for more than `FULL_BUDGET` buffers.

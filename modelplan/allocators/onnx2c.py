@@ -13,7 +13,7 @@ from modelplan.allocators.table import Allocator, Objects, Records, sharing
 from modelplan.types import Budget, Problem
 
 
-def share_unions(problem: Problem, budget: Budget) -> Objects:  # noqa: ARG001
+def share_unions(problem: Problem, _budget: Budget) -> Objects:
     """The free slot of the lowest number, or a new one; a slot is as large as its largest member."""
     records = Records.of(problem)
     busy: list[tuple[int, int]] = []

@@ -12,7 +12,7 @@ from modelplan.allocators.table import Allocator
 from modelplan.types import Budget, Placement, Problem
 
 
-def place_boxes(problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
+def place_boxes(problem: Problem, _budget: Budget) -> Placement:
     """Largest first, lowest feasible place. The original leaves ties open; here by start, end and number."""
     return in_order(problem, np.lexsort((problem.end, problem.start, -problem.size)))
 

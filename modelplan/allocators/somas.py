@@ -27,7 +27,7 @@ class Demands:
 
     Args:
         unions: each tuple shares one address (ref pairs, union nodes); the largest size counts.
-        contiguous: each tuple lies end to end in this order (fused communication); a member of a union stands for it.
+        contiguous: each tuple lies end to end in this order (fused communication); a member of a union names all of it.
         outputs: graph outputs, which the first order puts first.
         life_long: kept apart from all others, laid end to end after the solution.
     """
@@ -169,7 +169,7 @@ def _blocks(problem: Problem, demands: Demands) -> _Blocks:
 
 
 def _numbered(count: int, groups: Iterable[tuple[int, ...]], what: str) -> IntArray:
-    """For each of `count` items the number of its group, in order of the first member; the others stand alone."""
+    """For each of `count` items the number of its group, in order of the first member; the others are groups of one."""
     first = list(range(count))
     seen: set[int] = set()
     for group in groups:
@@ -211,7 +211,7 @@ def _life_long(problem: Problem) -> frozenset[int]:
     return frozenset(np.flatnonzero(whole).tolist())
 
 
-def _somas(problem: Problem, budget: Budget, *, fixed: bool) -> Placement:  # noqa: ARG001
+def _somas(problem: Problem, _budget: Budget, *, fixed: bool) -> Placement:
     """The best of two orders, two fits and two block rules over bands of blocks."""
     return solve(problem, Demands(life_long=_life_long(problem)), fixed=fixed)
 

@@ -1,4 +1,4 @@
-"""The shape of the table of allocators: what one row says, and what a planner of shared objects answers."""
+"""The types of the table of allocators: a row, and the answer of a planner of shared objects."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Allocator:
         honours: the demands beyond size and lifetime that it respects; a problem with another demand is refused.
         one_alignment: whether it only takes problems in which all buffers have the same alignment.
         fast: whether the portfolio `best` runs it.
-        alignment: what the original aligns offsets to of its own accord; `run` keeps to the problem's alignments.
+        alignment: what the original aligns every offset to; `run` keeps to the problem's alignments.
         share: of a planner of shared objects, the objects behind `run`'s offsets.
         quirks: the faults of the original that `run` reproduces.
         omits: the parts of the original that it leaves out, and why.

@@ -22,7 +22,7 @@ from modelplan.types import Budget, IntArray, Placement, Problem
 #: Placements for a whole minimisation when the caller sets no budget.
 STEPS = 20_000
 
-#: Pairs in conflict that the engine is ready to hold; 8 Mi of them take about 500 MiB.
+#: Pairs in conflict that the engine holds at most; 8 Mi of them take about 500 MiB.
 MOST_PAIRS = 2**23
 
 
@@ -59,7 +59,7 @@ def _run(problem: Problem, budget: Budget) -> Placement:
     return narrowing.decided(problem, budget, decide, STEPS)
 
 
-def heuristic(problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
+def heuristic(problem: Problem, _budget: Budget) -> Placement:
     """Where most bytes are still to be placed the longest first, each on top of all placed in its lifetime.
 
     The paper's heuristic without its search: what lies below the skyline is never used, nothing is taken back.

@@ -37,7 +37,7 @@ class _Free:
         return None
 
 
-def share_tokens(problem: Problem, budget: Budget) -> Objects:  # noqa: ARG001
+def share_tokens(problem: Problem, _budget: Budget) -> Objects:
     """Tokens in program order: a buffer takes a free one of like size, which grows where needed, or a new one.
 
     A token is free again once its buffer has ended: an op's outputs never take its inputs' storage.

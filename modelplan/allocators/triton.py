@@ -24,7 +24,7 @@ def slots_then_colours(problem: Problem) -> tuple[Placement, int]:
     return Placement(offsets), passes
 
 
-def _run(problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
+def _run(problem: Problem, _budget: Budget) -> Placement:
     """Largest first into slots that split, then colours what interferes and bumps it until nothing does."""
     return slots_then_colours(problem)[0]
 

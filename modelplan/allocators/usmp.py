@@ -152,16 +152,16 @@ def climb(
 
 
 def _pressure(problem: Problem) -> int:
-    """The most bytes alive at once, without padding: what the climb is content with."""
+    """The most bytes alive at once, without padding: the climb stops there."""
     return _core.load_bound(_core.Problem(problem.size, problem.start, problem.end))[0]
 
 
-def _greedy_by_size(problem: Problem, budget: Budget, *, fixed: bool) -> Placement:  # noqa: ARG001
+def _greedy_by_size(problem: Problem, _budget: Budget, *, fixed: bool) -> Placement:
     """Largest first, each stacked on its conflicts; gaps stay empty."""
     return Placement(stack(problem, by_size(problem), fixed=fixed).offset)
 
 
-def _greedy_by_conflicts(problem: Problem, budget: Budget, *, fixed: bool) -> Placement:  # noqa: ARG001
+def _greedy_by_conflicts(problem: Problem, _budget: Budget, *, fixed: bool) -> Placement:
     """Most conflicts first, each stacked on its conflicts; gaps stay empty."""
     return Placement(stack(problem, by_conflicts(problem), fixed=fixed).offset)
 

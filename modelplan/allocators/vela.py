@@ -19,12 +19,12 @@ from modelplan.types import Budget, IntArray, Placement, Problem
 MOST_PAIRS = 50_000_000
 
 
-def place_linear(problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
+def place_linear(problem: Problem, _budget: Budget) -> Placement:
     """End to end, sizes rounded up to their alignment."""
     return end_to_end(replace(problem, size=sizes_rounded(problem)))
 
 
-def place_greedy(problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
+def place_greedy(problem: Problem, _budget: Budget) -> Placement:
     """By start, of equal starts the longer life first; the gap with the fewest bytes, padding counted.
 
     Sizes are rounded up to their alignment.

@@ -18,7 +18,7 @@ NO_LIMIT = -1
 
 
 def apart(problem: Problem) -> IntArray:
-    """Colocations where every buffer stands alone."""
+    """Colocations of one buffer each."""
     return np.arange(len(problem), dtype=np.int64)
 
 
@@ -138,12 +138,12 @@ def _part(problem: Problem, chosen: np.ndarray[tuple[int], np.dtype[np.bool_]]) 
     return Problem(names, problem.size[rows], problem.start[rows], problem.end[rows], problem.alignment[rows])
 
 
-def _spatial(problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
+def _spatial(problem: Problem, _budget: Budget) -> Placement:
     """Largest first into the smallest chunk that holds it."""
     return best_fit(problem, spatial(problem, apart(problem)))
 
 
-def _temporal(problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
+def _temporal(problem: Problem, _budget: Budget) -> Placement:
     """Longest-lived first into the smallest chunk that holds it."""
     return best_fit(problem, temporal(problem, apart(problem)))
 
@@ -154,23 +154,23 @@ def _choose_best(problem: Problem, budget: Budget) -> Placement:
     return min(answers, key=lambda answer: bounds.height(problem, answer))
 
 
-def _constrained(problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
+def _constrained(problem: Problem, _budget: Budget) -> Placement:
     """Largest first into heaps of the capacity each, or of the load where there is none, end to end."""
     limit = bounds.load_bound(problem) if problem.capacity is None else problem.capacity
     return best_fit(problem, spatial(problem, apart(problem)), limit=limit)
 
 
-def _repack(problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
+def _repack(problem: Problem, _budget: Budget) -> Placement:
     """Longest-lived first, every buffer keeping only its own bytes: the repacker of memory space assignment."""
     return best_fit(problem, by_lifetime(problem, apart(problem)), own_sizes=True)
 
 
-def _fast_merge(problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
+def _fast_merge(problem: Problem, _budget: Budget) -> Placement:
     """By start: frees what has ended, merges free neighbours, takes the smallest usable chunk."""
     return fast_merge(problem)
 
 
-def _fast_split(problem: Problem, budget: Budget) -> Placement:  # noqa: ARG001
+def _fast_split(problem: Problem, _budget: Budget) -> Placement:
     """The 500 largest by the spatial best fit, the rest by the fast merge above them."""
     return fast_split(problem)
 

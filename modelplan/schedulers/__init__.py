@@ -1,4 +1,4 @@
-"""The table of schedulers, and `order`, the only door to them."""
+"""The table of schedulers, and `order`, which runs one and checks its bound."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _limited(effort: Effort, budget: Budget | None) -> Effort:
 
 
 def _method(name: str, answer: Answer) -> str:
-    """Who found the order: the scheduler, or the part of it that did."""
+    """What found the order: the scheduler, or the part of it that did."""
     return name if not SCHEDULERS[name].effort.search else f"{name} ({answer.found_by})"
 
 

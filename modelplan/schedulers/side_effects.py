@@ -22,7 +22,7 @@ _KINDS = {"tflite": _TFLITE, "onnx": _ONNX}
 
 
 def has_side_effects(file_format: str, kind: str) -> bool:
-    """Whether an operator of this kind may touch more than its outputs; nobody knows what a custom one does."""
+    """Whether an operator of this kind may touch more than its outputs; what a custom one does is unknown."""
     custom = kind.startswith(("CUSTOM", "DELEGATE", "PLACEHOLDER", "BUILTIN_")) or "." in kind or "::" in kind
     return custom or kind in _KINDS[file_format]
 
