@@ -47,6 +47,11 @@ class Row:
         return any(part.trust.startswith("estimated") for part in self.needed.parts)
 
     @property
+    def compared(self) -> bool:
+        """Whether the wheel can judge the row: it has every operator of the model."""
+        return any(did for _, _, did in self.answers) or not self.estimated
+
+    @property
     def wrong(self) -> list[int]:
         return [size for size, said, did in self.answers if said != did]
 
@@ -126,9 +131,11 @@ def measured(path: Path) -> Iterator[Row]:
 
 
 def lines(rows: Sequence[Row]) -> Iterator[str]:
-    asked = sum(len(row.answers) for row in rows)
-    wrong = sum(len(row.wrong) for row in rows)
-    yield f"{asked:,} verdicts on {len(rows)} files: {asked - wrong:,} are what TFLM does, {wrong} are not."
+    compared = [row for row in rows if row.compared]
+    asked = sum(len(row.answers) for row in compared)
+    wrong = sum(len(row.wrong) for row in compared)
+    yield f"{asked:,} verdicts on {len(compared)} files: {asked - wrong:,} are what TFLM does, {wrong} are not."
+    yield f"{len(rows) - len(compared)} more cannot be compared: the wheel lacks an operator of the model."
     yield "`fits` and `does not` count the sizes at which `check` says so; `differs` lists those where TFLM does else."
     yield ""
     headings = ("model", "form", "required", "head", "fits", "does not", "differs")
@@ -138,8 +145,8 @@ def lines(rows: Sequence[Row]) -> Iterator[str]:
 def _cells(row: Row) -> tuple[object, ...]:
     fitting = sum(said for _, said, _ in row.answers)
     differs = ", ".join(f"{size:,}" for size in row.wrong)
-    if row.wrong and row.estimated:
-        differs += " (an operator that the wheel does not have)"
+    if not row.compared:
+        differs = "not compared: the wheel lacks an operator"
     figures = (f"{row.needed.arena:,}", f"{row.needed.head:,}", fitting, len(row.answers) - fitting)
     return (row.model, row.form, *figures, differs)
 

@@ -142,9 +142,10 @@ def shared_bound(problem: Problem) -> int:
 
 
 def place_by_size(problem: Problem, _budget: Budget) -> Placement:
-    """Buffers largest first, of equal ones the earlier start.
+    """Buffers largest first, each into the tightest gap that holds it.
 
-    Each goes into the tightest gap that holds it, of equal ones the lowest, or above all that it conflicts with.
+    Of equal sizes the earlier start goes first. Of equal gaps the lowest is taken; without a gap, the buffer goes
+    above all that it conflicts with.
     """
     return in_order(problem, by_size(problem), Fit.TIGHTEST)
 
