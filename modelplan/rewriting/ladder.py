@@ -308,7 +308,7 @@ def _unplannable(file: FileModel, graph: Graph) -> str:
     """Why the file's memory cannot be planned by this module, empty where it can."""
     if len(file.subgraphs) != 1:
         return f"it has {len(file.subgraphs)} subgraphs"
-    if file.compressed:
+    if file.compressed or file.decodes:
         return "its weights are compressed"
     if len(file.subgraphs[0].ops) != len(graph.ops):
         return "its graph has other operators than the file"

@@ -140,8 +140,8 @@ def _head(rows: Sequence[Request], offsets: Sequence[int] | None) -> int:
 
 
 def _check_plannable(model: FileModel) -> None:
-    if model.compressed:
-        raise ModelError(f"{model.name}: holds compressed tensors (DECODE), which offline plans do not cover")
+    if model.compressed or model.decodes:
+        raise ModelError(f"{model.name}: holds compressed tensors, which offline plans do not cover")
     for subgraph in model.subgraphs:
         for number, op in enumerate(subgraph.ops):
             if op.kind == "ethos-u":

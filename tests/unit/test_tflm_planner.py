@@ -11,7 +11,7 @@ from modelplan.rewriting import flatbuffer
 from modelplan.rewriting.packing import offline_plan
 from modelplan.rewriting.plan_metadata import write_plan
 from modelplan.runtimes.tflm import planner
-from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor, has_decoder, read_tflite
+from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor, read_tflite
 from modelplan.runtimes.tflm.planner import Request, greedy_offsets, head_bytes, requests
 
 
@@ -131,7 +131,7 @@ def test_refuses_compressed_weights(kind: str, metadata: str | None) -> None:
     model = read_tflite(data, "m")
     if metadata is None:
         main = replace(model.subgraphs[0], ops=(FileOp(kind, (0,), (2,), custom=True),))
-        model = replace(model, subgraphs=(main, *model.subgraphs[1:]), compressed=has_decoder((main,)))
+        model = replace(model, subgraphs=(main, *model.subgraphs[1:]))
     with pytest.raises(ModelError, match="compressed tensors"):
         offline_plan(model)
 

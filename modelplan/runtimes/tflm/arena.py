@@ -81,7 +81,7 @@ class ArenaRow:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """An operator that TFLM would not prepare or run, by its label ("op 3 CONV_2D"), and why."""
+    """What TFLM would not prepare or run, by its label ("op 3 CONV_2D"), and why."""
 
     operator: str
     reason: str
@@ -250,7 +250,9 @@ class _Interpreter:
         )
 
     def refused(self) -> Iterator[Refused]:
-        """The operators that TFLM would not run."""
+        """What TFLM would not run, or what cannot be told here."""
+        if self.model.compressed:
+            yield Refused("metadata COMPRESSION_METADATA", "the memory of compressed weights is not known here")
         for one in self.prepared:
             if one.refusal is not None:
                 where = f"subgraph {one.subgraph} " if len(self.model.subgraphs) > 1 else ""

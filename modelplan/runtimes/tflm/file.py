@@ -92,12 +92,20 @@ class FileSubgraph:
 
 @dataclass(frozen=True)
 class FileModel:
-    """A whole .tflite file. Tensors are numbered over all subgraphs, as the offline plan numbers them."""
+    """A whole .tflite file. Tensors are numbered over all subgraphs, as the offline plan numbers them.
+
+    `compressed`: weights are compressed as the metadata say, which builds with USE_TFLM_COMPRESSION read.
+    """
 
     name: str
     data: bytes
     subgraphs: tuple[FileSubgraph, ...]
     compressed: bool = False
+
+    @cached_property
+    def decodes(self) -> bool:
+        """Whether operators unpack weights into memory that no plan names."""
+        return any(op.kind == _DECODE for subgraph in self.subgraphs for op in subgraph.ops)
 
     @cached_property
     def firsts(self) -> tuple[int, ...]:
@@ -156,12 +164,7 @@ def read_tflite(data: bytes, name: str) -> FileModel:
         )
     except (struct.error, IndexError, AttributeError, TypeError, ValueError, UnicodeDecodeError) as error:
         raise ModelError(f"{name}: not a TFLite model that can be read: {error}") from None
-    return FileModel(name, data, subgraphs, compression is not None or has_decoder(subgraphs))
-
-
-def has_decoder(subgraphs: Sequence[FileSubgraph]) -> bool:
-    """Whether operators unpack weights at run time."""
-    return any(op.kind == _DECODE for subgraph in subgraphs for op in subgraph.ops)
+    return FileModel(name, data, subgraphs, compression is not None)
 
 
 def _each(count: int, data: bytes) -> range:
