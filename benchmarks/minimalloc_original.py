@@ -112,10 +112,10 @@ def ask_solver(problem: Problem, capacity: int, limit: int) -> Answer:
 
 
 def rows(corpus: Path, binary: Path, limit: int) -> Iterator[Row]:
-    for name, posed in reporting.problems(corpus, "minimalloc/"):
-        if len(posed) < SMALLEST:
+    for name, given in reporting.problems(corpus, "minimalloc/"):
+        if len(given) < SMALLEST:
             continue
-        problem, bound = replace(posed, capacity=None), load_bound(posed)
+        problem, bound = replace(given, capacity=None), load_bound(given)
         for capacity in sorted({CAPACITY, *(bound * percent // 100 for percent in PERCENT)}):
             yield Row(
                 Path(name).name[0],

@@ -54,8 +54,8 @@ def placed(problem: Problem, bound: int, planner: str) -> Sequence[object]:
     return planner, f"{ratio:.4f}", f"{seconds:.2f}", f"{grown:.1f}"
 
 
-def large_set(name: str, posed: Problem) -> Iterator[str]:
-    problem = replace(posed, capacity=None)
+def large_set(name: str, given: Problem) -> Iterator[str]:
+    problem = replace(given, capacity=None)
     bound = load_bound(problem)
     yield f"## {name}: {len(problem):,} buffers, load bound {bound:,}"
     yield ""

@@ -24,7 +24,7 @@ from modelplan.types import Budget, Placement, Plan, Problem
 
 
 @dataclass(frozen=True, eq=False)
-class Posed:
+class ProblemSource:
     """The problem that all allocators get; of a model the plan that `analyze` makes of it."""
 
     problem: Problem
@@ -72,32 +72,32 @@ def run(arguments: Namespace) -> int:
     drawn = [drawing_of(text) for text in arguments.draw]
     outputs = [arguments.chart, arguments.json, *(path for _, path, _ in drawn)]
     files.check_outputs(outputs, [arguments.source])
-    posed = pose(arguments)
+    source = read_problem(arguments)
     placements: dict[str, Placement] = {}
-    rows = tuple(answers(posed.problem, Budget(seconds=arguments.seconds), placements))
-    rows = tuple(replace(row, lower_bound=max(row.lower_bound, posed.lower_bound)) for row in rows)
-    compared = Comparison(arguments.source, len(posed.problem), rows, remarks(posed))
+    rows = tuple(answers(source.problem, Budget(seconds=arguments.seconds), placements))
+    rows = tuple(replace(row, lower_bound=max(row.lower_bound, source.lower_bound)) for row in rows)
+    compared = Comparison(arguments.source, len(source.problem), rows, remarks(source))
     if arguments.json:
-        files.write(arguments.json, json.dumps(document(compared, posed), indent=1) + "\n")
+        files.write(arguments.json, json.dumps(document(compared, source), indent=1) + "\n")
     if arguments.chart:
         files.write(arguments.chart, chart(arguments.chart, field(compared)))
     for name, path, suffix in drawn:
         name = name or compared.ranked[0].allocator
-        files.write(path, figure(arguments.source, posed, placements, name, suffix))
+        files.write(path, figure(arguments.source, source, placements, name, suffix))
     if arguments.json != "-":
         terminal.show(sections(compared, arguments.top))
     return 0
 
 
-def pose(arguments: Namespace) -> Posed:
+def read_problem(arguments: Namespace) -> ProblemSource:
     """The problem in the file, or that of the plan which `analyze` makes of the model with the same options."""
     from modelplan.loaders import load
 
     loaded = load(arguments.source, arguments.dim, arguments.shape)
     if isinstance(loaded, Problem):
-        return Posed(loaded)
+        return ProblemSource(loaded)
     plan = pipeline.plan(loaded, model_options.options_of(arguments, loaded))
-    return Posed(plan.problem, plan)
+    return ProblemSource(plan.problem, plan)
 
 
 def answers(problem: Problem, budget: Budget, placements: dict[str, Placement]) -> Iterator[Row]:
@@ -132,9 +132,9 @@ def answers(problem: Problem, budget: Budget, placements: dict[str, Placement]) 
         )
 
 
-def remarks(posed: Posed) -> tuple[str, ...]:
+def remarks(source: ProblemSource) -> tuple[str, ...]:
     """What the runtime does by itself, and how hard idealloc's figures call the problem."""
-    own, hard = posed.runtime_plan, hardness(posed.problem)
+    own, hard = source.runtime_plan, hardness(source.problem)
     spreads = f"sizes {hard.sizes:.0%}, conflicts {hard.conflicts:.0%}, ends {hard.ends:.0%}"
     lines = [f"hardness by idealloc's figures {hard.compound:.2f}: {spreads}"]
     if own:
@@ -142,10 +142,10 @@ def remarks(posed: Posed) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def document(compared: Comparison, posed: Posed) -> dict[str, object]:
+def document(compared: Comparison, source: ProblemSource) -> dict[str, object]:
     """The comparison as JSON has it: every row, none folded."""
     rows = [asdict(row) for row in compared.rows]
-    own = posed.runtime_plan
+    own = source.runtime_plan
     found: dict[str, object] = {"source": compared.title, "lower_bound": compared.lower_bound, "rows": rows}
     return found | ({"today": asdict(own)} if own else {})
 
@@ -167,7 +167,7 @@ def drawing_of(text: str) -> tuple[str, str, str]:
     return name, path, f".map{Path(path).suffix}" if plain else figures.suffix_of(path)
 
 
-def figure(source: str, posed: Posed, placements: Mapping[str, Placement], name: str, suffix: str) -> bytes:
+def figure(path: str, source: ProblemSource, placements: Mapping[str, Placement], name: str, suffix: str) -> bytes:
     """The figure of one allocator's placement, which its title names.
 
     Raises:
@@ -178,10 +178,10 @@ def figure(source: str, posed: Posed, placements: Mapping[str, Placement], name:
     if name not in placements:
         raise RequestError(f"--draw {name}: it refused the problem, there is nothing to draw")
     placement = placements[name]
-    if posed.plan is not None:
-        shown = drawing.of_plan(replace(posed.plan, placement=placement, allocator=name))
+    if source.plan is not None:
+        shown = drawing.of_plan(replace(source.plan, placement=placement, allocator=name))
     else:
-        shown = drawing.of_problem(Path(source).stem, posed.problem, placement)
+        shown = drawing.of_problem(Path(path).stem, source.problem, placement)
     note = stand_in(placement.found_by, placement.own_height)
     title = f"{shown.title}: {name}" + (f" ({note})" if note else "")
     return figures.render(replace(shown, title=title), suffix)

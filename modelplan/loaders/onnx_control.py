@@ -70,14 +70,14 @@ def _finish(
     captured = {outer for child, _ in children for outer in child.captured}
     read = [t for t in sorted(captured - set(inputs)) if builder.tensors[t].kind is not Kind.CONSTANT]
     hints = [builder.hints.get(name) for name in node.output]
-    settled = [
+    known_types = [
         builder.claimed(name, hint if hint and not hint.is_open else own or hint, place)
         for name, hint, own in zip(node.output, hints, types, strict=True)
     ]
     follows = builder.follows((*inputs, *captured))
     outputs = tuple(
         builder.add(name, known, place, follows=follows) if name else -1
-        for name, known in zip(node.output, settled, strict=True)
+        for name, known in zip(node.output, known_types, strict=True)
     )
     if follows:
         builder.unsure.update(outputs)

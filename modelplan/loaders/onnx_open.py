@@ -65,7 +65,7 @@ def asked(problem: OpenExtentsError, still_open: Callable[[Shapes], list[OpenVal
 def _tried(
     values: Sequence[OpenValue], still_open: Callable[[Shapes], list[OpenValue]]
 ) -> tuple[list[OpenValue], Shapes | None]:
-    """All that is open once the inputs are settled, and shapes with which nothing is; None where no try succeeds."""
+    """All that is open once the inputs have shapes, and shapes with which nothing is; None where no try succeeds."""
     for size in _SIZES:
         found, shapes = list(values), _guessed(values, size)
         try:

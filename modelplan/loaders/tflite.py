@@ -160,15 +160,15 @@ class _Reader:
         self.place = f"subgraph {number}"
         inputs, outputs = self.vector(table, "Inputs"), self.vector(table, "Outputs")
         self.check_indices([*inputs, *outputs], len(tensors))
-        settled = _with_resources(_with_empty_constants(tensors, ops, inputs), ops)
+        complete = _with_resources(_with_empty_constants(tensors, ops, inputs), ops)
         if self.bound:
             self.check_all_bound()
-            _check_followed(settled, ops, self.dynamic_tensors(tables))
-        settled, ops = inlined(settled, ops, self.tally.limits)
+            _check_followed(complete, ops, self.dynamic_tensors(tables))
+        complete, ops = inlined(complete, ops, self.tally.limits)
         name = name or self.text(table.Name()) or "body"
         remarks = () if number else self.all_remarks()
         of_file = "" if number else fingerprint(self.data)
-        return Graph(name, "tflite", tuple(settled), tuple(ops), inputs, outputs, remarks, of_file)
+        return Graph(name, "tflite", tuple(complete), tuple(ops), inputs, outputs, remarks, of_file)
 
     def check_indices(self, indices: Sequence[int], count: int) -> None:
         for t in indices:
@@ -352,15 +352,15 @@ def _with_empty_constants(tensors: list[Tensor], ops: list[Op], inputs: tuple[in
     """
     given = {*inputs, *(t for op in ops for t in op.writes)}
     read = {t for op in ops if not op.kind.startswith("CUSTOM:") for t in op.reads}
-    settled = list(tensors)
+    changed = list(tensors)
     for t in sorted(read - given):
         if tensors[t].kind is Kind.ACTIVATION and tensors[t].nbytes:
             raise ValueError(
                 f"tensor {t} {tensors[t].name[:200]!r} is read, but nothing writes it and it holds no data"
             )
         if tensors[t].kind is Kind.ACTIVATION:
-            settled[t] = replace(tensors[t], kind=Kind.CONSTANT)
-    return settled
+            changed[t] = replace(tensors[t], kind=Kind.CONSTANT)
+    return changed
 
 
 def _with_resources(tensors: list[Tensor], ops: list[Op]) -> list[Tensor]:
@@ -371,15 +371,15 @@ def _with_resources(tensors: list[Tensor], ops: list[Op]) -> list[Tensor]:
             values.setdefault(op.inputs[0], op.inputs[1])
         elif op.kind == "READ_VARIABLE" and op.reads and op.writes:
             values.setdefault(op.inputs[0], op.outputs[0])
-    settled, seen = list(tensors), set()
+    changed, seen = list(tensors), set()
     for op in ops:
         handle = op.outputs[0] if op.kind == "VAR_HANDLE" and op.writes else -1
         variable = (op.attribute("container"), op.attribute("shared_name"))
         if handle in values and variable not in seen:
             seen.add(variable)
             value = tensors[values[handle]]
-            settled[handle] = Tensor(tensors[handle].name, value.shape, value.dtype, Kind.STATE)
-    return settled
+            changed[handle] = Tensor(tensors[handle].name, value.shape, value.dtype, Kind.STATE)
+    return changed
 
 
 def _check_followed(tensors: list[Tensor], ops: list[Op], dynamic: set[int]) -> None:

@@ -95,6 +95,6 @@ def test_compare_and_analyze_plan_the_same_problem(models: Path, name: str, word
     graph = load(str(models / name))
     assert isinstance(graph, Graph)
     planned = plan(graph, model_options.options_of(given, graph))
-    posed = compare.pose(given)
-    assert posed.problem == planned.problem
-    assert load_bound(posed.problem) <= posed.lower_bound <= height(planned.problem, planned.placement)
+    source = compare.read_problem(given)
+    assert source.problem == planned.problem
+    assert load_bound(source.problem) <= source.lower_bound <= height(planned.problem, planned.placement)

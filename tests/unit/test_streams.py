@@ -19,7 +19,7 @@ from modelplan.types import Problem
 RUNTIME = runtimes.runtime("generic", "tflite")
 
 
-def posed(graph: Graph, order: list[int]) -> Problem:
+def problem_of(graph: Graph, order: list[int]) -> Problem:
     return lifetimes.buffers(graph, order, aliasing.storages(graph, "none"), RUNTIME)
 
 
@@ -36,7 +36,7 @@ def named(problem: Problem, pairs: object) -> set[tuple[str, str]]:
 
 def test_two_branches_on_two_streams_meet() -> None:
     graph, order = graphs.fork(), [0, 2, 1, 3, 4]
-    problem = posed(graph, order)
+    problem = problem_of(graph, order)
     assert ("p", "q") not in together(problem)
     stream = streams.spread_ops(graph, order, 2)
     assert stream == (0, 1, 0, 1, 0)
@@ -50,20 +50,20 @@ def test_no_order_that_streams_allow_breaks_the_conflicts(graph: Graph, data: st
     n = len(graph.ops)
     order = list(range(n))
     stream = tuple(data.draw(st.lists(st.integers(0, 2), min_size=n, max_size=n)))
-    problem = posed(graph, order)
+    problem = problem_of(graph, order)
     apart = together(problem) | named(problem, streams.stream_conflicts(graph, order, stream, problem))
     waits = nx.DiGraph(graph.dag.edges)
     waits.add_nodes_from(order)
     waits.add_edges_from((a, b) for b in order for a in order[:b] if stream[a] == stream[b])
     for other in nx.all_topological_sorts(waits):
-        assert together(posed(graph, other)) <= apart
+        assert together(problem_of(graph, other)) <= apart
 
 
 @settings(deadline=None, max_examples=40)
 @given(strategies.dags(most=8))
 def test_one_stream_adds_nothing(graph: Graph) -> None:
     order = list(range(len(graph.ops)))
-    assert not len(streams.stream_conflicts(graph, order, [0] * len(order), posed(graph, order)))
+    assert not len(streams.stream_conflicts(graph, order, [0] * len(order), problem_of(graph, order)))
 
 
 def test_planners_of_conflicts_take_streams_and_interval_planners_refuse() -> None:
