@@ -41,12 +41,16 @@ std::pair<std::int64_t, std::int64_t> load_bound_of(const BoundProblem& problem)
 }
 
 std::pair<std::int64_t, std::int64_t> find_clash_in(const Column& size, const Column& start, const Column& end,
-                                                    const Column& offset, const Table& overlaps) {
+                                                    const Column& offset, const Table& overlaps,
+                                                    const Table& meetings) {
   require_same_length({size.size(), start.size(), end.size(), offset.size()});
   const Array<std::int64_t> below = column_of(overlaps, 0), above = column_of(overlaps, 1),
-                            bytes = column_of(overlaps, 2);
+                            bytes = column_of(overlaps, 2), first = column_of(meetings, 0),
+                            second = column_of(meetings, 1), least = column_of(meetings, 2),
+                            most = column_of(meetings, 3);
   return unlocked([&] {
-    return referee::find_clash(view_of(size), view_of(start), view_of(end), view_of(offset), {below, above, bytes});
+    return referee::find_clash(view_of(size), view_of(start), view_of(end), view_of(offset),
+                               {below, above, bytes, first, second, least, most});
   });
 }
 
@@ -54,7 +58,8 @@ std::pair<std::int64_t, std::int64_t> find_clash_in(const Column& size, const Co
 
 BoundProblem::BoundProblem(Column size, Column start, Column end, std::optional<Column> alignment,
                            std::optional<Column> pin, const std::optional<Table>& overlaps,
-                           const std::optional<Table>& conflicts)
+                           const std::optional<Table>& conflicts, const std::optional<Table>& groups,
+                           const std::optional<Table>& meetings)
     : size_(std::move(size)),
       start_(std::move(start)),
       end_(std::move(end)),
@@ -65,14 +70,26 @@ BoundProblem::BoundProblem(Column size, Column start, Column end, std::optional<
       bytes_(pairs_of(overlaps, 2)),
       left_(pairs_of(conflicts, 0)),
       right_(pairs_of(conflicts, 1)),
-      problem_{view_of(size_), view_of(start_), view_of(end_), view_of(alignment_), view_of(pin_), below_, above_,
-               bytes_,         left_,           right_} {
+      member_(pairs_of(groups, 0)),
+      group_(pairs_of(groups, 1)),
+      delta_(pairs_of(groups, 2)),
+      first_(pairs_of(meetings, 0)),
+      second_(pairs_of(meetings, 1)),
+      least_(pairs_of(meetings, 2)),
+      most_(pairs_of(meetings, 3)),
+      problem_{view_of(size_), view_of(start_), view_of(end_), view_of(alignment_),
+               view_of(pin_),  below_,          above_,        bytes_,
+               left_,          right_,          member_,       group_,
+               delta_,         first_,          second_,       least_,
+               most_} {
   require_same_length({size_.size(), start_.size(), end_.size(), alignment_.size(), pin_.size()});
-  for (const auto* ids : {&below_, &above_, &left_, &right_})
+  const std::pair<const char*, const Array<std::int64_t>*> named[] = {
+      {"overlap ", &below_},    {"overlap ", &above_}, {"conflict ", &left_}, {"conflict ", &right_},
+      {"group row ", &member_}, {"meeting ", &first_}, {"meeting ", &second_}};
+  for (const auto& [what, ids] : named)
     for (std::size_t k = 0; k < ids->size(); ++k)
       if ((*ids)[k] < 0 || (*ids)[k] >= std::ssize(problem_.size))
-        throw std::invalid_argument((ids == &below_ || ids == &above_ ? "overlap " : "conflict ") + std::to_string(k) +
-                                    ": it names a buffer that does not exist");
+        throw std::invalid_argument(what + std::to_string(k) + ": it names a buffer that does not exist");
   for (std::size_t b = 0; b < problem_.count(); ++b)
     if (problem_.alignment[b] < 1) throw std::invalid_argument("buffer " + std::to_string(b) + ": alignment below 1");
 }
@@ -85,13 +102,13 @@ NB_MODULE(_core, module) {
   nb::set_leak_warnings(false);  // problems may live in caches until the interpreter ends
   nb::class_<BoundProblem>(module, "Problem", "A placement problem on columns of int64, which are not copied.")
       .def(nb::init<Column, Column, Column, std::optional<Column>, std::optional<Column>, const std::optional<Table>&,
-                    const std::optional<Table>&>(),
+                    const std::optional<Table>&, const std::optional<Table>&, const std::optional<Table>&>(),
            "size"_a, "start"_a, "end"_a, "alignment"_a = nb::none(), "pin"_a = nb::none(), "overlaps"_a = nb::none(),
-           "conflicts"_a = nb::none());
+           "conflicts"_a = nb::none(), "groups"_a = nb::none(), "meetings"_a = nb::none());
   module.def("place_in_order", &place_columns, "problem"_a, "order"_a, "fit"_a,
              "Offsets after placing pinned buffers, then the others in `order`, each by `fit`.");
   module.def("load_bound", &load_bound_of, "problem"_a, "(bytes, step) of the alignment-aware load bound.");
-  module.def("find_clash", &find_clash_in, "size"_a, "start"_a, "end"_a, "offset"_a, "overlaps"_a,
+  module.def("find_clash", &find_clash_in, "size"_a, "start"_a, "end"_a, "offset"_a, "overlaps"_a, "meetings"_a,
              "The first pair of buffers alive together that share a byte, or (-1, -1).");
   module.attr("ENDED") = nb::tuple(nb::cast(Array<std::string>(std::begin(kEndedNames), std::end(kEndedNames))));
   module.attr("FITS") = names_of(kFits);

@@ -56,7 +56,8 @@ inline void require_same_length(std::initializer_list<std::size_t> lengths) {
 class BoundProblem {
  public:
   BoundProblem(Column size, Column start, Column end, std::optional<Column> alignment, std::optional<Column> pin,
-               const std::optional<Table>& overlaps, const std::optional<Table>& conflicts);
+               const std::optional<Table>& overlaps, const std::optional<Table>& conflicts,
+               const std::optional<Table>& groups, const std::optional<Table>& meetings);
   BoundProblem(const BoundProblem&) = delete;
   BoundProblem& operator=(const BoundProblem&) = delete;
 
@@ -65,6 +66,7 @@ class BoundProblem {
  private:
   Column size_, start_, end_, alignment_, pin_;
   Array<std::int64_t> below_, above_, bytes_, left_, right_;
+  Array<std::int64_t> member_, group_, delta_, first_, second_, least_, most_;
   Problem problem_;
 };
 

@@ -7,6 +7,11 @@ namespace modelplan {
 
 // Columns with one entry for each buffer, and facts about pairs of buffers. Owned by the caller.
 //
+// Row k of the groups: buffer `member[k]` stands `delta[k]` bytes above the base of group `group[k]`.
+//
+// Meeting k allows buffers `first[k]` and `second[k]` to share bytes while both are alive where
+// least[k] <= first.offset - second.offset <= most[k].
+//
 // Overlap k allows buffer `below[k]` to reach up to `bytes[k]` into the start of `above[k]` while both are alive:
 //
 //      |---- above ----|            below.offset + below.size - bytes <= above.offset
@@ -18,6 +23,9 @@ struct Problem {
   Ints pin;                  // the offset that it must have, -1 when free
   Ints below, above, bytes;  // overlaps
   Ints left, right;          // conflicts: pairs that share no byte although their lifetimes are apart
+
+  Ints member = {}, group = {}, delta = {};             // buffers at fixed distances from each other
+  Ints first = {}, second = {}, least = {}, most = {};  // meetings
 
   std::size_t count() const { return size.size(); }
 };

@@ -19,6 +19,11 @@ class Sweep {
       special_[static_cast<std::size_t>(allowed.below[i])] = true;
       special_[static_cast<std::size_t>(allowed.above[i])] = true;
     }
+    for (std::size_t i = 0; i < allowed.first.size(); ++i) {
+      meetings_[{allowed.first[i], allowed.second[i]}].emplace_back(allowed.least[i], allowed.most[i]);
+      special_[static_cast<std::size_t>(allowed.first[i])] = true;
+      special_[static_cast<std::size_t>(allowed.second[i])] = true;
+    }
   }
 
   // Births in order of time; before each, the buffers that have ended leave.
@@ -66,7 +71,18 @@ class Sweep {
     return -1;
   }
 
-  bool meet(std::int64_t a, std::int64_t b) const { return !clear_below(a, b) && !clear_below(b, a); }
+  bool meet(std::int64_t a, std::int64_t b) const {
+    return !clear_below(a, b) && !clear_below(b, a) && !may_meet(a, b) && !may_meet(b, a);
+  }
+
+  bool may_meet(std::int64_t first, std::int64_t second) const {
+    const auto fact = meetings_.find({first, second});
+    if (fact == meetings_.end()) return false;
+    const std::int64_t distance = offset_[at(first)] - offset_[at(second)];
+    for (const auto& [least, most] : fact->second)
+      if (least <= distance && distance <= most) return true;
+    return false;
+  }
 
   bool clear_below(std::int64_t low, std::int64_t high) const {
     const auto fact = bytes_.find({low, high});
@@ -77,6 +93,7 @@ class Sweep {
   Column size_, start_, end_, offset_;
   std::vector<bool> special_;
   std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> bytes_;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::pair<std::int64_t, std::int64_t>>> meetings_;
   Live live_plain_, live_special_;
 };
 

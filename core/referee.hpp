@@ -9,8 +9,10 @@
 namespace modelplan::referee {
 
 // Rows (below, above, bytes): `below` may reach `bytes` into the start of `above`.
+// Rows (first, second, least, most): the two may share bytes where first.offset - second.offset lies in [least, most].
 struct Allowed {
   std::span<const std::int64_t> below, above, bytes;
+  std::span<const std::int64_t> first, second, least, most;
 };
 
 // The first clash in order of time as {earlier, later} buffer indices, or {-1, -1}.

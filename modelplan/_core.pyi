@@ -22,6 +22,8 @@ class Problem:
         pin: IntArray | None = None,
         overlaps: IntArray | None = None,
         conflicts: IntArray | None = None,
+        groups: IntArray | None = None,
+        meetings: IntArray | None = None,
     ) -> None: ...
 
 def place_in_order(
@@ -33,7 +35,7 @@ def load_bound(
     problem: Problem,
 ) -> tuple[int, int]: ...
 def find_clash(
-    size: IntArray, start: IntArray, end: IntArray, offset: IntArray, overlaps: IntArray
+    size: IntArray, start: IntArray, end: IntArray, offset: IntArray, overlaps: IntArray, meetings: IntArray
 ) -> tuple[int, int]: ...
 def positional_maxima(size: IntArray, start: IntArray, end: IntArray) -> IntArray: ...
 def breadth_ranks(size: IntArray, start: IntArray, end: IntArray) -> IntArray: ...
@@ -204,13 +206,5 @@ def minimalloc_decide(
     seconds: float,
 ) -> tuple[Ended, IntArray, int]: ...
 def pack_groups(
-    segments: IntArray,
-    stands: IntArray,
-    alignment: IntArray,
-    fixed: IntArray,
-    tries: int,
-    seconds: float,
-    enough: int,
-    seed: int,
-) -> tuple[IntArray, int, int, int]: ...
-def group_load(segments: IntArray, stands: IntArray) -> int: ...
+    problem: Problem, tries: int, seconds: float, enough: int, seed: int
+) -> tuple[IntArray, int, Ended, int]: ...

@@ -16,7 +16,7 @@ def check(problem: Problem, placement: Placement) -> None:
     """Returns only if `placement` answers `problem`.
 
     Looks at completeness, signs, alignment, pins, capacity, overlap in time and space (less what `overlaps`
-    allows) and the extra conflicts.
+    or a meeting allows), the extra conflicts, and the distances inside of groups.
 
     Raises:
         BrokenPlanError: names the buffers, their byte ranges and the step.
@@ -27,12 +27,28 @@ def check(problem: Problem, placement: Placement) -> None:
     if offsets.shape != (len(problem),):
         raise BrokenPlanError(f"placement has {len(offsets)} offsets for {len(problem)} buffers")
     _check_each(problem, placement)
-    earlier, later = _core.find_clash(problem.size, problem.start, problem.end, offsets, problem.overlaps)
+    earlier, later = _core.find_clash(
+        problem.size, problem.start, problem.end, offsets, problem.overlaps, problem.meetings
+    )
     if earlier >= 0:
         raise BrokenPlanError(_clash(problem, placement, earlier, later))
     for a, b in problem.conflicts:
         if _share_bytes(problem, placement, a, b):
             raise BrokenPlanError(_clash(problem, placement, int(a), int(b)))
+    _check_groups(problem, placement)
+
+
+def _check_groups(problem: Problem, placement: Placement) -> None:
+    """The base of a group, as each of its buffers has it, is one."""
+    bases: dict[int, tuple[int, int]] = {}
+    for buffer, group, delta in problem.groups.tolist():
+        base = int(placement.offsets[buffer]) - delta
+        first, expected = bases.setdefault(group, (buffer, base))
+        if base != expected:
+            raise BrokenPlanError(
+                f"{_place(problem, placement, buffer)} is {base - expected:+} bytes off its distance to"
+                f" {_place(problem, placement, first)} in group {group}"
+            )
 
 
 def _check_each(problem: Problem, placement: Placement) -> None:

@@ -438,12 +438,16 @@ class Problem:
         overlaps: rows (below, above, bytes): buffer `below` may reach up to `bytes` into the start of
             buffer `above` although both are alive; of several rows for a pair the largest counts.
         conflicts: rows (a, b) of buffers that must not share bytes although their lifetimes are apart.
+        groups: rows (buffer, group, delta) of rigid groups: buffer `buffer` stands `delta` bytes above the base of its
+            group, wherever that is; buffers without a row stand alone.
+        meetings: rows (a, b, least, most) of buffers that may share bytes although both are alive, where the offset of
+            `a` less that of `b` is at least `least` and at most `most`.
         members: the tensors inside each buffer; empty when the problem came without a graph.
         kinds: what each buffer is for; empty when all hold tensors.
 
     Raises:
-        ValueError: columns of different length, a buffer that `Buffer` would refuse, or a pair that may overlap and
-            conflicts.
+        ValueError: columns of different length, a buffer that `Buffer` would refuse, a pair that may overlap and
+            conflicts, or a buffer in two groups.
     """
 
     names: tuple[str, ...]
@@ -455,6 +459,8 @@ class Problem:
     capacity: int | None = None
     overlaps: IntArray = field(default_factory=lambda: _rows((), 3))
     conflicts: IntArray = field(default_factory=lambda: _rows((), 2))
+    groups: IntArray = field(default_factory=lambda: _rows((), 3))
+    meetings: IntArray = field(default_factory=lambda: _rows((), 4))
     members: tuple[tuple[Member, ...], ...] = ()
     kinds: tuple[BufferKind, ...] = ()
 
@@ -470,6 +476,8 @@ class Problem:
                 raise ValueError(f"column {name} has {len(column)} rows, expected {n}")
         object.__setattr__(self, "overlaps", _rows(self.overlaps, 3))
         object.__setattr__(self, "conflicts", _rows(self.conflicts, 2))
+        object.__setattr__(self, "groups", _rows(self.groups, 3))
+        object.__setattr__(self, "meetings", _rows(self.meetings, 4))
         for name in ("members", "kinds"):
             if len(getattr(self, name)) not in (0, n):
                 raise ValueError(f"{name} of {len(getattr(self, name))} buffers given, expected {n}")
@@ -490,12 +498,14 @@ class Problem:
         if float(total) > 2**62:
             raise ValueError("the sizes and the highest pin add up to more than 2^62 bytes")
         n = len(self)
-        for what, table in (("overlap", self.overlaps[:, :2]), ("conflict", self.conflicts)):
+        pairs = ("overlap", self.overlaps[:, :2]), ("conflict", self.conflicts), ("meeting", self.meetings[:, :2])
+        for what, table in (*pairs, ("group", self.groups[:, :1])):
             if table.size and (table.min() < 0 or table.max() >= n):
                 raise ValueError(f"a row of {what}s names a buffer outside 0..{n - 1}")
         below, above, shared = self.overlaps.T
         if self.overlaps.size and (shared.min() < 0 or (shared > self.size[below]).any()):
             raise ValueError("an overlap of negative bytes, or of more bytes than its lower buffer has")
+        self._check_groups()
         if len(self.overlaps) and len(self.conflicts):
             apart = {frozenset(row) for row in self.conflicts.tolist()}
             for a, b, count in zip(below.tolist(), above.tolist(), shared.tolist(), strict=True):
@@ -504,9 +514,21 @@ class Problem:
                         f"buffers {self.names[a]!r} and {self.names[b]!r} may overlap and must not share bytes"
                     )
 
+    def _check_groups(self) -> None:
+        """Raises where a buffer is in two groups, or a distance makes no sense."""
+        buffers, numbers, deltas = self.groups.T
+        if self.groups.size and (numbers.min() < 0 or deltas.min() < 0 or deltas.max() > 2**60):
+            raise ValueError("a row of groups needs a group and a delta of at least 0, of at most 2^60")
+        if len(np.unique(buffers)) != len(buffers):
+            found, counts = np.unique(buffers, return_counts=True)
+            raise ValueError(f"buffer {self.names[int(found[np.argmax(counts)])]!r} is in two groups")
+        first, second, least, most = self.meetings.T
+        if self.meetings.size and ((first == second).any() or (least > most).any() or np.abs(least).max() > 2**60):
+            raise ValueError("a meeting needs two buffers and distances with least <= most")
+
     @classmethod
     def of(cls, buffers: Iterable[Buffer], capacity: int | None = None, **facts: Any) -> Problem:
-        """The problem of placing these buffers; `facts` are `overlaps` and `conflicts`."""
+        """The problem of placing these buffers; `facts` are `overlaps`, `conflicts`, `groups` and `meetings`."""
         rows = tuple(buffers)
         return cls(
             names=tuple(b.name for b in rows),
@@ -524,7 +546,8 @@ class Problem:
     @cached_property
     def core(self) -> _core.Problem:
         """The columns as the core reads them, without a copy."""
-        return _core.Problem(self.size, self.start, self.end, self.alignment, self.pin, self.overlaps, self.conflicts)
+        facts = self.overlaps, self.conflicts, self.groups, self.meetings
+        return _core.Problem(self.size, self.start, self.end, self.alignment, self.pin, *facts)
 
     def __getstate__(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in fields(self)}

@@ -7,7 +7,7 @@ from dataclasses import replace
 from importlib import import_module
 
 from modelplan import bounds, referee
-from modelplan.allocators.table import Allocator, Demand
+from modelplan.allocators.table import EVERY_DEMAND, Allocator, Demand
 from modelplan.errors import RequestError
 from modelplan.types import Budget, Placement, Problem
 
@@ -40,6 +40,7 @@ BEST = Allocator(
     "portfolio",
     "never higher than any row it runs",
     "the sum of the fast rows and of modelplan",
+    honours=EVERY_DEMAND,
 )
 
 #: The modules and the names of their rows, in order; a repaired variant follows its faithful row.
@@ -142,6 +143,10 @@ def _demands(problem: Problem) -> Iterable[Demand]:
         yield "overlaps"
     if len(problem.conflicts):
         yield "conflicts"
+    if len(problem.groups):
+        yield "groups"
+    if len(problem.meetings):
+        yield "meetings"
 
 
 def _refusal(row: Allocator, problem: Problem) -> str:

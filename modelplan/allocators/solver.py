@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from modelplan import _core
-from modelplan.allocators.table import Allocator
+from modelplan.allocators import rigid_groups
+from modelplan.allocators.table import EVERY_DEMAND, Allocator
 from modelplan.errors import RequestError
 from modelplan.types import Budget, Placement, Problem, Progress
 
@@ -20,15 +21,18 @@ def run(problem: Problem, budget: Budget) -> Placement:
     """The lowest placement that the budget allows, and the bound proved on the way.
 
     Without steps and seconds in the budget a default number of steps applies; Ctrl-C ends the search early and
-    keeps the best so far. Extra conflicts are met by longer lifetimes.
+    keeps the best so far. Extra conflicts are met by longer lifetimes. Problems with groups or meetings are packed by
+    `rigid_groups`.
 
     Raises:
         RequestError: two pinned buffers alive together share bytes, so there is no placement at all; or pins and
-            extra conflicts come together and the longer lifetimes leave none.
+            extra conflicts come together and the longer lifetimes leave none; or groups exclude every placement.
 
     Cost: memory linear in the buffers plus the sum of their lifetimes in distinct steps.
     Source: docs/solver.md.
     """
+    if len(problem.groups) or len(problem.meetings):
+        return rigid_groups.pack(problem, budget)
     offsets, bound, ended, steps, _ = _core.solve(
         _without_conflicts(problem),
         capacity=-1 if budget.enough is None else budget.enough,
@@ -80,6 +84,7 @@ ROWS: tuple[Allocator, ...] = (
         "exact",
         "never wrong bound; optimal when height and bound meet",
         "a budget of steps; O(n log n) to the first answer",
+        honours=EVERY_DEMAND,
         invariants=frozenset({"load"}),
     ),
 )

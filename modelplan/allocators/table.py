@@ -12,11 +12,14 @@ import numpy as np
 from modelplan.types import Budget, Ended, IntArray, Placement, Problem
 
 Run = Callable[[Problem, Budget], Placement]
-Demand = Literal["alignment", "pins", "overlaps", "conflicts"]
+Demand = Literal["alignment", "pins", "overlaps", "conflicts", "groups", "meetings"]
 Invariant = Literal["scaling", "reversal", "load"]
 Kind = Literal["portfolio", "baseline", "offsets", "objects", "online", "search", "exact", "colouring"]
 
-EVERY_DEMAND: frozenset[Demand] = frozenset({"alignment", "pins", "overlaps", "conflicts"})
+#: What most allocators can honour: demands on single buffers and on pairs of them.
+USUAL_DEMANDS: frozenset[Demand] = frozenset({"alignment", "pins", "overlaps", "conflicts"})
+#: Packing of rigid groups, which only rows that say so can do.
+EVERY_DEMAND: frozenset[Demand] = USUAL_DEMANDS | {"groups", "meetings"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +101,7 @@ class Allocator:
     kind: Kind
     guarantees: str
     cost: str
-    honours: frozenset[Demand] = EVERY_DEMAND
+    honours: frozenset[Demand] = USUAL_DEMANDS
     one_alignment: bool = False
     fast: bool = False
     alignment: int = 1

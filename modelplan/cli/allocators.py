@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from itertools import groupby
 
 from modelplan.allocators import ALLOCATORS
-from modelplan.allocators.table import EVERY_DEMAND, Allocator
+from modelplan.allocators.table import USUAL_DEMANDS, Allocator
 from modelplan.cli import files, terminal
 from modelplan.outputs.report import Section, Table
 
@@ -28,11 +28,12 @@ Written by `modelplan allocators --markdown docs/allocators.md` from the table i
 
 Every answer of every row is checked by the referee. n is the number of buffers, k the number of those that conflict
 with one. An allocator refuses a problem with a demand that it does not honour: alignment, pins, overlaps (pairs that
-may share some bytes), conflicts (pairs that must not share bytes although their lifetimes are apart). A row `X-fixed`
-is `X` without the faults listed for it. Alignment is what the original rounds to of its own accord; `run` keeps to the
-alignments of the problem. Unsound behaviour of an original is never reproduced; the module says where there was any.
-Where a search has no lower answer of its own than `first-fit-size`, the offsets of that row are shown; every table,
-chart and file says so, and what the search itself had.
+may share some bytes), conflicts (pairs that must not share bytes although their lifetimes are apart). Rigid groups
+(buffers at fixed distances) and meetings (pairs that may share bytes at some distances) are honoured by `modelplan` and
+`best` alone. A row `X-fixed` is `X` without the faults listed for it. Alignment is what the original rounds to of its
+own accord; `run` keeps to the alignments of the problem. Unsound behaviour of an original is never reproduced; the
+module says where there was any. Where a search has no lower answer of its own than `first-fit-size`, the offsets of
+that row are shown; every table, chart and file says so, and what the search itself had.
 """
 
 
@@ -68,7 +69,7 @@ def _entry(row: Allocator) -> str:
         "also called": row.also_called,
         "guarantees": row.guarantees,
         "cost": row.cost,
-        "refuses": ", ".join(sorted(EVERY_DEMAND - row.honours)),
+        "refuses": ", ".join(sorted(USUAL_DEMANDS - row.honours)),
         "alignment": f"{row.alignment:,}" if row.alignment > 1 else "",
         "faults reproduced": row.quirks,
         "left out": row.omits,

@@ -1,6 +1,7 @@
-"""MiniMalloc CSV (`id,lower,upper,size[,offset][,alignment][,pin][,kind]`, half-open steps, bytes) as a Problem.
+"""MiniMalloc CSV (`id,lower,upper,size[,offset][,alignment][,pin][,kind][,group,delta]`, bytes) as a Problem.
 
-The kind is `tensor` or `scratch`; without the column, or in an empty cell, a row is a tensor.
+Steps are half-open. The kind is `tensor` or `scratch`; without the column, or in an empty cell, a row is a tensor.
+Buffers of one group stand at fixed distances: each `delta` bytes above the group's base; an empty group is none.
 Other spellings of the columns that the peers write are understood: buffer, buffer_id; start, begin; end, which is
 the last step itself. Source: google/minimalloc, src/converter.cc.
 """
@@ -25,7 +26,7 @@ HEADINGS = {
     "lower": "lower", "start": "lower", "begin": "lower",
     "upper": "upper", "end": "end",
     "size": "size", "offset": "offset", "alignment": "alignment", "pin": "pin", "hint": "hint", "gaps": "gaps",
-    "kind": "kind",
+    "kind": "kind", "group": "group", "delta": "delta",
 }  # fmt: skip
 
 #: What a spreadsheet takes for a formula when a cell begins with it.
@@ -73,10 +74,23 @@ def _problem(path: Path, table: _Table) -> Problem:
     none = np.zeros(0, np.int64)
     end = numbers["end" if "end" in numbers else "upper"]
     alignment, pin = numbers.get("alignment", none), numbers.get("pin", none)
+    groups = _groups(path, numbers, len(names))
     try:
-        return Problem(names, numbers["size"], numbers["lower"], end, alignment, pin, kinds=table.kinds)
+        return Problem(names, numbers["size"], numbers["lower"], end, alignment, pin, groups=groups, kinds=table.kinds)
     except ValueError as problem:
         raise ModelError(f"{path}: {problem}") from None
+
+
+def _groups(path: Path, numbers: dict[str, IntArray], count: int) -> IntArray:
+    """The rows of buffers in groups: buffer, group, delta."""
+    group = numbers.get("group", np.full(count, -1, np.int64))
+    delta = numbers.get("delta", np.zeros(count, np.int64))
+    bad = (group < -1) | ((group == -1) & (delta != 0))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ModelError(f"{path}: row {row + 1}: found group {group[row]}, delta {delta[row]}, expected a group >= 0")
+    members = np.flatnonzero(group >= 0)
+    return np.column_stack((members, group[members], delta[members]))
 
 
 def _columns(path: Path, unread: set[str]) -> _Table:
@@ -138,7 +152,7 @@ def _headings(path: Path, found: Sequence[str]) -> list[str]:
 
 def _integers(path: Path, cells: Sequence[str], name: str, before: int) -> IntArray:
     """Cells of a column as int64: a last step as the one after it, an empty optional cell as its default."""
-    default = {"alignment": "1", "pin": "-1"}.get(name)
+    default = {"alignment": "1", "pin": "-1", "group": "-1", "delta": "0"}.get(name)
     if default is not None:
         cells = [cell.strip() or default for cell in cells]
     more = 1 if name == "end" else 0

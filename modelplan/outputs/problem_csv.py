@@ -1,4 +1,4 @@
-"""Buffers with their offsets as a MiniMalloc CSV: `id,lower,upper,size,offset`, and `kind` where there is scratch."""
+"""Buffers with their offsets as a MiniMalloc CSV: `id,lower,upper,size,offset`, `kind` and `group,delta` as needed."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def write(problem: Problem, placement: Placement | None = None) -> str:
     """One line per buffer, half-open steps, bytes.
 
     The ids are the buffers' names; of those with a name that came before, with the number of the buffer behind it. A
-    column `alignment` appears where a buffer has one, `kind` where one is scratch, `offset` where there is a
-    placement.
+    column `alignment` appears where a buffer has one, `kind` where one is scratch, `group` and `delta` where there are
+    rigid groups, `offset` where there is a placement.
     """
     headings = ["id", "lower", "upper", "size"]
     columns = [
@@ -43,6 +43,9 @@ def write(problem: Problem, placement: Placement | None = None) -> str:
     if problem.kinds:
         headings.append("kind")
         columns.append(problem.kinds)
+    if len(problem.groups):
+        headings += ["group", "delta"]
+        columns += _group_cells(problem)
     if placement is not None:
         headings.append("offset")
         columns.append(placement.offsets.tolist())
@@ -51,6 +54,12 @@ def write(problem: Problem, placement: Placement | None = None) -> str:
     writer.writerow(headings)
     writer.writerows(zip(*columns, strict=True))
     return text.getvalue()
+
+
+def _group_cells(problem: Problem) -> list[list[str]]:
+    """The group and the delta of each buffer, empty where it stands alone."""
+    cells = {buffer: (str(group), str(delta)) for buffer, group, delta in problem.groups.tolist()}
+    return [[cells.get(i, ("", ""))[part] for i in range(len(problem))] for part in (0, 1)]
 
 
 def _distinct(names: Sequence[str]) -> Iterator[str]:

@@ -31,7 +31,7 @@ from modelplan.runtimes.tflm import TFLM, planner
 from modelplan.runtimes.tflm.abi import find_abis, layout
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
-from modelplan.types import Graph, Runtime
+from modelplan.types import Graph, Problem, Runtime
 
 #: The rungs in the order in which they are tried, with what each changes.
 RUNGS = {
@@ -285,7 +285,7 @@ class _Climb:
         described = tuple(self._described(region) for region in regions)
         return self._rung(name, write_plan(file, offsets), len(program.steps), macs, described, added_kinds(program))
 
-    def posed(self, program: Program, leads: placing.Leads) -> placing.Problem:
+    def posed(self, program: Program, leads: placing.Leads) -> Problem:
         """The packing problem with the working buffers of the kernels."""
         return placing.posed(program, leads, planner.ALIGNMENT, placing.scratch_of(program, self.runtime, self.known))
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelplan import _core
 from modelplan.errors import BrokenPlanError
 from modelplan.rewriting.stripes import placing
 from modelplan.rewriting.stripes.building import built
@@ -19,7 +16,7 @@ from modelplan.rewriting.stripes.placing import Packing
 from modelplan.rewriting.stripes.program import Access, segments
 from modelplan.rewriting.stripes.unrolled import Region
 from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer, fed, needed
-from modelplan.types import Graph, IntArray, Kind, Op, Tensor
+from modelplan.types import Graph, Kind, Op, Tensor
 
 
 def same(rows: int, reach: int, stride: int) -> Layer:
@@ -89,49 +86,6 @@ def test_every_iteration_of_a_loop_makes_rows_that_are_right() -> None:
 def test_bytes_live_from_their_writing_to_their_last_reading() -> None:
     rows = [Access(0, 0, 8, 0, True, 0), Access(0, 0, 4, 1, False, 0), Access(0, 4, 8, 3, False, 0)]
     assert [(s.lo, s.hi, s.start, s.end) for s in segments(rows)] == [(0, 4, 0, 2), (4, 8, 0, 4)]
-
-
-def column(*values: int) -> IntArray:
-    return np.array(values, dtype=np.int64)
-
-
-def packed(
-    rows: Sequence[tuple[int, ...]], stands: Sequence[tuple[int, ...]] = (), tries: int = 500
-) -> tuple[list[int], int]:
-    """Bases and height of groups whose segments are given as (group, lo, hi, start, end)."""
-    groups = 1 + max(row[0] for row in rows)
-    lives, granted = (np.array(table, dtype=np.int64).reshape(-1, 5) for table in (rows, stands))
-    ones, free = column(*[1] * groups), column(*[-1] * groups)
-    bases, height, _, _ = _core.pack_groups(lives, granted, ones, free, tries, 0.0, 0, 0)
-    return [int(base) for base in bases], height
-
-
-def test_rows_of_one_map_slide_into_the_place_of_another() -> None:
-    dying = [(0, 4 * i, 4 * i + 4, 0, i + 1) for i in range(4)]
-    born = [(1, 4 * i, 4 * i + 4, i + 1, 9) for i in range(4)]
-    assert packed(dying + born)[1] == 16
-
-
-def test_an_output_ahead_of_its_operand_needs_its_lead_only() -> None:
-    rows = [(0, 0, 16, 0, 3), (1, 0, 16, 2, 5)]
-    assert packed(rows)[1] == 32
-    assert packed(rows, [(0, 1, 2, -4, 0)])[1] == 20
-    assert packed(rows, [(0, 1, 2, 0, 1)])[1] == 16
-
-
-SEGMENT = st.tuples(st.integers(0, 3), st.integers(0, 12), st.integers(1, 8), st.integers(0, 6), st.integers(1, 4))
-
-
-@given(st.lists(SEGMENT, min_size=1, max_size=12))
-def test_no_two_bytes_of_different_groups_meet(drawn: list[tuple[int, int, int, int, int]]) -> None:
-    rows = [(g, lo, lo + n, start, start + life) for g, lo, n, start, life in drawn]
-    bases, height = packed(rows, tries=50)
-    taken: dict[tuple[int, int], int] = {}
-    for g, lo, hi, start, end in rows:
-        for step in range(start, end):
-            for byte in range(bases[g] + lo, bases[g] + hi):
-                assert taken.setdefault((step, byte), g) == g
-                assert byte < height
 
 
 def two_convolutions() -> Graph:

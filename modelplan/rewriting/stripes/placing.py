@@ -1,20 +1,23 @@
 """Where the groups of a program stand: packing of rigid groups, with what kernels may write over while they read.
 
 A group keeps the distances between its values, but its bytes live and die one row at a time: the rows of a map that has
-been read make room for the rows of the next one. The search is in the core (rigid.cpp); `replay_steps` is the referee.
+been read make room for the rows of the next one. The packing is a `Problem` with groups, placed and refereed like any
+other; `replay_steps` proves besides that the lives are those of the steps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import prod
 
 import numpy as np
 
-from modelplan import _core
+from modelplan import bounds
 from modelplan.aliasing.overlapping import kernel_overlaps
 from modelplan.aliasing.rules import overwrites
+from modelplan.allocators import place
 from modelplan.errors import BrokenPlanError
 from modelplan.rewriting.stripes.program import (
     VIEWS,
@@ -28,7 +31,7 @@ from modelplan.rewriting.stripes.program import (
     step_graph,
     step_op,
 )
-from modelplan.types import Graph, IntArray, Kind, Runtime
+from modelplan.types import Budget, Graph, IntArray, Kind, Problem, Runtime
 
 #: (operand, bytes, exact): the output may start so many bytes before the operand or more; `exact`: just there.
 Lead = tuple[int, int, bool]
@@ -50,27 +53,6 @@ class Stand:
 
 
 @dataclass(frozen=True)
-class Problem:
-    """The packing of a program's groups: lives of their bytes, what operators stand, the alignment of each group."""
-
-    segments: tuple[Segment, ...]
-    stands: tuple[Stand, ...]
-    alignment: tuple[int, ...]
-
-    @property
-    def load(self) -> int:
-        """Bytes of the worst step that no packing of this program goes below."""
-        return int(_core.group_load(*self.tables))
-
-    @property
-    def tables(self) -> tuple[IntArray, IntArray]:
-        """Segments and stands as the core wants them."""
-        lives = [(s.group, s.lo, s.hi, s.start, s.end) for s in self.segments]
-        granted = [(s.over, s.by, s.step, s.bound, int(s.exact)) for s in self.stands]
-        return _table(lives), _table(granted)
-
-
-@dataclass(frozen=True)
 class Packing:
     """A base for each group, the height in bytes, and what no packing of the same groups goes below."""
 
@@ -80,22 +62,67 @@ class Packing:
 
 
 def posed(program: Program, leads: Leads, alignment: int, scratch: Sequence[tuple[int, int]] = ()) -> Problem:
-    """The packing problem of a program whose kernels stand `leads`.
+    """The packing problem of a program whose kernels stand `leads`: a buffer for each run of bytes with one life.
 
-    `scratch` are working buffers of kernels, (step, bytes); each is a group behind those of the program.
+    `scratch` are working buffers of kernels, (step, bytes); each is a group behind those of the program. The first
+    buffers are empty, one at the base of each group, with its alignment. A step of the program is the next of the
+    problem, since the caller writes the inputs at step 0.
     """
     found = segments(list(accesses(program)))
     for i, (step, size) in enumerate(scratch):
         found.append(Segment(program.groups + i, 0, size, step, step + 1))
-    return Problem(tuple(found), tuple(stands(program, leads)), (alignment,) * (program.groups + len(scratch)))
+    groups = program.groups + len(scratch)
+    rows = np.array([(g, 0, 0, -1, 0) for g in range(groups)] + [tuple(s) for s in found], dtype=np.int64)
+    group, lo, hi, start, end = rows.reshape(-1, 5).T
+    aligned = np.ones(len(rows), dtype=np.int64)
+    aligned[:groups] = alignment
+    names = [f"group {g}" for g in range(groups)]
+    return Problem(
+        tuple(names[g] for g in group.tolist()),
+        hi - lo,
+        start + 1,
+        end + 1,
+        aligned,
+        groups=np.column_stack((np.arange(len(rows)), group, lo)),
+        meetings=np.array(list(_meetings(found, groups, stands(program, leads))), dtype=np.int64).reshape(-1, 4),
+    )
 
 
-def pack(problem: Problem, tries: int = 2000, seconds: float = 0, seed: int = 0, enough: int = 0) -> Packing:
-    """The lowest packing found in so many tries; `enough` is a height that ends the search."""
-    align = np.array(problem.alignment, dtype=np.int64)
-    fixed = np.full(len(align), -1, dtype=np.int64)
-    bases, height, load, _ = _core.pack_groups(*problem.tables, align, fixed, tries, seconds, enough, seed)
-    return Packing(tuple(bases.tolist()), int(height), min(int(load), int(height)))
+def _meetings(found: Sequence[Segment], groups: int, granted: Iterable[Stand]) -> Iterator[tuple[int, int, int, int]]:
+    """Runs that may share bytes in the step in which one is read for the last time and the other is written.
+
+    Those of one group are values that a step changes in place, those of two groups are what the kernels stand.
+    """
+    born: dict[tuple[int, int], list[int]] = {}
+    dying: dict[tuple[int, int], list[int]] = {}
+    for number, s in enumerate(found):
+        born.setdefault((s.group, s.start), []).append(number)
+        if s.end - s.start > 1:
+            dying.setdefault((s.group, s.end - 1), []).append(number)
+    for (group, step), new_runs in born.items():
+        for new, old in product(new_runs, dying.get((group, step), ())):
+            a, b = found[new], found[old]
+            if max(a.lo, b.lo) < min(a.hi, b.hi):
+                yield groups + new, groups + old, a.lo - b.lo, a.lo - b.lo
+    for stand in granted:
+        for new, old in product(born.get((stand.by, stand.step), ()), dying.get((stand.over, stand.step), ())):
+            a, b = found[new], found[old]
+            most = stand.bound + a.lo - b.lo
+            if a.lo - a.hi < most:
+                yield groups + new, groups + old, most if stand.exact else a.lo - a.hi, most
+
+
+def pack(problem: Problem, tries: int = 2000, seed: int = 0, enough: int | None = None) -> Packing:
+    """The lowest packing found in so many tries; `enough` is a height that ends the search.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C during the search.
+    """
+    found = place(problem, "modelplan", Budget(steps=tries, seed=seed, enough=enough))
+    if found.ended == "cancelled":
+        raise KeyboardInterrupt
+    groups = int(problem.groups[:, 1].max(initial=-1)) + 1
+    return Packing(tuple(found.offsets[:groups].tolist()), bounds.height(problem, found), found.lower_bound)
 
 
 def no_leads(program: Program, step: Step) -> Iterable[Lead]:  # noqa: ARG001
@@ -173,10 +200,6 @@ def _alone(program: Program, step: Step, position: int) -> bool:
     return all(
         i == position or t not in program.homes or program.homes[t].group != group for i, t in enumerate(step.inputs)
     )
-
-
-def _table(rows: Sequence[tuple[int, ...]]) -> IntArray:
-    return np.array(rows, dtype=np.int64).reshape(-1, 5)
 
 
 def value_addresses(program: Program, packing: Packing) -> dict[int, int]:

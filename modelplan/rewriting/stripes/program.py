@@ -281,8 +281,7 @@ def _sliced(program: Program, number: int, step: Step) -> Iterator[Access]:
         yield Access(target.group, target.delta, target.delta + size, number, True, step.outputs[0])
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(NamedTuple):
     """Bytes [lo, hi) of a group that hold a value from step `start` to before step `end`."""
 
     group: int

@@ -1,0 +1,235 @@
+#include "pack.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <random>
+#include <utility>
+
+#include "../load_bound.hpp"
+#include "units.hpp"
+
+namespace modelplan::rigid {
+namespace {
+
+// First fit of units in a given order.
+class Packer {
+ public:
+  explicit Packer(const Units& units) : units_(units), placed_(units.units.size(), 0), bases_(units.units.size(), 0) {
+    for (std::size_t u = 0; u < bases_.size(); ++u) bases_[u] = home(u);
+  }
+
+  const Array<std::size_t>& used() const { return units_.used; }
+  const Array<std::int64_t>& bases() const { return bases_; }
+  const Unit& unit(std::size_t u) const { return units_.units[u]; }
+  const Array<Neighbour>& neighbours(std::size_t u) const { return units_.near[u]; }
+
+  // The height of first fit in `order`, or more than `limit` as soon as that is passed.
+  std::int64_t place(const Array<std::size_t>& order, std::int64_t limit) {
+    ++round_;
+    std::int64_t height = 0;
+    for (const std::size_t u : order)
+      if (unit(u).pin != Unit::kFree) {
+        placed_[u] = round_;
+        height = std::max(height, bases_[u] + unit(u).high);
+      }
+    for (const std::size_t u : order) {
+      if (unit(u).pin != Unit::kFree) continue;
+      bases_[u] = lowest(u);
+      placed_[u] = round_;
+      height = std::max(height, bases_[u] + unit(u).high);
+      if (height > limit) return height;
+    }
+    return height;
+  }
+
+ private:
+  std::int64_t home(std::size_t u) const {
+    return unit(u).pin != Unit::kFree ? unit(u).pin : unit(u).from(unit(u).least);
+  }
+
+  std::int64_t lowest(std::size_t u) {
+    gaps_.clear();
+    for (const Neighbour& other : units_.near[u])
+      if (placed_[other.unit] == round_)
+        for (const Gap& gap : other.gaps) gaps_.push_back({gap.lo + bases_[other.unit], gap.hi + bases_[other.unit]});
+    std::sort(gaps_.begin(), gaps_.end(), [](const Gap& a, const Gap& b) { return a.lo < b.lo; });
+    std::int64_t at = home(u);
+    for (const Gap& gap : gaps_) {
+      if (gap.lo >= at) break;
+      if (at < gap.hi) at = unit(u).from(gap.hi);
+    }
+    return at;
+  }
+
+  const Units& units_;
+  Array<std::int64_t> placed_, bases_;
+  Array<Gap> gaps_;
+  std::int64_t round_ = 0;
+};
+
+// Orders to start from: large first, late first, early first, long and large first.
+Array<Array<std::size_t>> first_orders(const Packer& packer) {
+  const auto sorted = [&](auto&& key) {
+    Array<std::size_t> order = packer.used();
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
+    return order;
+  };
+  const auto size = [&](std::size_t u) { return packer.unit(u).high; };
+  const auto start = [&](std::size_t u) { return packer.unit(u).start; };
+  const auto end = [&](std::size_t u) { return packer.unit(u).end; };
+  const auto length = [&](std::size_t u) { return end(u) - start(u); };
+  return {
+      sorted([&](std::size_t u) { return std::pair(-size(u), -end(u)); }),
+      sorted([&](std::size_t u) { return std::pair(-end(u), -size(u)); }),
+      sorted([&](std::size_t u) { return std::pair(start(u), -size(u)); }),
+      sorted([&](std::size_t u) {
+        return std::pair(-static_cast<double>(size(u)) * static_cast<double>(length(u)), -end(u));
+      }),
+      sorted([&](std::size_t u) { return std::pair(-length(u), -size(u)); }),
+  };
+}
+
+class Search {
+ public:
+  Search(Packer& packer, const Options& options, std::int64_t bound)
+      : packer_(packer),
+        options_(options),
+        bound_(std::max(bound, options.enough)),
+        signal_(options.seconds > 0 ? options.seconds : std::numeric_limits<double>::infinity(), options.cancelled),
+        random_(options.seed) {}
+
+  // A tenth of the tries draws orders at random around the given ones; the best of them are improved one by one.
+  void run(const Array<Array<std::size_t>>& starts) {
+    Array<Ranked> ranked;
+    for (const auto& start : starts) rank(start, ranked);
+    for (std::int64_t i = 0; i < options_.tries / 8 && !done(options_.tries); ++i, ++tries_) {
+      Array<std::pair<double, std::size_t>> keyed;
+      const auto& start = starts[below(starts.size())];
+      const double spread = static_cast<double>(start.size()) * 0.25 * static_cast<double>(1 + below(4));
+      for (std::size_t k = 0; k < start.size(); ++k)
+        keyed.emplace_back(static_cast<double>(k) + spread * unit() * unit(), start[k]);
+      std::sort(keyed.begin(), keyed.end());
+      Array<std::size_t> order;
+      for (const auto& [key, group] : keyed) order.push_back(group);
+      rank(order, ranked);
+    }
+    std::stable_sort(ranked.begin(), ranked.end(), [](const Ranked& a, const Ranked& b) { return a.first < b.first; });
+    const std::size_t most = std::min<std::size_t>(6, ranked.size());
+    const std::int64_t share = options_.tries / 8;
+    for (std::size_t i = 0; i < most; ++i) climb(ranked[i].second, tries_ + share);
+    while (!done(options_.tries)) climb(order_, std::min(tries_ + share / 2 + 1, options_.tries));
+  }
+
+  const Array<std::int64_t>& bases() const { return bases_; }
+  std::int64_t tries() const { return tries_; }
+  Ended ended(std::int64_t bound) const {
+    if (height_ <= bound) return Ended::kOptimal;
+    if (height_ <= options_.enough) return Ended::kFits;
+    if (signal_.cancelled()) return Ended::kCancelled;
+    return signal_.stopped() ? Ended::kDeadline : Ended::kBudget;
+  }
+
+ private:
+  using Ranked = std::pair<std::int64_t, Array<std::size_t>>;
+
+  void rank(const Array<std::size_t>& order, Array<Ranked>& ranked) {
+    const std::int64_t height = packer_.place(order, std::numeric_limits<std::int64_t>::max());
+    keep(height, order);
+    ranked.emplace_back(height, order);
+  }
+
+  double unit() { return static_cast<double>(random_() >> 11) * 0x1.0p-53; }
+
+  void keep(std::int64_t height, const Array<std::size_t>& order) {
+    if (!order_.empty() && height >= height_) return;
+    height_ = height;
+    bases_ = packer_.bases();
+    order_ = order;
+  }
+
+  bool done(std::int64_t tries) {
+    if (tries_ >= tries || height_ <= bound_) return true;
+    return tries_ % 64 == 0 ? signal_.poll(tries_) : signal_.stopped();
+  }
+
+  std::size_t below(std::size_t n) { return static_cast<std::size_t>(random_() % n); }
+
+  // Moves groups in the order; a height that is not worse is kept, at first also one that is a little worse.
+  void climb(Array<std::size_t> order, std::int64_t tries) {
+    if (order.size() < 2) {
+      tries_ = options_.tries;
+      return;
+    }
+    std::int64_t height = packer_.place(order, std::numeric_limits<std::int64_t>::max());
+    Array<std::int64_t> bases = packer_.bases();
+    const std::int64_t first = tries_;
+    while (!done(tries)) {
+      Array<std::size_t> moved = order;
+      shuffle(moved, bases, height);
+      ++tries_;
+      const double left = 1.0 - static_cast<double>(tries_ - first) / static_cast<double>(tries - first + 1);
+      const auto slack = static_cast<std::int64_t>(0.04 * left * left * unit() * static_cast<double>(height));
+      const std::int64_t found = packer_.place(moved, height + slack);
+      if (found > height + slack) continue;
+      height = found;
+      order = std::move(moved);
+      bases = packer_.bases();
+      keep(height, order);
+    }
+  }
+
+  // The group on top, or one beside it, moves to a place before its own; or two groups trade places.
+  void shuffle(Array<std::size_t>& order, const Array<std::int64_t>& bases, std::int64_t height) {
+    Array<std::size_t> tops;
+    for (std::size_t i = 0; i < order.size(); ++i)
+      if (bases[order[i]] + packer_.unit(order[i]).high == height) tops.push_back(i);
+    std::size_t from = tops[below(tops.size())];
+    const std::size_t choice = below(4);
+    if (choice == 1 || choice == 2) {
+      const auto& near = packer_.neighbours(order[from]);
+      if (!near.empty()) {
+        const std::size_t other = near[below(near.size())].unit;
+        const auto found = std::find(order.begin(), order.end(), other);
+        if (found != order.end()) from = static_cast<std::size_t>(found - order.begin());
+      }
+    } else if (choice == 3) {
+      from = below(order.size());
+    }
+    const std::size_t to = choice == 2 || choice == 3 ? below(order.size()) : below(from + 1);
+    const std::size_t group = order[from];
+    order.erase(order.begin() + static_cast<std::ptrdiff_t>(from));
+    order.insert(order.begin() + static_cast<std::ptrdiff_t>(std::min(to, order.size())), group);
+  }
+
+  Packer& packer_;
+  Options options_;
+  std::int64_t bound_;  // a height that ends the search
+  StopSignal signal_;
+  std::mt19937_64 random_;
+  Array<std::int64_t> bases_;
+  std::int64_t height_ = 0, tries_ = 0;
+  Array<std::size_t> order_;
+};
+
+}  // namespace
+
+Packed pack(const Problem& problem, const Options& options) {
+  const Units units(problem);
+  Packed found;
+  if (!units.possible) return found;
+  found.bound = std::max(load_bound(problem).bytes, extent_bound(units));
+  Packer packer(units);
+  Array<std::int64_t> bases = packer.bases();
+  found.ended = Ended::kOptimal;
+  if (!units.used.empty()) {
+    Search search(packer, options, found.bound);
+    search.run(first_orders(packer));
+    bases = search.bases();
+    found.tries = search.tries();
+    found.ended = search.ended(found.bound);
+  }
+  for (std::size_t b = 0; b < problem.count(); ++b) found.offsets.push_back(bases[units.unit[b]] + units.delta[b]);
+  return found;
+}
+
+}  // namespace modelplan::rigid

@@ -1,0 +1,39 @@
+// Packing of rigid groups: buffers at fixed distances from each other, each with a life of its own.
+//
+//   address                        group A: three buffers, which die one after the other
+//      ^   +-----+
+//      |   |  A3 |-----------+      group B: buffers that are born one after the other, and slide into
+//      |   |  A2 |-----+             the place that A leaves, at one distance for all
+//      |   |  A1 |   +-+---- B1
+//      +----------------------------> step
+//
+// Two groups may stand at a distance if no two of their buffers that live together share a byte, but for what an
+// overlap or a meeting allows. A buffer outside all groups is a group of its own.
+#pragma once
+
+#include <cstdint>
+
+#include "../problem.hpp"
+#include "../stopping.hpp"
+
+namespace modelplan::rigid {
+
+// The lowest packing found; without offsets where pins, alignments or the groups themselves exclude every one.
+struct Packed {
+  Array<std::int64_t> offsets;
+  std::int64_t bound = 0, tries = 0;
+  Ended ended = Ended::kBudget;
+};
+
+struct Options {
+  std::int64_t tries = 0, enough = 0;  // `enough` is a height that ends the search
+  std::uint64_t seed = 0;
+  double seconds = 0;  // 0: no limit
+  Cancelled cancelled;
+};
+
+// First fit of the groups in orders that a local search improves. A try takes time linear in the forbidden distances,
+// of which there are at most as many as pairs of buffers that live together.
+Packed pack(const Problem& problem, const Options& options);
+
+}  // namespace modelplan::rigid

@@ -1,0 +1,59 @@
+// What moves as one: a group of buffers or a single buffer, and the distances at which two of them exclude each other.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "../problem.hpp"
+
+namespace modelplan::rigid {
+
+// Distances strictly between `lo` and `hi` are forbidden.
+struct Gap {
+  std::int64_t lo, hi;
+};
+
+// Another unit and the forbidden distances base(this) - base(other), apart and ascending.
+struct Neighbour {
+  std::size_t unit;
+  Array<Gap> gaps;
+};
+
+// A base is legal where it leaves the remainder `base` of `step`, and none of the buffers below address 0.
+struct Unit {
+  std::int64_t step = 1, base = 0;
+  std::int64_t least = std::numeric_limits<std::int64_t>::min();  // no base is lower
+  std::int64_t low = 0, high = 0;                                 // of the bytes, above the base
+  std::int64_t start = std::numeric_limits<std::int64_t>::max();  // of the lives
+  std::int64_t end = std::numeric_limits<std::int64_t>::min();
+  std::int64_t pin = kFree;
+
+  static constexpr std::int64_t kFree = std::numeric_limits<std::int64_t>::min();
+
+  bool empty() const { return low == high; }
+  // The first legal base from `at` on.
+  std::int64_t from(std::int64_t at) const;
+};
+
+// Units by number: groups first, by their numbers, then the buffers in none.
+struct Units {
+  Array<Unit> units;
+  Array<std::size_t> used;       // units with bytes, by their first buffer
+  Array<std::size_t> unit;       // of each buffer
+  Array<std::int64_t> delta;     // of each buffer above the base of its unit
+  Array<Array<Neighbour>> near;  // of each unit
+  bool possible = true;          // whether alignments, pins and the distances inside of groups leave any placement
+
+  explicit Units(const Problem& problem);
+
+ private:
+  void number(const Problem& problem);
+  void join(const Problem& problem, std::size_t buffer);
+  void find_gaps(const Problem& problem);
+  void check_pins();
+};
+
+// No packing is lower than the tallest unit, or than two of them at their best distance.
+std::int64_t extent_bound(const Units& units);
+
+}  // namespace modelplan::rigid
