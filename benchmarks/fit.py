@@ -11,7 +11,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from modelplan.rewriting.ladder import Goal, Ladder, Rung, fit
+from modelplan.rewriting.ladder import Ladder, fit
+from modelplan.rewriting.rungs import Rung
 from modelplan.runtimes.tflm.runner import run_tflm, tflm_version
 
 MODELS = (
@@ -57,7 +58,7 @@ def row(source: Path, objective: str, folder: Path | None) -> str:
     Raises:
         SystemExit: the outputs differ.
     """
-    ladder = fit(source, Goal(objective=objective, abi="64"))
+    ladder = fit(source, objective=objective, abi="64")
     before, after = ladder.rungs[0], ladder.chosen or ladder.rungs[0]
     if run_tflm(after.model).outputs != run_tflm(before.model).outputs:
         raise SystemExit(f"{source}: outputs differ")

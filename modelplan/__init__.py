@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from modelplan.outputs import render
     from modelplan.pipeline import Options, plan
     from modelplan.referee import check
-    from modelplan.rewriting.ladder import Goal, Ladder, fit
+    from modelplan.rewriting.ladder import Ladder, fit
     from modelplan.saved_plan import read
     from modelplan.schedulers import order
     from modelplan.types import (
@@ -48,14 +48,14 @@ _HOMES = {
     "BrokenPlanError": "errors", "ModelError": "errors", "ModelPlanError": "errors", "RequestError": "errors",
     "buffers": "lifetimes", "load": "loaders", "render": "outputs", "read": "saved_plan",
     "Options": "pipeline", "plan": "pipeline", "check": "referee", "order": "schedulers",
-    "Goal": "rewriting.ladder", "Ladder": "rewriting.ladder", "fit": "rewriting.ladder",
+    "Ladder": "rewriting.ladder", "fit": "rewriting.ladder",
     "Aliases": "types", "Budget": "types", "Buffer": "types", "Graph": "types", "Kind": "types", "Member": "types",
     "Merge": "types", "Op": "types", "Placement": "types", "Plan": "types", "Problem": "types",
     "Progress": "types", "Runtime": "types", "Schedule": "types", "Tensor": "types",
 }  # fmt: skip
 
 __all__ = [
-    "Aliases", "BrokenPlanError", "Budget", "Buffer", "Goal", "Graph", "Kind", "Ladder", "Member", "Merge",
+    "Aliases", "BrokenPlanError", "Budget", "Buffer", "Graph", "Kind", "Ladder", "Member", "Merge",
     "ModelError", "ModelPlanError", "Op", "Options", "Placement", "Plan", "Problem", "Progress", "RequestError",
     "Runtime", "Schedule", "Tensor", "buffers", "check", "fit", "height", "load", "load_bound", "order", "place",
     "plan", "read", "render", "storages",

@@ -102,7 +102,8 @@ class Graph:
     """A model as a DAG of operators over tensors. `ops` stand in file order, which carries no promise.
 
     `fingerprint` is the SHA-256 of the file that the model was read from, in hexadecimal; empty for a body and where
-    there was no file. Graphs are equal whatever files they come from.
+    there was no file; `source` is the path of that file, which no plan remembers. Graphs are equal whatever files they
+    come from.
 
     Raises:
         ValueError: an index out of range, a tensor with two producers, a constant that is written,
@@ -117,6 +118,7 @@ class Graph:
     outputs: tuple[int, ...]
     remarks: tuple[str, ...] = ()
     fingerprint: str = field(default="", compare=False)
+    source: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         self._check_indices()

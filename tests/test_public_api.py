@@ -12,7 +12,6 @@ PUBLIC = [
     "BrokenPlanError",
     "Budget",
     "Buffer",
-    "Goal",
     "Graph",
     "Kind",
     "Ladder",

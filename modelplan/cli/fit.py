@@ -9,22 +9,28 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
+from pathlib import Path
 
+from modelplan import __version__
 from modelplan.cli import files, terminal
 from modelplan.errors import BrokenPlanError, RequestError
 from modelplan.outputs import tflm_headers
 from modelplan.outputs.report import Section, Table
 from modelplan.outputs.units import human, parse_bytes
-from modelplan.rewriting.ladder import RUNGS, Goal, Ladder, Rung, fit
+from modelplan.rewriting.ladder import Ladder, climb
+from modelplan.rewriting.rungs import RUNGS, Goal, Rung
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.abi import ABI_NAMES
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import read_tflite
+from modelplan.runtimes.tflm.history import LOOPS_WITHOUT_COPIES, Need, day_of
 from modelplan.runtimes.tflm.kernels import KERNELS
 from modelplan.runtimes.tflm.runner import RefusalError, installed, run_tflm
 
 #: Rounds of random inputs that the original and the result are compared on.
 _ROUNDS = 3
+#: What a figure's file may end in.
+_FIGURES = (".svg", ".png", ".pdf")
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -44,6 +50,9 @@ def configure(parser: ArgumentParser) -> None:
         "--kernels", choices=KERNELS, default="reference", help="whose kernels will run (default: reference)"
     )
     parser.add_argument(
+        "--tflm", metavar="VERSION", help="the TFLM that will run it: a day like 2025-11-10, or 0.dev20251110"
+    )
+    parser.add_argument(
         "--max-macs", metavar="PERCENT", default="10%", help="extra multiply-accumulates (default: 10%%)"
     )
     parser.add_argument("--max-ops", metavar="N", type=int, help="operators of the file")
@@ -52,6 +61,7 @@ def configure(parser: ArgumentParser) -> None:
         "--without", metavar="RUNG,...", default="", help=f"rungs that are not taken: {', '.join(list(RUNGS)[1:])}"
     )
     parser.add_argument("--header", metavar="arena.h", help="also a header with the arena's size and operators")
+    parser.add_argument("--draw", metavar="FILE", help="arena against extra work of all plans, as .svg, .png or .pdf")
     parser.add_argument("--seed", type=int, default=0, help="of the search (default: 0)")
     parser.add_argument("--force", action="store_true", help="OUT may take the place of MODEL")
 
@@ -59,17 +69,23 @@ def configure(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Runs the command."""
     files.check_outputs([arguments.output], [arguments.model], force=arguments.force)
-    files.check_outputs([arguments.header], [arguments.model])
+    files.check_outputs([arguments.header, arguments.draw], [arguments.model])
+    if arguments.draw and not arguments.draw.endswith(_FIGURES):
+        raise RequestError(f"{arguments.draw}: a figure's name must end in {', '.join(_FIGURES)}")
     goal = goal_of(arguments)
-    ladder = fit(arguments.model, goal, _progress if sys.stderr.isatty() else _quiet)
+    ladder = climb(arguments.model, goal, _progress if sys.stderr.isatty() else _quiet)
+    _progress_ends()
     terminal.show([rungs_section(arguments.model, ladder, goal), *verdict(ladder, goal)])
+    if arguments.draw:
+        files.write(arguments.draw, drawn(arguments.model, arguments.draw, ladder))
     if ladder.chosen is None:
         return 1
     proof = compare(ladder.rungs[0], ladder.chosen)
     files.write(arguments.output, ladder.chosen.model)
     if arguments.header:
         file = read_tflite(ladder.chosen.model, arguments.output)
-        files.write(arguments.header, tflm_headers.arena_header(file, arena(file, goal.abi, goal.kernels)))
+        header = tflm_headers.arena_header(file, arena(file, goal.abi, goal.kernels), ladder.chosen.added)
+        files.write(arguments.header, header)
     terminal.show([Section("", (proof, f"written to {arguments.output}"))])
     return 0
 
@@ -80,6 +96,9 @@ def goal_of(arguments: Namespace) -> Goal:
     Raises:
         RequestError: a number cannot be read.
     """
+    for name in ("max_ops", "seed"):
+        if (getattr(arguments, name) or 0) < 0:
+            raise RequestError(f"--{name.replace('_', '-')} is {getattr(arguments, name)}, expected at least 0")
     return Goal(
         None if arguments.least else parse_bytes(arguments.budget),
         arguments.objective,
@@ -90,6 +109,7 @@ def goal_of(arguments: Namespace) -> Goal:
         parse_bytes(arguments.max_flash) if arguments.max_flash else None,
         frozenset(word.strip() for word in arguments.without.split(",") if word.strip()),
         arguments.seed,
+        day_of(arguments.tflm) if arguments.tflm else None,
     )
 
 
@@ -110,7 +130,7 @@ def share(text: str) -> float:
 
 def rungs_section(name: str, ladder: Ladder, goal: Goal) -> Section:
     """The rungs with what each needs and costs."""
-    headings = ("rung", ">arena", ">head", ">tail", ">MACs", ">operators", ">flash", "what changes")
+    headings = ("rung", ">arena", ">head", ">tail", ">MACs", ">operators", ">flash", ">copied", "what changes")
     rows = tuple(
         (
             rung.name + " *" * (rung is ladder.chosen),
@@ -120,6 +140,7 @@ def rungs_section(name: str, ladder: Ladder, goal: Goal) -> Section:
             f"{100 * (rung.macs - ladder.macs) / max(ladder.macs, 1):+.1f} %",
             f"{rung.ops}",
             f"{len(rung.model):,}",
+            f"{rung.copied:,}",
             RUNGS[rung.name],
         )
         for rung in ladder.rungs
@@ -130,20 +151,64 @@ def rungs_section(name: str, ladder: Ladder, goal: Goal) -> Section:
 
 def verdict(ladder: Ladder, goal: Goal) -> list[Section]:
     """What was chosen and what it needs, or why nothing fits."""
-    lines = [f"stripes        {line}" for line in (ladder.chosen.regions if ladder.chosen else ())]
-    if ladder.chosen is not None and ladder.chosen.added:
-        lines.append(f"new operators  {', '.join(ladder.chosen.added)} must be registered")
-    if ladder.chosen is None:
-        lines.append(
-            f"nothing fits in {human(goal.budget or 0)}; the least that was found is {human(ladder.least(goal))}"
-        )
+    lines = []
+    if ladder.chosen is not None:
+        lines += [f"stripes        {line}" for line in ladder.chosen.regions]
+        lines += _needs(ladder.chosen, goal)
+    else:
+        what = "no rung meets the caps" if goal.budget is None else f"nothing fits in {human(goal.budget)}"
+        lines.append(f"{what}; the least {goal.objective} that was found is {human(ladder.least)}")
+        lines += [f"refused        {line}" for rung in ladder.rungs[-1:] for line in rung.refusals]
     if ladder.bound:
         lines.append(
-            f"bound          none of the {len(ladder.points)} plans that were built can have a head below"
-            f" {human(ladder.bound)}, wherever it puts its rows"
+            f"bound          {human(ladder.bound)} of {goal.objective} for every plan of stripes, however rows are cut:"
+            f" {ladder.bound_by}"
+        )
+        lines.append(
+            f"               {human(ladder.built_bound)} for the {len(ladder.points):,} plans that were built, wherever"
+            " each puts its rows"
         )
     lines += [f"remark         {remark}" for remark in ladder.remarks]
     return [Section("", tuple(lines))] if lines else []
+
+
+def _needs(rung: Rung, goal: Goal) -> list[str]:
+    """What the file asks of TFLM and of the application."""
+    lines = []
+    if rung.added:
+        lines.append(f"new operators  register {', '.join(rung.added)} with MicroMutableOpResolver")
+    if rung.needs:
+        newest = max(rung.needs, key=lambda need: need.since or LOOPS_WITHOUT_COPIES)
+        told = ", ".join(map(_dated, rung.needs))
+        lines.append(f"TFLM           of {newest.since or 'a day that is not known'} or later: {told}")
+    if "WHILE" in rung.added:
+        lines.append("               call reset before the inputs are set, never between them and invoke")
+        if goal.tflm is None or goal.tflm < LOOPS_WITHOUT_COPIES:
+            lines.append(
+                f"               before {LOOPS_WITHOUT_COPIES} each iteration of a loop copies its maps onto"
+                " themselves, which takes time"
+            )
+    return lines
+
+
+def _dated(need: Need) -> str:
+    return f"{need.what} {need.since or 'unknown'}"
+
+
+def drawn(name: str, path: str, ladder: Ladder) -> bytes:
+    """The plans of a ladder as a figure in the format of `path`."""
+    from modelplan.outputs import canvas, front_chart
+
+    marks = [
+        front_chart.Mark(rung.arena, rung.macs - ladder.macs, rung.ops, rung.name, rung is ladder.chosen)
+        for rung in ladder.rungs
+    ]
+    front = [front_chart.Mark(point.arena, point.macs, point.ops) for point in ladder.front]
+    others = [front_chart.Mark(point.arena, point.macs, point.ops) for point in ladder.points]
+    made_by = f"modelplan {__version__}"
+    front_of = front_chart.Front(Path(name).name, ladder.macs, tuple(marks), tuple(front), tuple(others), made_by)
+    save = {".svg": canvas.svg, ".png": canvas.png, ".pdf": canvas.pdf}[Path(path).suffix]
+    return save(front_chart.draw, front_of)
 
 
 def compare(before: Rung, after: Rung) -> str:
@@ -171,6 +236,12 @@ def compare(before: Rung, after: Rung) -> str:
 def _progress(text: str) -> None:
     sys.stderr.write(f"\r\033[K{text[:100]}")
     sys.stderr.flush()
+
+
+def _progress_ends() -> None:
+    """Takes the line of progress away."""
+    if sys.stderr.isatty():
+        _progress("")
 
 
 def _quiet(text: str) -> None:

@@ -76,6 +76,8 @@ def load(path: str | Path, dims: Iterable[str] = (), shapes: Iterable[str] = ())
     except (ValueError, OSError) as problem:
         raise ModelError(_one_line(f"{path}: {problem}")) from None
     assert isinstance(loaded, Graph | Problem)
+    if isinstance(loaded, Graph):
+        object.__setattr__(loaded, "source", str(path))  # `replace` would check the whole graph once more
     return loaded
 
 

@@ -189,6 +189,12 @@ def png(draw: Callable[[Drawn], Sheet], drawing: Drawn) -> bytes:
     return _saved(draw, drawing, "png", {"Software": drawing.made_by})
 
 
+def pdf(draw: Callable[[Drawn], Sheet], drawing: Drawn) -> bytes:
+    """The sheet that `draw` makes of `drawing` as PDF: same drawing, same bytes."""
+    title = lettering.drawable(drawing.title)
+    return _saved(draw, drawing, "pdf", {"CreationDate": None, "Creator": drawing.made_by, "Title": title})
+
+
 def _saved(draw: Callable[[Drawn], Sheet], drawing: Drawn, kind: str, metadata: dict[str, str | None]) -> bytes:
     content = io.BytesIO()
     with style():

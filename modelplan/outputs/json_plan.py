@@ -13,7 +13,7 @@ import numpy as np
 
 from modelplan.outputs.summary import summary
 from modelplan.saved_plan import RUNTIME_FIELDS, SCHEMA
-from modelplan.types import Op, Plan, Runtime
+from modelplan.types import Graph, Op, Plan, Runtime
 
 #: Keys of the summary that keep the name that readers know.
 _SUMMARY_KEYS = {"runtime_plan": "today"}
@@ -37,6 +37,9 @@ def _plain(value: Any, numbers: Mapping[int, int] = MappingProxyType({})) -> Any
     if isinstance(value, Op):
         fields = {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value) if f.name != "subgraphs"}
         return fields | {"subgraphs": [numbers[id(body)] for body in value.subgraphs]}
+    if isinstance(value, Graph):
+        kept = [f.name for f in dataclasses.fields(value) if f.name != "source"]
+        return {name: _plain(getattr(value, name), numbers) for name in kept}
     if isinstance(value, Runtime):
         stored = {name: _plain(getattr(value, name)) for name in RUNTIME_FIELDS}
         return stored | {"scratch": value.scratch is not None}

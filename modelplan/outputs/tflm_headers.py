@@ -21,10 +21,16 @@ _METHODS = {
 }
 
 
-def arena_header(model: FileModel, parts: Arena) -> str:
-    """Size and alignment of the arena, the model's hash, and the operators its resolver needs."""
+def arena_header(model: FileModel, parts: Arena, added: Sequence[str] = ()) -> str:
+    """Size and alignment of the arena, the model's hash, and the operators its resolver needs.
+
+    `added` are operators that a rewrite added to the model; a comment names them.
+    """
     size, digest = parts.size(), hashlib.sha256(model.data).hexdigest()
     resolver, custom = _resolver(model)
+    custom += f"; the rewrite added {', '.join(added)}" if added else ""
+    if "WHILE" in added:
+        custom += ".\n// Call MicroInterpreter::Reset before the inputs are set, never between them and Invoke"
     pointer = ABIS[parts.abi].pointer
     return f"""\
 // Made by modelplan for a model of {len(model.data)} bytes; ABI {parts.abi}, {parts.kernels} kernels.

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from commands import run
 
-from modelplan import Goal, fit
+from modelplan import fit
 from modelplan.loaders.tflite_tables import get_metadata
-from modelplan.rewriting.ladder import Rung
+from modelplan.rewriting.rungs import Rung
 from modelplan.runtimes.tflm.runner import INSTALL, RefusalError, installed, run_tflm
 
 runtime = pytest.mark.skipif(not installed(), reason=f"tflite-micro is not installed: {INSTALL}")
@@ -40,7 +40,7 @@ def test_least_arenas(corpus: Path, tmp_path: Path, name: str, goal: int) -> Non
 
 def chosen(source: Path, budget: int) -> Rung:
     """The rung that meets a budget for the whole arena on 64 bits."""
-    found = fit(source, Goal(budget=budget, abi="64")).chosen
+    found = fit(source, budget=budget, abi="64").chosen
     assert found is not None
     return found
 
@@ -64,7 +64,7 @@ def test_nothing_fits(corpus: Path, tmp_path: Path) -> None:
 
 def test_forbidden_rungs_are_not_taken(corpus: Path) -> None:
     source = corpus / "tflite" / "person_detect.tflite"
-    names = [rung.name for rung in fit(source, Goal(without=frozenset({"split", "overlaps"}))).rungs]
+    names = [rung.name for rung in fit(source, without=("split", "overlaps")).rungs]
     assert names == ["as is", "views"]
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -38,8 +39,7 @@ Lead = tuple[int, int, bool]
 Leads = Callable[[Program, Step], Iterable[Lead]]
 
 
-@dataclass(frozen=True, slots=True)
-class Stand:
+class Stand(NamedTuple):
     """In `step`, group `by` may be written over group `over` while that is read.
 
     base(by) - base(over) must be at most `bound`, or equal to it where it is exact.
@@ -178,14 +178,23 @@ def _known_leads(graph: Graph, runtime: Runtime) -> Iterator[Lead]:
 
 def stands(program: Program, leads: Leads) -> Iterator[Stand]:
     """What each step of the program lets its output write over."""
+    known: dict[int, list[tuple[int, int, int, bool]]] = {}  # by step: a loop runs the same one again and again
     for number, step, _ in clocked(program):
-        output = program.homes.get(step.outputs[0]) if len(step.outputs) == 1 else None
-        if output is None or (step.source < 0 and _moves_nothing(program, step)):
-            continue
-        for position, lead, exact in leads(program, step):
-            operand = program.homes.get(step.inputs[position])
-            if operand and operand.group != output.group and _alone(program, step, position):
-                yield Stand(operand.group, output.group, number, operand.delta - output.delta - lead, exact)
+        if id(step) not in known:
+            known[id(step)] = list(_step_stands(program, step, leads)) if step.kind != "WHILE" else []
+        for over, by, bound, exact in known[id(step)]:
+            yield Stand(over, by, number, bound, exact)
+
+
+def _step_stands(program: Program, step: Step, leads: Leads) -> Iterator[tuple[int, int, int, bool]]:
+    """Operand's group, output's group, bound, whether it is exact: for one step, whenever it runs."""
+    output = program.homes.get(step.outputs[0]) if len(step.outputs) == 1 else None
+    if output is None or (step.source < 0 and _moves_nothing(program, step)):
+        return
+    for position, lead, exact in leads(program, step):
+        operand = program.homes.get(step.inputs[position])
+        if operand and operand.group != output.group and _alone(program, step, position):
+            yield operand.group, output.group, operand.delta - output.delta - lead, exact
 
 
 def _moves_nothing(program: Program, step: Step) -> bool:
@@ -353,3 +362,9 @@ def _kernel_scratch(program: Program, step: Step, runtime: Runtime) -> tuple[int
         return ()
     graph = step_graph(program, step)
     return runtime.scratch(graph, graph.ops[0], runtime.kernels)
+
+
+def copied_bytes(program: Program) -> int:
+    """Bytes that the operators which the rewrite adds copy in one run; slices and joins in place copy none."""
+    moving = {tick for tick, step, _ in clocked(program) if step.source < 0}
+    return sum(access.hi - access.lo for access in accesses(program) if access.writes and access.step in moving)

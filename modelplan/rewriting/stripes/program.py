@@ -96,6 +96,7 @@ class Program:
     groups: int = 0
     constants: dict[tuple[int, ...], int] = field(default_factory=dict)
     file_ops: tuple[int, ...] = ()
+    _tensors: dict[int, Tensor] = field(default_factory=dict, repr=False)
 
     def new_group(self) -> int:
         """The number of one more group."""
@@ -129,12 +130,13 @@ class Program:
         count = len(self.graph.tensors)
         if value < count:
             return self.graph.tensors[value]
-        added = self.added[value - count]
-        if added.numbers is not None:
-            return Tensor(added.name, added.shape, added.dtype, Kind.CONSTANT)
-        if added.tensor < 0:
-            return Tensor(added.name, added.shape, added.dtype)
-        return Tensor(added.name, added.shape, self.graph.tensors[added.tensor].dtype)
+        if value not in self._tensors:
+            added = self.added[value - count]
+            kind = Kind.ACTIVATION if added.numbers is None else Kind.CONSTANT
+            own = added.numbers is not None or added.tensor < 0
+            dtype = added.dtype if own else self.graph.tensors[added.tensor].dtype
+            self._tensors[value] = Tensor(added.name, added.shape, dtype, kind)
+        return self._tensors[value]
 
     def nbytes(self, value: int) -> int:
         """Bytes of a value."""
@@ -208,8 +210,15 @@ def accesses(program: Program) -> Iterator[Access]:
     for t in program.graph.inputs:
         yield from _whole(program, t, -1, writes=True)
     tick = -1
+    known: dict[int, list[Access]] = {}  # of steps that access the same bytes whenever they run
     for tick, step, iteration in clocked(program):
-        yield from _of_step(program, tick, step, iteration)
+        if step.starts or step.kind == "WHILE":
+            yield from _of_step(program, tick, step, iteration)
+            continue
+        if id(step) not in known:
+            known[id(step)] = list(_of_step(program, tick, step, iteration))
+        for group, lo, hi, _, writes, value in known[id(step)]:
+            yield Access(group, lo, hi, tick, writes, value)
     for t in program.graph.outputs:
         yield from _whole(program, t, tick + 1, writes=False)
 

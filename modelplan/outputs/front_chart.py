@@ -1,0 +1,173 @@
+"""The front of a ladder: the arena of each plan against the work it adds, with the operators of the best.
+
+arena ^ o as is                 Dots without a name are plans that were built. The line joins those that no other beats
+      | o views                 in both, each with its operators behind it. Rungs of the ladder have a ring and a name.
+      |   o---.
+      |        o------o 30 ops
+      +-------------------> extra multiply-accumulates
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from modelplan.outputs import canvas, lettering
+from modelplan.outputs.canvas import BODY, FAINT, INK, MUTED, SMALL, TITLE, WARNING, Margins, Sheet
+from modelplan.outputs.units import counted, human
+
+_WIDTH, _HEIGHT, _EDGE, _ROW, _BOTTOM = 520.0, 320.0, 12.0, 14.0, 44.0
+_LINE = lettering.line_height(SMALL)
+_PLAN, _FRONT = "#b9c7d3", "#0072b2"
+#: Plans of so many times the dearest rung's work, or of more bytes than the file as it stands, are not shown.
+_MOST_WORK = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One plan: arena in bytes, multiply-accumulates that it adds, operators; a rung has a name."""
+
+    arena: int
+    macs: int
+    ops: int
+    name: str = ""
+    chosen: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """The rungs of a ladder, the plans that no other beats, and all plans; `macs` are the model's own."""
+
+    title: str
+    macs: int
+    rungs: tuple[Mark, ...]
+    front: tuple[Mark, ...]
+    plans: tuple[Mark, ...]
+    made_by: str
+
+    def work(self, mark: Mark) -> float:
+        """Percent of extra work."""
+        return 100 * mark.macs / max(self.macs, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """The ends of the axes: percent of extra work, bytes of the arena."""
+
+    work: float
+    arena: float
+
+
+def draw(front: Front) -> Sheet:
+    """The chart of a front; must run inside `canvas.style()`."""
+    scale = _scale(front)
+    left = _EDGE + _ROW + 8 + lettering.width(human(int(scale.arena)).partition(" (")[0], SMALL)
+    margins = Margins(left, 3 * _EDGE, 2 * _EDGE + TITLE + 2 * _ROW, _BOTTOM)
+    sheet = canvas.sheet(margins, _WIDTH, _HEIGHT, scale.work, scale.arena)
+    _axes(sheet, scale)
+    _head(sheet, front)
+    shown = [mark for mark in front.plans if _inside(front, scale, mark)]
+    for mark in shown:
+        _dot(sheet, front, mark, _PLAN)
+    _line(sheet, front, [mark for mark in front.front if _inside(front, scale, mark)])
+    for mark in front.rungs:
+        _dot(sheet, front, mark, WARNING if mark.chosen else INK, ring=True)
+    _names(sheet, front, scale)
+    return sheet
+
+
+def _scale(front: Front) -> _Scale:
+    rungs = [front.work(mark) for mark in front.rungs]
+    work = max([10.0, *(_MOST_WORK * w for w in rungs)])
+    return _Scale(work, 1.08 * max((mark.arena for mark in front.rungs), default=1))
+
+
+def _inside(front: Front, scale: _Scale, mark: Mark) -> bool:
+    return 0 <= front.work(mark) <= scale.work and mark.arena <= scale.arena
+
+
+def _axes(sheet: Sheet, scale: _Scale) -> None:
+    left, bottom = sheet.margins.left, sheet.margins.bottom
+    for value in _ticks(scale.arena / 1024):
+        y = sheet.y(value * 1024)
+        sheet.axes.axhline(value * 1024, color=FAINT, linewidth=0.5, zorder=0)
+        sheet.write(left - 5, y, f"{value:,.0f} KiB", SMALL, ha="right")
+    for value in _ticks(scale.work):
+        sheet.axes.axvline(value, color=FAINT, linewidth=0.5, zorder=0)
+        sheet.write(sheet.x(value), bottom - 11, f"{value:g} %", SMALL, ha="center")
+    label = "extra multiply-accumulates"
+    sheet.write(left + _WIDTH / 2, _EDGE, label, BODY, ha="center", va="baseline", color=MUTED)
+    sheet.write(_EDGE, bottom + _HEIGHT / 2, "arena", BODY, rotation=90, ha="center", va="center", color=MUTED)
+
+
+def _ticks(most: float) -> Iterator[float]:
+    """Round numbers from 0 to `most`, four to ten of them."""
+    step = 10 ** math.floor(math.log10(most))
+    step = next(step * part for part in (1, 0.5, 0.25, 0.1) if most / (step * part) >= 4)
+    return (step * i for i in range(int(most / step) + 1))
+
+
+def _head(sheet: Sheet, front: Front) -> None:
+    room = sheet.right + sheet.margins.right - 2 * _EDGE
+    y = sheet.ceiling + sheet.margins.top - _EDGE - TITLE
+    title = lettering.folded(lettering.drawable(front.title), room / 1.15, TITLE) or "model"
+    sheet.write(_EDGE, y, title, TITLE, weight="bold", va="baseline")
+    least = min((mark.arena for mark in (*front.rungs, *front.plans)), default=0)
+    facts = f"{counted(len(front.plans), 'plan')}  ·  least arena {human(least)}"
+    sheet.write(_EDGE, y - _ROW, facts, BODY, va="baseline")
+
+
+def _at(sheet: Sheet, front: Front, mark: Mark) -> tuple[float, float]:
+    return sheet.x(max(front.work(mark), 0.0)), sheet.y(mark.arena)
+
+
+def _dot(sheet: Sheet, front: Front, mark: Mark, colour: str, *, ring: bool = False) -> None:
+    x, y = _at(sheet, front, mark)
+    face, edge, width = ("white", colour, 1.4) if ring else (colour, "white", 0.3)
+    size = 6.0 if ring else 4.0
+    sheet.line((x,), (y,), marker="o", markersize=size, color=face, markeredgecolor=edge, markeredgewidth=width)
+
+
+def _line(sheet: Sheet, front: Front, marks: list[Mark]) -> None:
+    """The border of what the plans of the front beat: right, then down, from little work to much."""
+    points = [_at(sheet, front, mark) for mark in sorted(marks, key=lambda mark: mark.macs)]
+    stairs = [point for i, (x, y) in enumerate(points) for point in ([(x, points[i - 1][1])] if i else []) + [(x, y)]]
+    if stairs:
+        xs, ys = zip(*stairs, strict=True)
+        sheet.line(xs, ys, color=_FRONT, linewidth=0.9)
+    for mark in marks:
+        _dot(sheet, front, mark, _FRONT)
+
+
+Box = tuple[float, float, float, float]
+
+
+def _names(sheet: Sheet, front: Front, scale: _Scale) -> None:
+    """Rungs by name, plans of the front by operators, where the text touches neither a mark nor another text."""
+    named = [(mark, f"{mark.name}, {counted(mark.ops, 'operator')}") for mark in front.rungs]
+    named += [(mark, f"{mark.ops}") for mark in front.front if _inside(front, scale, mark)]
+    taken = [(x - 4, y - 4, x + 4, y + 4) for x, y in (_at(sheet, front, mark) for mark, _ in named)]
+    edges = (sheet.margins.left + 1, sheet.margins.bottom + 1, sheet.right - 1, sheet.ceiling - 1)
+    for mark, text in named:
+        for box in _spots(*_at(sheet, front, mark), lettering.width(text, SMALL) + 2, rung=bool(mark.name)):
+            inside = box[0] >= edges[0] and box[1] >= edges[1] and box[2] <= edges[2] and box[3] <= edges[3]
+            if inside and not any(_touch(box, other) for other in taken):
+                taken.append(box)
+                colour = WARNING if mark.chosen else INK if mark.name else _FRONT
+                sheet.write(box[0] + 1, (box[1] + box[3]) / 2, text, SMALL, color=colour)
+                break
+
+
+def _spots(x: float, y: float, width: float, *, rung: bool) -> Iterator[Box]:
+    """Where a text may stand: a rung's beside its mark, that of another plan off the line that leads right and down."""
+    half, gap = _LINE / 2, 5.5
+    beside = ((x + gap, y), (x - gap - width, y), (x + gap, y + 3.4 * half))
+    above = ((x + gap, y + 1.6 * half), (x - width / 2, y + half + gap))
+    below = ((x - gap - width, y - half), (x - width / 2, y - half - gap), (x + gap, y - 1.6 * half))
+    for left, centre in (*beside, *above, *below) if rung else (*above, *below):
+        yield left, centre - half, left + width, centre + half
+
+
+def _touch(a: Box, b: Box) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]

@@ -1,0 +1,174 @@
+"""The rungs of the ladder: what is asked for, what a rung needs and costs, and how a program becomes a rung.
+
+Each rung is a whole file with its arena by TFLM's own rules (runtimes/tflm). The plan of every rung is replayed byte by
+byte before it counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+
+from modelplan import runtimes
+from modelplan.rewriting.plan_metadata import write_plan
+from modelplan.rewriting.striped_tflite import added_kinds, write_striped
+from modelplan.rewriting.stripes import placing
+from modelplan.rewriting.stripes.layers import op_macs
+from modelplan.rewriting.stripes.program import Program
+from modelplan.rewriting.stripes.unrolled import Region
+from modelplan.runtimes.tflm import TFLM, planner
+from modelplan.runtimes.tflm.abi import find_abis, layout
+from modelplan.runtimes.tflm.arena import arena
+from modelplan.runtimes.tflm.file import read_tflite
+from modelplan.runtimes.tflm.history import Need, needs_of, operator_since
+from modelplan.types import Graph, Problem, Runtime
+
+#: The rungs in the order in which they are tried, with what each changes.
+RUNGS = {
+    "as is": "the file as it stands",
+    "order": "its best order of operators",
+    "views": "an offline plan in which views share bytes",
+    "overlaps": "and outputs run into operands that are still read",
+    "fold": "and convolutions do the padding in front of them",
+    "split": "and the largest maps are computed in stripes",
+}
+#: Tries of the packer for a first look at a plan and for an answer.
+LOOK, ANSWER = 1500, 15000
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What is asked for.
+
+    `budget` in bytes of the objective, None for the least. `max_macs` is a share of the model's multiply-accumulates,
+    `max_ops` and `max_flash` cap the operators of the file and its bytes. `without` names rungs that are forbidden.
+    `tflm` is the day of the TFLM that will run the file, None for the newest.
+    """
+
+    budget: int | None = None
+    objective: str = "arena"
+    abi: str = "32"
+    kernels: str = "reference"
+    max_macs: float = 0.10
+    max_ops: int | None = None
+    max_flash: int | None = None
+    without: frozenset[str] = frozenset()
+    seed: int = 0
+    tflm: date | None = None
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One way to run the model: the file, its arena in bytes, and what it costs.
+
+    `macs` are multiply-accumulates in all, `copied` bytes that its added operators copy in one run, `regions` what is
+    computed in stripes, `added` operators that the file needs and the model does not. `needs` says since when TFLM can
+    run it, `refusals` why the target's TFLM does not.
+    """
+
+    name: str
+    model: bytes = field(repr=False)
+    arena: int
+    head: int
+    tail: int
+    macs: int
+    ops: int
+    copied: int = 0
+    regions: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+    needs: tuple[Need, ...] = ()
+    refusals: tuple[str, ...] = ()
+
+
+Report = Callable[[str], None]
+
+
+class ModelOnTarget:
+    """The model that is rewritten for a target, with what its rungs have in common: graph, goal, runtime."""
+
+    def __init__(self, data: bytes, graph: Graph, name: str, goal: Goal, report: Report) -> None:
+        self.data, self.graph, self.name, self.goal, self.report = data, graph, name, goal, report
+        self.macs = sum(op_macs(graph, op) for op in graph.ops)
+        self.bits = 8 * layout(("pointer",), find_abis(goal.abi)[0]).size
+        self.runtime: Runtime = runtimes.with_kernels(TFLM, goal.kernels)
+        self._scratch: dict[object, tuple[int, ...]] = {}
+
+    def measure(self, rung: Rung) -> int:
+        """The bytes of the objective."""
+        return rung.arena if self.goal.objective == "arena" else rung.head
+
+    def fits(self, rung: Rung) -> bool:
+        """Whether a rung meets the budget and the caps, and the target's TFLM runs it."""
+        return (self.goal.budget is None or self.measure(rung) <= self.goal.budget) and self.allowed(rung)
+
+    def allowed(self, rung: Rung) -> bool:
+        """Whether a rung meets the caps and the target's TFLM runs it; the file as it stands meets all caps."""
+        goal = self.goal
+        if rung.refusals or rung.name == "as is":
+            return not rung.refusals
+        return (
+            (goal.max_ops is None or rung.ops <= goal.max_ops)
+            and (goal.max_flash is None or len(rung.model) <= goal.max_flash)
+            and rung.macs - self.macs <= goal.max_macs * self.macs
+            and (goal.tflm is None or all(need.since is not None and need.since <= goal.tflm for need in rung.needs))
+        )
+
+    def runs(self, program: Program) -> bool:
+        """Whether the target's TFLM has every operator that a program adds."""
+        if self.goal.tflm is None:
+            return True
+        since = [operator_since(kind) for kind in added_kinds(program)]
+        return all(day is not None and day <= self.goal.tflm for day in since)
+
+    def posed(self, program: Program, leads: placing.Leads) -> Problem:
+        """The packing problem with the working buffers of the kernels."""
+        scratch = placing.scratch_of(program, self.runtime, self._scratch)
+        return placing.posed(program, leads, planner.ALIGNMENT, scratch)
+
+    def realised(
+        self, name: str, program: Program, leads: placing.Leads, macs: int, regions: Sequence[Region] = ()
+    ) -> Rung:
+        """A program packed, replayed and written.
+
+        Raises:
+            BrokenPlanError: the plan does not hold; never to be seen.
+        """
+        packing = placing.pack(self.posed(program, leads), ANSWER, seed=self.goal.seed)
+        placing.replay_steps(program, packing, leads)
+        model, values = write_striped(self.data, program)
+        file = read_tflite(model, self.name)
+        planned = {row.tensor for row in planner.requests(file, self.goal.kernels) if not row.scratch}
+        place = placing.value_addresses(program, packing)
+        kept = [t in planned or tensor.variable for t, tensor in enumerate(file.tensors)]
+        offsets = [place.get(value, planner.ONLINE) if kept[t] else planner.ONLINE for t, value in enumerate(values)]
+        described = tuple(_described(region) for region in regions)
+        added, copied = tuple(added_kinds(program)), placing.copied_bytes(program)
+        return self.rung(name, write_plan(file, offsets), len(program.steps), macs, copied, described, added)
+
+    def rung(
+        self,
+        name: str,
+        model: bytes,
+        ops: int,
+        macs: int,
+        copied: int = 0,
+        regions: tuple[str, ...] = (),
+        added: tuple[str, ...] = (),
+    ) -> Rung:
+        """A file with what it needs on the target."""
+        file = read_tflite(model, self.name)
+        whole = arena(file, self.goal.abi, self.goal.kernels)
+        refusals = tuple(f"{one.operator}: {one.reason}" for one in whole.refusals)
+        needs = () if name == "as is" else tuple(needs_of(file, added))
+        sizes = whole.size(), whole.head, whole.tail
+        return Rung(name, model, *sizes, macs, ops, copied, regions, added, needs, refusals)
+
+
+def _described(region: Region) -> str:
+    labels = f"ops {region.first} to {region.last}"
+    along = "rows" if region.axis == 1 else "columns"
+    if region.loop:
+        return f"{labels}: one loop over {region.stripes} stripes of {along}"
+    keep = "kept" if region.carry else "made again"
+    return f"{labels}: {region.stripes} stripes of {along}, halo {keep}, {len(region.pad)} padded"
