@@ -18,8 +18,10 @@ from modelplan.verifier.subject import plan_subject
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a caller may choose; None means what the runtime does.
+    """What a caller may choose.
 
+    None leaves the choice: of `runtime` to the file's format, of `alias` to the runtime (`alias_mode`), of `alignment`,
+    `pad` and `kernels` to the runtime's record. `capacity` None: no limit.
     `streams` is the number of streams that ops are spread over, or the stream of each op; buffers whose ops may then
     run at the same time share no bytes. None: one op after the other. `precedences` are pairs (before, after) of ops
     that every order must keep besides what the graph demands. `offsets` is a finished plan, such as a model file

@@ -674,12 +674,15 @@ class InPlace:
 class Sharing:
     """Which tensors a runtime lets share memory, by operator kind.
 
-    By itself it makes `views` (the output keeps the bytes of the input) and `overwrites` (the output takes the bytes
-    of one of these operands): with `at_graph_ends` also of graph inputs and outputs, with `sole_reader` only where
-    one operator reads the operand, with `same_shape` only between equal shapes, from `least_bytes` up.
+    What the runtime does by itself, mode `runtime`: `views` (the output keeps the bytes of the input) and `overwrites`
+    (the output takes the bytes of one of these operands). With `at_graph_ends` graph inputs and outputs take part, with
+    `sole_reader` only operands that one operator reads, with `same_shape` only tensors of equal shape, and from
+    `least_bytes` up. A runtime with `overwrites` is planned in mode `safe` unless the caller names a mode, one without
+    in mode `views`.
 
-    Besides, kernels were executed with equal results: `proved` in place, and `front_to_back`, by data types of the
-    operand, while the output ran into operand 0, or into any operand of a join.
+    What a plan may ask of it in mode `safe`, because its kernels were executed so with equal results: `proved` is the
+    output over an operand; `front_to_back`, by data types of the operand, is the output running into operand 0, or
+    into any operand of a join. Neither table is a part of the other.
     """
 
     views: frozenset[str] = frozenset()

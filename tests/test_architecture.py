@@ -93,7 +93,7 @@ def test_no_modules_and_no_rooms_import_each_other_in_a_circle() -> None:
 
 def test_the_architecture_page_lists_every_room_and_every_part_of_the_core() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text()
-    packages = [p.parent for p in (*PACKAGE.glob("*/__init__.py"), *PACKAGE.glob("*/*/__init__.py"))]
+    packages = [p.parent for p in PACKAGE.rglob("*/__init__.py")]
     names = {f"`{p.relative_to(PACKAGE)}/`" for p in packages}
     names |= {f"`{p.name}`" for p in PACKAGE.glob("*.py") if p.stem != "__init__"}
     names |= {f"`core/{p.name}/`" for p in (ROOT / "core").iterdir() if p.is_dir()}

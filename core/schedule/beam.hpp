@@ -1,5 +1,5 @@
 // Beam search: of all sets with the same number of executed operators, keeps the few with the lowest label, then those
-// with the fewest live bytes. The label of a set is the least peak of an order known to lead to it.
+// with the fewest live bytes.
 #pragma once
 
 #include "array.hpp"

@@ -219,7 +219,7 @@ void Driver::offer_backwards(Segment& s, Array<int> order, const char* by) {
   offer(s, std::move(order), by);
 }
 
-// A search between two labels, in the direction that served last, then in the other; true when it found an order or
+// A search between two peaks, in the direction that served last, then in the other; true when it found an order or
 // raised the bound.
 bool Driver::probe(Segment& s, Bytes floor, Bytes ceiling, std::int64_t steps) {
   const bool first = s.backwards;

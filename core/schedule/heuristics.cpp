@@ -121,7 +121,7 @@ Array<int> post_order(const ScheduleInstance& g) {
   return leave_order(g.ops, ends(g, g.succs), [&](int v) { return copy(g.preds[v]); });
 }
 
-Array<int> tied_order(const ScheduleInstance& g, Bytes label, unsigned seed) {
+Array<int> tied_order(const ScheduleInstance& g, Bytes limit, unsigned seed) {
   Live live(g);
   std::mt19937 random(seed);
   Array<int> order, best;
@@ -129,7 +129,7 @@ Array<int> tied_order(const ScheduleInstance& g, Bytes label, unsigned seed) {
     best.clear();
     Bytes least = std::numeric_limits<Bytes>::max();
     for (const int v : live.ready()) {
-      if (live.transient(v) > label || live.after(v) > least) continue;
+      if (live.transient(v) > limit || live.after(v) > least) continue;
       if (live.after(v) < least) best.clear();
       least = live.after(v);
       best.push_back(v);

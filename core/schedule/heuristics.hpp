@@ -24,8 +24,8 @@ Array<int> depth_first_order(const ScheduleInstance& instance);
 // Post-order from the results, operands as given. Source: XLA, hlo_memory_scheduler.cc (post-order rule).
 Array<int> post_order(const ScheduleInstance& instance);
 
-// Always a ready operator that stays under `label` and leaves the fewest bytes alive, ties at random; nothing when
-// stuck.
-Array<int> tied_order(const ScheduleInstance& instance, Bytes label, unsigned seed);
+// Always a ready operator that needs at most `limit` and leaves the fewest bytes alive, ties at random; nothing when
+// there is none.
+Array<int> tied_order(const ScheduleInstance& instance, Bytes limit, unsigned seed);
 
 }  // namespace modelplan::schedule

@@ -1,4 +1,4 @@
-// The exact search: best-first over the sets of executed operators, on the highest transient so far.
+// The exact search: best-first over the sets of executed operators, the one with the lowest label next.
 #pragma once
 
 #include <cstddef>

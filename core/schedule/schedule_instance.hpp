@@ -2,7 +2,8 @@
 //
 // A class is alive after a set S of executed operators when some writer is in S (or it is alive from the start) and
 // some reader is not in S (or it is alive to the end). Live bytes are therefore submodular on the sets closed under
-// predecessors, which is what the bound and the rules of the search rest on.
+// predecessors, which is what the bound and the rules of the search rest on. Searches go from set to set; the *label*
+// of a set is the least peak of an order that is known to lead to it.
 #pragma once
 
 #include <cstdint>

@@ -22,7 +22,7 @@ inline std::uint64_t op_key(int op) {
 struct State {
   std::uint64_t key = 0;
   Bytes bytes = 0;
-  Bytes label = 0;
+  Bytes label = 0;  // the least peak of an order known to lead here
   Bytes bound = 0;  // what every completion is known to need
   int parent = -1;
   int depth = 0;

@@ -58,7 +58,7 @@ def add_planning(parser: ArgumentParser) -> None:
 
 
 def add_runtime(parser: ArgumentParser, title: str = "runtime") -> _ArgumentGroup:
-    """Adds what a model leaves open and the runtime that it meets."""
+    """Adds --dim and --shape for what the model leaves open, --runtime and --kernels for what it runs on."""
     group = parser.add_argument_group(title)
     group.add_argument(
         "--dim",

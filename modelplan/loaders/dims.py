@@ -47,9 +47,11 @@ def shape_option(name: str, shape: Sequence[int | str]) -> str:
 
 @dataclass(slots=True)
 class Dims:
-    """Extents by symbol and shapes by tensor; a symbol is a name from the file or `TENSOR:AXIS`.
+    """What the caller binds: `extents` by symbol, a name from the file or `TENSOR:AXIS`, and `shapes` by tensor.
 
-    Remembers which ones were asked for.
+    `bounds` are the symbols whose extent is an upper bound. `used` collects the symbols and tensors that the model
+    asked for, so that the others can be refused. `implied` are the symbols that the shape of an input binds: the extent
+    and the option that says so.
     """
 
     extents: dict[str, int] = field(default_factory=dict)

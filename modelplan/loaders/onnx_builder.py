@@ -6,7 +6,7 @@ from collections import ChainMap
 from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,6 +44,17 @@ _INT64, _BOOL = 7, 9
 Array = np.ndarray[Any, Any]
 
 
+class Mark(NamedTuple):
+    """How much a `Model` had noted at one moment, field by field."""
+
+    remarks: int
+    open: int
+    unplanned: int
+    contradicted: int
+    folded: int
+    followers: int
+
+
 @dataclass(slots=True)
 class Model:
     """State that all graphs of one model share: versions, bindings, remarks, counts.
@@ -72,15 +83,16 @@ class Model:
     folded: int = 0
     followers: int = 0
 
-    def mark(self) -> tuple[int, ...]:
-        """How many remarks there are so far, for `restore`."""
+    def mark(self) -> Mark:
+        """How much was noted so far, for `restore`."""
         lists = len(self.remarks), len(self.open), len(self.unplanned), len(self.contradicted)
-        return *lists, self.folded, self.followers
+        return Mark(*lists, self.folded, self.followers)
 
-    def restore(self, mark: tuple[int, ...]) -> None:
-        """Drops the remarks made since `mark`."""
-        del self.remarks[mark[0] :], self.open[mark[1] :], self.unplanned[mark[2] :], self.contradicted[mark[3] :]
-        self.folded, self.followers = mark[4], mark[5]
+    def restore(self, mark: Mark) -> None:
+        """Drops what was noted since `mark`; what was built still counts in `walked`."""
+        del self.remarks[mark.remarks :], self.open[mark.open :]
+        del self.unplanned[mark.unplanned :], self.contradicted[mark.contradicted :]
+        self.folded, self.followers = mark.folded, mark.followers
 
 
 @dataclass(slots=True)

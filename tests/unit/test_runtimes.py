@@ -11,6 +11,7 @@ import pytest
 from modelplan import Options, RequestError, Runtime, plan, read, render, runtimes
 from modelplan.aliasing.rules import MODES
 from modelplan.allocators import ALLOCATORS
+from modelplan.loaders import LOADERS
 from modelplan.runtimes import RUNTIMES
 
 PACKAGE = Path(__file__).parents[2] / "modelplan"
@@ -52,7 +53,7 @@ def test_every_file_of_the_folder_is_a_row() -> None:
     assert files == RUNTIMES.keys()
 
 
-@pytest.mark.parametrize("form", ["tflite", "onnx"])
+@pytest.mark.parametrize("form", [row.suffix[1:] for row in LOADERS.values() if row.module != "problem_csv"])
 def test_every_format_has_one_usual_runtime(form: str) -> None:
     assert [row.name for row in RUNTIMES.values() if row.default_for == form] == [runtimes.runtime(None, form).name]
 

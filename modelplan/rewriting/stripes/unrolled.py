@@ -153,7 +153,10 @@ def _keep_for_later(base: Ground, found: Sequence[Rows]) -> None:
 
 
 class Builder:
-    """Puts steps together, whole operators and regions in stripes, in the order in which they run."""
+    """Builds a program in the order in which it runs: call `whole` for an operator, `striped` for a region.
+
+    `file_ops` are the numbers in the file of the graph's operators; without them both count alike.
+    """
 
     def __init__(self, graph: Graph, file_ops: Sequence[int] = ()) -> None:
         self.program = Program(graph, file_ops=tuple(file_ops) or tuple(range(len(graph.ops))))

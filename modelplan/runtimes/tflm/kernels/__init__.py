@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from modelplan.errors import RequestError
 from modelplan.runtimes.tflm.abi import ABIS
@@ -53,7 +53,9 @@ class KernelSet:
 _TFLM = "tflite-micro of August 2026"
 _CMSIS = "CMSIS-NN of June 2026"
 
-#: The libraries by name.
+_ESP_NN = KernelSet("esp-nn@1.2.3", esp_nn.V1_2_3, "ESP-NN 1.2.3", "ESP-NN on the ESP32-S3")
+
+#: The libraries by name. `esp-nn` is the newest ESP-NN here; a name with a version stays with that version.
 LIBRARIES: dict[str, KernelSet] = {
     k.name: k
     for k in (
@@ -61,8 +63,8 @@ LIBRARIES: dict[str, KernelSet] = {
         KernelSet("cmsis-c", cmsis_nn.C, _CMSIS, "CMSIS-NN in plain C: Cortex-M0, M3"),
         KernelSet("cmsis-dsp", cmsis_nn.DSP, _CMSIS, "CMSIS-NN with DSP instructions: Cortex-M4, M7, M33"),
         KernelSet("cmsis-mve", cmsis_nn.MVE, _CMSIS, "CMSIS-NN with Helium: Cortex-M52, M55, M85"),
-        KernelSet("esp-nn", esp_nn.V1_2_3, "ESP-NN 1.2.3", "ESP-NN on the ESP32-S3"),
-        KernelSet("esp-nn@1.2.3", esp_nn.V1_2_3, "ESP-NN 1.2.3", "ESP-NN on the ESP32-S3"),
+        replace(_ESP_NN, name="esp-nn"),
+        _ESP_NN,
         KernelSet("esp-nn@1.1.0", esp_nn.V1_1_0, "ESP-NN 1.1.0", "ESP-NN of 2024 on the ESP32-S3"),
         KernelSet("esp-nn-generic", esp_nn.GENERIC, "ESP-NN 1.2.3", "ESP-NN on chips without kernels of their own"),
     )

@@ -151,8 +151,8 @@ class Operator:
     """One kernel: the parsed options, what Init keeps, what Prepare does, and the types that it computes.
 
     `types` are those of input `typed`, of the first output if `typed` is -1; None if the kernel does not look at types.
-    `later` are types that it computes in the release of `Abi.later`. `initialise` are further buffers of Init. `exact`
-    is false where the kernel is not TFLM's own.
+    `later` are the types that it computes besides in the newer TFLM of the ABIs with `Abi.later`. `initialise` requests
+    what Init takes beyond `data`. `exact` is false where the kernel is not TFLM's own.
     """
 
     options: Struct = ()
