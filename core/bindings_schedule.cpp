@@ -144,16 +144,6 @@ std::int64_t bound_at(const ScheduleInstance& instance, int op) {
   return schedule::FlowBound(instance, meter).at(op);
 }
 
-Column profile_in(const ScheduleInstance& instance, const Column& order) {
-  Array<int> ops;
-  for (const std::int64_t v : view_of(order)) {
-    if (v < 0 || v >= instance.ops) throw std::invalid_argument("no such op");
-    ops.push_back(static_cast<int>(v));
-  }
-  const auto profile = schedule::profile_of(instance, ops);
-  return column_of(Array<std::int64_t>(profile.begin(), profile.end()));
-}
-
 // The flow of one case, a row (from, to, class, amount) for each transfer.
 nb::list cases_of(const Outcome& outcome) {
   nb::list out;
@@ -205,8 +195,6 @@ void bind_schedule(nb::module_& module) {
              "The instance with time reversed, or None where it has none.");
   module.def("schedule_bound_at", &bound_at, "instance"_a, "op"_a,
              "The least bytes that any order has in use while `op` runs, by maximum flow.");
-  module.def("schedule_profile", &profile_in, "instance"_a, "order"_a,
-             "Bytes in use while each op of a valid order runs.");
 }
 
 }  // namespace modelplan

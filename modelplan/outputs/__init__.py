@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 
 from modelplan.errors import RequestError
 from modelplan.types import Plan
-
-Render = Callable[[Plan], str | bytes]
 
 
 @dataclass(frozen=True, slots=True)
