@@ -10,6 +10,9 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
+from modelplan.cli import COMMANDS
+from modelplan.outputs import OUTPUTS
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "modelplan"
 
@@ -132,6 +135,23 @@ def test_the_verifier_shares_no_code_with_planning() -> None:
     planning = {"lifetimes", "aliasing", "ops", "schedulers", "allocators", "pipeline", "rewriting", "bounds"}
     for path in (PACKAGE / "verifier").glob("*.py"):
         assert not rooms(ast.parse(path.read_text())) & planning, path.name
+
+
+def defining(room: str, name: str, argument: str) -> set[str]:
+    """The modules of a room whose function `name` has a first parameter of the type `argument`."""
+    return {
+        path.stem
+        for path in (PACKAGE / room).glob("*.py")
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.FunctionDef) and node.name == name and path.stem != "__init__"
+        if node.args.args and ast.unparse(node.args.args[0].annotation or ast.Constant(None)) == argument
+    }
+
+
+def test_every_command_and_every_renderer_stands_in_its_table() -> None:
+    assert defining("cli", "run", "Namespace") == set(COMMANDS)
+    rows = {(row.module.rpartition(".")[2], row.function) for row in OUTPUTS.values()}
+    assert {(stem, name) for name in ("render", "svg", "png") for stem in defining("outputs", name, "Plan")} == rows
 
 
 def test_outputs_import_no_planner() -> None:

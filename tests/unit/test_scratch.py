@@ -1,11 +1,14 @@
 """The scratch that kernels ask for: one figure worked out by hand for each formula."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from modelplan.errors import RequestError
-from modelplan.runtimes.tflm.kernels import KERNELS, Call, Operand, find_library, scratch_sizes
+from modelplan.runtimes.tflm.kernels import KERNELS, LIBRARIES, Call, KernelSet, Operand, find_library, scratch_sizes
+
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "tflm.md"
 
 
 def operand(dtype: str, *shape: int, constant: bool = False) -> Operand:
@@ -100,6 +103,14 @@ def test_formula(call: Call, kernels: str, sizes: tuple[int, ...]) -> None:
 
 def test_an_operator_that_lacks_an_operand_asks_for_nothing() -> None:
     assert scratch_sizes(Call("SVDF", (operand("int8", 1, 4),), (operand("int8", 1, 4),))) == ()
+
+
+@pytest.mark.parametrize("library", LIBRARIES.values(), ids=KERNELS)
+def test_every_library_says_what_it_is_and_stands_in_the_guide(library: KernelSet) -> None:
+    assert library.operators
+    assert library.release
+    assert library.note
+    assert f"`{library.name}`" in GUIDE.read_text()
 
 
 def test_unknown_kernels_list_the_known() -> None:
