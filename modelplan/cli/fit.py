@@ -86,7 +86,8 @@ def run(arguments: Namespace) -> int:
         file = read_tflite(ladder.chosen.model, arguments.output)
         header = tflm_headers.arena_header(file, arena(file, goal.abi, goal.kernels), ladder.chosen.added)
         files.write(arguments.header, header)
-    terminal.show([Section("", (proof, f"written to {arguments.output}"))])
+    proved = tuple(f"proof          {v.level}: {v.outcome}, {v.details}" for v in ladder.proof)
+    terminal.show([Section("", (*proved, proof, f"written to {arguments.output}"))])
     return 0
 
 

@@ -1,4 +1,7 @@
-"""Proves that a memory plan is safe, or says in one sentence which operator it breaks. Exit 0, or 4 when it does."""
+"""Proves that a memory plan is safe, or that a rewritten model computes what the original does, bit for bit.
+
+Exit 0, or 4 with one sentence that names the operator.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,16 @@ from functools import partial
 from pathlib import Path
 
 from modelplan.cli import model_options, terminal
-from modelplan.errors import BrokenPlanError
+from modelplan.errors import BrokenPlanError, RequestError
 from modelplan.outputs.report import Section
 from modelplan.outputs.units import human
 from modelplan.rewriting.plan_metadata import write_plan
 from modelplan.runtimes.tflm import TFLM
+from modelplan.runtimes.tflm.file import load_tflite
 from modelplan.verifier import proof
+from modelplan.verifier.rewrites.proving import rewrite_levels
 from modelplan.verifier.sources import load_subject
+from modelplan.verifier.verdicts import Verdict
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -21,18 +27,24 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "plan",
         metavar="FILE",
-        help="a packed .tflite, a plan as .json, a .csv with offsets, or a .h with a BufferPlan",
+        help="a packed .tflite, a plan as .json, a .csv with offsets, or a .h with a BufferPlan;"
+        " with --against the original .tflite",
+    )
+    parser.add_argument(
+        "--against", metavar="REWRITTEN", help="a .tflite that must compute what FILE does, with its own plan"
     )
     parser.add_argument("--model", metavar="MODEL", help="the model that a .json, .csv or .h plan is for")
     parser.add_argument("--runtime", metavar="NAME", help="whose alignment and kernels hold for a .csv")
     model_options.add_overlaps(parser)
     parser.add_argument("--kernels", choices=TFLM.library_names, default=TFLM.kernels, help="whose scratch TFLM adds")
-    parser.add_argument("--quick", action="store_true", help="only the levels static and fingerprint replay")
+    parser.add_argument("--quick", action="store_true", help="only the levels that run no kernel")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the random inputs (default: 0)")
 
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
+    if arguments.against:
+        return _compare(arguments)
     model = Path(arguments.model) if arguments.model else None
     plan, kernels, runtime = Path(arguments.plan), arguments.kernels, arguments.runtime
     overlaps_of = partial(model_options.overlaps_of, arguments.overlaps)
@@ -40,11 +52,40 @@ def run(arguments: Namespace) -> int:
     verdicts = list(proof.quick_levels(subject))
     if not arguments.quick and all(v.outcome == "ok" for v in verdicts):
         verdicts += proof.deep_levels(subject, model, write_plan, arguments.seed)
-    lines = [f"{v.level:18}  {v.outcome:7}  {v.details}" for v in verdicts]
+    lines = [_line(v) for v in verdicts]
     if subject.offline is not None:
         lines.append(f"{'head on TFLM':18}  {human(subject.offline.head)}")
     terminal.show([Section(f"{arguments.plan}: levels of proof", tuple(lines))])
     broken = [v for v in verdicts if v.outcome == "broken"]
     if broken:
         raise BrokenPlanError(f"{arguments.plan}: {broken[-1].details}")
+    return 0
+
+
+def _line(verdict: Verdict) -> str:
+    return f"{verdict.level:18}  {verdict.outcome:7}  {verdict.details}"
+
+
+def _compare(arguments: Namespace) -> int:
+    """Proves that --against computes what FILE does.
+
+    Raises:
+        BrokenPlanError: it does not, or that cannot be proved.
+        RequestError: other forms of plans are named as well.
+    """
+    given = [f"--{name}" for name in ("model", "runtime", "overlaps") if getattr(arguments, name)]
+    if given:
+        raise RequestError(f"{given[0]} is for plans, --against compares two .tflite files")
+    files = load_tflite(arguments.plan), load_tflite(arguments.against)
+    levels = rewrite_levels(*files, arguments.kernels, arguments.seed, quick=arguments.quick)
+    verdicts = list(levels)
+    lines = [_line(v) for v in verdicts]
+    if arguments.quick:
+        lines.append(_line(Verdict("TFLM, LiteRT", "skipped", "--quick: no kernel was run")))
+    terminal.show([Section(f"{arguments.against} against {arguments.plan}", tuple(lines))])
+    for verdict in verdicts:
+        if verdict.outcome in ("broken", "unproved"):
+            equal = "is not proved equal to" if verdict.outcome == "unproved" else "does not compute what"
+            rest = "" if verdict.outcome == "unproved" else " does"
+            raise BrokenPlanError(f"{arguments.against} {equal} {arguments.plan}{rest}: {verdict.details}")
     return 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from modelplan import pipeline
@@ -21,6 +21,8 @@ from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.history import day_of
 from modelplan.types import Graph
+from modelplan.verifier.rewrites.proving import prove_rewrite
+from modelplan.verifier.verdicts import Verdict
 
 #: Extra work of one operator call, as a share of the whole model's: to choose the cheapest of those that fit.
 _CALL = 5e-4
@@ -33,7 +35,7 @@ class Ladder:
     In bytes of the objective: `least` is the lowest that was found within the caps; `bound` what every plan of stripes
     needs that takes the operators in one of the orders that were tried, however rows are cut, and `bound_by` says why;
     `built_bound` what the plans that were built need, the `points`, wherever each puts its rows. 0 where no stripes
-    were searched. `macs` are those of the model.
+    were searched. `macs` are those of the model. `proof` are the verdicts on the chosen file that need no kernel.
     """
 
     rungs: tuple[Rung, ...]
@@ -45,6 +47,7 @@ class Ladder:
     points: tuple[Point, ...] = ()
     macs: int = 0
     remarks: tuple[str, ...] = ()
+    proof: tuple[Verdict, ...] = ()
 
     @property
     def model(self) -> bytes | None:
@@ -103,6 +106,7 @@ def fit(
     Raises:
         ModelError: the file cannot be read.
         RequestError: an option names what does not exist, or the file has changed since the graph was loaded.
+        BrokenPlanError: the chosen file does not compute what the model does; never to be seen.
     """
     day = None if tflm is None else day_of(tflm)
     caps = max_macs, max_ops, max_flash, frozenset(without), seed, day
@@ -121,7 +125,10 @@ def climb(model: str | Path | Graph, goal: Goal, report: Report = _silent) -> La
     data = read_bytes(graph.source)
     if fingerprint(data) != graph.fingerprint:
         raise RequestError(f"{graph.source}: the file has changed since the graph was loaded")
-    return _Climb(ModelOnTarget(data, graph, graph.source, goal, report)).ladder()
+    found = _Climb(ModelOnTarget(data, graph, graph.source, goal, report)).ladder()
+    if found.chosen is None:
+        return found
+    return replace(found, proof=tuple(prove_rewrite(data, found.chosen.model, goal.kernels)))
 
 
 class _Climb:

@@ -24,7 +24,7 @@ _ROWS_AND_UPDATES = {
     "CumSum", "CumProd", "Trilu",
 }  # fmt: skip
 _WIDENING = {"DEQUANTIZE", "DequantizeLinear", "QuantizeLinear"}
-_POINTWISE = (
+POINTWISE = (
     ELEMENTWISE["tflite"] | ELEMENTWISE["onnx"] | ANY_OPERAND["tflite"] | ANY_OPERAND["onnx"] | _WIDENING
 ) - _ROWS_AND_UPDATES
 _WINDOWS = {"CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D", "AVERAGE_POOL_2D", "L2_POOL_2D"}
@@ -61,7 +61,7 @@ def least_lead(program: Program, step: Step, operand: int, output: int) -> int |
     x, y = program.values[step.inputs[operand]], program.values[step.outputs[output]]
     if not x.nbytes or not y.nbytes or x.nbytes % x.elements or y.nbytes % y.elements:
         return None
-    if step.kind in _POINTWISE:
+    if step.kind in POINTWISE:
         return _pointwise(x, y)
     if step.kind in ("CONCATENATION", "SLICE", "STRIDED_SLICE", "Slice"):
         return _runs(program, step, operand)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Outcome = Literal["ok", "skipped", "broken"]
+Outcome = Literal["ok", "skipped", "unproved", "broken"]
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The result of one level: "ok" or "skipped" with details, or "broken" with the fault in one sentence."""
+    """The result of one level: "ok" with details, "skipped" or "unproved" with the reason, "broken" with the fault."""
 
     level: str
     outcome: Outcome

@@ -22,6 +22,7 @@ from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import read_tflite
 from modelplan.runtimes.tflm.runner import INSTALL, installed, run_tflm
 from modelplan.types import Graph
+from modelplan.verifier.rewrites.proving import prove_rewrite
 
 runtime = pytest.mark.skipif(not installed(), reason=f"tflite-micro is not installed: {INSTALL}")
 
@@ -86,3 +87,16 @@ def test_random_stripes_are_equal_on_tflm(tmp_path: Path, seed: int) -> None:
     assert planner.padded(ours.head) == head
     if not any(step.loop for step in program.steps):
         assert run_tflm(plain, rounds=1).outputs == own.outputs
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_stripes_are_proved_without_a_kernel(tmp_path: Path, seed: int) -> None:
+    data = random_cnn(seed)
+    path = tmp_path / "random.tflite"
+    path.write_bytes(data)
+    program = legal_program(load_model(str(path)), seed)
+    if program is None:
+        pytest.skip("no operator of this network can be split")
+    leads = placing.kernel_leads(runtimes.runtime("tflm", "tflite"))
+    _, planned, _ = rewritten(data, "random", program, leads)
+    assert [verdict.outcome for verdict in prove_rewrite(data, planned)] == ["ok", "ok"]

@@ -60,8 +60,12 @@ def tflm_version() -> str:
         return "not installed"
 
 
-def run_tflm(model: bytes, *, rounds: int = 2, seed: int = 0, arena: int = 0, seconds: float = 120) -> Run:
+def run_tflm(
+    model: bytes, *, rounds: int = 2, seed: int = 0, arena: int = 0, seconds: float = 120, extremes: bool = False
+) -> Run:
     """Runs `model` on 2 x `rounds` random inputs without a reset between them.
+
+    With `extremes` also on inputs of which all elements are the least, 0 and the greatest value of their type.
 
     The arena is first filled by a run on other data. `arena` 0 means 64 MiB, or 16 times the file if that is more.
 
@@ -75,13 +79,13 @@ def run_tflm(model: bytes, *, rounds: int = 2, seed: int = 0, arena: int = 0, se
     with tempfile.NamedTemporaryFile(suffix=".tflite") as file:
         file.write(model)
         file.flush()
-        return _report(*_start(file.name, arena, rounds, seed, seconds))
+        return _report(*_start(file.name, (arena, rounds, seed, int(extremes)), seconds))
 
 
-def _start(path: str, arena: int, rounds: int, seed: int, seconds: float) -> tuple[str, str]:
+def _start(path: str, numbers: tuple[int, ...], seconds: float) -> tuple[str, str]:
     script = Path(__file__).with_name("interpreter_process.py")
     # -P keeps the script's own folder off the path: its neighbours would shadow other packages.
-    command = [sys.executable, "-P", str(script), path, *map(str, (arena, rounds, seed))]
+    command = [sys.executable, "-P", str(script), path, *map(str, numbers)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)  # noqa: S603
     except subprocess.TimeoutExpired:

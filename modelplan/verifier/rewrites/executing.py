@@ -1,0 +1,122 @@
+"""Both files on real runtimes, whole and cut off at the end of each region, on random and on extreme inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
+from textwrap import shorten
+from typing import Any
+
+import numpy as np
+
+from modelplan.errors import BrokenPlanError
+from modelplan.runtimes.tflm import planner
+from modelplan.runtimes.tflm.runner import INSTALL, RefusalError, installed, run_tflm, tflm_version
+from modelplan.verifier.rewrites.comparing import Compared
+from modelplan.verifier.rewrites.reading import Source
+from modelplan.verifier.rewrites.truncating import cut_off, region_ends
+from modelplan.verifier.values import INSTALL as INSTALL_LITERT
+from modelplan.verifier.values import random_array
+from modelplan.verifier.verdicts import Skipped
+
+_ROUNDS = 2
+#: Characters of LiteRT's reason that are quoted.
+_LONGEST = 120
+#: What a run of a file gives: something of each invocation's outputs that is equal where the outputs are.
+Outputs = Sequence[object]
+
+
+def execute_on_tflm(original: Source, rewritten: Source, compared: Compared, kernels: str, seed: int = 0) -> str:
+    """Runs both files on TFLM, several inputs in a row without a reset.
+
+    Raises:
+        BrokenPlanError: outputs differ, or TFLM's head is not the predicted one.
+        Skipped: the wheel is missing or refuses the model itself.
+    """
+    if not installed():
+        raise Skipped(f"tflite-micro is not installed; {INSTALL}")
+    heads = []
+
+    def run(data: bytes) -> Outputs:
+        done = run_tflm(data, rounds=_ROUNDS, seed=seed, extremes=True)
+        heads.append(done.head)
+        return done.outputs
+
+    said = _compare(original, rewritten, compared, run)
+    predicted = planner.predicted_head(rewritten.model)
+    if kernels == "reference" and planner.padded(heads[1]) != predicted:
+        raise BrokenPlanError(f"TFLM reports a head of {heads[1]:,} bytes, predicted are {predicted:,}")
+    return f"{said}, head {heads[1]:,} bytes, tflite-micro {tflm_version()}"
+
+
+def execute_on_litert(original: Source, rewritten: Source, compared: Compared, seed: int = 0) -> str:
+    """Runs both files on LiteRT's reference kernels, which ignore the plan.
+
+    Raises:
+        BrokenPlanError: outputs differ.
+        Skipped: the package is missing or refuses the model itself.
+    """
+    if find_spec("ai_edge_litert") is None:
+        raise Skipped(f"ai-edge-litert is not installed; {INSTALL_LITERT}")
+    return _compare(original, rewritten, compared, lambda data: _on_litert(data, seed))
+
+
+def _compare(original: Source, rewritten: Source, compared: Compared, run: Callable[[bytes], Outputs]) -> str:
+    count = _equal_runs("the outputs", original.model.data, rewritten.model.data, run)
+    cuts = region_ends(original, rewritten, compared)
+    for cut in cuts:
+        ends = cut_off(original, *cut.original), cut_off(rewritten, *cut.rewritten)
+        count += _equal_runs(f"the map {cut.name!r}", *ends, run)
+    ends_said = f", cut off at the end of {len(cuts)} regions too" if cuts else ""
+    return f"{count} runs bit-equal{ends_said}"
+
+
+def _equal_runs(what: str, before: bytes, after: bytes, run: Callable[[bytes], Outputs]) -> int:
+    """Runs both; returns how many runs were equal."""
+    try:
+        wanted = run(before)
+    except RefusalError as reason:
+        raise Skipped(f"the model does not run by itself: {reason}") from None
+    try:
+        found = run(after)
+    except RefusalError as reason:
+        raise BrokenPlanError(f"the rewritten model does not run: {reason}") from None
+    for number, (a, b) in enumerate(zip(wanted, found, strict=True)):
+        if a != b:
+            raise BrokenPlanError(f"run {number}: {what} of the rewritten model differ from the model's")
+    return len(wanted)
+
+
+def _on_litert(data: bytes, seed: int) -> list[tuple[bytes, ...]]:
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+    try:
+        interpreter = Interpreter(model_content=data, experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
+        interpreter.allocate_tensors()
+        return [_invoked(interpreter, feeds) for feeds in _feeds(interpreter, seed)]
+    except (RuntimeError, ValueError) as problem:
+        raise RefusalError(f"LiteRT: {shorten(str(problem), _LONGEST)}") from None
+
+
+def _invoked(interpreter: Any, feeds: Sequence[Any]) -> tuple[bytes, ...]:
+    for details, array in zip(interpreter.get_input_details(), feeds, strict=True):
+        interpreter.set_tensor(details["index"], array)
+    interpreter.invoke()
+    return tuple(interpreter.get_tensor(details["index"]).tobytes() for details in interpreter.get_output_details())
+
+
+def _feeds(interpreter: Any, seed: int) -> Iterator[list[Any]]:
+    """Random inputs, then all elements at the least, at 0 and at the greatest value."""
+    rng, inputs = np.random.default_rng(seed), interpreter.get_input_details()
+    for _ in range(_ROUNDS):
+        yield [random_array(x["dtype"], x["shape"], rng) for x in inputs]
+    for extreme in (-1, 0, 1):
+        yield [_constant(x, extreme) for x in inputs]
+
+
+def _constant(details: Any, extreme: int) -> Any:
+    kind = np.dtype(details["dtype"])
+    if kind.kind in "fb" or kind.itemsize >= 4:
+        return np.full(details["shape"], max(extreme, 0) if kind.kind != "f" else extreme, dtype=kind)
+    limits = np.iinfo(kind)
+    return np.full(details["shape"], {-1: limits.min, 0: 0, 1: limits.max}[extreme], dtype=kind)

@@ -1,0 +1,57 @@
+"""Models cut off behind an operator, so that a whole map becomes the output: ten bytes of a classifier prove little.
+
+The file is changed where it stands: the vector of operators gets shorter, the vector of outputs names one tensor.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+from modelplan.verifier.rewrites.comparing import Compared
+from modelplan.verifier.rewrites.reading import Source
+
+#: Places of the fields `outputs` and `operators` in a subgraph's table of fields.
+_OUTPUTS, _OPERATORS = 8, 10
+#: Operators that end a region: they put a map together.
+_ENDS = {"CONCATENATION", "WHILE", "DYNAMIC_UPDATE_SLICE"}
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A map that both files make whole: its name, and in each file its tensor and the operator that finishes it."""
+
+    name: str
+    original: tuple[int, int]
+    rewritten: tuple[int, int]
+
+
+def region_ends(original: Source, rewritten: Source, compared: Compared) -> list[Cut]:
+    """The maps that the second file puts together out of stripes and the first computes in one piece."""
+    known = {}
+    for op in original.parts[0].ops:
+        for t in op.outputs:
+            content = compared.original.values.get(t)
+            if content is not None and op.kind not in _ENDS:
+                known[content] = (t, op.number)
+    cuts: dict[int, Cut] = {}
+    for op in rewritten.parts[0].ops:
+        for t in op.outputs if op.kind in _ENDS else ():
+            content = compared.rewritten.values.get(t)
+            if content is not None and content in known:
+                name = original.parts[0].cells[known[content][0]].name
+                cuts[known[content][0]] = Cut(name, known[content], (t, op.number))
+    return list(cuts.values())
+
+
+def cut_off(source: Source, tensor: int, last: int) -> bytes:
+    """The file with only its operators up to number `last`, and one tensor of the main graph as its output."""
+    import tflite
+
+    data = bytearray(source.model.data)
+    table: Any = tflite.Model.GetRootAs(source.model.data, 0).Subgraphs(0)._tab  # noqa: SLF001
+    outputs, operators = (table.Vector(table.Offset(field)) for field in (_OUTPUTS, _OPERATORS))
+    struct.pack_into("<I", data, operators - 4, last + 1)
+    struct.pack_into("<Ii", data, outputs - 4, 1, tensor)
+    return bytes(data)

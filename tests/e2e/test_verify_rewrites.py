@@ -1,0 +1,140 @@
+"""`modelplan verify ORIGINAL --against REWRITTEN`: verdicts, exit codes, one clear line for what cannot be compared."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from commands import run
+from random_cnns import random_cnn
+from striped_files import Striped, change_table, shift_slice, step_at, striped, three_convolutions
+
+from modelplan import BrokenPlanError, fit
+from modelplan.runtimes.tflm.file import read_tflite
+from modelplan.runtimes.tflm.runner import INSTALL, installed
+from modelplan.verifier.rewrites.comparing import compare_rows
+from modelplan.verifier.rewrites.executing import execute_on_litert, execute_on_tflm
+from modelplan.verifier.rewrites.reading import read_source
+
+runtime = pytest.mark.skipif(not installed(), reason=f"tflite-micro is not installed: {INSTALL}")
+
+Files = tuple[Path, Path]
+
+
+def levels(text: str) -> dict[str, str]:
+    """What each level came to."""
+    return dict(
+        re.findall(r"^  (rows|memory|TFLM|LiteRT|TFLM, LiteRT) +(ok|broken|skipped|unproved)  ", text, re.MULTILINE)
+    )
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Callable[..., Striped]:
+    return lambda **ways: striped(three_convolutions(), tmp_path, **ways)
+
+
+def written(made: Striped, folder: Path, rewritten: bytes | None = None) -> Files:
+    """The model and its rewrite as files."""
+    files = folder / "model.tflite", folder / "rewritten.tflite"
+    files[0].write_bytes(made.data)
+    files[1].write_bytes(made.file() if rewritten is None else rewritten)
+    return files
+
+
+@pytest.mark.parametrize("way", [{"carry": False}, {"carry": False, "loop": True, "cuts": (0, 3, 6, 9, 12)}])
+def test_every_level_that_can_run_agrees(make: Callable[..., Striped], tmp_path: Path, way: dict[str, object]) -> None:
+    original, rewritten = written(make(**way), tmp_path)
+    done = run("verify", original, "--against", rewritten)
+    assert done.returncode == 0, done.stderr
+    found = levels(done.stdout)
+    assert list(found) == ["rows", "memory", "TFLM", "LiteRT"]
+    assert found["rows"] == found["memory"] == "ok"
+    assert found["TFLM"] == ("ok" if installed() else "skipped")
+
+
+def test_quick_runs_no_kernel_and_says_so(make: Callable[..., Striped], tmp_path: Path) -> None:
+    original, rewritten = written(make(carry=True), tmp_path)
+    done = run("verify", original, "--against", rewritten, "--quick")
+    assert done.returncode == 0, done.stderr
+    assert levels(done.stdout) == {"rows": "ok", "memory": "ok", "TFLM, LiteRT": "skipped"}
+    assert "no kernel was run" in done.stdout
+
+
+def test_a_fault_is_named_with_operator_and_place(make: Callable[..., Striped], tmp_path: Path) -> None:
+    made = make(carry=False)
+    windows = [i for i, s in enumerate(made.program.steps) if s.kind == "SLICE" and s.inputs[0] == 0]
+    shift_slice(made.program, windows[1], -1)
+    original, rewritten = written(made, tmp_path)
+    done = run("verify", original, "--against", rewritten)
+    assert done.returncode == 4
+    assert levels(done.stdout) == {"rows": "broken"}
+    assert re.search(r"does not compute what .* does: op \d+ \w+ \(byte \d+ of the file\)", done.stderr)
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_fault_in_a_loop_names_the_iteration(make: Callable[..., Striped], tmp_path: Path) -> None:
+    made = make(carry=False, loop=True, cuts=(0, 3, 6, 9, 12))
+    change_table(made.program, "window_begins", 4 * 2 + 1, 9)
+    original, rewritten = written(made, tmp_path)
+    done = run("verify", original, "--against", rewritten)
+    assert done.returncode == 4
+    assert "iteration 3" in done.stderr
+
+
+def test_files_that_cannot_be_compared(make: Callable[..., Striped], tmp_path: Path) -> None:
+    original, rewritten = written(make(carry=False), tmp_path)
+    other, text = tmp_path / "other.tflite", tmp_path / "text.tflite"
+    other.write_bytes(random_cnn(0))
+    text.write_text("no model")
+    for before, after, code, word in (
+        (original, other, 2, "is no rewrite of"),
+        (rewritten, original, 2, "were the two files swapped?"),
+        (original, text, 3, "text.tflite"),
+        (original, tmp_path / "none.tflite", 3, "none.tflite"),
+    ):
+        done = run("verify", before, "--against", after)
+        assert (done.returncode, len(done.stderr.strip().splitlines())) == (code, 1), done.stderr
+        assert word in done.stderr
+
+
+def test_options_of_plans_are_refused(make: Callable[..., Striped], tmp_path: Path) -> None:
+    original, rewritten = written(make(carry=False), tmp_path)
+    done = run("verify", original, "--against", rewritten, "--model", original)
+    assert done.returncode == 2
+    assert "--model is for plans" in done.stderr
+
+
+def test_what_is_not_known_is_not_passed(corpus: Path) -> None:
+    source = corpus / "tflite" / "person_detect_vela.tflite"
+    done = run("verify", source, "--against", source, "--quick")
+    assert done.returncode == 4
+    assert levels(done.stdout)["rows"] == "unproved"
+    assert "cannot be proved" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["trained_lstm_int8", "micro_speech_quantized", "ad01_int8", "keyword_scrambled"])
+def test_models_that_are_equal_to_themselves(corpus: Path, name: str) -> None:
+    source = corpus / "tflite" / f"{name}.tflite"
+    done = run("verify", source, "--against", source, "--quick")
+    assert done.returncode == 0, done.stderr
+
+
+@runtime
+@pytest.mark.parametrize("run_on", [execute_on_tflm, execute_on_litert])
+def test_a_region_that_is_wrong_is_seen_by_execution(make: Callable[..., Striped], run_on: Callable[..., str]) -> None:
+    made, faulty = make(carry=False), make(carry=False)
+    last = step_at(faulty.program, "SLICE", -1)
+    shift_slice(faulty.program, last, -1)
+    original, right, wrong = (read_source(read_tflite(data, "m")) for data in (made.data, made.file(), faulty.file()))
+    compared = compare_rows(original, right)
+    rest = ("reference",) if run_on is execute_on_tflm else ()
+    assert "bit-equal" in run_on(original, right, compared, *rest)
+    with pytest.raises(BrokenPlanError, match="differ from the model's"):
+        run_on(original, wrong, compared, *rest)
+
+
+def test_fit_carries_its_proof(corpus: Path) -> None:
+    found = fit(corpus / "tflite" / "kws_ref_model.tflite")
+    assert [(v.level, v.outcome) for v in found.proof] == [("rows", "ok"), ("memory", "ok")]

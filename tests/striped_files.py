@@ -1,0 +1,142 @@
+"""Small models of a few convolutions, rewritten in stripes, and faults made in such rewrites on purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from random_cnns import Network
+
+from modelplan import runtimes
+from modelplan.loaders import load
+from modelplan.rewriting.flatbuffer_tables import OPTIONS
+from modelplan.rewriting.plan_metadata import write_plan
+from modelplan.rewriting.striped_tflite import write_striped
+from modelplan.rewriting.stripes import placing
+from modelplan.rewriting.stripes.building import built
+from modelplan.rewriting.stripes.program import Program, Step
+from modelplan.rewriting.stripes.unrolled import Region
+from modelplan.runtimes.tflm import planner
+from modelplan.runtimes.tflm.file import FileModel, read_tflite
+from modelplan.types import Graph
+
+_INT32 = 2
+_SAME, _RELU = 0, 1
+ROWS = 24
+
+
+def three_convolutions() -> bytes:
+    """CONV 3x3, DEPTHWISE 3x3 with stride 2, CONV 1x1; every map has a zero point of its own."""
+    net = Network(np.random.default_rng(7))
+    x = net.tensor((1, ROWS, 10, 3), scale=(0.05, -7))
+    a = _convolution(net, x, "CONV_2D", 3, 1, 6, 4)
+    b = _convolution(net, a, "DEPTHWISE_CONV_2D", 3, 2, 6, 9)
+    c = _convolution(net, b, "CONV_2D", 1, 1, 5, -3)
+    return net.file(x, c)
+
+
+def _convolution(net: Network, x: int, kind: str, kernel: int, stride: int, deep: int, zero: int) -> int:
+    _, height, width, channels = net.shapes[x]
+    shape = (deep, kernel, kernel, channels) if kind == "CONV_2D" else (1, kernel, kernel, deep)
+    weights = net.tensor(shape, scale=(0.02, 0), data=net.rng.integers(-90, 90, shape, dtype=np.int8).tobytes())
+    bias = net.rng.integers(-900, 900, deep, dtype=np.int32).tobytes()
+    offset = net.tensor((deep,), _INT32, (0.001, 0), bias)
+    y = net.tensor((1, -(-height // stride), -(-width // stride), deep), scale=(0.05, zero))
+    steps = (_SAME, stride, stride)
+    options = (*steps, _RELU, 1, 1) if kind == "CONV_2D" else (*steps, 1, _RELU, 1, 1)
+    return net.operator(kind, [x, weights, offset], y, OPTIONS[kind], options)
+
+
+@dataclass(frozen=True)
+class Striped:
+    """A model, its rewrite before it is written, and where the packer puts each value."""
+
+    data: bytes
+    program: Program
+    place: dict[int, int]
+
+    def file(self, fault: Callable[[Program], None] | None = None) -> bytes:
+        """The rewritten file with its plan, the program changed by `fault` after it was placed."""
+        if fault is not None:
+            fault(self.program)
+        model, values = write_striped(self.data, self.program)
+        offsets = [self.place.get(value, planner.ONLINE) for value in values]
+        return write_plan(read_tflite(model, "striped"), offsets)
+
+
+def striped(data: bytes, folder: Path, **ways: object) -> Striped:
+    """The model of `data` with all of its operators in stripes."""
+    graph = graph_of(data, folder)
+    ways.setdefault("cuts", (0, 4, 7, ROWS // 2))
+    region = replace(Region(0, len(graph.ops) - 1, 1, (0, 1)), **ways)  # type: ignore[arg-type]
+    program = built(graph, range(len(graph.ops)), [region])
+    leads = placing.kernel_leads(runtimes.runtime("tflm", "tflite"))
+    packing = placing.pack(placing.posed(program, leads, planner.ALIGNMENT), 300)
+    return Striped(data, program, placing.value_addresses(program, packing))
+
+
+def graph_of(data: bytes, folder: Path) -> Graph:
+    """The graph of a model that has no file yet."""
+    path = folder / "model.tflite"
+    path.write_bytes(data)
+    graph = load(path)
+    assert isinstance(graph, Graph)
+    return graph
+
+
+def step_at(program: Program, kind: str, number: int = 0) -> int:
+    """The place of the `number`-th step of a kind."""
+    return [i for i, step in enumerate(program.steps) if step.kind == kind][number]
+
+
+def constant(program: Program, value: int) -> tuple[int, ...]:
+    """The numbers of a constant that the rewrite added."""
+    found = program.added[value - len(program.graph.tensors)].numbers
+    assert found is not None
+    return found
+
+
+def with_operand(program: Program, at: int, position: int, value: int) -> None:
+    """Puts another operand into a step."""
+    step = program.steps[at]
+    program.steps[at] = replace(step, inputs=(*step.inputs[:position], value, *step.inputs[position + 1 :]))
+
+
+def shift_slice(program: Program, at: int, rows: int) -> None:
+    """Lets a SLICE begin `rows` rows later."""
+    begin = list(constant(program, program.steps[at].inputs[1]))
+    begin[1] += rows
+    with_operand(program, at, 1, program.constant(begin))
+
+
+def loop_of(program: Program) -> Step:
+    """The first WHILE."""
+    return program.steps[step_at(program, "WHILE")]
+
+
+def table_named(program: Program, word: str) -> int:
+    """The place among the added values of the table whose name ends with `word`."""
+    return next(i for i, value in enumerate(program.added) if value.name.endswith(word))
+
+
+def change_table(program: Program, word: str, entry: int, number: int) -> None:
+    """Puts another number into a table of a loop."""
+    at = table_named(program, word)
+    numbers = list(program.added[at].numbers or ())
+    numbers[entry] = number
+    program.added[at] = replace(program.added[at], numbers=tuple(numbers))
+
+
+def with_offset(data: bytes, tensor: int, offset: int) -> bytes:
+    """A planned file with another offset for one tensor."""
+    model: FileModel = read_tflite(data, "striped")
+    offsets = list(planner.read_plan(model) or ())
+    offsets[tensor] = offset
+    return write_plan(model, offsets)
+
+
+def number_of(data: bytes, word: str) -> int:
+    """The number, over all subgraphs, of the first tensor whose name ends with `word`."""
+    return next(i for i, t in enumerate(read_tflite(data, "striped").tensors) if t.name.endswith(word))

@@ -1,0 +1,254 @@
+"""The proof of rewritten models: right ones pass, and each kind of fault is named without running a kernel."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from random_cnns import random_cnn
+from striped_files import (
+    Striped,
+    change_table,
+    constant,
+    loop_of,
+    number_of,
+    shift_slice,
+    step_at,
+    striped,
+    table_named,
+    three_convolutions,
+    with_offset,
+    with_operand,
+)
+
+from modelplan.errors import BrokenPlanError, RequestError
+from modelplan.rewriting.stripes.program import Program
+from modelplan.runtimes.tflm import planner
+from modelplan.runtimes.tflm.file import read_tflite
+from modelplan.verifier.rewrites.proving import prove_rewrite
+
+WAYS: dict[str, dict[str, object]] = {
+    "kept and trimmed": {"carry": True},
+    "kept and padded": {"carry": True, "pad": frozenset({0, 1})},
+    "made again": {"carry": False},
+    "made again and padded": {"carry": False, "pad": frozenset({0, 1})},
+    "passed on": {"carry": False, "lazy": True},
+    "backwards": {"carry": False, "backward": True},
+    "uneven": {"carry": True, "cuts": (0, 1, 2, 9, 12)},
+    "loop": {"carry": False, "loop": True, "cuts": (0, 3, 6, 9, 12)},
+    "loop of single rows": {"carry": False, "loop": True, "cuts": tuple(range(13))},
+}
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Callable[[str], Striped]:
+    return lambda way: striped(three_convolutions(), tmp_path, **WAYS[way])
+
+
+def refused(made: Striped, fault: Callable[[Program], None]) -> str:
+    """The sentence with which a faulty rewrite is refused."""
+    return refused_file(made.data, made.file(fault))
+
+
+def refused_file(model: bytes, rewritten: bytes) -> str:
+    with pytest.raises(BrokenPlanError) as caught:
+        prove_rewrite(model, rewritten)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_to_write_stripes_is_proved(make: Callable[[str], Striped], way: str) -> None:
+    made = make(way)
+    rows, memory = prove_rewrite(made.data, made.file())
+    assert (rows.outcome, memory.outcome) == ("ok", "ok")
+    assert "the file's plan" in memory.details
+
+
+def test_a_loop_says_how_often_it_ran(make: Callable[[str], Striped]) -> None:
+    made = make("loop of single rows")
+    rows, memory = prove_rewrite(made.data, made.file())
+    assert "12 iterations" in rows.details
+    assert "1 loop with one address for each value" in memory.details
+
+
+@pytest.mark.parametrize("way", ["made again", "made again and padded", "passed on", "backwards", "kept and trimmed"])
+@pytest.mark.parametrize("rows", [-1, 1])
+def test_a_window_off_by_one(make: Callable[[str], Striped], way: str, rows: int) -> None:
+    made = make(way)
+    found = [i for i, s in enumerate(made.program.steps) if s.kind == "SLICE" and s.inputs[0] == 0]
+    inner = next(i for i in found if constant(made.program, made.program.steps[i].inputs[1])[1] > 0)
+    last = made.program.steps[inner]
+    begin, size = (constant(made.program, last.inputs[i])[1] for i in (1, 2))
+    if begin + rows + size > 24:
+        rows = -rows
+    said = refused(made, lambda program: shift_slice(program, inner, rows))
+    assert re.search(r"op \d+ \w+ \(byte \d+ of the file\)", said)
+
+
+def test_a_window_of_the_wrong_parity(make: Callable[[str], Striped]) -> None:
+    made = make("made again")
+    reader = [i for i, s in enumerate(made.program.steps) if s.kind == "DEPTHWISE_CONV_2D"][1]
+    window = made.program.steps[reader].inputs[0]
+    cut = next(i for i, s in enumerate(made.program.steps) if s.outputs == (window,))
+    said = refused(made, lambda program: shift_slice(program, cut, -1))
+    assert "DEPTHWISE_CONV_2D" in said
+    assert "the model makes rows" in said
+
+
+@pytest.mark.parametrize("pads", [(0, 0), (1, 0)])
+def test_a_bottom_padding_that_is_forgotten_or_at_the_top(
+    make: Callable[[str], Striped], pads: tuple[int, int]
+) -> None:
+    made = make("kept and padded")
+    last = step_at(made.program, "PAD", -2)
+    old = constant(made.program, made.program.steps[last].inputs[1])
+    assert old[2:4] == (0, 1)
+
+    def forget(program: Program) -> None:
+        with_operand(program, last, 1, program.constant((*old[:2], *pads, *old[4:]), (4, 2)))
+        if pads == (0, 0):
+            at = program.steps[last].outputs[0] - len(program.graph.tensors)
+            _, rows, *rest = program.added[at].shape
+            program.added[at] = replace(program.added[at], shape=(1, rows - 1, *rest))
+
+    assert "op " in refused(made, forget)
+
+
+def test_a_padding_with_another_zero_point(make: Callable[[str], Striped]) -> None:
+    made = make("kept and padded")
+    padded = made.program.steps[step_at(made.program, "PAD")].outputs[0] - len(made.program.graph.tensors)
+    other = made.program.graph.ops[2].outputs[0]
+
+    def change(program: Program) -> None:
+        program.added[padded] = replace(program.added[padded], tensor=other)
+
+    assert "changes its type or quantisation" in refused(made, change)
+
+
+@pytest.mark.parametrize("way", ["kept and trimmed", "kept and padded", "uneven"])
+def test_kept_rows_off_by_one(make: Callable[[str], Striped], way: str) -> None:
+    made = make(way)
+    joins = [s for s in made.program.steps if s.kind == "CONCATENATION" and s.outputs[0] >= 6]
+    firsts = {join.inputs[0] for join in joins}
+    kept = [i for i, s in enumerate(made.program.steps) if s.kind == "SLICE" and s.outputs[0] in firsts]
+    faults = [i for i in kept if constant(made.program, made.program.steps[i].inputs[1])[1] > 0]
+    assert "op " in refused(made, lambda program: shift_slice(program, faults[0], -1))
+
+
+@pytest.mark.parametrize("way", ["kept and trimmed", "made again", "backwards"])
+def test_stripes_in_the_wrong_order(make: Callable[[str], Striped], way: str, tmp_path: Path) -> None:
+    made = striped(three_convolutions(), tmp_path, **(WAYS[way] | {"cuts": (0, 4, 8, 12)}))
+    last = step_at(made.program, "CONCATENATION", -1)
+
+    def swap(program: Program) -> None:
+        first, second, *rest = program.steps[last].inputs
+        program.steps[last] = replace(program.steps[last], inputs=(second, first, *rest))
+
+    assert "CONCATENATION" in refused(made, swap)
+    assert made.program.steps[last].outputs == made.program.graph.outputs
+
+
+@pytest.mark.parametrize("way", ["made again", "kept and padded", "backwards", "passed on"])
+def test_a_stripe_that_reads_a_row_that_is_overwritten(make: Callable[[str], Striped], way: str) -> None:
+    made = make(way)
+    first = next(s for s in made.program.steps if s.kind == "CONV_2D")
+    needed = made.place[0] + made.program.nbytes(0) // 2
+    made.place[first.outputs[0]] = needed
+    said = refused_file(made.data, made.file())
+    assert re.search(r"of the arena, overwritten by op \d+ |which it still reads", said)
+
+
+@pytest.mark.parametrize("way", ["loop", "loop of single rows"])
+@pytest.mark.parametrize("table", ["window_begins", "cut_begins", "result_begins"])
+def test_one_entry_of_a_loops_table(make: Callable[[str], Striped], way: str, table: str) -> None:
+    whole = make(way)
+    loop = loop_of(whole.program).loop
+    assert loop is not None
+    found = whole.program.added[table_named(whole.program, table)].numbers or ()
+    for iteration in range(loop.iterations):
+        for change in (-1, 1):
+            made, entry = deepcopy(whole), 4 * iteration + 1
+            change_table(made.program, table, entry, found[entry] + change)
+            outside = (iteration == 0 and change < 0) or (iteration == loop.iterations - 1 and change > 0)
+            if table == "result_begins" and outside:  # the kernel moves such a start back inside
+                prove_rewrite(made.data, made.file())
+            else:
+                assert "op " in refused_file(made.data, made.file())
+
+
+@pytest.mark.parametrize("way", ["loop", "loop of single rows"])
+def test_one_iteration_too_few(make: Callable[[str], Striped], way: str) -> None:
+    made = make(way)
+    flags = made.program.added[table_named(made.program, "going_on")].numbers or ()
+    last = max(i for i, flag in enumerate(flags) if flag)
+    said = refused(made, lambda program: change_table(program, "going_on", last, 0))
+    assert "nothing wrote" in said
+
+
+@pytest.mark.parametrize("word", ["loop/x", "loop/y", "loop/counter", "loop/updated"])
+def test_a_value_of_a_loop_with_two_addresses(make: Callable[[str], Striped], word: str) -> None:
+    made = make("loop")
+    data = made.file()
+    free = planner.padded(planner.predicted_head(read_tflite(data, "striped")))
+    said = refused_file(made.data, with_offset(data, number_of(data, word), free))
+    assert "one value, two places" in said
+
+
+@pytest.mark.parametrize("part", [1, 2])
+def test_a_loops_map_elsewhere_in_condition_or_body(make: Callable[[str], Striped], part: int) -> None:
+    made = make("loop of single rows")
+    data = made.file()
+    model = read_tflite(data, "striped")
+    free = planner.padded(planner.predicted_head(model))
+    x = model.firsts[part] + model.subgraphs[part].inputs[1]
+    assert "one value, two places" in refused_file(made.data, with_offset(data, x, free))
+
+
+@pytest.mark.parametrize("way", ["made again", "kept and trimmed"])
+def test_a_cut_that_leaves_out_the_last_row(make: Callable[[str], Striped], way: str) -> None:
+    made = make(way)
+    whole = {s.outputs[0] for s in made.program.steps if s.kind == "CONV_2D"}
+    cuts = [i for i, s in enumerate(made.program.steps) if s.kind == "SLICE" and s.inputs[0] in whole]
+    at = next(i for i in cuts if constant(made.program, made.program.steps[i].inputs[1])[1] > 0)
+    assert "op " in refused(made, lambda program: shift_slice(program, at, -1))
+
+
+def test_a_result_without_its_last_row(make: Callable[[str], Striped]) -> None:
+    made = make("made again")
+    last = step_at(made.program, "CONCATENATION", -1)
+
+    def shorten(program: Program) -> None:
+        step = program.steps[last]
+        program.steps[last] = replace(step, inputs=step.inputs[:-1])
+
+    assert "whose shape in the file is" in refused(made, shorten)
+
+
+def test_other_weights(make: Callable[[str], Striped]) -> None:
+    made = make("made again")
+    data = bytearray(made.file())
+    weights = next(t for t in read_tflite(bytes(data), "striped").tensors if t.constant and t.type == 9)
+    data[weights.content[0]] ^= 1
+    assert "operand 1" in refused_file(made.data, bytes(data))
+
+
+def test_another_model_is_no_rewrite(make: Callable[[str], Striped]) -> None:
+    with pytest.raises(RequestError, match="is no rewrite of"):
+        prove_rewrite(make("loop").data, random_cnn(0))
+
+
+@pytest.mark.parametrize("way", ["made again", "loop"])
+def test_swapped_files(make: Callable[[str], Striped], way: str) -> None:
+    made = make(way)
+    with pytest.raises(RequestError, match="were the two files swapped"):
+        prove_rewrite(made.file(), made.data)
+
+
+def test_a_model_equals_itself(make: Callable[[str], Striped]) -> None:
+    data = make("loop").data
+    _, memory = prove_rewrite(data, data)
+    assert "TFLM's own planner" in memory.details
