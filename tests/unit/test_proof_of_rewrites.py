@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import random
 import re
+import struct
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from mutations import damaged
 from random_cnns import random_cnn
 from striped_files import (
     Striped,
@@ -25,7 +29,7 @@ from striped_files import (
     with_operand,
 )
 
-from modelplan.errors import BrokenPlanError, RequestError
+from modelplan.errors import BrokenPlanError, ModelError, ModelPlanError, RequestError
 from modelplan.rewriting.stripes.program import Program
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import read_tflite
@@ -208,6 +212,16 @@ def test_a_loops_map_elsewhere_in_condition_or_body(make: Callable[[str], Stripe
     assert "one value, two places" in refused_file(made.data, with_offset(data, x, free))
 
 
+def test_offsets_that_overwrite_the_counter(make: Callable[[str], Striped]) -> None:
+    made = make("loop")
+    data = made.file()
+    counter = (planner.read_plan(read_tflite(data, "striped")) or ())[number_of(data, "loop/counter")]
+    window = number_of(data, "window_begin")
+    said = refused_file(made.data, with_offset(data, window, counter))
+    assert "loop/counter'" in said
+    assert "overwritten by" in said
+
+
 @pytest.mark.parametrize("way", ["made again", "kept and trimmed"])
 def test_a_cut_that_leaves_out_the_last_row(make: Callable[[str], Striped], way: str) -> None:
     made = make(way)
@@ -252,3 +266,23 @@ def test_a_model_equals_itself(make: Callable[[str], Striped]) -> None:
     data = make("loop").data
     _, memory = prove_rewrite(data, data)
     assert "TFLM's own planner" in memory.details
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_damaged_files_are_refused_or_equal(make: Callable[[str], Striped], seed: int) -> None:
+    made = make("loop")
+    data = made.file()
+    for number in range(10):
+        bad = damaged(random.Random(100 * seed + number), data)
+        with contextlib.suppress(ModelPlanError):
+            assert {verdict.level for verdict in prove_rewrite(made.data, bad)} <= {"rows", "memory"}
+
+
+def test_a_tensor_that_is_too_large_to_follow(make: Callable[[str], Striped]) -> None:
+    made = make("made again")
+    data = bytearray(made.data)
+    shape = struct.pack("<5i", 4, 1, 24, 10, 3)
+    at = bytes(data).index(shape)
+    struct.pack_into("<i", data, at + 8, 2_000_000)
+    with pytest.raises(ModelError, match="too large to follow"):
+        prove_rewrite(bytes(data), made.file())

@@ -144,10 +144,10 @@ class Catalogue:
         return tuple(known.setdefault(window, len(known)) for window in windows)
 
     def is_foreign(self, base: int, axis: int, symbol: int) -> bool:
-        """Whether a row is one that the first file does not make."""
+        """Whether a row is one that the first file does not make; those of constants are all right."""
         if symbol == UNWRITTEN:
             return True
-        return symbol >= 0 and (self.is_foreign_base(base) or symbol >= self.bases[base].known[axis])
+        return symbol >= 0 and not self.is_foreign_base(base) and symbol >= self.bases[base].known[axis]
 
     def is_foreign_base(self, base: int) -> bool:
         """Whether the first file computes nothing in this way."""
@@ -163,9 +163,7 @@ class Catalogue:
                 if symbol == UNWRITTEN:
                     return f"{row_words(axis, [local])} of {label} hold what nothing wrote"
                 if symbol >= 0 and self.is_foreign(content.base, axis, symbol):
-                    causes = tuple(self._causes(content.base, axis, symbol))
-                    if causes:
-                        return causes
+                    return tuple(self._causes(content.base, axis, symbol))
         return None
 
     def _causes(self, base: int, axis: int, symbol: int) -> Iterator[Cause]:

@@ -53,6 +53,11 @@ class Given:
         return [int(v) for v in self.numbers.array.reshape(-1)]
 
 
+#: Operands without which these operators do not work.
+_LEAST_OPERANDS = {
+    "SLICE": 3, "STRIDED_SLICE": 4, "GATHER": 2, "PAD": 2, "PADV2": 3, "SPLIT": 2, "SPLIT_V": 3,
+    "DYNAMIC_UPDATE_SLICE": 3, "CONCATENATION": 1,
+}  # fmt: skip
 Mover = Callable[[Operation, Sequence[Given], Sequence[Cell]], Moved | None]
 
 
@@ -64,7 +69,7 @@ def moved(op: Operation, operands: Sequence[Given | None], outputs: Sequence[Cel
     """
     mover = _MOVERS.get(op.kind)
     given = [x for x in operands if x is not None]
-    if mover is None or len(given) != len(operands) or not given:
+    if mover is None or len(given) != len(operands) or len(given) < _LEAST_OPERANDS.get(op.kind, 1):
         return None
     return mover(op, given, outputs)
 
@@ -155,6 +160,8 @@ def _joined(op: Operation, given: Sequence[Given], outputs: Sequence[Cell]) -> M
     if op.option("FusedActivationFunction") or not rank or any(x.cell.coding != outputs[0].coding for x in given):
         return None
     axis = op.option("Axis") % rank
+    if any(len(x.content.shape) != rank for x in given):
+        return None
     contents = _on_one_base([x.content for x in given], axis)
     if contents is None:
         return None
@@ -192,7 +199,11 @@ def _on_one_base(contents: Sequence[Content], axis: int) -> list[Content] | None
 def _split(op: Operation, given: Sequence[Given], outputs: Sequence[Cell]) -> Moved | None:
     """SPLIT has its axis first, SPLIT_V data, sizes, axis."""
     x, axes = (given[1], given[0].integers) if op.kind == "SPLIT" else (given[0], given[2].integers)
-    if axes is None or any(x.cell.coding != y.coding or len(y.shape) != len(x.content.shape) for y in outputs):
+    if (
+        not axes
+        or not x.content.shape
+        or any(x.cell.coding != y.coding or len(y.shape) != len(x.content.shape) for y in outputs)
+    ):
         return None
     axis, start = axes[0] % len(x.content.shape), 0
     contents, copies = [], []
@@ -256,7 +267,7 @@ def calculated(op: Operation, operands: Sequence[Numbers], output: Cell) -> Numb
     Raises:
         Fault: it reads outside of a table.
     """
-    if op.option("FusedActivationFunction"):
+    if op.option("FusedActivationFunction") or len(operands) < _LEAST_OPERANDS.get(op.kind, 1):
         return None
     arrays = [x.array for x in operands]
     if op.kind == "SLICE":
@@ -266,11 +277,13 @@ def calculated(op: Operation, operands: Sequence[Numbers], output: Cell) -> Numb
         if at.size and not (int(at.min()) >= 0 and int(at.max()) < len(table)):
             raise Fault(op.label, f"reads entries {at.min()} to {at.max()} of a table of {len(table)}")
         return Numbers(table[at], operands[0].dtype)
-    if op.kind in ("RESHAPE", "SQUEEZE", "EXPAND_DIMS"):
+    if op.kind in ("RESHAPE", "SQUEEZE", "EXPAND_DIMS") and arrays[0].size == int(np.prod(output.shape)):
         return Numbers(arrays[0].reshape(output.shape), operands[0].dtype)
-    if op.kind in _ARITHMETIC and len(arrays) == 2:
+    if len(arrays) != 2 or arrays[0].shape != arrays[1].shape or arrays[0].dtype != arrays[1].dtype:
+        return None
+    if op.kind in _ARITHMETIC:
         return Numbers(np.asarray(_ARITHMETIC[op.kind](*arrays)).astype(arrays[0].dtype), operands[0].dtype)
-    if op.kind in _COMPARISONS and len(arrays) == 2:
+    if op.kind in _COMPARISONS:
         return Numbers(np.asarray(_COMPARISONS[op.kind](*arrays)), "bool")
     return None
 

@@ -13,6 +13,8 @@ from modelplan.errors import ModelError
 from modelplan.loaders.tflite_schema import DTYPES
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileTensor
 
+#: The longest axis and the largest tensor that are followed.
+_MOST_EXTENT, _MOST_BYTES = 1 << 20, 1 << 28
 #: Element types whose constants are numbers that steer operators: offsets, sizes, counters, conditions.
 NUMBERS: dict[str, np.dtype[Any]] = {
     "int32": np.dtype(np.int32), "int64": np.dtype(np.int64), "bool": np.dtype(np.bool_)
@@ -101,7 +103,7 @@ def read_source(model: FileModel) -> Source:
     """The file with everything that decides what it computes.
 
     Raises:
-        ModelError: it has no subgraph or operator, or keeps data where it cannot be compared.
+        ModelError: it has no subgraph or operator, a tensor is too large, or data lie where they cannot be compared.
     """
     import tflite
 
@@ -126,6 +128,10 @@ def digest_of(data: bytes) -> str:
 
 def _cell(model: FileModel, tensor: FileTensor, number: int, raw: Any) -> Cell:
     start, length = tensor.content
+    if max(tensor.shape, default=0) > _MOST_EXTENT or tensor.nbytes > _MOST_BYTES:
+        raise ModelError(
+            f"{model.name}: tensor {number} {tensor.name!r} of {list(tensor.shape)} is too large to follow"
+        )
     if tensor.constant and not length:
         raise ModelError(f"{model.name}: tensor {number} {tensor.name!r} keeps its data outside of the flatbuffer")
     data = model.data[start : start + length] if tensor.constant else None

@@ -27,7 +27,7 @@ from modelplan.verifier.rewrites.reading import NUMBERS, Cell, Operation, Part, 
 from modelplan.verifier.rewrites.windows import Operand, same_in_both, spread_of
 
 #: Most operators that a run may take, loops counted out.
-_MOST_STEPS = 400_000
+_MOST_STEPS = 60_000
 #: Operators that keep values between runs: proved only where both files run all of them in the same order.
 _KEEPING = {
     "SVDF", "LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_LSTM", "RNN",
@@ -80,6 +80,7 @@ class _Runner:
         self.trace = Trace()
         self.held: list[dict[int, Value]] = [{} for _ in source.parts]
         self.iteration: list[int] = []
+        self.running: list[int] = []
         self.constants: dict[int, Content] = {}
 
     def run(self) -> Trace:
@@ -99,6 +100,7 @@ class _Runner:
 
     def _part(self, number: int) -> None:
         part = self.source.parts[number]
+        self.running.append(number)
         for op in part.ops:
             if len(self.trace.events) > _MOST_STEPS:
                 raise unproved(op, f"the file runs more than {_MOST_STEPS:,} operators")
@@ -106,6 +108,7 @@ class _Runner:
                 self._loop(op)
             else:
                 self._step(part, op)
+        self.running.pop()
 
     def _where(self, op: Operation) -> str:
         loop = f", iteration {self.iteration[-1]}" if self.iteration else ""
@@ -304,8 +307,10 @@ class _Runner:
 
     def _called(self, op: Operation) -> tuple[int, int]:
         parts = self.source.parts
-        if len(op.calls) != 2 or any(not 0 < n < len(parts) for n in op.calls) or min(*op.inputs, *op.outputs) < 0:
-            raise unproved(op, "calls subgraphs that do not exist")
+        if len(op.calls) != 2 or any(not 0 < n < len(parts) or n in self.running for n in op.calls):
+            raise unproved(op, "calls subgraphs that do not exist, or itself")
+        if min((*op.inputs, *op.outputs), default=-1) < 0:
+            raise unproved(op, "has no value or an absent one")
         condition, body = op.calls
         counts = {len(op.inputs), len(op.outputs), *(len(parts[n].inputs) for n in op.calls), len(parts[body].outputs)}
         if len(counts) != 1 or len(parts[condition].outputs) != 1:

@@ -17,6 +17,8 @@ from modelplan.verifier.rewrites.reading import Cell, Operation
 from modelplan.verifier.safe_overlap import POINTWISE
 
 _SAME = 0
+#: Options that a window cannot do without.
+_AT_LEAST_ONE = ("StrideH", "StrideW", "DilationHFactor", "DilationWFactor", "FilterHeight", "FilterWidth")
 #: Options that only say which windows are read.
 _WINDOW_OPTIONS = {"Padding"}
 
@@ -47,7 +49,8 @@ def spread_of(op: Operation, operands: Sequence[Operand | None], output: Cell) -
     Cost: O(extents of the output x kernel).
     """
     rule = _RULES.get(op.kind)
-    found = rule(op, operands, output) if rule else None
+    odd = any(op.option(name, 1) < 1 for name in _AT_LEAST_ONE) or not operands or operands[0] is None
+    found = rule(op, operands, output) if rule and not odd else None
     if found is not None:
         return found
     if rule is None and op.kind not in _WHOLE:
@@ -143,7 +146,7 @@ def _transposed_convolution(op: Operation, operands: Sequence[Operand | None], o
 
     Source: tflite-micro's transpose_conv: the padding is that of a convolution from the output back to the operand.
     """
-    weights, x = operands[1], operands[2] if len(operands) > 2 else None
+    weights, x = operands[1:3] if len(operands) > 2 else (None, None)
     if x is None or weights is None or len(x.content.axes) != 4 or len(weights.cell.shape) != 4:
         return None
     axes: list[tuple[Window, ...]] = [tuple((s,) for s in x.content.axes[0])]
@@ -178,6 +181,8 @@ def _pointwise(_op: Operation, operands: Sequence[Operand | None], output: Cell)
         missing = rank - len(x.content.axes)
         for a in range(rank):
             columns[a].append(x.content.axes[a - missing] if a >= missing else (0,))
+    if any(len({len(axis) for axis in axes} - {1}) > 1 for axes in columns):
+        return None
     rest = tuple((f"operand {i}", x and (x.content.base, x.cell.coding)) for i, x in enumerate(operands))
     return Spread(tuple(_beside(tuple(axes)) for axes in columns), rest)
 
@@ -205,11 +210,13 @@ def _joined(op: Operation, operands: Sequence[Operand | None], output: Cell) -> 
     present = [x for x in operands if x is not None]
     if len(present) != len(operands) or any(len(x.content.axes) != rank for x in present) or not rank:
         return None
+    others = [a for a in range(rank) if a != joined]
+    if any(x.content.shape[a] != present[0].content.shape[a] for x in present for a in others):
+        return None
     axes = tuple(
         each_row(output.shape[a]) if a == joined else _beside(tuple(x.content.axes[a] for x in present))
         for a in range(rank)
     )
-    others = [a for a in range(rank) if a != joined]
     return Spread(axes, tuple((f"operand {i}", _without(x, others)) for i, x in enumerate(present)))
 
 
