@@ -22,7 +22,7 @@ LAYERS = [
     ["types", "_core"],
     ["bounds", "ops"],
     ["loaders"],
-    ["runtimes", "rewriting.flatbuffer", "rewriting.protobuf"],
+    ["runtimes", "targets", "rewriting.flatbuffer", "rewriting.protobuf"],
     ["referee", "aliasing", "saved_plan"],
     ["lifetimes", "streams", "verifier"],
     ["schedulers", "allocators"],

@@ -22,6 +22,7 @@ COMMANDS = {
     "verify": "prove that a plan is safe, or name the operator that it breaks; exit 0 or 4",
     "solve": "place the buffers of a CSV problem; drop-in for minimalloc's command line",
     "allocators": "the table of allocators",
+    "targets": "the table of devices for --target, and what a linker script or a program leaves for the arena",
 }
 
 EXIT_CODES = """exit codes:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from modelplan import bounds, pipeline
 from modelplan.aliasing.explaining import reasons
@@ -25,14 +26,20 @@ from modelplan.outputs.units import parse_bytes
 from modelplan.rewriting.alternatives import ModelFile, Target, alternatives, as_it_stands, carried_offsets, load_file
 from modelplan.types import Plan, Requirement
 
+if TYPE_CHECKING:
+    from modelplan.targets.choosing import Chosen
+
 
 def configure(parser: ArgumentParser) -> None:
     """Declares the arguments."""
     parser.add_argument("models", metavar="MODEL", nargs="+", help="a .tflite or .onnx file")
     model_options.add_planning(parser)
     model_options.add_allocator(parser, "the plan that the file carries for TFLM, which is also the default there")
-    model_options.add_abi(parser)
-    parser.add_argument("--capacity", metavar="BYTES", help="the memory there is, such as 64KiB or 1MiB")
+    model_options.add_abi(parser, default=None)
+    parser.add_argument(
+        "--capacity", metavar="BYTES", help="the memory there is, such as 64KiB (default: the block of the target)"
+    )
+    model_options.add_target(parser)
     model_options.add_draw(parser)
     parser.add_argument(
         "--why-not",
@@ -61,13 +68,17 @@ def run(arguments: Namespace) -> int:
     if arguments.out and len({folder_name(model) for model in models}) < len(models):
         raise RequestError("two of the models have the same name, so --out would write one over the other")
     files.check_outputs(named, models)
-    return terminal.each(models, partial(analyze, arguments))
+    chosen = model_options.chosen_target(arguments)
+    if chosen and "-" not in (arguments.json, arguments.csv):
+        terminal.show([Section("", tuple(model_options.target_lines(chosen)))])
+    return terminal.each(models, partial(analyze, model_options.with_capacity(arguments, chosen), chosen=chosen))
 
 
-def analyze(arguments: Namespace, path: str) -> int:
+def analyze(arguments: Namespace, path: str, chosen: Chosen | None = None) -> int:
     """Shows one model and writes what was asked for."""
     drawn = [(draw, figures.suffix_of(draw)) for draw in arguments.draw]
     file = load_file(path, arguments.dim, arguments.shape)
+    arguments = model_options.on_target(arguments, chosen, file.graph)
     target = model_options.target_of(arguments, file.graph)
     needed = as_it_stands(file, target)
     plan, stands = plans_of(arguments, file, target, needed)

@@ -11,14 +11,18 @@ import json
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from modelplan.cli import files, model_options, terminal
+from modelplan.errors import RequestError
 from modelplan.outputs.arena_report import lower_alternatives
 from modelplan.outputs.report import Section
 from modelplan.outputs.units import human, parse_bytes
 from modelplan.rewriting.alternatives import alternatives, as_it_stands, load_file
 from modelplan.types import Alternative, Requirement
+
+if TYPE_CHECKING:
+    from modelplan.targets.choosing import Chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,35 +48,65 @@ class Verdict:
 def configure(parser: ArgumentParser) -> None:
     """Declares the arguments."""
     parser.add_argument("models", metavar="MODEL", nargs="+", help="a .tflite or .onnx file")
-    parser.add_argument("--budget", metavar="BYTES", required=True, help="such as 64KiB or 1MiB")
+    parser.add_argument(
+        "--budget", metavar="BYTES", help="such as 64KiB or 1MiB (default: the largest block of the target)"
+    )
     model_options.add_runtime(parser)
-    model_options.add_abi(parser)
+    model_options.add_abi(parser, default=None)
+    model_options.add_target(parser)
     parser.add_argument("--json", metavar="FILE", help="the verdicts as JSON; - for standard output")
 
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
-    budget = parse_bytes(arguments.budget)
     files.check_outputs([arguments.json], arguments.models)
+    chosen = model_options.chosen_target(arguments)
+    budget = budget_of(arguments.budget, chosen)
+    arguments = model_options.on_target(arguments, chosen)
     found: list[Verdict] = []
+    if chosen and arguments.json != "-":
+        terminal.show([Section("", tuple(available(arguments.budget, chosen)))])
 
     def judge(path: str) -> int:
-        found.append(judged(arguments, path, budget))
+        found.append(judged(arguments, path, budget, chosen))
         if arguments.json != "-":
             terminal.show([section(found[-1])])
         return 0 if found[-1].fits else 1
 
     code = terminal.each(arguments.models, judge)
     if arguments.json:
-        document = {"budget": budget, "models": [as_json(verdict) for verdict in found]}
+        document = {
+            "budget": budget,
+            **model_options.target_facts(chosen),
+            "models": [as_json(verdict) for verdict in found],
+        }
         files.write(arguments.json, json.dumps(document, indent=1) + "\n")
     return code
 
 
-def judged(arguments: Namespace, path: str, budget: int) -> Verdict:
+def budget_of(text: str | None, chosen: Chosen | None) -> int:
+    """The bytes that --budget states, else those of the target's block.
+
+    Raises:
+        RequestError: neither is given.
+    """
+    if text is not None:
+        return parse_bytes(text)
+    if chosen is None:
+        raise RequestError("--budget BYTES or --target NAME has to say how much memory there is")
+    return chosen.budget
+
+
+def available(text: str | None, chosen: Chosen) -> list[str]:
+    """Which block of the target counts, and that a budget in bytes is taken in its place."""
+    instead = [f"budget    {human(parse_bytes(text))} as --budget says, in place of the block"] if text else []
+    return [*model_options.target_lines(chosen), *instead]
+
+
+def judged(arguments: Namespace, path: str, budget: int, chosen: Chosen | None = None) -> Verdict:
     """The verdict on one model; alternatives are planned where it does not fit although its runtime would run it."""
     file = load_file(path, arguments.dim, arguments.shape)
-    target = model_options.target_of(arguments, file.graph)
+    target = model_options.target_of(model_options.on_target(arguments, chosen, file.graph), file.graph)
     needed = as_it_stands(file, target)
     short = not needed.refusals and needed.arena > budget
     return Verdict(path, budget, needed, tuple(alternatives(file, target)) if short else ())

@@ -6,9 +6,10 @@ import json
 import re
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from modelplan import bounds, pipeline
 from modelplan.allocators import ALLOCATORS, allocator, place
@@ -21,6 +22,9 @@ from modelplan.outputs.field_chart import Field, Mark
 from modelplan.outputs.summary import RuntimePlan, runtime_plan
 from modelplan.outputs.units import human, stand_in
 from modelplan.types import Budget, Placement, Plan, Problem
+
+if TYPE_CHECKING:
+    from modelplan.targets.choosing import Chosen
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +50,7 @@ def configure(parser: ArgumentParser) -> None:
     """Declares the arguments."""
     parser.add_argument("source", metavar="MODEL|CSV", help="a .tflite or .onnx model, or a problem as .csv")
     model_options.add_planning(parser)
+    model_options.add_target(parser)
     parser.add_argument(
         "--seconds", type=float, metavar="S", help="how long each search may take (default: steps of its own)"
     )
@@ -72,13 +77,14 @@ def run(arguments: Namespace) -> int:
     drawn = [drawing_of(text) for text in arguments.draw]
     outputs = [arguments.chart, arguments.json, *(path for _, path, _ in drawn)]
     files.check_outputs(outputs, [arguments.source])
-    source = read_problem(arguments)
+    chosen = model_options.chosen_target(arguments)
+    source = read_problem(arguments, chosen)
     placements: dict[str, Placement] = {}
     rows = tuple(answers(source.problem, Budget(seconds=arguments.seconds), placements))
     rows = tuple(replace(row, lower_bound=max(row.lower_bound, source.lower_bound)) for row in rows)
-    compared = Comparison(arguments.source, len(source.problem), rows, remarks(source))
+    compared = Comparison(arguments.source, len(source.problem), rows, (*remarks(source), *fitting(rows, chosen)))
     if arguments.json:
-        files.write(arguments.json, json.dumps(document(compared, source), indent=1) + "\n")
+        files.write(arguments.json, json.dumps(document(compared, source, chosen), indent=1) + "\n")
     if arguments.chart:
         files.write(arguments.chart, chart(arguments.chart, field(compared)))
     for name, path, suffix in drawn:
@@ -89,14 +95,15 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-def read_problem(arguments: Namespace) -> ProblemSource:
+def read_problem(arguments: Namespace, chosen: Chosen | None = None) -> ProblemSource:
     """The problem in the file, or that of the plan which `analyze` makes of the model with the same options."""
     from modelplan.loaders import load
 
     loaded = load(arguments.source, arguments.dim, arguments.shape)
     if isinstance(loaded, Problem):
         return ProblemSource(loaded)
-    plan = pipeline.plan(loaded, model_options.options_of(arguments, loaded))
+    words = model_options.on_target(Namespace(**vars(arguments) | {"abi": None}), chosen, loaded)
+    plan = pipeline.plan(loaded, model_options.options_of(words, loaded))
     return ProblemSource(plan.problem, plan)
 
 
@@ -142,12 +149,24 @@ def remarks(source: ProblemSource) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def document(compared: Comparison, source: ProblemSource) -> dict[str, object]:
+def fitting(rows: Sequence[Row], chosen: Chosen | None) -> list[str]:
+    """Which target is meant, and whose answers fit its block; nothing without a target."""
+    if chosen is None:
+        return []
+    placed = [row for row in rows if row.height is not None]
+    fits = [row for row in placed if row.height is not None and row.height <= chosen.budget]
+    return [
+        *model_options.target_lines(chosen),
+        f"fits      {len(fits)} of {len(placed)} answers, for the buffers alone",
+    ]
+
+
+def document(compared: Comparison, source: ProblemSource, chosen: Chosen | None = None) -> dict[str, object]:
     """The comparison as JSON has it: every row, none folded."""
     rows = [asdict(row) for row in compared.rows]
     own = source.runtime_plan
     found: dict[str, object] = {"source": compared.title, "lower_bound": compared.lower_bound, "rows": rows}
-    return found | ({"today": asdict(own)} if own else {})
+    return found | ({"today": asdict(own)} if own else {}) | model_options.target_facts(chosen)
 
 
 def drawing_of(text: str) -> tuple[str, str, str]:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from modelplan import __version__
-from modelplan.cli import files, terminal
+from modelplan.cli import files, model_options, terminal
 from modelplan.errors import BrokenPlanError, RequestError
 from modelplan.outputs import tflm_headers
 from modelplan.outputs.report import Section, Table
@@ -27,6 +28,9 @@ from modelplan.runtimes.tflm.history import LOOPS_WITHOUT_COPIES, Need, day_of
 from modelplan.runtimes.tflm.kernels import KERNELS
 from modelplan.runtimes.tflm.runner import RefusalError, installed, run_tflm
 
+if TYPE_CHECKING:
+    from modelplan.targets.choosing import Chosen
+
 #: Rounds of random inputs that the original and the result are compared on.
 _ROUNDS = 3
 #: What a figure's file may end in.
@@ -36,7 +40,7 @@ _FIGURES = (".svg", ".png", ".pdf")
 def configure(parser: ArgumentParser) -> None:
     """Declares the arguments."""
     parser.add_argument("model", metavar="MODEL", help="a .tflite file")
-    goal = parser.add_mutually_exclusive_group(required=True)
+    goal = parser.add_mutually_exclusive_group()
     goal.add_argument("--budget", metavar="BYTES", help="the cheapest rung that needs no more, like 64KiB")
     goal.add_argument("--least", action="store_true", help="the least that is found")
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the .tflite file to write")
@@ -44,11 +48,12 @@ def configure(parser: ArgumentParser) -> None:
         "--objective", choices=("arena", "head"), default="arena", help="which bytes count (default: the whole arena)"
     )
     parser.add_argument(
-        "--abi", choices=ABI_NAMES, default="32", help="the target's, or 32 or 64 for any of so many bits (default: 32)"
+        "--abi", choices=ABI_NAMES, help="32 or 64 hold for any of so many bits (default: the target's, else 32)"
     )
     parser.add_argument(
-        "--kernels", choices=KERNELS, default="reference", help="whose kernels will run (default: reference)"
+        "--kernels", choices=KERNELS, help="whose kernels will run (default: the target's, else reference)"
     )
+    model_options.add_target(parser)
     parser.add_argument(
         "--tflm", metavar="VERSION", help="the TFLM that will run it: a day like 2025-11-10, or 0.dev20251110"
     )
@@ -72,7 +77,10 @@ def run(arguments: Namespace) -> int:
     files.check_outputs([arguments.header, arguments.draw], [arguments.model])
     if arguments.draw and not arguments.draw.endswith(_FIGURES):
         raise RequestError(f"{arguments.draw}: a figure's name must end in {', '.join(_FIGURES)}")
-    goal = goal_of(arguments)
+    chosen = model_options.chosen_target(arguments)
+    goal = goal_of(arguments, chosen)
+    if chosen:
+        terminal.show([Section("", tuple(model_options.target_lines(chosen)))])
     ladder = climb(arguments.model, goal, _progress if sys.stderr.isatty() else _quiet)
     _progress_ends()
     terminal.show([rungs_section(arguments.model, ladder, goal), *verdict(ladder, goal)])
@@ -91,20 +99,24 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-def goal_of(arguments: Namespace) -> Goal:
-    """The goal that the options state.
+def goal_of(arguments: Namespace, chosen: Chosen | None = None) -> Goal:
+    """The goal that the options state; the target gives the bytes, the ABI and the kernels that they leave open.
 
     Raises:
-        RequestError: a number cannot be read.
+        RequestError: a number cannot be read, or nothing says how much memory there is.
     """
     for name in ("max_ops", "seed"):
         if (getattr(arguments, name) or 0) < 0:
             raise RequestError(f"--{name.replace('_', '-')} is {getattr(arguments, name)}, expected at least 0")
+    if chosen is None and not arguments.least and arguments.budget is None:
+        raise RequestError("--budget BYTES, --least or --target NAME has to say what to fit")
+    device = chosen.device if chosen else None
+    stated = str(chosen.budget) if chosen and arguments.budget is None else arguments.budget
     return Goal(
-        None if arguments.least else parse_bytes(arguments.budget),
+        None if arguments.least else parse_bytes(stated),
         arguments.objective,
-        arguments.abi,
-        arguments.kernels,
+        arguments.abi or (device.abi if device else "") or model_options.USUAL_ABI,
+        arguments.kernels or (device.kernels if device else "") or KERNELS[0],
         share(arguments.max_macs),
         arguments.max_ops,
         parse_bytes(arguments.max_flash) if arguments.max_flash else None,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace, _ArgumentGroup
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from modelplan import allocators
 from modelplan.errors import ModelError, RequestError
@@ -17,6 +18,7 @@ from modelplan.types import Budget, Graph, Overlap, Progress
 if TYPE_CHECKING:
     from modelplan.pipeline import Options
     from modelplan.rewriting.alternatives import Target
+    from modelplan.targets.choosing import Chosen, Reserve, Wanted
 
 #: The allocator that takes the offsets that the file already has.
 FROM_FILE = "file"
@@ -88,15 +90,162 @@ def add_runtime(parser: ArgumentParser, title: str = "runtime") -> _ArgumentGrou
     return group
 
 
-def add_abi(parser: ArgumentParser | _ArgumentGroup) -> None:
-    """Adds the choice of the ABI for which a whole arena is sized."""
+def add_abi(parser: ArgumentParser | _ArgumentGroup, default: str | None = USUAL_ABI) -> None:
+    """Adds the choice of the ABI for which a whole arena is sized; `default` is None where a target may name it."""
     parser.add_argument(
         "--abi",
         metavar="NAME",
-        default=USUAL_ABI,
+        default=default,
         help=f"for which target the whole arena is sized: {', '.join(ABI_NAMES)};"
-        f" {' and '.join(GROUPS)} hold on all targets with so many bits (default: {USUAL_ABI})",
+        f" {' and '.join(GROUPS)} hold on all targets with so many bits"
+        f" (default: {default or f'that of --target, else {USUAL_ABI}'})",
     )
+
+
+def add_target(parser: ArgumentParser) -> None:
+    """Adds the choice of a device, whose largest free block is the memory there is."""
+    group = parser.add_argument_group("target")
+    group.add_argument(
+        "--target",
+        metavar="NAME|FILE",
+        help="a device of `modelplan targets`, a device in FILE.toml, or from:FILE[#PART]: a GNU ld script or map, a"
+        " devicetree, a target of probe-rs, an .ini of Vela; its largest free block counts, or that of #REGION",
+    )
+    add_target_details(group)
+
+
+def add_target_details(group: ArgumentParser | _ArgumentGroup) -> None:
+    """Adds what says more about a target."""
+    group.add_argument(
+        "--reserve",
+        metavar="REGION=BYTES[@end]",
+        action="append",
+        default=[],
+        help="bytes at the start or end of a region that are not free, in place of the default; repeatable",
+    )
+    group.add_argument(
+        "--used", metavar="FILE", help="an ELF file or a map of GNU ld: what the program occupies is not free"
+    )
+    group.add_argument(
+        "--arena-symbol", metavar="NAME", help="the arena in that program, which is free (default: tensor_arena)"
+    )
+    group.add_argument(
+        "--define", metavar="NAME=VALUE", action="append", default=[], help="a name that FILE leaves open; repeatable"
+    )
+    group.add_argument(
+        "--include", metavar="DIR", action="append", default=[], help="where files lie that FILE includes; repeatable"
+    )
+
+
+def chosen_target(arguments: Namespace) -> Chosen | None:
+    """The target that the arguments name; None where they name none.
+
+    Raises:
+        RequestError: there is no such target, or an option needs one.
+        ModelError: its file cannot be read.
+    """
+    details = {
+        "--reserve": arguments.reserve,
+        "--used": arguments.used,
+        "--arena-symbol": arguments.arena_symbol,
+        "--define": arguments.define,
+        "--include": arguments.include,
+    }
+    if arguments.target is None:
+        given = [name for name, value in details.items() if value]
+        if given:
+            raise RequestError(f"{given[0]} says more about a target; name one by --target")
+        return None
+    if arguments.arena_symbol and not arguments.used:
+        raise RequestError("--arena-symbol names a symbol in the program of --used, which is missing")
+    from modelplan.targets.choosing import chosen_block
+
+    return chosen_block(wanted_target(arguments))
+
+
+def wanted_target(arguments: Namespace) -> Wanted:
+    """What the options ask for, read.
+
+    Raises:
+        RequestError: one of them cannot be read.
+    """
+    from modelplan.targets.choosing import Wanted
+
+    return Wanted(
+        arguments.target,
+        tuple(map(_reserve, arguments.reserve)),
+        dict(map(_definition, arguments.define)),
+        tuple(map(Path, arguments.include)),
+        arguments.used,
+        arguments.arena_symbol,
+    )
+
+
+def _reserve(text: str) -> Reserve:
+    from modelplan.targets.choosing import Reserve
+
+    region, given, size = text.rpartition("=")
+    size, place, end = size.partition("@")
+    sides: dict[str, Literal["start", "end"]] = {"start": "start", "end": "end"}
+    if not given or not region or (place and end not in sides):
+        raise RequestError(f"--reserve {text}: expected REGION=BYTES, REGION=BYTES@start or REGION=BYTES@end")
+    return Reserve(region, parse_bytes(size), sides.get(end))
+
+
+def _definition(text: str) -> tuple[str, str]:
+    from modelplan.targets.arithmetic import ExpressionError
+    from modelplan.targets.linker_script import constant
+
+    name, given, value = text.partition("=")
+    try:
+        constant(value if given else "1")
+    except ExpressionError as problem:
+        raise RequestError(f"--define {text}: {problem}") from None
+    if not name.isidentifier():
+        raise RequestError(f"--define {text}: expected NAME=VALUE")
+    return name, value if given else "1"
+
+
+def on_target(arguments: Namespace, chosen: Chosen | None, graph: Graph | None = None) -> Namespace:
+    """The arguments with the ABI and the kernels of the target where they name none.
+
+    The kernels of a target count for a runtime that has them; which one runs a model follows from `graph`.
+    """
+    abi, kernels = arguments.abi, arguments.kernels
+    device = chosen.device if chosen else None
+    if graph is not None and device is not None and kernels is None:
+        from modelplan import runtimes
+
+        names = runtimes.runtime(arguments.runtime, graph.format).library_names
+        kernels = device.kernels if device.kernels in names else None
+    return Namespace(
+        **vars(arguments) | {"abi": abi or (device.abi if device else "") or USUAL_ABI, "kernels": kernels}
+    )
+
+
+def target_lines(chosen: Chosen | None) -> list[str]:
+    """Which block of which target counts, in words; nothing without a target."""
+    if chosen is None:
+        return []
+    from modelplan.outputs import target_report  # here, so that a command without a target does not wait for it
+
+    return target_report.target_lines(chosen)
+
+
+def target_facts(chosen: Chosen | None) -> dict[str, Any]:
+    """The same for a JSON document, under the key `target`; nothing without a target."""
+    if chosen is None:
+        return {}
+    from modelplan.outputs import target_report
+
+    return {"target": target_report.target_facts(chosen)}
+
+
+def with_capacity(arguments: Namespace, chosen: Chosen | None) -> Namespace:
+    """The arguments with the target's block as capacity where they state none."""
+    if chosen is None or getattr(arguments, "capacity", None) is not None:
+        return arguments
+    return Namespace(**vars(arguments) | {"capacity": str(chosen.budget)})
 
 
 def target_of(arguments: Namespace, graph: Graph) -> Target:

@@ -1,0 +1,177 @@
+"""From the words of `--target` to a device and the block of it that holds the arena."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Literal
+
+from modelplan.errors import RequestError
+from modelplan.targets.device import Block, Device, Region, blocks, with_reserve
+
+#: What stands before a file of somebody else's format.
+FROM = "from:"
+_NEAR = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Reserve:
+    """Bytes of a region that something else takes, in place of what is reserved by default."""
+
+    region: str
+    size: int
+    at: Literal["start", "end"] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What `--target` and the options beside it ask for."""
+
+    text: str
+    reserves: tuple[Reserve, ...] = ()
+    definitions: Mapping[str, str] = field(default_factory=dict)
+    folders: tuple[Path, ...] = ()
+    used: str | None = None
+    arena_symbol: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A device, the block of it that counts, and what the program beside it takes of each region."""
+
+    device: Device
+    block: Block
+    used: str = ""
+    taken: tuple[tuple[str, int], ...] = ()
+    arena: str = ""
+    arena_size: int = 0
+
+    @property
+    def budget(self) -> int:
+        """The bytes of the largest arena that the block holds."""
+        return self.block.usable
+
+    @property
+    def reserved(self) -> tuple[Region, ...]:
+        """The regions of which something is reserved."""
+        return tuple(region for region in self.device.regions if region.reserved)
+
+
+def chosen_block(wanted: Wanted) -> Chosen:
+    """The device that is asked for, and its block for the arena.
+
+    Raises:
+        RequestError: there is no such device, region or block; says what there is.
+        ModelError: a file cannot be read.
+    """
+    device, part = device_of(wanted)
+    if wanted.used is None:
+        return Chosen(device, _block(device, part, blocks(device)))
+    from modelplan.targets.occupied import read_occupied, taken_in
+
+    occupied = read_occupied(wanted.used, wanted.arena_symbol)
+    if all(region.base is None for region in device.regions):
+        raise RequestError(f"--used {wanted.used}: no region of {device.name} has an address")
+    block = _block(device, part, blocks(device, occupied.intervals))
+    taken = tuple(taken_in(device, occupied))
+    return Chosen(device, block, wanted.used, taken, occupied.arena, occupied.arena_size)
+
+
+def device_of(wanted: Wanted) -> tuple[Device, str]:
+    """The device with its reserves, and the region that is chosen by `#NAME`, empty where none is.
+
+    Raises:
+        RequestError: there is no such device.
+        ModelError: its file cannot be read.
+    """
+    name, _, part = wanted.text.partition("#")
+    if name.startswith(FROM):
+        device, part = _imported(name.removeprefix(FROM), part, wanted)
+    elif name.endswith(".toml"):
+        device, part = _imported(name, part, wanted)
+    else:
+        device = known_device(name)
+    try:
+        for reserve in wanted.reserves:
+            device = with_reserve(device, reserve.region, reserve.size, reserve.at)
+    except ValueError as problem:
+        raise RequestError(f"--reserve: {problem}") from None
+    return device, part
+
+
+def known_device(name: str) -> Device:
+    """The device of the table called `name`.
+
+    Raises:
+        RequestError: there is none; lists the names that are near.
+    """
+    from modelplan.targets.table import DEVICES
+
+    if name in DEVICES:
+        return DEVICES[name]
+    lower = {known.lower(): known for known in DEVICES}
+    near = [known for word, known in lower.items() if name and name.lower() in word]
+    near += [lower[word] for word in get_close_matches(name.lower(), lower, _NEAR, 0.5) if lower[word] not in near]
+    hint = f"near are: {', '.join(near[:_NEAR])}" if near else "`modelplan targets` lists them"
+    raise RequestError(f"no target {name!r}; {hint}; {FROM}FILE reads a linker script, a devicetree or another file")
+
+
+def _imported(path: str, part: str, wanted: Wanted) -> tuple[Device, str]:
+    """The device in a file, read as its name asks, and the region that is chosen of it."""
+    suffix = Path(path).suffix.lower()
+    if suffix == ".toml":
+        from modelplan.targets.toml_file import read_toml
+
+        return read_toml(path), part
+    if suffix in (".yaml", ".yml"):
+        from modelplan.targets.probe_rs import read_probe_rs
+
+        variant, _, region = part.partition("/")
+        return read_probe_rs(path, variant), region
+    if suffix == ".ini":
+        from modelplan.targets.vela_ini import read_vela_ini
+
+        return read_vela_ini(path, part), ""
+    if suffix in (".dts", ".dtsi", ".overlay"):
+        from modelplan.targets.devicetree import read_devicetree
+
+        return read_devicetree(path, wanted.definitions, wanted.folders), part
+    if suffix == ".map":
+        from modelplan.targets.occupied import read_map
+
+        return _asked_for(read_map(path), part), part
+    from modelplan.targets.linker_script import read_linker_script
+
+    return _asked_for(read_linker_script(path, wanted.definitions, wanted.folders), part), part
+
+
+def _asked_for(device: Device, part: str) -> Device:
+    """The device with the region that is chosen by name usable, although its attributes do not say that it is."""
+    regions = tuple(replace(r, no_arena="") if r.name == part and r.kind != "nvm" else r for r in device.regions)
+    return replace(device, regions=regions)
+
+
+def _block(device: Device, part: str, found: Sequence[Block]) -> Block:
+    """The block that counts: the largest on the chip, else of the accelerator; or the largest in the chosen region."""
+    names = [region.name for region in device.regions]
+    if part and part not in names:
+        raise RequestError(f"{device.name} has no region {part!r}; there are: {', '.join(names) or 'none'}")
+    inside = [one for one in found if (part in one.regions if part else one.memory != "external")]
+    usable = [one for one in (max(inside, key=lambda one: one.usable, default=None),) if one] if part else inside[:1]
+    if usable and usable[0].usable:
+        return usable[0]
+    raise RequestError(f"{device.name} gives no figure for an arena: {_reason(device, part)}")
+
+
+def _reason(device: Device, part: str) -> str:
+    """Why a device or one of its regions has no block for an arena."""
+    if device.no_arena:
+        return device.no_arena
+    regions = [region for region in device.regions if not part or region.name == part]
+    why = [f"{region.name}: {region.no_arena}" for region in regions if region.no_arena]
+    why += [f"{region.name} is not written while a model runs" for region in regions if part and region.kind == "nvm"]
+    external = [r.name for r in device.regions if r.kind == "psram" and not r.no_arena and not part]
+    why += [f"external memory has to be chosen, as {device.name}#{name}" for name in external]
+    return "; ".join(why) or "all of it is reserved or taken"

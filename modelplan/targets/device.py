@@ -1,0 +1,222 @@
+"""A device as its memory regions, and the contiguous blocks that an arena can use in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple, get_args
+
+#: What a region is. `psram` is any external RAM, `nvm` what is not written while a model runs, `npu` the scratchpad of
+#: an accelerator.
+Kind = Literal["ram", "tcm", "psram", "nvm", "npu"]
+#: A block lies in memory of one class; the first class of which a device has a block holds its arena.
+CLASSES: dict[str, tuple[Kind, ...]] = {"on chip": ("ram", "tcm"), "accelerator": ("npu",), "external": ("psram",)}
+#: An arena starts at a multiple of so many bytes.
+ARENA_ALIGNMENT = 16
+#: What names of memory outside of the chip hold.
+_EXTERNAL = re.compile(r"psram|sdram|ddr|qspi|spiram|hyper|(?:^|_)ext")
+
+
+class Interval(NamedTuple):
+    """The addresses in [start, end)."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A range of memory: `size` bytes from `base`, which is None where no source gives the address.
+
+    `reserved` bytes at its start or end are taken by default, for `reserved_for`. `granularity` is the unit of an
+    allocation, `bank_size` that of a bank; `power_of_two` says that an allocation must be one. `no_arena` is the
+    reason why no arena can be budgeted here; empty where it can. `dma` says whether DMA masters reach it, None that
+    no source tells. `bandwidth` is in bytes per second, `latency` in cycles.
+    """
+
+    name: str
+    size: int
+    base: int | None = None
+    kind: Kind = "ram"
+    reserved: int = 0
+    reserved_for: str = ""
+    reserved_at: Literal["start", "end"] = "start"
+    granularity: int = 1
+    bank_size: int | None = None
+    readable_by: tuple[str, ...] = ()
+    dma: bool | None = None
+    bandwidth: int | None = None
+    latency: int | None = None
+    power_of_two: bool = False
+    no_arena: str = ""
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        """Checks what one region alone can know."""
+        if not self.name:
+            raise ValueError("a region has no name")
+        if self.size <= 0:
+            raise ValueError(f"region {self.name} has {self.size} bytes, expected more than 0")
+        if self.base is not None and self.base < 0:
+            raise ValueError(f"region {self.name} starts at {self.base}, expected an address of 0 or more")
+        if not 0 <= self.reserved <= self.size:
+            raise ValueError(f"region {self.name} has {self.size} bytes, of which {self.reserved} cannot be reserved")
+        if self.kind not in get_args(Kind):
+            raise ValueError(f"region {self.name} is of kind {self.kind!r}; there are: {', '.join(get_args(Kind))}")
+        if self.reserved_at not in ("start", "end"):
+            raise ValueError(f"region {self.name} is reserved at {self.reserved_at!r}, expected start or end")
+        if self.granularity < 1:
+            raise ValueError(f"region {self.name} has a granularity of {self.granularity}, expected 1 or more")
+
+    @property
+    def kept(self) -> Interval | None:
+        """The addresses that are reserved; None where nothing is, or where the region has no address."""
+        if self.base is None or not self.reserved:
+            return None
+        end = self.base + self.size
+        return (
+            Interval(self.base, self.base + self.reserved)
+            if self.reserved_at == "start"
+            else Interval(end - self.reserved, end)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A board, a chip or an accelerator: its memory, and for which ABI and kernels its programs are built.
+
+    `quality` is P where `source` is a primary one (datasheet, devicetree, linker script, vendor's documentation), S
+    for a table of somebody else. `no_arena` says why there is no figure for an arena; empty where a region has one.
+    `taken` are addresses that the file which describes the device keeps for something else; `remarks` are what a
+    reader of the figures has to know about how the file was read.
+    """
+
+    name: str
+    title: str
+    regions: tuple[Region, ...]
+    source: str
+    quality: str = "P"
+    abi: str = ""
+    kernels: str = ""
+    benchmark: bool = False
+    no_arena: str = ""
+    note: str = ""
+    taken: tuple[Interval, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Checks that the regions have names of their own."""
+        names = [region.name for region in self.regions]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"two regions are called {twice[0]}")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Contiguous free bytes: from `start`, None without an address, through `regions` in the order of addresses."""
+
+    size: int
+    start: int | None
+    regions: tuple[str, ...]
+    memory: str
+    granularity: int = 1
+    power_of_two: bool = False
+
+    @property
+    def usable(self) -> int:
+        """The bytes of the largest arena that can be allocated in it.
+
+        >>> Block(100_000, 0x20000004, ("sram",), "on chip").usable
+        99988
+        >>> Block(100_000, None, ("pool",), "accelerator", 4096, power_of_two=True).usable
+        65536
+        """
+        lost = 0 if self.start is None else -self.start % ARENA_ALIGNMENT
+        size = max(0, self.size - lost) // self.granularity * self.granularity
+        return 1 << size.bit_length() - 1 if self.power_of_two and size else size
+
+
+def is_external(name: str) -> bool:
+    """Whether a region's name speaks of memory outside of the chip, which is never the usual place of an arena.
+
+    >>> is_external("extern_ram_seg"), is_external("DDR"), is_external("dram0_0_seg")
+    (True, True, False)
+    """
+    return _EXTERNAL.search(name.lower()) is not None
+
+
+def blocks(device: Device, taken: Sequence[Interval] = ()) -> tuple[Block, ...]:
+    """The contiguous free blocks of the writable regions, the largest first within each class of memory.
+
+    Regions that adjoin or overlap are one block unless a reserve or an interval of `taken` lies between.
+    """
+    kept = [region.kept for region in device.regions if region.kept is not None]
+    found: list[Block] = []
+    for memory, kinds in CLASSES.items():
+        usable = [r for r in device.regions if r.kind in kinds and not r.no_arena]
+        rules = dict.fromkeys((r.granularity, r.power_of_two) for r in usable)
+        own = [b for rule in rules for b in _merged(usable, memory, rule, [*kept, *device.taken, *taken])]
+        found += sorted(own, key=lambda block: (-block.usable, block.start or 0))
+    return tuple(found)
+
+
+def _merged(regions: Iterable[Region], memory: str, rule: tuple[int, bool], taken: list[Interval]) -> Iterator[Block]:
+    """The free blocks of the regions under one rule of allocation."""
+    own = [region for region in regions if (region.granularity, region.power_of_two) == rule]
+    for region in own:
+        if region.base is None and region.size > region.reserved:
+            yield Block(region.size - region.reserved, None, (region.name,), memory, *rule)
+    placed = sorted((r.base, r.base + r.size, r.name) for r in own if r.base is not None)
+    for gap in _without(_union(Interval(start, end) for start, end, _ in placed), taken):
+        names = tuple(name for start, end, name in placed if start < gap.end and gap.start < end)
+        yield Block(gap.end - gap.start, gap.start, names, memory, *rule)
+
+
+def _union(intervals: Iterable[Interval]) -> list[Interval]:
+    """The same addresses as intervals that do not touch, in their order."""
+    found: list[Interval] = []
+    for one in sorted(intervals):
+        if found and one.start <= found[-1].end:
+            found[-1] = Interval(found[-1].start, max(found[-1].end, one.end))
+        else:
+            found.append(one)
+    return found
+
+
+def _without(intervals: Iterable[Interval], taken: Iterable[Interval]) -> Iterator[Interval]:
+    """What remains of the intervals without the addresses that are taken."""
+    occupied = _union(taken)
+    for start, end in intervals:
+        for one in occupied:
+            if one.end <= start or one.start >= end:
+                continue
+            if one.start > start:
+                yield Interval(start, one.start)
+            start = one.end
+        if start < end:
+            yield Interval(start, end)
+
+
+def without(intervals: Iterable[Interval], freed: Iterable[Interval]) -> tuple[Interval, ...]:
+    """The intervals without the addresses of `freed`, joined and in their order."""
+    return tuple(_without(_union(intervals), freed))
+
+
+def with_reserve(device: Device, region: str, size: int, at: Literal["start", "end"] | None = None) -> Device:
+    """The device with `size` bytes of a region reserved in place of what is by default.
+
+    Raises:
+        ValueError: there is no such region, or it has fewer bytes.
+    """
+    if region not in [one.name for one in device.regions]:
+        names = ", ".join(one.name for one in device.regions)
+        raise ValueError(f"{device.name} has no region {region!r}; there are: {names}")
+    changed = tuple(
+        replace(one, reserved=size, reserved_for="as asked", reserved_at=at or one.reserved_at)
+        if one.name == region
+        else one
+        for one in device.regions
+    )
+    return replace(device, regions=changed)

@@ -1,0 +1,248 @@
+"""Reads the regions in the `MEMORY` blocks of a GNU ld script.
+
+Origins and lengths are evaluated as ld does: numbers with K and M, arithmetic, symbols that the script assigns,
+ORIGIN() and LENGTH() of other regions. `INCLUDE` and the C preprocessor's directives are followed. What has no value
+is an error that names the file and the line.
+
+A region is memory that a program writes where its attributes hold `w`, and is not where they lack it. A region without
+attributes says nothing about that, so that it holds no arena unless it is chosen by name. A name that speaks of
+external memory keeps a region from being taken for memory on the chip.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from modelplan.errors import ModelError
+from modelplan.targets.arithmetic import (
+    ExpressionError,
+    Function,
+    Tree,
+    evaluate,
+    parse_expression,
+    parse_prefix,
+    tokens_of,
+)
+from modelplan.targets.device import Device, Kind, Region, is_external
+from modelplan.targets.preprocessing import Line, Macro, Preprocessor
+
+_INCLUDE = re.compile(r'\s*INCLUDE\s+("[^"]+"|[^\s;]+)\s*;?\s*')
+_ORIGINS, _LENGTHS = ("ORIGIN", "org", "o"), ("LENGTH", "len", "l")
+_NO_ATTRIBUTES = "the script gives it no attributes, so that nothing says whether a program may write it"
+
+
+@dataclass(frozen=True, slots=True)
+class _Declared:
+    """A region as the script declares it, not evaluated."""
+
+    name: str
+    attributes: str | None
+    origin: Tree
+    length: Tree
+    place: str
+
+
+@dataclass(slots=True)
+class _Script:
+    """What a script says about memory: its regions, and the symbols that it assigns outside of SECTIONS."""
+
+    regions: dict[str, _Declared] = field(default_factory=dict)
+    symbols: dict[str, Tree] = field(default_factory=dict)
+    ambiguous: set[str] = field(default_factory=set)
+    asked: list[str] = field(default_factory=list)
+
+    def lookup(self, name: str) -> int:
+        """The value of a symbol."""
+        if name in self.ambiguous:
+            raise ExpressionError(f"{name} is assigned more than once; --define {name}=VALUE says which value counts")
+        if name not in self.symbols:
+            raise ExpressionError(f"{name} is not defined; --define {name}=VALUE gives it a value")
+        return self._once(name, self.symbols[name])
+
+    def part(self, word: str, operand: Tree) -> int:
+        """ORIGIN or LENGTH of a region."""
+        if not isinstance(operand, str) or operand not in self.regions:
+            raise ExpressionError(f"{word}({operand}): there is no such region")
+        region = self.regions[operand]
+        return self._once(f"{word}({operand})", region.origin if word == "ORIGIN" else region.length)
+
+    def _once(self, name: str, tree: Tree) -> int:
+        if name in self.asked:
+            raise ExpressionError(f"{name} is defined by itself")
+        self.asked.append(name)
+        found = self.value(tree)
+        self.asked.pop()
+        return found
+
+    def value(self, tree: Tree) -> int:
+        """The value of an expression."""
+        return evaluate(tree, self.lookup, self.functions())
+
+    def functions(self) -> dict[str, Function]:
+        """What ld calls by name in an expression."""
+        value = self.value
+        return {
+            "ORIGIN": lambda operands: self.part("ORIGIN", *operands),
+            "LENGTH": lambda operands: self.part("LENGTH", *operands),
+            "DEFINED": lambda operands: int(isinstance(operands[0], int) or operands[0] in self.symbols),
+            "ABSOLUTE": lambda operands: value(*operands),
+            "MIN": lambda operands: min(map(value, operands)),
+            "MAX": lambda operands: max(map(value, operands)),
+            "ALIGN": lambda operands: _aligned(*map(value, operands)),
+        }
+
+
+def _aligned(address: int, alignment: int) -> int:
+    if alignment <= 0:
+        raise ExpressionError(f"ALIGN to {alignment} bytes")
+    return -(-address // alignment) * alignment
+
+
+def read_linker_script(path: str, definitions: Mapping[str, str], folders: Sequence[Path] = ()) -> Device:
+    """The regions of a linker script; `definitions` gives values to names that it leaves open.
+
+    Raises:
+        ModelError: names the file, the line, and what has no value or cannot be read.
+    """
+    reader = Preprocessor(folders, {name: Macro(f"({value})") for name, value in definitions.items()})
+    words: list[tuple[str, Line]] = []
+    for line in _followed(reader, path):
+        words += [(token, line) for token in tokens_of(line.text)]
+    script = parse_script(words)
+    if not script.regions:
+        raise ModelError(f"{path}: no MEMORY block with a region in it; is it a GNU ld script?")
+    regions = tuple(_region(script, declared) for declared in script.regions.values())
+    return Device(Path(path).name, "GNU ld script", regions, path, remarks=_remarks(reader, regions))
+
+
+def _followed(reader: Preprocessor, path: str) -> Iterator[Line]:
+    """The lines of the script with those that INCLUDE names in its place."""
+    for line in reader.lines(path):
+        match = _INCLUDE.fullmatch(line.text)
+        if match is None:
+            yield line
+            continue
+        found = reader.find(match[1].strip('"'), line)
+        reader.depth += 1
+        yield from _followed(reader, str(found))
+        reader.depth -= 1
+
+
+def _remarks(reader: Preprocessor, regions: Sequence[Region]) -> tuple[str, ...]:
+    found = [f"region {r.name} is not counted: {r.no_arena}; choose it by #{r.name}" for r in regions if r.no_arena]
+    if reader.unknown:
+        names = ", ".join(sorted(reader.unknown))
+        found.append(f"conditions of the preprocessor took these as not defined: {names}; --define NAME=VALUE")
+    return tuple(found)
+
+
+def parse_script(words: Sequence[tuple[str, Line]]) -> _Script:
+    """The MEMORY blocks and the assignments outside of braces."""
+    script, tokens, at, depth = _Script(), [word for word, _ in words], 0, 0
+    while at < len(tokens):
+        word = tokens[at]
+        if depth == 0 and word == "MEMORY" and tokens[at + 1 : at + 2] == ["{"]:
+            at = _memory(words, tokens, at + 2, script)
+        elif depth == 0 and _assigns(tokens, at):
+            at = _assignment(tokens, at, script)
+        else:
+            depth += (word == "{") - (word == "}")
+            at += 1
+    return script
+
+
+def _assigns(tokens: Sequence[str], at: int) -> bool:
+    following = tokens[at + 1 : at + 3]
+    name = tokens[at][0].isalpha() or tokens[at][0] in "_$"
+    return name and (
+        following[:1] == ["="] or (len(following) == 2 and following[0] in "+-*/&|" and following[1] == "=")
+    )
+
+
+def _assignment(tokens: Sequence[str], at: int, script: _Script) -> int:
+    """Keeps one assignment; one that is no constant matters only where a region asks for it."""
+    name, plain = tokens[at], tokens[at + 1] == "="
+    try:
+        tree, end = parse_prefix(tokens, at + (2 if plain else 3))
+    except ExpressionError:
+        return at + 2
+    if name in script.symbols or not plain:
+        script.ambiguous.add(name)
+    script.symbols[name] = tree
+    return end
+
+
+def _memory(words: Sequence[tuple[str, Line]], tokens: Sequence[str], at: int, script: _Script) -> int:
+    """Keeps the regions of one block; returns where it ends."""
+    while tokens[at : at + 1] != ["}"]:
+        if at >= len(tokens):
+            raise ModelError(f"{words[-1][1].place}: MEMORY has no end")
+        place = words[at][1].place
+        try:
+            region, at = _declaration(tokens, at, place)
+        except ExpressionError as problem:
+            raise ModelError(f"{place}: cannot read the region {tokens[at]}: {problem}") from None
+        if region.name in script.regions:
+            other = script.regions[region.name].place
+            raise ModelError(f"{place}: two regions are called {region.name}; the first stands at {other}")
+        script.regions[region.name] = region
+    return at + 1
+
+
+def _declaration(tokens: Sequence[str], at: int, place: str) -> tuple[_Declared, int]:
+    name, attributes = tokens[at].strip('"'), None
+    at += 1
+    if tokens[at : at + 1] == ["("]:
+        end = at
+        while end < len(tokens) and tokens[end] != ")":
+            end += 1
+        attributes = "".join(tokens[at + 1 : end])
+        at = end + 1
+    at = _expect(tokens, at, (":",))
+    at = _expect(tokens, _expect(tokens, at, _ORIGINS), ("=",))
+    origin, at = parse_prefix(tokens, at)
+    at = at + 1 if tokens[at : at + 1] == [","] else at
+    at = _expect(tokens, _expect(tokens, at, _LENGTHS), ("=",))
+    length, at = parse_prefix(tokens, at)
+    return _Declared(name, attributes, origin, length, place), at
+
+
+def _expect(tokens: Sequence[str], at: int, words: Sequence[str]) -> int:
+    found = tokens[at] if at < len(tokens) else "the end"
+    if found not in words:
+        raise ExpressionError(f"expected {words[0]}, found {found}")
+    return at + 1
+
+
+def _region(script: _Script, declared: _Declared) -> Region:
+    """The region with its numbers."""
+    try:
+        base, size = script.value(declared.origin), script.value(declared.length)
+        no_arena = _NO_ATTRIBUTES if declared.attributes is None else ""
+        return Region(declared.name, size, base, _kind(declared), no_arena=no_arena)
+    except (ExpressionError, ValueError, TypeError) as problem:
+        raise ModelError(f"{declared.place}: region {declared.name}: {problem}") from None
+
+
+def _kind(declared: _Declared) -> Kind:
+    """What the attributes and the name say of a region."""
+    kept, _, inverted = (declared.attributes or "w").lower().partition("!")
+    if "w" not in kept or "w" in inverted:
+        return "nvm"
+    return "psram" if is_external(declared.name) else "ram"
+
+
+def constant(text: str) -> int:
+    """The value of an expression without names, as `--define` takes it.
+
+    Raises:
+        ExpressionError: it has none.
+    """
+
+    def unknown(name: str) -> int:
+        raise ExpressionError(f"{name} is a name, expected a number")
+
+    return evaluate(parse_expression(tokens_of(text)), unknown)

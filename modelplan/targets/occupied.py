@@ -1,0 +1,167 @@
+"""Reads which addresses a linked program occupies, from its ELF file or from the map that GNU ld writes beside it.
+
+The symbol of the arena itself counts as free: what is left for the arena is what the program leaves without it.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from modelplan.errors import ModelError, RequestError
+from modelplan.loaders.files import read_bytes, read_text
+from modelplan.targets.device import Device, Interval, Kind, Region, is_external, without
+
+INSTALL = "pip install 'modelplan[targets]'"
+#: The symbol that counts as the arena where none is named and the program has it.
+ARENA_SYMBOL = "tensor_arena"
+#: Sections without a place in memory; a map does not say which these are.
+_NOT_LOADED = re.compile(
+    r"\.(?:debug|stab|comment|line|note\.GNU-stack|xt\.|xtensa\.info|tbss|gnu\.(?:attributes|warning|lto|debuglto)|"
+    r"(?:ARM|riscv|mips|arc)\.attributes|symtab|strtab|shstrtab)"
+)
+_OUTPUT = re.compile(r"^([^\s*(][^\s]*)\s+0x([0-9a-f]+)\s+0x([0-9a-f]+)(?:\s+load address 0x[0-9a-f]+)?\s*$", re.M)
+_INPUT = re.compile(r"^ (\.\S+)\s+0x([0-9a-f]+)\s+0x([0-9a-f]+)\s+\S", re.M)
+_CONTENT = "Linker script and memory map"
+_MEMORY = re.compile(r"^(\S+)\s+0x([0-9a-f]+)\s+0x([0-9a-f]+)(?:[ \t]+([a-z!]+))?[ \t]*$", re.M)
+
+
+@dataclass(frozen=True, slots=True)
+class Occupied:
+    """The addresses that a program occupies without its arena, and the symbol and bytes of the arena in it."""
+
+    path: str
+    intervals: tuple[Interval, ...]
+    arena: str = ""
+    arena_size: int = 0
+
+
+def read_occupied(path: str, symbol: str | None = None) -> Occupied:
+    """What a program occupies; `symbol` is its arena, by default `tensor_arena` where the program has it.
+
+    Raises:
+        ModelError: the file is neither an ELF file nor a map of GNU ld.
+        RequestError: the program has no such symbol, or the file does not tell its size.
+    """
+    content = read_bytes(path)
+    wanted = symbol or ARENA_SYMBOL
+    sections, arenas = _from_elf(content, path, wanted) if content[:4] == b"\x7fELF" else _from_map(path, wanted)
+    if symbol and not arenas:
+        raise RequestError(f"--arena-symbol {symbol}: {path} has no such symbol")
+    if len(arenas) > 1:
+        raise RequestError(f"{path} has {len(arenas)} symbols {wanted}; name one by --arena-symbol")
+    return Occupied(path, without(sections, arenas), wanted if arenas else "", sum(b - a for a, b in arenas))
+
+
+def bears_name(symbol: str, wanted: str) -> bool:
+    """Whether a symbol is `wanted`, as it is or as C++ writes the name into a longer one.
+
+    >>> bears_name("_ZN12_GLOBAL__N_112tensor_arenaE", "tensor_arena"), bears_name("my_tensor_arena", "tensor_arena")
+    (True, False)
+    """
+    mangled = rf"_Z(?:N.*(?<![1-9]){len(wanted)}{re.escape(wanted)}E|L?{len(wanted)}{re.escape(wanted)})"
+    within = rf"_ZN(?:\d+\w+?)?{len(wanted)}{re.escape(wanted)}E"
+    return symbol == wanted or re.fullmatch(f"{mangled}|{within}", symbol) is not None
+
+
+def _from_elf(content: bytes, path: str, wanted: str) -> tuple[list[Interval], list[Interval]]:
+    """The sections that have a place in memory, and the arenas."""
+    try:
+        from elftools.common.exceptions import ELFError
+        from elftools.elf.elffile import ELFFile
+    except ImportError:
+        raise RequestError(f"{path}: reading ELF files needs pyelftools: {INSTALL}") from None
+    try:
+        elf = ELFFile(io.BytesIO(content))
+        sections = [_section(one) for one in elf.iter_sections() if _in_memory(one)]
+        table: Any = elf.get_section_by_name(".symtab")
+        arenas = {_symbol(one) for one in table.iter_symbols() if _is_arena(one, wanted)} if table else set()
+    except (ELFError, ValueError, KeyError, AttributeError) as problem:
+        raise ModelError(f"{path}: not a whole ELF file: {problem}") from None
+    if not sections:
+        raise ModelError(f"{path}: no section has a place in memory; is it linked?")
+    return sections, sorted(arenas)
+
+
+def _in_memory(section: Any) -> bool:
+    """Whether a section is allocated; what each thread has of its own without content takes no addresses."""
+    allocated, of_threads = section["sh_flags"] & 0x2, section["sh_flags"] & 0x400
+    return bool(allocated and section["sh_size"] and not (of_threads and section["sh_type"] == "SHT_NOBITS"))
+
+
+def _section(section: Any) -> Interval:
+    return Interval(section["sh_addr"], section["sh_addr"] + section["sh_size"])
+
+
+def _is_arena(symbol: Any, wanted: str) -> bool:
+    kind: str = symbol["st_info"]["type"]
+    return kind == "STT_OBJECT" and symbol["st_size"] > 0 and bears_name(symbol.name, wanted)
+
+
+def _symbol(symbol: Any) -> Interval:
+    return Interval(symbol["st_value"], symbol["st_value"] + symbol["st_size"])
+
+
+def _from_map(path: str, wanted: str) -> tuple[list[Interval], list[Interval]]:
+    """The same from a map: the arena must have an input section of its own, as -fdata-sections makes it."""
+    _, found, body = read_text(path).partition(_CONTENT)
+    if not found:
+        raise ModelError(f"{path}: neither an ELF file nor a map of GNU ld ({_CONTENT!r} is not in it)")
+    outputs = [(name, _hex(start, size)) for name, start, size in _OUTPUT.findall(body)]
+    sections = [place for name, place in outputs if place.end > place.start and not _NOT_LOADED.match(name)]
+    inputs = [(name, _hex(start, size)) for name, start, size in _INPUT.findall(body)]
+    arenas = {
+        place
+        for name, place in inputs
+        if place.end > place.start
+        and any(bears_name(part, wanted) for part in name.split("."))
+        and any(one.start <= place.start < one.end for one in sections)
+    }
+    bare = re.search(rf"^\s+0x[0-9a-f]+\s+{re.escape(wanted)}$", body, re.M)
+    if bare and not arenas:
+        raise RequestError(
+            f"{path} has the symbol {wanted} but not its size; give the ELF file, or compile with -fdata-sections"
+        )
+    return sections, sorted(arenas)
+
+
+def _hex(start: str, size: str) -> Interval:
+    return Interval(int(start, 16), int(start, 16) + int(size, 16))
+
+
+def read_map(path: str) -> Device:
+    """The regions that a map lists under `Memory Configuration`, as ld evaluated them.
+
+    Raises:
+        ModelError: the file is no map, or lists no regions.
+    """
+    head, found, _ = read_text(path).partition(_CONTENT)
+    _, listed, rows = head.partition("Memory Configuration")
+    if not found or not listed:
+        raise ModelError(f"{path}: no `Memory Configuration`; is it a map of GNU ld?")
+    regions = [_mapped_region(*row) for row in _MEMORY.findall(rows) if row[0] != "*default*" and int(row[2], 16)]
+    if not regions:
+        raise ModelError(f"{path}: its `Memory Configuration` has no region: the linker script declares none")
+    return Device(path.rpartition("/")[2], "map of GNU ld", tuple(regions), path)
+
+
+def _mapped_region(name: str, start: str, size: str, attributes: str) -> Region:
+    base, end = _hex(start, size)
+    writable: Kind = "psram" if is_external(name) else "ram"
+    no_arena = "" if attributes else "the map shows no attributes for it"
+    return Region(name, end - base, base, writable if "w" in (attributes or "w") else "nvm", no_arena=no_arena)
+
+
+def taken_in(device: Device, occupied: Occupied) -> Sequence[tuple[str, int]]:
+    """The regions of a device with the bytes that the program takes of each."""
+    found = []
+    for region in device.regions:
+        if region.base is not None:
+            inside = [
+                min(one.end, region.base + region.size) - max(one.start, region.base) for one in occupied.intervals
+            ]
+            found.append((region.name, sum(size for size in inside if size > 0)))
+    return found
