@@ -33,8 +33,8 @@ RUNGS = {
     "fold": "and convolutions do the padding in front of them",
     "split": "and the largest maps are computed in stripes",
 }
-#: Tries of the packer for a first look at a plan and for an answer.
-LOOK, ANSWER = 1500, 15000
+#: Tries of the packer for a glance at a plan, for a look at a promising one, and for an answer.
+GLANCE, LOOK, ANSWER = 200, 1500, 15000
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 
+from modelplan import bounds
 from modelplan.rewriting import costs
 from modelplan.rewriting.folding import Folded
-from modelplan.rewriting.rungs import LOOK, ModelOnTarget, Rung
+from modelplan.rewriting.rungs import GLANCE, LOOK, ModelOnTarget, Rung
 from modelplan.rewriting.stripes import choosing, placing
 from modelplan.rewriting.stripes.building import built
 from modelplan.rewriting.stripes.choosing import Candidate, Choice, Space
@@ -21,8 +22,12 @@ from modelplan.rewriting.stripes.windows import IllegalStripeError
 
 #: Plans of the sweep that are built and packed, answers that are packed at length, plans of one region.
 _BUILT, _ANSWERS, _SINGLE = 30, 3, 40
+#: A glance's height is taken for this share of it: what a longer search of the packing may reach.
+_NEAR = 0.94
 #: Improvements that are tried: fewer for models of many operators, whose plans take longer to build.
 _IMPROVED, _IMPROVED_TIMES_OPS = 700, 12000
+#: Buffers of all packing problems that are posed while plans are improved; time goes by them.
+_MOST_POSED = 110_000
 #: Extra work of one operator call, as a share of the whole model's: to choose the cheapest of those that fit.
 _CALL = 5e-4
 
@@ -61,6 +66,7 @@ class StripeSearch:
         self.made: dict[tuple[Region, ...], Made | None] = {}
         plain = built(model.graph, range(len(model.graph.ops)), ())
         self.tail = model.rung("as is", model.data, 0, 0).tail - costs.kept_bytes(plain, model.bits)
+        self.posed = 0
         self.interrupted = False
 
     def answers(self) -> list[Rung]:
@@ -109,7 +115,7 @@ class StripeSearch:
 
     def _best(self) -> list[Made]:
         """Plans within the caps; for a budget the cheapest that seem to fit come first, else the lowest."""
-        found = [made for made in self.made.values() if made and self._allowed(made)]
+        found = [made for made in self.made.values() if made]
         budget = self.goal.budget
         if budget is None:
             return sorted(found, key=lambda made: (made.score, made.macs))
@@ -117,15 +123,20 @@ class StripeSearch:
         cheap = sorted(fitting, key=lambda made: made.macs / max(self.model.macs, 1) + _CALL * len(made.program.steps))
         return [*cheap[:2], *sorted(found, key=lambda made: made.score)]
 
-    def _allowed(self, made: Made) -> bool:
-        cap = self.goal.max_ops
-        return made.macs <= self.goal.max_macs * self.model.macs and (cap is None or len(made.program.steps) <= cap)
+    def _allowed(self, program: Program) -> bool:
+        """Whether a program meets the caps and the target's TFLM has its operators."""
+        cap, macs = self.goal.max_ops, costs.program_macs(program) - self.model.macs
+        work = macs <= self.goal.max_macs * self.model.macs
+        return work and (cap is None or len(program.steps) <= cap) and self.model.runs(program)
 
     def _expected(self, choice: Choice) -> int:
         return choice.peak if self.goal.objective == "head" else choice.peak + choice.tail
 
-    def _make(self, regions: tuple[Region, ...]) -> Made | None:
-        """A plan built and packed at a first look; None where it has no stripes of this form."""
+    def _make(self, regions: tuple[Region, ...], below: int | None = None) -> Made | None:
+        """A plan built and packed at a first look; None where the caps or the stripes themselves forbid it.
+
+        With `below`, a score to beat: plans that cannot are left out, those that hardly can are packed in few tries.
+        """
         if regions in self.made:
             return self.made[regions]
         self.made[regions] = None
@@ -133,14 +144,24 @@ class StripeSearch:
             program = built(self.whole.graph, self.order, regions, self.whole.file_ops)
         except IllegalStripeError:
             return None
-        if not self.model.runs(program):
+        if not self._allowed(program) or (below is not None and self._score(program, 0) >= below):
             return None
-        packing = placing.pack(self.model.posed(program, self.leads), LOOK, seed=self.goal.seed)
+        problem = self.model.posed(program, self.leads)
+        self.posed += len(problem)
+        if below is not None and self._score(program, bounds.load_bound(problem)) >= below:
+            return None
+        packing = placing.pack(problem, GLANCE, seed=self.goal.seed)
+        if below is None or self._score(program, int(_NEAR * packing.height)) < below:
+            packing = min(packing, placing.pack(problem, LOOK, seed=self.goal.seed), key=lambda found: found.height)
+        score = self._score(program, packing.height)
         macs = costs.program_macs(program) - self.model.macs
-        score = packing.height if self.goal.objective == "head" else self._arena(program, packing.height)
         made = Made(Choice(regions), program, packing.height, packing.load, score, macs)
         self.made[regions] = made
         return made
+
+    def _score(self, program: Program, height: int) -> int:
+        """The bytes of the objective that a program of a height is expected to need."""
+        return height if self.goal.objective == "head" else self._arena(program, height)
 
     def _arena(self, program: Program, height: int) -> int:
         """The arena that the program's file is expected to need."""
@@ -151,7 +172,7 @@ class StripeSearch:
         """Changes the best plans a little, again and again, and keeps what is better."""
         tried: set[tuple[Region, ...]] = set()
         left = min(_IMPROVED, _IMPROVED_TIMES_OPS // len(self.order))
-        while left > 0:
+        while left > 0 and self.posed < _MOST_POSED:
             best = next((made for made in self._best() if made.choice.regions not in tried), None)
             if best is None or (self.goal.budget is not None and best.score <= self.goal.budget):
                 return
@@ -163,8 +184,10 @@ class StripeSearch:
         options = [regions for regions in dict.fromkeys(self._around(best.choice.regions)) if regions not in self.made]
         self.random.shuffle(options)
         for count, regions in enumerate(options[:most], 1):
-            made = self._make(regions)
-            if made and self._allowed(made) and made.score < best.score:
+            if self.posed >= _MOST_POSED:
+                break
+            made = self._make(regions, best.score)
+            if made and made.score < best.score:
                 self.model.report(f"{made.score:,} bytes with {len(made.program.steps)} operators")
                 return count
         return max(len(options[:most]), 1)
