@@ -1,81 +1,196 @@
-"""What fit makes of real models: python benchmarks/fit.py CORPUS [--write FOLDER] > reports/fit.md
+"""Shows what fit makes of real models: heads, arenas, budgets, 32-bit targets.
 
-Each model is rewritten for the least head and for the least arena on 64 bits, executed on the tflite-micro wheel (extra
-`tflm`) and compared with itself. With --write the rewritten files are kept.
+    python benchmarks/fit.py --kit PATH
+
+Every rewritten file is executed on the tflite-micro wheel (extra `tflm`) and compared with its model. PATH is the
+folder of the device kit, whose programs run the files on 32-bit ARM; without it that table is left out.
 """
 
 from __future__ import annotations
 
-import argparse
+import json
+import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import reporting
 
 from modelplan.rewriting.ladder import Ladder, fit
 from modelplan.rewriting.rungs import Rung
 from modelplan.runtimes.tflm.runner import run_tflm, tflm_version
 
-MODELS = (
-    "vww_96_int8", "pretrainedResnet_quant", "kws_ref_model", "person_detect", "mcu/mcunet_vww0", "mcu/micronet_vww2",
-    "mcu/micronet_vww3", "mcu/kws_cnn_l", "mcu/kws_micronet_l",
-)  # fmt: skip
+#: Model: the head to come below, and the arena on 64 bits, in bytes, where there is such a goal.
+GOALS = {
+    "vww_96_int8": (29_000, 64_000), "pretrainedResnet_quant": (14_272, 36_000), "kws_ref_model": (9_792, None),
+    "person_detect": (15_681, 54_000), "mcu/mcunet_vww0": (27_200, None), "mcu/micronet_vww2": (15_616, None),
+    "mcu/micronet_vww3": (40_000, None), "mcu/kws_cnn_l": (17_040, None), "mcu/kws_micronet_l": (62_208, None),
+}  # fmt: skip
+#: Model: the arena on 32-bit ARM to come below, in bytes.
+GOALS_32 = {"person_detect": 48_000, "vww_96_int8": 59_000, "pretrainedResnet_quant": 31_500}
+#: Kernels as modelplan calls them, and as the kit does.
+KERNELS_32 = {"reference": "reference-m", "cmsis-dsp": "cmsis"}
+SHARES = (90, 75, 60, 50, 40)
+#: Invocations of each file that are timed in turn.
+_TIMED = 15
 
 _COLUMNS = (
-    "head before", "head", "arena before", "arena", "MACs", "operators before", "operators", "file", "stripes",
+    "model", "before", "after", "goal", "other before", "other after", "MACs", "time", "operators before", "operators",
+    "flash", "copied", "stripes",
 )  # fmt: skip
 
 
 def main() -> None:
-    """Writes the page to standard output."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("corpus", type=Path)
-    parser.add_argument("--write", type=Path, metavar="FOLDER", help="where the rewritten files go")
-    arguments = parser.parse_args()
-    sys.stdout.write("\n".join(page(arguments.corpus, arguments.write)) + "\n")
+    """Writes the page."""
+    arguments = reporting.parse(PARSER)
+    first = reporting.made_by(PARSER, arguments, f" with tflite-micro {tflm_version()}, x86-64, reference kernels")
+    title = "Fit: heads and arenas below the working set of one operator"
+    reporting.save(arguments.output, first, title, page(arguments.corpus, arguments.kit))
 
 
-def page(corpus: Path, folder: Path | None) -> Iterator[str]:
+def page(corpus: Path, kit: Path | None) -> Iterator[str]:
     """The lines of the report."""
-    yield "# Fit: heads and arenas below the working set of one operator"
-    yield ""
     yield (
-        f"Bytes, 64-bit addresses, reference kernels, input counted, at most 10 % more multiply-accumulates; every row"
-        f" was executed on tflite-micro {tflm_version()} with outputs equal to the model's, bit for bit."
+        "Bytes. The input counts; at most 10 % more multiply-accumulates. Every file was executed with outputs equal to"
+        " the model's, bit for bit. `time` is that of one invocation as a multiple of the model's, the least of"
+        f" {_TIMED} in turn; `flash` what the file grows by; `copied` what the added operators copy in one run."
     )
-    for objective in ("head", "arena"):
+    for objective, other in (("head", "arena"), ("arena", "head")):
+        yield from ("", f"## Least {objective}, 64-bit addresses", "")
+        headings = [text.replace("other", other) for text in _COLUMNS]
+        yield from reporting.table(headings, rows(corpus, objective), "<" + ">" * 11 + "<")
+    yield from ("", "## The cheapest rung for a share of the arena, 32-bit addresses", "")
+    yield "Where nothing fits: the least that was found, and what every plan of stripes needs, however it cuts rows."
+    yield ""
+    yield from reporting.table(["model", "arena", *(f"{share} %" for share in SHARES)], budgets(corpus))
+    if kit is not None:
+        yield from ("", "## Least arena on 32-bit ARM", "")
+        yield "Measured: the smallest arena in which the program allocates and runs; outputs are compared there."
         yield ""
-        yield f"## Least {objective}"
-        yield ""
-        yield f"| model | {' | '.join(_COLUMNS)} |"
-        yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|---|"
-        for name in MODELS:
-            yield row(corpus / "tflite" / f"{name}.tflite", objective, folder)
+        columns = ("model", "kernels", "before", "after", "goal", "predicted", "MACs", "operators", "outputs")
+        yield from reporting.table(columns, on_arm(corpus, kit), "<<" + ">" * 6 + "<")
 
 
-def row(source: Path, objective: str, folder: Path | None) -> str:
-    """One model of the table.
+def source_of(corpus: Path, name: str) -> Path:
+    """The file of a model."""
+    return corpus / "tflite" / f"{name}.tflite"
 
-    Raises:
-        SystemExit: the outputs differ.
-    """
-    ladder = fit(source, objective=objective, abi="64")
-    before, after = ladder.rungs[0], ladder.chosen or ladder.rungs[0]
+
+def rows(corpus: Path, objective: str) -> Iterator[list[object]]:
+    """One row for each model: the least of the objective."""
+    for name, goals in GOALS.items():
+        reporting.progress(f"{name}: least {objective}")
+        ladder = fit(source_of(corpus, name), objective=objective, abi="64")
+        before, after = ladder.rungs[0], chosen(ladder)
+        check(name, before, after)
+        sizes = [(rung.head, rung.arena) for rung in (before, after)]
+        if objective == "arena":
+            sizes = [(arena, head) for head, arena in sizes]
+        (mine, other), (best, beside) = sizes
+        goal = goals[objective == "arena"]
+        cells = [name, f"{mine:,}", f"{best:,}", told(best, goal), f"{other:,}", f"{beside:,}"]
+        growth = len(after.model) - len(before.model)
+        yield [
+            *cells, work(ladder, after), f"{slower(before.model, after.model):.2f}", before.ops, after.ops,
+            f"{growth:+,}", f"{after.copied:,}", "; ".join(after.regions),
+        ]  # fmt: skip
+
+
+def chosen(ladder: Ladder) -> Rung:
+    """The answer of a ladder without a budget."""
+    return ladder.chosen or ladder.rungs[0]
+
+
+def told(found: int, goal: int | None) -> str:
+    """A goal, and whether it was missed."""
+    if goal is None:
+        return ""
+    return f"< {goal:,}" + ("" if found < goal else " missed")
+
+
+def work(ladder: Ladder, rung: Rung) -> str:
+    """The multiply-accumulates that a rung adds."""
+    return f"{100 * (rung.macs - ladder.macs) / max(ladder.macs, 1):+.1f} %"
+
+
+def check(name: str, before: Rung, after: Rung) -> None:
+    """Ends the benchmark where the outputs of a rung are not those of the model."""
     if run_tflm(after.model).outputs != run_tflm(before.model).outputs:
-        raise SystemExit(f"{source}: outputs differ")
-    if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{source.stem}.{objective}.tflite").write_bytes(after.model)
-    return described(source.stem, before, after, ladder)
+        raise SystemExit(f"{name}: outputs differ")
 
 
-def described(name: str, before: Rung, after: Rung, ladder: Ladder) -> str:
-    """The cells of a row."""
-    work = 100 * (after.macs - ladder.macs) / max(ladder.macs, 1)
-    cells = [
-        name, f"{before.head:,}", f"{after.head:,}", f"{before.arena:,}", f"{after.arena:,}", f"{work:+.1f} %",
-        f"{before.ops}", f"{after.ops}", f"{len(after.model) - len(before.model):+,}", "; ".join(after.regions),
-    ]  # fmt: skip
-    return f"| {' | '.join(cells)} |"
+def slower(before: bytes, after: bytes) -> float:
+    """How many times longer one invocation takes."""
+    from tflite_micro import runtime
+
+    interpreters = [runtime.Interpreter.from_bytes(model, arena_size=64 << 20) for model in (before, after)]
+    details = interpreters[0].get_input_details(0)
+    zeros = np.zeros(details["shape"], details["dtype"])
+    return timed(interpreters[1], zeros, interpreters[0])
+
+
+def timed(ours: Any, zeros: Any, own: Any) -> float:
+    """The least time of `ours` as a multiple of that of `own`, taken in turn."""
+    least = {id(own): float("inf"), id(ours): float("inf")}
+    for _ in range(_TIMED):
+        for interpreter in (own, ours):
+            interpreter.set_input(zeros, 0)
+            began = time.process_time()
+            interpreter.invoke()
+            least[id(interpreter)] = min(least[id(interpreter)], time.process_time() - began)
+    return least[id(ours)] / max(least[id(own)], 1e-9)
+
+
+def budgets(corpus: Path) -> Iterator[list[object]]:
+    """One row for each model: the rung that is chosen for each share of its arena."""
+    for name in GOALS:
+        source = source_of(corpus, name)
+        whole = fit(source, without=("order", "views", "overlaps", "fold", "split")).rungs[0]
+        cells: list[object] = [name, f"{whole.arena:,}"]
+        for share in SHARES:
+            reporting.progress(f"{name}: {share} %")
+            ladder = fit(source, budget=whole.arena * share // 100)
+            if ladder.chosen is None:
+                cells.append(f"none: {ladder.least:,}, bound {ladder.bound:,}")
+                continue
+            check(name, whole, ladder.chosen)
+            cells.append(f"{ladder.chosen.name}: {ladder.chosen.arena:,}, {work(ladder, ladder.chosen)}")
+        yield cells
+
+
+def on_arm(corpus: Path, kit: Path) -> Iterator[list[object]]:
+    """One row for each model and kernel library that the kit runs."""
+    for name, goal in GOALS_32.items():
+        for kernels, program in KERNELS_32.items():
+            reporting.progress(f"{name}: {program} on ARM")
+            ladder = fit(source_of(corpus, name), kernels=kernels)
+            after = chosen(ladder)
+            own, ours = measured(kit, program, ladder.rungs[0].model), measured(kit, program, after.model)
+            equal = "equal" if own["output_sha256"] == ours["output_sha256"] else "DIFFERENT"
+            least = int(ours["min_arena"])
+            yield [
+                name, program, f"{own['min_arena']:,}", f"{least:,}", told(least, goal), f"{after.arena:,}",
+                work(ladder, after), after.ops, equal,
+            ]  # fmt: skip
+
+
+def measured(kit: Path, program: str, model: bytes) -> dict[str, Any]:
+    """What the kit says of a model: least arena, digests of the outputs."""
+    with tempfile.NamedTemporaryFile(suffix=".tflite") as file:
+        file.write(model)
+        file.flush()
+        command = [sys.executable, str(kit / "run"), file.name, "--kernels", program, "--min-arena", "--runs", "3"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+PARSER = reporting.command_line(__file__, __doc__, "fit.md")
+PARSER.add_argument("--kit", type=Path, metavar="PATH", help="the folder of the device kit, with its programs in out/")
 
 
 if __name__ == "__main__":

@@ -240,10 +240,12 @@ def compare(before: Rung, after: Rung) -> str:
     rewritten = run_tflm(after.model, rounds=_ROUNDS)
     if rewritten.outputs != original.outputs:
         raise BrokenPlanError("the rewritten model gives other outputs than the model on TFLM")
-    if planner.padded(rewritten.head) != after.head:
-        raise BrokenPlanError(f"TFLM reports a head of {rewritten.head} bytes, predicted are {after.head}")
+    # The wheel has reference kernels, whatever the target's.
+    predicted = planner.predicted_head(read_tflite(after.model, "the rewritten model"), KERNELS[0])
+    if planner.padded(rewritten.head) != planner.padded(predicted):
+        raise BrokenPlanError(f"TFLM reports a head of {rewritten.head} bytes, predicted are {predicted}")
     equal = f"{len(original.outputs)} runs with equal outputs, head {rewritten.head:,} bytes"
-    return f"proof          {replayed}; executed on TFLM: {equal}"
+    return f"proof          {replayed}; executed on TFLM with {KERNELS[0]} kernels: {equal}"
 
 
 def _progress(text: str) -> None:

@@ -22,6 +22,8 @@ from modelplan.rewriting.stripes.windows import IllegalStripeError
 
 #: Plans of the sweep that are built and packed, answers that are packed at length, plans of one region.
 _BUILT, _ANSWERS, _SINGLE = 30, 3, 40
+#: Ranges of operators that are tried as a loop before plans are improved.
+_LOOPED = 10
 #: A glance's height is taken for this share of it: what a longer search of the packing may reach.
 _NEAR = 0.94
 #: Improvements that are tried: fewer for models of many operators, whose plans take longer to build.
@@ -86,6 +88,8 @@ class StripeSearch:
             self._make(choice.regions)
         for regions in self._one_region():
             self._make(regions)
+        for regions in self._one_loop():
+            self._make(regions)
         self._improve()
 
     def loads(self) -> list[int]:
@@ -101,6 +105,11 @@ class StripeSearch:
             if c.macs <= most and (key not in best or self._promise(c) < self._promise(best[key])):
                 best[key] = c
         return [(c.region,) for c in sorted(best.values(), key=self._promise)[:_SINGLE]]
+
+    def _one_loop(self) -> list[tuple[Region, ...]]:
+        """The best ranges of operators each as a loop: few operators, so that they meet caps which others break."""
+        ranges = self._one_region()[:_LOOPED]
+        return [(loop,) for (region,) in ranges for loop in self._loops(region)]
 
     def _promise(self, candidate: Candidate) -> int:
         """The bytes of the objective with this region alone, as far as its rows tell."""
@@ -137,8 +146,8 @@ class StripeSearch:
 
         With `below`, a score to beat: plans that cannot are left out, those that hardly can are packed in few tries.
         """
-        if regions in self.made:
-            return self.made[regions]
+        if regions in self.made or not regions:
+            return self.made.get(regions)
         self.made[regions] = None
         try:
             program = built(self.whole.graph, self.order, regions, self.whole.file_ops)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from commands import run
 
-from modelplan import fit
+from modelplan import Graph, RequestError, fit, load
 from modelplan.loaders.tflite_tables import get_metadata
 from modelplan.rewriting.rungs import Rung
 from modelplan.runtimes.tflm.runner import INSTALL, RefusalError, installed, run_tflm
@@ -60,6 +60,120 @@ def test_nothing_fits(corpus: Path, tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "nothing fits" in done.stdout
     assert not out.exists()
+
+
+def test_a_model_that_does_not_fit_gets_a_bound(corpus: Path) -> None:
+    ladder = fit(corpus / "tflite" / "kws_ref_model.tflite", budget=1024)
+    assert ladder.model is None
+    assert 0 < ladder.bound <= ladder.built_bound <= ladder.least
+    assert ladder.least == min(rung.arena for rung in ladder.rungs)
+    assert ladder.bound_by
+
+
+def test_the_cheapest_rung_for_each_share_of_the_arena(corpus: Path) -> None:
+    source = corpus / "tflite" / "mcu" / "kws_cnn_l.tflite"
+    whole = fit(source, without=("order", "views", "overlaps", "fold", "split")).rungs[0].arena
+    costs = []
+    for share in (90, 75, 60, 50, 40):
+        ladder = fit(source, budget=whole * share // 100)
+        if ladder.chosen is None:
+            assert ladder.least > whole * share // 100 >= 0
+            continue
+        assert ladder.chosen.arena <= whole * share // 100
+        costs.append(ladder.chosen.macs)
+    assert costs
+    assert costs == sorted(costs)
+
+
+@runtime
+def test_an_older_tflm_gets_no_loop(corpus: Path, tmp_path: Path) -> None:
+    source, out, header = corpus / "tflite" / "person_detect.tflite", tmp_path / "out.tflite", tmp_path / "arena.h"
+    done = run("fit", source, "--least", "--tflm", "2025-11-09", "-o", out, "--header", header)
+    assert done.returncode == 0, done.stderr
+    assert "of 2021-10-25 or later" in done.stdout
+    assert "register CONCATENATION, PAD, SLICE with MicroMutableOpResolver" in done.stdout
+    assert "the rewrite added CONCATENATION, PAD, SLICE" in header.read_text()
+    assert "resolver.AddSlice()" in header.read_text()
+    assert "AddWhile" not in header.read_text()
+    names = [rung.name for rung in fit(source, tflm="0.dev20211024", budget=60_000).rungs]
+    assert names == ["as is", "views", "overlaps"]
+
+
+def test_a_loop_says_what_it_needs(corpus: Path, tmp_path: Path) -> None:
+    source, header = corpus / "tflite" / "person_detect.tflite", tmp_path / "arena.h"
+    done = run("fit", source, "--least", "--max-ops", "29", "-o", tmp_path / "out.tflite", "--header", header)
+    assert done.returncode == 0, done.stderr
+    assert "of 2025-11-10 or later: DYNAMIC_UPDATE_SLICE 2025-11-10" in done.stdout
+    assert "call reset before the inputs are set" in done.stdout
+    for method in ("AddDynamicUpdateSlice", "AddSlice", "AddWhile"):
+        assert f"resolver.{method}()" in header.read_text()
+    assert "Reset before the inputs are set" in header.read_text()
+
+
+@pytest.mark.parametrize("suffix", ["svg", "png", "pdf"])
+def test_the_front_is_drawn(corpus: Path, tmp_path: Path, suffix: str) -> None:
+    figure = tmp_path / f"front.{suffix}"
+    source = corpus / "tflite" / "mcu" / "kws_cnn_l.tflite"
+    done = run("fit", source, "--least", "-o", tmp_path / "out.tflite", "--draw", figure)
+    assert done.returncode == 0, done.stderr
+    assert figure.read_bytes()[:4] in (b"<?xm", b"\x89PNG", b"%PDF")
+
+
+def test_a_loaded_graph_fits_as_its_file_does(corpus: Path, tmp_path: Path) -> None:
+    source = tmp_path / "model.tflite"
+    source.write_bytes((corpus / "tflite" / "mcu" / "kws_cnn_l.tflite").read_bytes())
+    graph = load(source)
+    assert isinstance(graph, Graph)
+    assert fit(graph, objective="head", without=("split",)) == fit(source, objective="head", without=("split",))
+    source.write_bytes(source.read_bytes() + b"\0")
+    with pytest.raises(RequestError, match="has changed since the graph was loaded"):
+        fit(graph)
+    with pytest.raises(RequestError, match=r"fit takes a model from a \.tflite file"):
+        fit(Graph("none", "tflite", (), (), (), ()))
+
+
+def test_ctrl_c_keeps_the_best(corpus: Path, tmp_path: Path) -> None:
+    lines: list[str] = []
+
+    def interrupt(line: str) -> None:
+        lines.append(line)
+        if "candidates" in line:
+            raise KeyboardInterrupt
+
+    ladder = fit(corpus / "tflite" / "kws_ref_model.tflite", objective="head", progress=interrupt)
+    assert "interrupted: the best so far" in ladder.remarks
+    assert ladder.chosen is not None
+    assert ladder.chosen.name == "overlaps"
+    assert [line.partition(":")[0] for line in lines[:3]] == ["as is", "views", "overlaps"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--tflm", "soon"), "cannot read 'soon' as a version of TFLM"),
+        (("--tflm", "2025-13-01"), "cannot read '2025-13-01' as a version of TFLM"),
+        (("--max-ops", "-3"), "--max-ops is -3, expected at least 0"),
+        (("--max-macs", "much"), "cannot read 'much' as a share"),
+        (("--max-flash", "lots"), "lots"),
+        (("--draw", "front.gif"), "must end in .svg, .png, .pdf"),
+        (("--without", "as is"), "no rung as is to leave out"),
+        (("--objective", "tail"), "invalid choice: 'tail'"),
+    ],
+)
+def test_wrong_options_are_named(corpus: Path, tmp_path: Path, words: tuple[str, ...], message: str) -> None:
+    source, out = corpus / "tflite" / "kws_ref_model.tflite", tmp_path / "out.tflite"
+    done = run("fit", source, "--least", "-o", out, *words)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert not out.exists()
+
+
+@runtime
+def test_other_kernels_are_executed_with_those_of_the_wheel(corpus: Path, tmp_path: Path) -> None:
+    source = corpus / "tflite" / "pretrainedResnet_quant.tflite"
+    done = run("fit", source, "--budget", "48KiB", "--kernels", "cmsis-dsp", "-o", tmp_path / "out.tflite")
+    assert done.returncode == 0, done.stderr
+    assert "executed on TFLM with reference kernels" in done.stdout
 
 
 def test_forbidden_rungs_are_not_taken(corpus: Path) -> None:
