@@ -177,6 +177,7 @@ def verdict(ladder: Ladder, goal: Goal) -> list[Section]:
             f"bound          {human(ladder.bound)} of {goal.objective} for every plan of stripes, however rows are cut:"
             f" {ladder.bound_by}"
         )
+    if ladder.points:
         lines.append(
             f"               {human(ladder.built_bound)} for the {len(ladder.points):,} plans that were built, wherever"
             " each puts its rows"

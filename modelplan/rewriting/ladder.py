@@ -172,7 +172,7 @@ class _Climb:
             return 0, "", 0
         tail = min(rung.tail for rung in self.rungs) if self.goal.objective == "arena" else 0
         least, reason = min(self.bounds)
-        return least + tail, reason, min(self.built_bounds, default=0) + tail
+        return least + tail, reason, max(least, min(self.built_bounds, default=0)) + tail
 
     def _rungs(self) -> Iterator[Rung]:
         without = self.goal.without

@@ -132,6 +132,17 @@ def test_a_loaded_graph_fits_as_its_file_does(corpus: Path, tmp_path: Path) -> N
         fit(Graph("none", "tflite", (), (), (), ()))
 
 
+def test_the_example_of_the_page_runs(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "fit.md").read_text()
+    monkeypatch.chdir(tmp_path)
+    Path("model.tflite").write_bytes((corpus / "tflite" / "person_detect.tflite").read_bytes())
+    exec(page.partition("```python\n")[2].partition("```")[0], {})
+    assert "overlaps" in capsys.readouterr().out
+    assert Path("fits.tflite").read_bytes() != Path("model.tflite").read_bytes()
+
+
 def test_ctrl_c_keeps_the_best(corpus: Path, tmp_path: Path) -> None:
     lines: list[str] = []
 
