@@ -37,7 +37,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """The rungs of a ladder, the plans that no other beats, and all plans; `macs` are the model's own."""
+    """The rungs of a ladder, the rungs and plans that no other beats, and all plans; `macs` are the model's own."""
 
     title: str
     macs: int
@@ -146,7 +146,9 @@ Box = tuple[float, float, float, float]
 def _names(sheet: Sheet, front: Front, scale: _Scale) -> None:
     """Rungs by name, plans of the front by operators, where the text touches neither a mark nor another text."""
     named = [(mark, f"{mark.name}, {counted(mark.ops, 'operator')}") for mark in front.rungs]
-    named += [(mark, f"{mark.ops}") for mark in front.front if _inside(front, scale, mark)]
+    rungs = {(mark.arena, mark.macs) for mark in front.rungs}
+    plans = [mark for mark in front.front if _inside(front, scale, mark) and (mark.arena, mark.macs) not in rungs]
+    named += [(mark, f"{mark.ops}") for mark in plans]
     taken = [(x - 4, y - 4, x + 4, y + 4) for x, y in (_at(sheet, front, mark) for mark, _ in named)]
     edges = (sheet.margins.left + 1, sheet.margins.bottom + 1, sheet.right - 1, sheet.ceiling - 1)
     for mark, text in named:

@@ -56,9 +56,10 @@ class Ladder:
 
     @property
     def front(self) -> tuple[Point, ...]:
-        """The plans of which none is better in arena and in extra work, by arena."""
+        """The rungs and plans that no other beats in arena and in extra work, by arena; of plans it is an estimate."""
+        rungs = [Point(rung.arena, rung.head, rung.macs - self.macs, rung.ops) for rung in self.rungs]
         kept: list[Point] = []
-        for point in sorted(self.points, key=lambda p: (p.arena, p.macs, p.ops)):
+        for point in sorted([*self.points, *rungs], key=lambda p: (p.arena, p.macs, p.ops)):
             if not kept or point.macs < kept[-1].macs:
                 kept.append(point)
         return tuple(kept)

@@ -77,7 +77,7 @@ class StripeSearch:
             self._search()
         except KeyboardInterrupt:
             self.interrupted = True
-        return [self._realised(made) for made in self._best()[:_ANSWERS]]
+        return [self._realised(made) for made in self._best()[: 1 if self.interrupted else _ANSWERS]]
 
     def _search(self) -> None:
         ceiling = max(self.space.peaks)

@@ -1,0 +1,52 @@
+"""The front of a ladder as a figure: bytes that never change, texts that touch neither each other nor a mark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from modelplan.outputs import canvas, front_chart, lettering
+from modelplan.outputs.canvas import SMALL, Sheet
+from modelplan.outputs.front_chart import Front, Mark
+
+RUNGS = (Mark(82_304, 0, 31, "as is"), Mark(82_304, 0, 31, "views"), Mark(48_112, 990, 28, "split", chosen=True))
+PLANS = (Mark(50_000, 200, 58), Mark(48_112, 990, 28), Mark(47_000, 5_000, 90), Mark(90_000, 10, 40))
+FRONT = Front("model <&>.tflite", 10_000, RUNGS, PLANS[:2], PLANS, "modelplan")
+
+
+@pytest.mark.parametrize(("save", "first"), [(canvas.svg, b"<?xml"), (canvas.png, b"\x89PNG"), (canvas.pdf, b"%PDF")])
+def test_the_same_front_gives_the_same_bytes(save: Any, first: bytes) -> None:
+    once, again = save(front_chart.draw, FRONT), save(front_chart.draw, FRONT)
+    assert once == again
+    assert once.startswith(first)
+
+
+def written(front: Front, monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, float, str]]:
+    """Left side, height and words of the small texts of a chart."""
+    found: list[tuple[float, float, str]] = []
+    write = Sheet.write
+
+    def note(sheet: Sheet, x: float, y: float, text: str, size: float = SMALL, **style: Any) -> None:
+        if size == SMALL and "ha" not in style:
+            found.append((x, y, text))
+        write(sheet, x, y, text, size, **style)
+
+    monkeypatch.setattr(Sheet, "write", note)
+    canvas.png(front_chart.draw, front)
+    return found
+
+
+def test_rungs_have_names_and_plans_their_operators(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = written(FRONT, monkeypatch)
+    assert {"as is, 31 operators", "views, 31 operators", "split, 28 operators", "58"} <= {text for *_, text in texts}
+    line = lettering.line_height(SMALL)
+    for i, (x, y, text) in enumerate(texts):
+        for other_x, other_y, other in texts[:i]:
+            beside = x + lettering.width(text, SMALL) <= other_x or other_x + lettering.width(other, SMALL) <= x
+            assert beside or abs(y - other_y) >= line - 0.01
+
+
+def test_a_ladder_without_stripes_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = Front("model", 0, RUNGS[:1], (), (), "modelplan")
+    assert [text for *_, text in written(plain, monkeypatch)] == ["as is, 31 operators"]
