@@ -27,7 +27,7 @@ _LOOPED = 10
 #: A glance's height is taken for this share of it: what a longer search of the packing may reach.
 _NEAR = 0.94
 #: Improvements that are tried: fewer for models of many operators, whose plans take longer to build.
-_IMPROVED, _IMPROVED_TIMES_OPS = 700, 12000
+_IMPROVED, _IMPROVED_TIMES_OPS = 1200, 30000
 #: Buffers of all packing problems that are posed while plans are improved; time goes by them.
 _MOST_POSED = 110_000
 #: Extra work of one operator call, as a share of the whole model's: to choose the cheapest of those that fit.
