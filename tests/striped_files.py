@@ -67,7 +67,7 @@ class Striped:
 
 
 def striped(data: bytes, folder: Path, **ways: object) -> Striped:
-    """The model of `data` with all of its operators in stripes."""
+    """The model of `data` with all of its operators in stripes, unless `ways` say which."""
     graph = graph_of(data, folder)
     ways.setdefault("cuts", (0, 4, 7, ROWS // 2))
     region = replace(Region(0, len(graph.ops) - 1, 1, (0, 1)), **ways)  # type: ignore[arg-type]

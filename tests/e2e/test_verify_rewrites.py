@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from commands import run
 from random_cnns import random_cnn
-from striped_files import Striped, change_table, shift_slice, step_at, striped, three_convolutions
+from striped_files import Striped, change_table, graph_of, shift_slice, step_at, striped, three_convolutions
 
 from modelplan import BrokenPlanError, fit
 from modelplan.runtimes.tflm.file import read_tflite
@@ -17,6 +17,7 @@ from modelplan.runtimes.tflm.runner import INSTALL, installed
 from modelplan.verifier.rewrites.comparing import compare_rows
 from modelplan.verifier.rewrites.executing import execute_on_litert, execute_on_tflm
 from modelplan.verifier.rewrites.reading import read_source
+from modelplan.verifier.rewrites.truncating import region_ends
 
 runtime = pytest.mark.skipif(not installed(), reason=f"tflite-micro is not installed: {INSTALL}")
 
@@ -119,6 +120,19 @@ def test_models_that_are_equal_to_themselves(corpus: Path, name: str) -> None:
     source = corpus / "tflite" / f"{name}.tflite"
     done = run("verify", source, "--against", source, "--quick")
     assert done.returncode == 0, done.stderr
+
+
+@runtime
+def test_a_loops_operand_is_no_end_of_a_region(tmp_path: Path) -> None:
+    model = Path(__file__).parents[2] / "models" / "mobilenet_v2_like.tflite"
+    graph = graph_of(model.read_bytes(), tmp_path)
+    height = graph.tensors[graph.ops[4].outputs[0]].shape[1]
+    cuts = (*range(0, height, 3), height)
+    made = striped(model.read_bytes(), tmp_path, first=3, last=4, carry=False, loop=True, cuts=cuts)
+    original, rewritten = read_source(read_tflite(made.data, "a")), read_source(read_tflite(made.file(), "b"))
+    compared = compare_rows(original, rewritten)
+    assert len(region_ends(original, rewritten, compared)) == 1
+    assert "bit-equal" in execute_on_tflm(original, rewritten, compared, "reference")
 
 
 @runtime

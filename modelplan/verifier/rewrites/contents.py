@@ -22,6 +22,7 @@ from modelplan.verifier.rewrites.reading import Coding, Operation, digest_of
 EDGE = -1  #: beyond the border of an operand, where a kernel reads nothing
 UNWRITTEN = -2  #: whatever was in memory before
 _PADS = 1 << 33  #: elements of the code c, written by a PAD, have the symbol c - _PADS
+_WEIGHTS = 1 << 50  #: in a window, the weight w between the two rows before it is w - _WEIGHTS
 #: The base of a tensor into which nothing was written yet.
 NOTHING = -1
 
@@ -37,6 +38,11 @@ def padding(code: int) -> int:
 def is_padding(symbol: int) -> bool:
     """Whether the symbol stands for elements that a PAD wrote."""
     return symbol < UNWRITTEN
+
+
+def weight(share: int) -> int:
+    """The mark, in a window, of a weight between rows in 1024ths."""
+    return share - _WEIGHTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +230,8 @@ def _word(symbol: int) -> str:
     if symbol >= 0:
         return str(symbol)
     words = {EDGE: "border", UNWRITTEN: "nothing written"}
+    if symbol < -_WEIGHTS // 2:
+        return f"weight {symbol + _WEIGHTS}/1024"
     return words.get(symbol) or f"padding with {symbol + _PADS}"
 
 

@@ -78,6 +78,13 @@ def _full(shape: Sequence[int]) -> tuple[Places, ...]:
     return tuple(tuple(range(n)) for n in shape)
 
 
+def _check_extents(op: Operation, extents: Sequence[int], output: Cell) -> None:
+    """Checks that an operator makes as much as its output holds, before it is followed element by element."""
+    if tuple(extents) != output.shape:
+        wanted = list(output.shape)
+        raise Fault(op.label, f"makes {list(extents)} of {output.label}, whose shape in the file is {wanted}")
+
+
 def _taken(x: Content, places: Sequence[Places]) -> Content:
     return Content(x.base, tuple(tuple(axis[i] for i in at) for axis, at in zip(x.axes, places, strict=True)))
 
@@ -101,6 +108,7 @@ def _sliced(op: Operation, given: Sequence[Given], outputs: Sequence[Cell]) -> M
     if begin is None or size is None or len(begin) != len(shape) or len(size) != len(shape):
         return None
     sizes = [n - b if s == -1 else s for n, b, s in zip(shape, begin, size, strict=True)]
+    _check_extents(op, sizes, outputs[0])
     return _picked(op, x, tuple(tuple(range(b, b + s)) for b, s in zip(begin, sizes, strict=True)), outputs[0])
 
 
@@ -128,13 +136,15 @@ def _gathered(op: Operation, given: Sequence[Given], outputs: Sequence[Cell]) ->
     return _picked(op, x, (*_full(x.content.shape[:axis]), tuple(at), *_full(x.content.shape[axis + 1 :])), outputs[0])
 
 
-def _padded(_op: Operation, given: Sequence[Given], outputs: Sequence[Cell]) -> Moved | None:
+def _padded(op: Operation, given: Sequence[Given], outputs: Sequence[Cell]) -> Moved | None:
     x, pads, coding = given[0], given[1].integers, given[0].cell.coding
     if pads is None or coding != outputs[0].coding or len(pads) != 2 * len(x.content.shape) or min(pads) < 0:
         return None
     code = coding.zero if len(given) < 3 else _code(given[2])
     if code is None:
         return None
+    extents = zip(x.content.shape, pads[::2], pads[1::2], strict=True)
+    _check_extents(op, [n + before + after for n, before, after in extents], outputs[0])
     fill = padding(code)
     axes = tuple(
         (fill,) * before + axis + (fill,) * after

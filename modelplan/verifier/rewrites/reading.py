@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable
+import struct
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,13 +113,18 @@ def read_source(model: FileModel) -> Source:
     if not model.subgraphs or not model.subgraphs[0].ops:
         raise ModelError(f"{model.name}: holds no operator")
     table = tflite.Model.GetRootAs(model.data, 0)
-    parts = []
+    try:
+        return Source(model.name, tuple(_parts(model, table)), model)
+    except (ValueError, IndexError, struct.error) as error:
+        raise ModelError(f"{model.name}: not a TFLite model that can be read: {error}") from None
+
+
+def _parts(model: FileModel, table: Any) -> Iterator[Part]:
     for number, (subgraph, base) in enumerate(zip(model.subgraphs, model.firsts, strict=True)):
         raw = table.Subgraphs(number)
         cells = tuple(_cell(model, t, base + i, raw.Tensors(i)) for i, t in enumerate(subgraph.tensors))
         ops = tuple(_operation(number, i, op, raw.Operators(i)) for i, op in enumerate(subgraph.ops))
-        parts.append(Part(cells, ops, subgraph.inputs, subgraph.outputs))
-    return Source(model.name, tuple(parts), model)
+        yield Part(cells, ops, subgraph.inputs, subgraph.outputs)
 
 
 def digest_of(data: bytes) -> str:

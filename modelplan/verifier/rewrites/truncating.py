@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from modelplan.verifier.rewrites.comparing import Compared
-from modelplan.verifier.rewrites.reading import Source
+from modelplan.verifier.rewrites.reading import Operation, Source
 
 #: Places of the fields `outputs` and `operators` in a subgraph's table of fields.
 _OUTPUTS, _OPERATORS = 8, 10
@@ -37,12 +37,20 @@ def region_ends(original: Source, rewritten: Source, compared: Compared) -> list
                 known[content] = (t, op.number)
     cuts: dict[int, Cut] = {}
     for op in rewritten.parts[0].ops:
-        for t in op.outputs if op.kind in _ENDS else ():
+        for t in _joined_by(op, compared):
             content = compared.rewritten.values.get(t)
             if content is not None and content in known:
                 name = original.parts[0].cells[known[content][0]].name
                 cuts[known[content][0]] = Cut(name, known[content], (t, op.number))
     return list(cuts.values())
+
+
+def _joined_by(op: Operation, compared: Compared) -> list[int]:
+    """The tensors that an operator puts together; a loop also hands on what it took, which may be overwritten then."""
+    if op.kind not in _ENDS:
+        return []
+    taken = [compared.rewritten.values.get(t) for t in op.inputs]
+    return [t for t in op.outputs if op.kind != "WHILE" or compared.rewritten.values.get(t) not in taken]
 
 
 def cut_off(source: Source, tensor: int, last: int) -> bytes:

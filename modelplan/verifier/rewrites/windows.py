@@ -12,13 +12,15 @@ from functools import lru_cache
 
 import numpy as np
 
-from modelplan.verifier.rewrites.contents import EDGE, Axis, Content, Window, each_row, padding
+from modelplan.verifier.rewrites.contents import EDGE, Axis, Content, Window, each_row, padding, weight
 from modelplan.verifier.rewrites.reading import Cell, Operation
 from modelplan.verifier.safe_overlap import POINTWISE
 
 _SAME = 0
 #: Options that a window cannot do without.
 _AT_LEAST_ONE = ("StrideH", "StrideW", "DilationHFactor", "DilationWFactor", "FilterHeight", "FilterWidth")
+#: Rows that a stride or a window may reach over.
+_MOST = 1 << 16
 #: Options that only say which windows are read.
 _WINDOW_OPTIONS = {"Padding"}
 
@@ -49,7 +51,7 @@ def spread_of(op: Operation, operands: Sequence[Operand | None], output: Cell) -
     Cost: O(extents of the output x kernel).
     """
     rule = _RULES.get(op.kind)
-    odd = any(op.option(name, 1) < 1 for name in _AT_LEAST_ONE) or not operands or operands[0] is None
+    odd = any(not 1 <= op.option(name, 1) <= _MOST for name in _AT_LEAST_ONE) or not operands or operands[0] is None
     found = rule(op, operands, output) if rule and not odd else None
     if found is not None:
         return found
@@ -280,8 +282,7 @@ def _weighed_rows(axis: Axis, made: int, corners: bool, half: bool) -> tuple[Win
         scaled = i * scale + (scale // 2 - (1 << 9) if half else 0)
         low = max(int(scaled / (1 << 10)), 0)
         high = min(int((scaled + (1 << 10) - 1) / (1 << 10)), extent - 1)
-        # The weight stands behind the rows; it is kept apart from coordinates by its size.
-        windows.append((axis[low], axis[high], -(1 << 50) + scaled - (low << 10)))
+        windows.append((axis[low], axis[high], weight(scaled - (low << 10))))
     return tuple(windows)
 
 
