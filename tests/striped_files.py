@@ -140,3 +140,20 @@ def with_offset(data: bytes, tensor: int, offset: int) -> bytes:
 def number_of(data: bytes, word: str) -> int:
     """The number, over all subgraphs, of the first tensor whose name ends with `word`."""
     return next(i for i, t in enumerate(read_tflite(data, "striped").tensors) if t.name.endswith(word))
+
+
+def padded_convolution(zero: int = -3) -> bytes:
+    """PAD by one row and column around a map, then CONV 3x3 without padding; `zero` is the padded map's zero point."""
+    net = Network(np.random.default_rng(5))
+    x = net.tensor((1, 12, 10, 3), scale=(0.05, -3))
+    pads = np.array([[0, 0], [1, 1], [1, 1], [0, 0]], dtype=np.int32).tobytes()
+    y = net.tensor((1, 14, 12, 3), scale=(0.05, zero))
+    net.operator("PAD", [x, net.tensor((4, 2), _INT32, None, pads)], y)
+    shape = (4, 3, 3, 3)
+    weights = net.tensor(shape, scale=(0.02, 0), data=net.rng.integers(-90, 90, shape, dtype=np.int8).tobytes())
+    offset = net.tensor((4,), _INT32, (0.001, 0), net.rng.integers(-900, 900, 4, dtype=np.int32).tobytes())
+    made = net.tensor((1, 12, 10, 4), scale=(0.05, 1))
+    valid = 1
+    return net.file(
+        x, net.operator("CONV_2D", [y, weights, offset], made, OPTIONS["CONV_2D"], (valid, 1, 1, _RELU, 1, 1))
+    )

@@ -18,8 +18,10 @@ from striped_files import (
     Striped,
     change_table,
     constant,
+    graph_of,
     loop_of,
     number_of,
+    padded_convolution,
     shift_slice,
     step_at,
     striped,
@@ -30,6 +32,9 @@ from striped_files import (
 )
 
 from modelplan.errors import BrokenPlanError, ModelError, ModelPlanError, RequestError
+from modelplan.rewriting.folding import folded
+from modelplan.rewriting.striped_tflite import write_striped
+from modelplan.rewriting.stripes.building import built
 from modelplan.rewriting.stripes.program import Program
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import read_tflite
@@ -286,3 +291,21 @@ def test_a_tensor_that_is_too_large_to_follow(make: Callable[[str], Striped]) ->
     struct.pack_into("<i", data, at + 8, 2_000_000)
     with pytest.raises(ModelError, match="too large to follow"):
         prove_rewrite(bytes(data), made.file())
+
+
+def folded_file(data: bytes, folder: Path) -> bytes:
+    """The model with its PAD folded into the convolution, whatever the zero points."""
+    fewer = folded(graph_of(data, folder), lambda _a, _b: True)
+    return write_striped(data, built(fewer.graph, range(len(fewer.graph.ops)), (), fewer.file_ops))[0]
+
+
+def test_a_folded_padding_is_proved(tmp_path: Path) -> None:
+    data = padded_convolution()
+    folded_data = folded_file(data, tmp_path)
+    assert len(read_tflite(folded_data, "folded").subgraphs[0].ops) == 1
+    assert [verdict.outcome for verdict in prove_rewrite(data, folded_data)] == ["ok", "ok"]
+
+
+def test_a_folded_padding_of_another_zero_point(tmp_path: Path) -> None:
+    data = padded_convolution(zero=5)
+    assert "operand 0" in refused_file(data, folded_file(data, tmp_path))
