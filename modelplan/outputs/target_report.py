@@ -13,7 +13,7 @@ from modelplan.targets.device import Block, Device, Region, blocks
 
 #: What a program takes beside what a linker places.
 _UNSEEN = "a stack or heap without a section of its own is not in it; --reserve it"
-_QUALITY = {"P": "primary", "S": "secondary"}
+_QUALITY = {"P": " (primary)", "S": " (secondary)"}
 
 
 def usual_block(device: Device) -> Block | None:
@@ -31,8 +31,10 @@ def target_lines(chosen: Chosen) -> list[str]:
     if chosen.used:
         taken = ", ".join(f"{name} {brief(size)}" for name, size in chosen.taken if size) or "nothing of it"
         lines.append(f"used      {chosen.used} occupies {taken}; {_UNSEEN}")
-        if chosen.arena:
-            lines.append(f"arena     its symbol {chosen.arena} of {human(chosen.arena_size)} counts as free")
+    if chosen.arena:
+        size = human(chosen.arena.end - chosen.arena.start)
+        grows = "; a larger one moves what follows it into the free bytes behind" if chosen.grown else ""
+        lines.append(f"arena     its symbol {chosen.symbol} of {size} counts as free{grows}")
     return [*lines, *(f"note      {remark}" for remark in device.remarks)]
 
 
@@ -45,7 +47,7 @@ def target_facts(chosen: Chosen) -> dict[str, Any]:
         "benchmark": chosen.device.benchmark,
         "reserved": {region.name: region.reserved for region in chosen.reserved},
         "used": dict(chosen.taken),
-        "arena_symbol": chosen.arena,
+        "arena_symbol": chosen.symbol,
     }
 
 
@@ -68,7 +70,7 @@ def device_sections(device: Device) -> list[Section]:
     facts = {
         "ABI": device.abi,
         "kernels": device.kernels,
-        "source": f"{device.source} ({_QUALITY.get(device.quality, device.quality)})",
+        "source": device.source + _QUALITY.get(device.quality, ""),
         "note": device.note,
         "no arena": device.no_arena,
         "benchmark": "its capacity is that of a set of problems" if device.benchmark else "",

@@ -232,6 +232,17 @@ def _shifted(a: int, b: int) -> int:
     return a << b if b >= 0 else a >> -b
 
 
+def _comparison(holds: Callable[[int, int], bool]) -> Callable[[int, int], int]:
+    """A comparison of numbers of which none is negative: linkers take them as unsigned, the preprocessor does not."""
+
+    def compared(a: int, b: int) -> int:
+        if a < 0 or b < 0:
+            raise ExpressionError(f"{a} and {b} cannot be compared without a doubt about the sign")
+        return int(holds(a, b))
+
+    return compared
+
+
 _UNARY: dict[str, Callable[[int], int]] = {
     "-x": operator.neg,
     "+x": operator.pos,
@@ -244,10 +255,10 @@ _BINARY: dict[str, Callable[[int, int], int]] = {
     "&": operator.and_,
     "==": lambda a, b: int(a == b),
     "!=": lambda a, b: int(a != b),
-    "<": lambda a, b: int(a < b),
-    ">": lambda a, b: int(a > b),
-    "<=": lambda a, b: int(a <= b),
-    ">=": lambda a, b: int(a >= b),
+    "<": _comparison(operator.lt),
+    ">": _comparison(operator.gt),
+    "<=": _comparison(operator.le),
+    ">=": _comparison(operator.ge),
     "<<": _shifted,
     ">>": lambda a, b: _shifted(a, -b),
     "+": operator.add,

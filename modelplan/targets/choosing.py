@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from modelplan.errors import RequestError
-from modelplan.targets.device import Block, Device, Region, blocks, with_reserve
+from modelplan.targets.device import CLASSES, Block, Device, Interval, Region, blocks, with_reserve
 
 #: What stands before a file of somebody else's format.
 FROM = "from:"
@@ -39,14 +39,19 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A device, the block of it that counts, and what the program beside it takes of each region."""
+    """A device, the block of it that counts, and what the program beside it takes of each region.
+
+    `symbol` and `arena` are the arena that the program has already; `grown` says that the block is that arena with
+    the free bytes behind what follows it.
+    """
 
     device: Device
     block: Block
     used: str = ""
     taken: tuple[tuple[str, int], ...] = ()
-    arena: str = ""
-    arena_size: int = 0
+    symbol: str = ""
+    arena: Interval | None = None
+    grown: bool = False
 
     @property
     def budget(self) -> int:
@@ -69,14 +74,16 @@ def chosen_block(wanted: Wanted) -> Chosen:
     device, part = device_of(wanted)
     if wanted.used is None:
         return Chosen(device, _block(device, part, blocks(device)))
-    from modelplan.targets.occupied import read_occupied, taken_in
+    from modelplan.targets.occupied import grown_arena, read_occupied, taken_in
 
     occupied = read_occupied(wanted.used, wanted.arena_symbol)
-    if all(region.base is None for region in device.regions):
-        raise RequestError(f"--used {wanted.used}: no region of {device.name} has an address")
-    block = _block(device, part, blocks(device, occupied.intervals))
     taken = tuple(taken_in(device, occupied))
-    return Chosen(device, block, wanted.used, taken, occupied.arena, occupied.arena_size)
+    if not any(size for _, size in taken):
+        raise RequestError(f"--used {wanted.used}: the program lies in no region of {device.name} that has an address")
+    grown = grown_arena(device, occupied)
+    free = (*blocks(device, occupied.intervals), *((grown,) if grown else ()))
+    block = _block(device, part, free)
+    return Chosen(device, block, wanted.used, taken, occupied.symbol, occupied.arena, block == grown)
 
 
 def device_of(wanted: Wanted) -> tuple[Device, str]:
@@ -89,6 +96,7 @@ def device_of(wanted: Wanted) -> tuple[Device, str]:
     name, _, part = wanted.text.partition("#")
     if name.startswith(FROM):
         device, part = _imported(name.removeprefix(FROM), part, wanted)
+        device = replace(device, quality="")
     elif name.endswith(".toml"):
         device, part = _imported(name, part, wanted)
     else:
@@ -158,10 +166,10 @@ def _block(device: Device, part: str, found: Sequence[Block]) -> Block:
     names = [region.name for region in device.regions]
     if part and part not in names:
         raise RequestError(f"{device.name} has no region {part!r}; there are: {', '.join(names) or 'none'}")
-    inside = [one for one in found if (part in one.regions if part else one.memory != "external")]
-    usable = [one for one in (max(inside, key=lambda one: one.usable, default=None),) if one] if part else inside[:1]
-    if usable and usable[0].usable:
-        return usable[0]
+    inside = [one for one in found if (part in one.regions if part else one.memory != "external") and one.usable]
+    if inside:
+        rank = list(CLASSES)
+        return min(inside, key=lambda one: (rank.index(one.memory), -one.usable))
     raise RequestError(f"{device.name} gives no figure for an arena: {_reason(device, part)}")
 
 

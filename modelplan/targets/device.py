@@ -147,6 +147,18 @@ def is_external(name: str) -> bool:
     return _EXTERNAL.search(name.lower()) is not None
 
 
+def linked_kind(name: str, attributes: str | None) -> Kind:
+    """What a linker's attributes and a name say of a region; `!` inverts those that follow it.
+
+    >>> linked_kind("RAM", "rwx"), linked_kind("flash", "rx!w"), linked_kind("EXTRAM", "rw")
+    ('ram', 'nvm', 'psram')
+    """
+    kept, _, inverted = (attributes or "w").lower().partition("!")
+    if "w" not in kept or "w" in inverted:
+        return "nvm"
+    return "psram" if is_external(name) else "ram"
+
+
 def blocks(device: Device, taken: Sequence[Interval] = ()) -> tuple[Block, ...]:
     """The contiguous free blocks of the writable regions, the largest first within each class of memory.
 
@@ -175,9 +187,9 @@ def _merged(regions: Iterable[Region], memory: str, rule: tuple[int, bool], take
 
 
 def _union(intervals: Iterable[Interval]) -> list[Interval]:
-    """The same addresses as intervals that do not touch, in their order."""
+    """The same addresses as intervals that are not empty and do not touch, in their order."""
     found: list[Interval] = []
-    for one in sorted(intervals):
+    for one in sorted(one for one in intervals if one.start < one.end):
         if found and one.start <= found[-1].end:
             found[-1] = Interval(found[-1].start, max(found[-1].end, one.end))
         else:

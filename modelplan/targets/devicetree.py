@@ -300,7 +300,7 @@ def cells(value: Line, missing: Sequence[str]) -> list[int]:
         ModelError: names the place and what is no number.
     """
     found = []
-    for text in re.findall(r"<((?:\((?:[^()]|\([^()]*\)|\((?:[^()]|\([^()]*\))*\))*\)|[^<>()])*)>", value.text):
+    for text in _groups(value.text):
         at = 0
         while text[at:].strip():
             match = _CELL.match(text, at)
@@ -308,6 +308,18 @@ def cells(value: Line, missing: Sequence[str]) -> list[int]:
             found.append(_number(text[at:end].strip(), value, missing))
             at = end
     return found
+
+
+def _groups(text: str) -> Iterator[str]:
+    """What stands in each pair of angle brackets; those in parentheses are operators."""
+    text, start, depth = re.sub(r'"(?:[^"\\]|\\.)*"', "", text), -1, 0
+    for index, character in enumerate(text):
+        depth += (character == "(") - (character == ")")
+        if depth == 0 and character == "<":
+            start = index + 1
+        elif depth == 0 and character == ">" and start >= 0:
+            yield text[start:index]
+            start = -1
 
 
 def _closed(text: str, at: int) -> int:

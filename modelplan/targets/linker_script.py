@@ -26,11 +26,13 @@ from modelplan.targets.arithmetic import (
     parse_prefix,
     tokens_of,
 )
-from modelplan.targets.device import Device, Kind, Region, is_external
+from modelplan.targets.device import Device, Region, linked_kind
 from modelplan.targets.preprocessing import Line, Macro, Preprocessor
 
 _INCLUDE = re.compile(r'\s*INCLUDE\s+("[^"]+"|[^\s;]+)\s*;?\s*')
 _ORIGINS, _LENGTHS = ("ORIGIN", "org", "o"), ("LENGTH", "len", "l")
+#: Names that a remark lists.
+_NAMED = 6
 _NO_ATTRIBUTES = "the script gives it no attributes, so that nothing says whether a program may write it"
 
 
@@ -58,6 +60,8 @@ class _Script:
         """The value of a symbol."""
         if name in self.ambiguous:
             raise ExpressionError(f"{name} is assigned more than once; --define {name}=VALUE says which value counts")
+        if name == ".":
+            raise ExpressionError("the location counter has no value here")
         if name not in self.symbols:
             raise ExpressionError(f"{name} is not defined; --define {name}=VALUE gives it a value")
         return self._once(name, self.symbols[name])
@@ -87,7 +91,7 @@ class _Script:
         return {
             "ORIGIN": lambda operands: self.part("ORIGIN", *operands),
             "LENGTH": lambda operands: self.part("LENGTH", *operands),
-            "DEFINED": lambda operands: int(isinstance(operands[0], int) or operands[0] in self.symbols),
+            "DEFINED": lambda operands: int(not isinstance(operands[0], str) or operands[0] in self.symbols),
             "ABSOLUTE": lambda operands: value(*operands),
             "MIN": lambda operands: min(map(value, operands)),
             "MAX": lambda operands: max(map(value, operands)),
@@ -134,8 +138,10 @@ def _followed(reader: Preprocessor, path: str) -> Iterator[Line]:
 def _remarks(reader: Preprocessor, regions: Sequence[Region]) -> tuple[str, ...]:
     found = [f"region {r.name} is not counted: {r.no_arena}; choose it by #{r.name}" for r in regions if r.no_arena]
     if reader.unknown:
-        names = ", ".join(sorted(reader.unknown))
-        found.append(f"conditions of the preprocessor took these as not defined: {names}; --define NAME=VALUE")
+        names = sorted(reader.unknown)
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        taken = f"{', '.join(names[:_NAMED])}{more}"
+        found.append(f"conditions of the preprocessor took as not defined: {taken}; --define NAME=VALUE defines one")
     return tuple(found)
 
 
@@ -222,17 +228,9 @@ def _region(script: _Script, declared: _Declared) -> Region:
     try:
         base, size = script.value(declared.origin), script.value(declared.length)
         no_arena = _NO_ATTRIBUTES if declared.attributes is None else ""
-        return Region(declared.name, size, base, _kind(declared), no_arena=no_arena)
+        return Region(declared.name, size, base, linked_kind(declared.name, declared.attributes), no_arena=no_arena)
     except (ExpressionError, ValueError, TypeError) as problem:
         raise ModelError(f"{declared.place}: region {declared.name}: {problem}") from None
-
-
-def _kind(declared: _Declared) -> Kind:
-    """What the attributes and the name say of a region."""
-    kept, _, inverted = (declared.attributes or "w").lower().partition("!")
-    if "w" not in kept or "w" in inverted:
-        return "nvm"
-    return "psram" if is_external(declared.name) else "ram"
 
 
 def constant(text: str) -> int:

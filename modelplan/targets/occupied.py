@@ -8,12 +8,12 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from modelplan.errors import ModelError, RequestError
 from modelplan.loaders.files import read_bytes, read_text
-from modelplan.targets.device import Device, Interval, Kind, Region, is_external, without
+from modelplan.targets.device import ARENA_ALIGNMENT, Block, Device, Interval, Region, blocks, linked_kind, without
 
 INSTALL = "pip install 'modelplan[targets]'"
 #: The symbol that counts as the arena where none is named and the program has it.
@@ -23,6 +23,8 @@ _NOT_LOADED = re.compile(
     r"\.(?:debug|stab|comment|line|note\.GNU-stack|xt\.|xtensa\.info|tbss|gnu\.(?:attributes|warning|lto|debuglto)|"
     r"(?:ARM|riscv|mips|arc)\.attributes|symtab|strtab|shstrtab)"
 )
+#: A hole between two sections below this size comes from the alignment of the second.
+_HOLE = 64
 _OUTPUT = re.compile(r"^([^\s*(][^\s]*)\s+0x([0-9a-f]+)\s+0x([0-9a-f]+)(?:\s+load address 0x[0-9a-f]+)?\s*$", re.M)
 _INPUT = re.compile(r"^ (\.\S+)\s+0x([0-9a-f]+)\s+0x([0-9a-f]+)\s+\S", re.M)
 _CONTENT = "Linker script and memory map"
@@ -31,12 +33,17 @@ _MEMORY = re.compile(r"^(\S+)\s+0x([0-9a-f]+)\s+0x([0-9a-f]+)(?:[ \t]+([a-z!]+))
 
 @dataclass(frozen=True, slots=True)
 class Occupied:
-    """The addresses that a program occupies without its arena, and the symbol and bytes of the arena in it."""
+    """The addresses that a program occupies without its arena.
+
+    `symbol` and `arena` are the arena in it. `follows` is the end of what the linker has put behind the arena without a
+    gap: it moves up when the arena grows.
+    """
 
     path: str
     intervals: tuple[Interval, ...]
-    arena: str = ""
-    arena_size: int = 0
+    symbol: str = ""
+    arena: Interval | None = None
+    follows: int = 0
 
 
 def read_occupied(path: str, symbol: str | None = None) -> Occupied:
@@ -53,7 +60,17 @@ def read_occupied(path: str, symbol: str | None = None) -> Occupied:
         raise RequestError(f"--arena-symbol {symbol}: {path} has no such symbol")
     if len(arenas) > 1:
         raise RequestError(f"{path} has {len(arenas)} symbols {wanted}; name one by --arena-symbol")
-    return Occupied(path, without(sections, arenas), wanted if arenas else "", sum(b - a for a, b in arenas))
+    if not arenas:
+        return Occupied(path, without(sections, ()))
+    return Occupied(path, without(sections, arenas), wanted, arenas[0], _end_of_run(sections, arenas[0].end))
+
+
+def _end_of_run(sections: Sequence[Interval], end: int) -> int:
+    """The end of the sections that lie behind an address one after the other, but for what aligns each."""
+    for start, stop in sorted(sections):
+        if start < end + _HOLE and stop > end:
+            end = stop
+    return end
 
 
 def bears_name(symbol: str, wanted: str) -> bool:
@@ -76,6 +93,8 @@ def _from_elf(content: bytes, path: str, wanted: str) -> tuple[list[Interval], l
         raise RequestError(f"{path}: reading ELF files needs pyelftools: {INSTALL}") from None
     try:
         elf = ELFFile(io.BytesIO(content))
+        if elf["e_type"] == "ET_REL":
+            raise ModelError(f"{path}: an object file that is not linked has no addresses")
         sections = [_section(one) for one in elf.iter_sections() if _in_memory(one)]
         table: Any = elf.get_section_by_name(".symtab")
         arenas = {_symbol(one) for one in table.iter_symbols() if _is_arena(one, wanted)} if table else set()
@@ -150,9 +169,24 @@ def read_map(path: str) -> Device:
 
 def _mapped_region(name: str, start: str, size: str, attributes: str) -> Region:
     base, end = _hex(start, size)
-    writable: Kind = "psram" if is_external(name) else "ram"
     no_arena = "" if attributes else "the map shows no attributes for it"
-    return Region(name, end - base, base, writable if "w" in (attributes or "w") else "nvm", no_arena=no_arena)
+    return Region(name, end - base, base, linked_kind(name, attributes), no_arena=no_arena)
+
+
+def grown_arena(device: Device, occupied: Occupied) -> Block | None:
+    """The arena of the program with the free bytes behind what follows it, which a link with a larger arena gives it.
+
+    None without an arena, or where no free bytes follow.
+    """
+    arena = occupied.arena
+    if arena is None:
+        return None
+    gaps = blocks(device, (*occupied.intervals, arena))
+    behind = next((gap for gap in gaps if gap.start == occupied.follows), None)
+    if behind is None:
+        return None
+    growth = behind.size // ARENA_ALIGNMENT * ARENA_ALIGNMENT  # so that what follows keeps its alignment
+    return replace(behind, size=arena.end - arena.start + growth, start=arena.start)
 
 
 def taken_in(device: Device, occupied: Occupied) -> Sequence[tuple[str, int]]:

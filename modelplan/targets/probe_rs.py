@@ -31,6 +31,8 @@ def read_probe_rs(path: str, variant: str) -> Device:
     entries = variants[name].get("memory_map")
     if not isinstance(entries, list):
         raise ModelError(f"{path}: variant {name}: there is no memory_map")
+    if not all(isinstance(entry, dict) and "kind" in entry for entry in entries):
+        raise ModelError(f"{path}: variant {name}: an entry of memory_map has no kind, such as !Ram")
     try:
         regions = tuple(_region(path, name, entry) for entry in entries if entry["kind"] in _KINDS)
         return Device(name, f"{name} as probe-rs knows it", regions, path)
