@@ -167,3 +167,12 @@ def test_help_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_command_without_a_target_does_not_load_the_targets() -> None:
+    code = (
+        "import sys; from modelplan.cli import main; main(['check', 'models/ds_cnn_kws.tflite', '--budget', '1MiB']);"
+        " print([m for m in sys.modules if m.startswith('modelplan.targets')])"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.splitlines()[-1] == "[]"
