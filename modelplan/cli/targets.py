@@ -51,9 +51,11 @@ Better than any table is what the project itself has:
 * `board.toml`: a device of one's own, with the fields of a region as `modelplan/targets/device.py` names them.
 
 `--used app.elf` or `--used app.map` subtracts what the program occupies: the largest gap is what is left for the
-arena. The arena's own symbol (`--arena-symbol`, by default `tensor_arena` where the program has it) counts as free. A
-stack or a heap without a section is not seen; `--reserve` it. YAML and ELF files need
-`pip install 'modelplan[targets]'`.
+arena. The arena's own symbol (`--arena-symbol`, by default `tensor_arena` where the program has it) counts as free,
+and what the linker has put behind it without a gap moves up when it grows: then the arena's bytes and the free bytes
+behind are one block. Where a section is at a fixed address right behind the arena, that is more than a link gives. A
+map tells the size of the arena only of a program that was compiled with `-fdata-sections`. A stack or a heap without
+a section is not seen; `--reserve` it. YAML and ELF files need `pip install 'modelplan[targets]'`.
 
 ```toml
 name = "my-board"

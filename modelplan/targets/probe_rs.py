@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from modelplan.errors import ModelError, RequestError
@@ -27,7 +28,9 @@ def read_probe_rs(path: str, variant: str) -> Device:
         raise RequestError(f"{path} has {len(variants)} variants; choose one by #NAME: {_list(variants)}")
     name = variant or next(iter(variants), "")
     if name not in variants:
-        raise RequestError(f"{path} has no variant {variant!r}; there are: {_list(variants)}")
+        near = get_close_matches(variant, variants, 5, 0.5)
+        there = f"near are: {', '.join(near)}" if near else f"there are: {_list(variants)}"
+        raise RequestError(f"{path} has no variant {variant!r}; {there}")
     entries = variants[name].get("memory_map")
     if not isinstance(entries, list):
         raise ModelError(f"{path}: variant {name}: there is no memory_map")

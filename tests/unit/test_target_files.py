@@ -279,7 +279,11 @@ def test_a_part_of_probe_rs_reads_right() -> None:
     }
     assert chosen_block(Wanted(f"from:{path}#ACME1")).budget == 512 * K
     assert chosen_block(Wanted(f"from:{path}#ACME1/DTCM")).budget == 128 * K
-    for variant, said in (("", "2 variants; choose one by #NAME: ACME1, ACME2"), ("ACME", "no variant 'ACME'")):
+    for variant, said in (
+        ("", "2 variants; choose one by #NAME: ACME1, ACME2"),
+        ("ACME", "no variant 'ACME'; near are: ACME"),
+        ("Z", "there are: ACME1, ACME2"),
+    ):
         with pytest.raises(RequestError, match=said):
             read_probe_rs(path, variant)
 
