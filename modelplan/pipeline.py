@@ -109,6 +109,15 @@ def runtime_plan(graph: Graph, runtime: Runtime, offsets: tuple[int, ...] = ()) 
     return _plan(graph, runtime, Options(schedule="file", alias=alias, allocator=runtime.allocator, offsets=offsets))
 
 
+def plan_on(graph: Graph, runtime: Runtime, options: Options, budget: Budget | None = None) -> Plan:
+    """The plan for a runtime given as a record, which need not be a row of the table; its name in `options` is unread.
+
+    Raises:
+        BrokenPlanError, RequestError: as `plan`.
+    """
+    return _plan(graph, runtime, options, budget)
+
+
 def alias_mode(options: Options, runtime: Runtime) -> str:
     """The mode that was asked for, else the usual one of the runtime, which needs no more than the runtime by itself.
 

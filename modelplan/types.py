@@ -785,6 +785,7 @@ class Runtime:
             the kernel library; None where only the planned part is known.
         offline_plans: whether it obeys a plan in the metadata of the file.
         sorts: whether it sorts the operators by itself, whatever their order in the file.
+        runs: the file formats that it takes as they are; none for a runtime that a compiler feeds.
 
     Raises:
         ValueError: `kernels` is none of `libraries`.
@@ -807,6 +808,7 @@ class Runtime:
     requires: Requires | None = None
     offline_plans: bool = False
     sorts: bool = False
+    runs: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.kernels not in self.library_names:

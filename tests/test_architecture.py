@@ -27,9 +27,11 @@ LAYERS = [
     ["lifetimes", "streams", "verifier"],
     ["schedulers", "allocators"],
     ["rewriting.reordering"],
+    ["explaining.findings"],
     ["outputs"],
     ["pipeline"],
     ["rewriting"],
+    ["explaining"],
     ["cli"],
 ]
 LAYER_OF = {name: rank for rank, names in enumerate(LAYERS) for name in names}

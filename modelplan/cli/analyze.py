@@ -19,12 +19,14 @@ from modelplan import bounds, pipeline
 from modelplan.aliasing.explaining import reasons
 from modelplan.cli import files, model_options, terminal
 from modelplan.errors import RequestError
+from modelplan.explaining.quick import quick_suggestions
 from modelplan.outputs import OUTPUTS, figures, render, text
-from modelplan.outputs.arena_report import alternatives_section, headline, parts_section
+from modelplan.outputs.arena_report import alternatives_section, headline, lower_alternatives, parts_section
+from modelplan.outputs.explanation import best_lines
 from modelplan.outputs.report import Section
 from modelplan.outputs.units import parse_bytes
 from modelplan.rewriting.alternatives import ModelFile, Target, alternatives, as_it_stands, carried_offsets, load_file
-from modelplan.types import Plan, Requirement
+from modelplan.types import Alternative, Plan, Requirement
 
 if TYPE_CHECKING:
     from modelplan.targets.choosing import Chosen
@@ -85,9 +87,10 @@ def analyze(arguments: Namespace, path: str, chosen: Chosen | None = None) -> in
     if "-" not in (arguments.json, arguments.csv):
         capacity = None if arguments.capacity is None else parse_bytes(arguments.capacity)
         asked = [Section(f"Why {name} shares or not", reasons(plan, name)) for name in arguments.why_not]
-        terminal.show(
-            [*stand_sections(file, target, needed, stands, capacity), *text.plan_sections(plan, stands), *asked]
-        )
+        others = [] if needed.refusals else list(alternatives(file, target))
+        sections = stand_sections(file, needed, stands, capacity, others)
+        best = best_section(file, target, needed, stands, others)
+        terminal.show([*sections, *text.plan_sections(plan, stands), *asked, *best])
     for output, suffix in ((arguments.json, ".json"), (arguments.csv, ".csv"), *drawn):
         if output:
             files.write(output, rendered(plan, suffix, needed))
@@ -110,15 +113,25 @@ def plans_of(arguments: Namespace, file: ModelFile, target: Target, needed: Requ
 
 
 def stand_sections(
-    file: ModelFile, target: Target, needed: Requirement, stands: Plan, capacity: int | None
+    file: ModelFile, needed: Requirement, stands: Plan, capacity: int | None, others: Sequence[Alternative]
 ) -> Sequence[Section]:
-    """What the file needs as it stands, why, and what would need less."""
+    """What the file needs as it stands, why, and which of the `others` would need less."""
     first = headline(file.path, needed, capacity)
     if needed.refusals:
         return [first]
-    others = list(alternatives(file, target))
     less = [alternatives_section(needed, others)] if others else []
     return [first, parts_section(needed), text.peak_section(stands), *less]
+
+
+def best_section(
+    file: ModelFile, target: Target, needed: Requirement, stands: Plan, others: Sequence[Alternative]
+) -> Sequence[Section]:
+    """The three changes that would lower it most, of those that take no time to try."""
+    if needed.refusals:
+        return []
+    lines = best_lines(quick_suggestions(file, target, needed, stands, lower_alternatives(needed, others)))
+    more = f"`modelplan explain {file.path}` tries the rest"
+    return [Section(f"What would help most; {more}", tuple(lines or ["nothing that takes no time to try"]))]
 
 
 def rendered(plan: Plan, suffix: str, needed: Requirement) -> str | bytes:

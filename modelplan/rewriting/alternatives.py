@@ -71,11 +71,11 @@ def with_proved_plan(file: ModelFile, target: Target) -> Requirement:
     """The same for a file whose plan has been proved, or that carries none."""
     runtime = target.runtime
     if runtime.requires is None or file.graph.format != runtime.default_for:
-        return _planned_by_itself(file.graph, runtime)
+        return planned_by_itself(file.graph, runtime)
     return runtime.requires(file.content, file.path, target.abi, runtime.kernels)
 
 
-def _planned_by_itself(graph: Graph, runtime: Runtime) -> Requirement:
+def planned_by_itself(graph: Graph, runtime: Runtime) -> Requirement:
     """What the runtime plans for the activations of a graph; it takes that memory by itself."""
     plan = pipeline.runtime_plan(graph, runtime)
     height = bounds.height(plan.problem, plan.placement)

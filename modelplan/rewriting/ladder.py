@@ -114,8 +114,17 @@ def fit(
     return climb(model, Goal(budget, objective, abi, kernels, *caps), progress)
 
 
-def climb(model: str | Path | Graph, goal: Goal, report: Report = _silent) -> Ladder:
-    """The ladder of a model for a goal; see `fit`."""
+def _unlimited() -> None:
+    """Lets a search go on."""
+
+
+def climb(
+    model: str | Path | Graph, goal: Goal, report: Report = _silent, check: Callable[[], None] = _unlimited
+) -> Ladder:
+    """The ladder of a model for a goal; see `fit`.
+
+    `check` is called before each plan that is built; what it raises ends the search and goes to the caller.
+    """
     if strange := goal.without - (RUNGS.keys() - {"as is"}):
         raise RequestError(f"no rung {', '.join(sorted(strange))} to leave out; there are: {', '.join([*RUNGS][1:])}")
     if goal.objective not in ("arena", "head"):
@@ -126,7 +135,7 @@ def climb(model: str | Path | Graph, goal: Goal, report: Report = _silent) -> La
     data = read_bytes(graph.source)
     if fingerprint(data) != graph.fingerprint:
         raise RequestError(f"{graph.source}: the file has changed since the graph was loaded")
-    found = _Climb(ModelOnTarget(data, graph, graph.source, goal, report)).ladder()
+    found = _Climb(ModelOnTarget(data, graph, graph.source, goal, report, check)).ladder()
     if found.chosen is None:
         return found
     return replace(found, proof=tuple(prove_rewrite(data, found.chosen.model, goal.kernels)))

@@ -87,8 +87,11 @@ Report = Callable[[str], None]
 class ModelOnTarget:
     """The model that is rewritten for a target, with what its rungs have in common: graph, goal, runtime."""
 
-    def __init__(self, data: bytes, graph: Graph, name: str, goal: Goal, report: Report) -> None:
-        self.data, self.graph, self.name, self.goal, self.report = data, graph, name, goal, report
+    def __init__(
+        self, data: bytes, graph: Graph, name: str, goal: Goal, report: Report, check: Callable[[], None]
+    ) -> None:
+        self.data, self.graph, self.name, self.goal = data, graph, name, goal
+        self.report, self.check = report, check
         self.macs = sum(op_macs(graph, op) for op in graph.ops)
         self.bits = 8 * layout(("pointer",), find_abis(goal.abi)[0]).size
         self.runtime: Runtime = runtimes.with_kernels(TFLM, goal.kernels)

@@ -148,6 +148,7 @@ class StripeSearch:
         """
         if regions in self.made or not regions:
             return self.made.get(regions)
+        self.model.check()
         self.made[regions] = None
         try:
             program = built(self.whole.graph, self.order, regions, self.whole.file_ops)

@@ -19,4 +19,5 @@ GENERIC = Runtime(
         source="no kernels are known: only views are safe",
     ),
     libraries=(KernelLibrary("reference", "loops over one element after the other", sequential=True),),
+    runs=("tflite", "onnx"),
 )

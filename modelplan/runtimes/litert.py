@@ -14,6 +14,7 @@ LITERT = Runtime(
     allocator="tflite-arena",
     source="LiteRT, tflite/util.h kDefaultTensorAlignment, arena_planner.cc: inputs are never freed",
     inputs="live",
+    runs=("tflite",),
     sharing=Sharing(
         views=frozenset({"RESHAPE", "SQUEEZE", "EXPAND_DIMS", "BITCAST"}),
         overwrites=_OVERWRITES,

@@ -28,5 +28,6 @@ ORT = Runtime(
         " the MayInplace and Alias of providers/cpu",
     ),
     default_for="onnx",
+    runs=("onnx",),
     sorts=True,
 )

@@ -83,4 +83,5 @@ TFLM = Runtime(
     default_for="tflite",
     requires=_required,
     offline_plans=True,
+    runs=("tflite",),
 )

@@ -92,8 +92,9 @@ class Arena:
     """Head and tail of the arena; `rows` add up to the tail.
 
     `least` is the smallest arena, a multiple of 16 bytes at an address that is one, that TFLM allocates and runs with;
-    `planning` is what it needs until the plan stands. `refusals` say what keeps TFLM from running the model at all:
-    the sums are then those of the operators up to where their kernels give up.
+    `planning` is what it needs until the plan stands. `front` is the most that lies in front at any moment: the arena
+    for all that is not kept, where `MicroAllocator::Create` is given two. `refusals` say what keeps TFLM from running
+    the model at all: the sums are then those of the operators up to where their kernels give up.
     """
 
     head: int
@@ -104,6 +105,7 @@ class Arena:
     refusals: tuple[Refused, ...]
     abi: str
     kernels: str
+    front: int = 0
 
     @property
     def tail(self) -> int:
@@ -125,19 +127,22 @@ class Arena:
         return planner.padded(self.least + margin)
 
 
-def arena(model: FileModel, abi: int | str = "64", kernels: str = "reference") -> Arena:
+def arena(model: FileModel, abi: int | str = "64", kernels: str = "reference", head: int | None = None) -> Arena:
     """What the model's arena holds on a target, with the offline plan that the file carries.
 
     `abi` is a name of `abi.ABIS`; `32` and `64` stand for several, and the largest of their arenas is given.
+    `head` takes the place of the head that TFLM's planner makes, where a planner of the firmware's own gives every
+    address.
 
     Raises:
         RequestError: no such ABI or kernel library.
         ModelError: the offline plan in the file does not fit the model, or subgraphs call each other in a circle.
     """
     library = find_library(kernels)
-    found = [_Interpreter(model, one, library).arena() for one in find_abis(abi)]
+    found = [_Interpreter(model, one, library).arena(head) for one in find_abis(abi)]
     largest = max(found, key=lambda one: one.least)
-    return replace(largest, refusals=_everywhere([one.refusals for one in found]))
+    front = max(one.front for one in found)
+    return replace(largest, front=front, refusals=_everywhere([one.refusals for one in found]))
 
 
 def refusals(model: FileModel, abi: int | str = "32", kernels: str = "reference") -> tuple[Refused, ...]:
@@ -156,11 +161,11 @@ def _everywhere(found: Sequence[tuple[Refused, ...]]) -> tuple[Refused, ...]:
 
 
 class _Memory:
-    """Both ends of the arena. `need` is the largest sum of what lay at both at one moment."""
+    """Both ends of the arena: `need` is the most that lay at both at one moment, `highest` the most in front."""
 
     def __init__(self, abi: Abi) -> None:
         self.abi = abi
-        self.front = self.depth = self.need = 0
+        self.front = self.depth = self.need = self.highest = 0
         self.used: dict[str, int] = {}
         self.counts: dict[str, int] = {}
 
@@ -189,10 +194,12 @@ class _Memory:
 
     def plan(self, buffers: int) -> None:
         """What the planner works with, between both ends as far as they are aligned."""
-        ends = _up(self.front, planner.ALIGNMENT) + _up(self.depth, planner.ALIGNMENT)
-        self.need = max(self.need, ends + _PLANNED_BUFFER * buffers)
+        front = _up(self.front, planner.ALIGNMENT) + _PLANNED_BUFFER * buffers
+        self.highest = max(self.highest, front)
+        self.need = max(self.need, front + _up(self.depth, planner.ALIGNMENT))
 
     def _note(self) -> None:
+        self.highest = max(self.highest, self.front)
         self.need = max(self.need, self.front + self.depth)
 
 
@@ -223,14 +230,15 @@ class _Interpreter:
             for index, op in enumerate(subgraph.ops)
         ]
 
-    def arena(self) -> Arena:
+    def arena(self, head: int | None = None) -> Arena:
         """Performs TFLM's allocations in its order."""
         memory = _Memory(self.abi)
         scratch = [(one.subgraph, one.index, e.size) for one in self.prepared for e in one.events if e.sort == SCRATCH]
         sizes = {number: _nbytes(self.model.tensors[number], shape) for number, shape in self.shapes.items()}
         rows = planner.requests_with(self.model, scratch, sizes)
         offsets = planner.read_plan(self.model)
-        head = planner.head_bytes(rows, planner.greedy_offsets(rows, offsets))
+        if head is None:
+            head = planner.head_bytes(rows, planner.greedy_offsets(rows, offsets))
         self._take_own(memory)
         self._take_kernels(memory)
         self._take_plan(memory, len(rows), len(scratch), offsets)
@@ -247,6 +255,7 @@ class _Interpreter:
             tuple(self.refused()),
             self.abi.name,
             self.library.name,
+            planner.padded(memory.highest),
         )
 
     def refused(self) -> Iterator[Refused]:

@@ -32,7 +32,8 @@ class FileTensor:
     """One tensor: its bytes in TFLM's memory, and whether the file carries its values (`constant`).
 
     `scales` counts them, 0 without zero points; `scale` and `zero_point` are the first ones, `axis` is theirs.
-    `content` is where the values of a constant lie in the file: first byte and length.
+    `content` is where the values of a constant lie in the file: first byte and length. `assumed`: the tensor is to
+    have scales and zero points that nobody knows yet; conditions on them pass.
     """
 
     name: str
@@ -47,6 +48,7 @@ class FileTensor:
     zero_points: int = 0
     axis: int = 0
     content: tuple[int, int] = (0, 0)
+    assumed: bool = False
 
     @property
     def elements(self) -> int:
@@ -95,12 +97,14 @@ class FileModel:
     """A whole .tflite file. Tensors are numbered over all subgraphs, as the offline plan numbers them.
 
     `compressed`: weights are compressed as the metadata say, which builds with USE_TFLM_COMPRESSION read.
+    `plan` takes the place of the offline plan in `data`; empty: no plan, None: what `data` carries.
     """
 
     name: str
     data: bytes
     subgraphs: tuple[FileSubgraph, ...]
     compressed: bool = False
+    plan: tuple[int, ...] | None = None
 
     @cached_property
     def decodes(self) -> bool:

@@ -220,11 +220,13 @@ def predicted_head(model: FileModel, kernels: str = "reference") -> int:
 
 
 def read_plan(model: FileModel) -> tuple[int, ...] | None:
-    """The offline offsets that the file carries, one for each tensor over all subgraphs, or None.
+    """The offline offsets of the model, one for each tensor over all subgraphs, or None.
 
     Raises:
         ModelError: the entry is cut short or counts another number of tensors than the model.
     """
+    if model.plan is not None:
+        return model.plan or None
     payload = get_metadata(model.data, METADATA)
     if payload is None:
         return None

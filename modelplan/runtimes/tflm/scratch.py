@@ -18,6 +18,8 @@ _FIELDS = {
     "stride_h": "StrideH",
     "dilation_w_factor": "DilationWFactor",
     "dilation_h_factor": "DilationHFactor",
+    "filter_height": "FilterHeight",
+    "filter_width": "FilterWidth",
     "depth_multiplier": "DepthMultiplier",
     "rank": "Rank",
     "time_major": "TimeMajor",
@@ -85,7 +87,9 @@ def _operand(model: FileModel, tensor: FileTensor, shape: tuple[int, ...]) -> Op
         DTYPES[tensor.type],
         shape,
         tensor.constant,
-        Quantization(tensor.scales, tensor.scale, tensor.zero_point, tensor.axis, tensor.zero_points),
+        None
+        if tensor.assumed
+        else Quantization(tensor.scales, tensor.scale, tensor.zero_point, tensor.axis, tensor.zero_points),
         tensor.variable,
         model.data[start : start + min(length, _SHORT)] if length else None,
     )

@@ -1,0 +1,372 @@
+"""The shapes of a .tflite model for other inputs: each operator's result by its own formula, or why it has none.
+
+The formulas are tried on the shapes that the file carries before they are believed for others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import prod
+
+from modelplan.runtimes.tflm.file import FileModel, FileOp
+from modelplan.runtimes.tflm.kernels.calls import Call, Operand
+from modelplan.runtimes.tflm.scratch import call_of
+
+Shape = tuple[int, ...]
+
+#: Bytes of an address: no shape depends on it.
+_POINTER = 8
+#: Operators with windows that may cover the whole map.
+_POOLS = frozenset({"AVERAGE_POOL_2D", "MAX_POOL_2D"})
+
+
+class FixedShapeError(Exception):
+    """A shape that cannot follow another input; the message says what fixes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reshaped:
+    """The shapes of tensors that differ; the windows (height, width) of pools that go on covering the whole map."""
+
+    shapes: dict[int, Shape]
+    windows: dict[int, tuple[int, int]]
+
+
+def shapes_for(model: FileModel, inputs: Mapping[int, Shape]) -> Reshaped:
+    """What changes in the one subgraph when inputs have these shapes.
+
+    Raises:
+        FixedShapeError: an operator whose shape a constant fixes, or that has no formula; names the operator.
+    """
+    main = model.subgraphs[0]
+    found = Reshaped(dict(inputs), {})
+    for number, op in enumerate(main.ops):
+        if not any(t in found.shapes for t in op.reads):
+            continue
+        if _results(model, number, op, {}) != [main.tensors[t].shape for t in op.writes]:
+            raise FixedShapeError(f"op {number} {op.kind} has other shapes in the file than its formula gives")
+        _require_free(model, number, op, found.shapes)
+        made: list[Shape]
+        if window := _whole_map(model, op, found.shapes):
+            found.windows[number] = window
+            made = [(found.shapes[op.inputs[0]][0], 1, 1, found.shapes[op.inputs[0]][3])]
+        else:
+            made = _results(model, number, op, found.shapes)
+        changes = zip(op.writes, made, strict=True)
+        found.shapes.update({t: shape for t, shape in changes if shape != main.tensors[t].shape})
+    return found
+
+
+def _whole_map(model: FileModel, op: FileOp, shapes: Mapping[int, Shape]) -> tuple[int, int] | None:
+    """The height and width of the map that a pool reads, where its window covers the whole map in the file."""
+    if op.kind not in _POOLS or op.inputs[0] not in shapes:
+        return None
+    call = call_of(model, 0, op, _POINTER)
+    window = call.number("filter_height"), call.number("filter_width")
+    whole = call.text("padding") == "VALID" and window == call.input(0).shape[1:3]
+    _, height, width, _ = shapes[op.inputs[0]]
+    return (height, width) if whole else None
+
+
+def _require_free(model: FileModel, number: int, op: FileOp, shapes: Mapping[int, Shape]) -> None:
+    """Checks that no constant of the operator holds the height and width of a map that changes."""
+    t = op.inputs[0]
+    if op.kind in _SIZED and t in shapes and shapes[t][1:3] != model.subgraphs[0].tensors[t].shape[1:3]:
+        raise FixedShapeError(f"op {number} {op.kind} makes height and width by a constant")
+
+
+def _results(model: FileModel, number: int, op: FileOp, shapes: Mapping[int, Shape]) -> list[Shape]:
+    """The shapes of the results of an operator, with these shapes of tensors in place of the file's."""
+    place = f"op {number} {op.kind}"
+    tensors = model.subgraphs[0].tensors
+    if any(tensors[t].variable for t in op.reads):
+        raise FixedShapeError(f"{place} works on state, whose shape is fixed")
+    formula = _FORMULAS.get(op.kind)
+    if formula is None:
+        raise FixedShapeError(f"{place} has no formula for its shape")
+    try:
+        made = formula(call_of(model, 0, op, _POINTER, shapes))
+    except FixedShapeError as problem:
+        raise FixedShapeError(f"{place} {problem}") from None
+    except (ValueError, IndexError):
+        raise FixedShapeError(f"{place} has operands that its formula does not take") from None
+    found = made if isinstance(made, list) else [made] * len(op.writes)
+    if len(found) != len(op.writes) or any(extent < 1 for shape in found for extent in shape):
+        raise FixedShapeError(f"{place} would make {' and '.join(str(list(shape)) for shape in found)}")
+    return found
+
+
+def _integers(call: Call, index: int, what: str) -> tuple[int, ...]:
+    """The values of a constant operand."""
+    operand = call.inputs[index] if index < len(call.inputs) else None
+    values = operand.integers() if operand is not None and operand.constant else None
+    if values is None:
+        raise FixedShapeError(f"takes {what} from a tensor that is computed or has no known values")
+    return values
+
+
+def _operand(call: Call, index: int = 0) -> Operand:
+    """An operand that has to be there."""
+    operand = call.inputs[index] if index < len(call.inputs) else None
+    if operand is None:
+        raise FixedShapeError(f"has no operand {index}")
+    return operand
+
+
+def _axis(value: int, rank: int) -> int:
+    if not -rank <= value < rank:
+        raise FixedShapeError(f"names axis {value} of {rank}")
+    return value % rank
+
+
+def _same(call: Call) -> Shape:
+    return _operand(call).shape
+
+
+def _broadcast(call: Call) -> Shape:
+    """The shape of element-wise operators of several operands."""
+    shapes = [operand.shape for operand in call.inputs if operand is not None]
+    rank = max(map(len, shapes))
+    columns = zip(*((1,) * (rank - len(shape)) + shape for shape in shapes), strict=True)
+    made = []
+    for column in columns:
+        extents = set(column) - {1}
+        if len(extents) > 1:
+            raise FixedShapeError(f"takes operands of shapes {' and '.join(str(list(shape)) for shape in shapes)}")
+        made.append(extents.pop() if extents else 1)
+    return tuple(made)
+
+
+def _windows(call: Call, taps: tuple[int, int], channels: int) -> Shape:
+    batch, *extents, _ = _rank(call, 4)
+    made = []
+    for extent, tap, letter in zip(extents, taps, "hw", strict=True):
+        stride, dilation = call.number(f"stride_{letter}", 1), call.number(f"dilation_{letter}_factor", 1)
+        reach = (tap - 1) * dilation + 1
+        same = call.text("padding") == "SAME"
+        if not same and extent < reach:
+            raise FixedShapeError(f"has a window of {reach}, and {extent} to read without padding")
+        made.append(-(-extent // stride) if same else (extent - reach) // stride + 1)
+    return (batch, *made, channels)
+
+
+def _rank(call: Call, rank: int) -> Shape:
+    shape = _operand(call).shape
+    if len(shape) != rank:
+        raise FixedShapeError(f"reads {list(shape)}, expected {rank} axes")
+    return shape
+
+
+def _convolved(call: Call) -> Shape:
+    weights = _operand(call, 1).shape
+    return _windows(call, (weights[1], weights[2]), weights[0])
+
+
+def _convolved_by_channel(call: Call) -> Shape:
+    weights = _operand(call, 1).shape
+    return _windows(call, (weights[1], weights[2]), weights[3])
+
+
+def _pooled(call: Call) -> Shape:
+    return _windows(call, (call.number("filter_height"), call.number("filter_width")), _rank(call, 4)[3])
+
+
+def _connected(call: Call) -> Shape:
+    """A matrix product: the weights fix how many values make a row."""
+    x, (units, depth) = _operand(call), _operand(call, 1).shape
+    kept = len(call.output().shape) == len(x.shape) and x.shape[-1] == depth
+    if kept:
+        return (*x.shape[:-1], units)
+    if x.elements % depth or (len(x.shape) == 2 and x.shape[1] != depth):
+        raise FixedShapeError(f"has weights for {depth} values; it would read {list(x.shape)}")
+    return (x.elements // depth, units)
+
+
+def _reshaped(call: Call) -> Shape:
+    x = _operand(call)
+    named = len(call.inputs) > 1 and call.inputs[1] is not None
+    wanted = _integers(call, 1, "its shape") if named else call.output().shape
+    rest = prod(extent for extent in wanted if extent != -1)
+    if wanted.count(-1) == 1 and rest and x.elements % rest == 0:
+        wanted = tuple(x.elements // rest if extent == -1 else extent for extent in wanted)
+    if prod(wanted) != x.elements or -1 in wanted:
+        raise FixedShapeError(f"makes {list(wanted)} by a constant; it would read {list(x.shape)}")
+    return wanted
+
+
+def _as_many(call: Call) -> Shape:
+    """Operators that only take or add axes of extent 1, by options that are not read: as in the file, if that fits."""
+    x, y = _operand(call), call.output()
+    if prod(y.shape) != x.elements:
+        raise FixedShapeError(f"makes {list(y.shape)} by its options; it would read {list(x.shape)}")
+    return y.shape
+
+
+def _reduced(call: Call) -> Shape:
+    x = _operand(call)
+    axes = {_axis(value, len(x.shape)) for value in _integers(call, 1, "its axes")}
+    if len(call.output().shape) == len(x.shape):
+        return tuple(1 if axis in axes else extent for axis, extent in enumerate(x.shape))
+    return tuple(extent for axis, extent in enumerate(x.shape) if axis not in axes)
+
+
+def _found_along(call: Call) -> Shape:
+    """ARG_MAX and ARG_MIN."""
+    x = _operand(call)
+    (value,) = _integers(call, 1, "its axis")
+    axis = _axis(value, len(x.shape))
+    return (*x.shape[:axis], *x.shape[axis + 1 :])
+
+
+def _joined(call: Call) -> Shape:
+    shapes = [operand.shape for operand in call.inputs if operand is not None]
+    axis = _axis(call.number("axis"), len(shapes[0]))
+    rests = {(*shape[:axis], *shape[axis + 1 :]) for shape in shapes}
+    if len(rests) != 1:
+        raise FixedShapeError(f"joins {' and '.join(str(list(shape)) for shape in shapes)}")
+    return (*shapes[0][:axis], sum(shape[axis] for shape in shapes), *shapes[0][axis + 1 :])
+
+
+def _padded(call: Call) -> Shape:
+    shape, amounts = _operand(call).shape, _integers(call, 1, "its padding")
+    if len(amounts) != 2 * len(shape):
+        raise FixedShapeError(f"has {len(amounts)} amounts of padding for {len(shape)} axes")
+    return tuple(extent + amounts[2 * axis] + amounts[2 * axis + 1] for axis, extent in enumerate(shape))
+
+
+def _transposed(call: Call) -> Shape:
+    shape, order = _operand(call).shape, _integers(call, 1, "its permutation")
+    if sorted(order) != list(range(len(shape))):
+        raise FixedShapeError(f"has the permutation {list(order)} for {len(shape)} axes")
+    return tuple(shape[axis] for axis in order)
+
+
+def _resized(call: Call) -> Shape:
+    """RESIZE_BILINEAR and its like: height and width are a constant."""
+    (batch, *_, channels), size = _rank(call, 4), _integers(call, 1, "its size")
+    return (batch, *size, channels)
+
+
+def _sliced(call: Call) -> Shape:
+    """SLICE: a count of -1 takes the rest; others are constants that must fit."""
+    shape = _operand(call).shape
+    begins, counts = _integers(call, 1, "its begin"), _integers(call, 2, "its size")
+    made = []
+    for extent, begin, count in zip(shape, begins, counts, strict=True):
+        taken = extent - begin if count == -1 else count
+        if taken < 1 or begin + taken > extent:
+            raise FixedShapeError(f"takes {list(counts)} from {list(begins)} by constants; it would read {list(shape)}")
+        made.append(taken)
+    return tuple(made)
+
+
+def _slid(call: Call) -> Shape:
+    """STRIDED_SLICE with constants, as its kernel counts: places beyond an end are moved to it."""
+    shape = _operand(call).shape
+    begins, ends, strides = (_integers(call, index, "its bounds") for index in (1, 2, 3))
+    made = []
+    for axis, (extent, begin, end, stride) in enumerate(zip(shape, begins, ends, strides, strict=True)):
+        if stride < 1:
+            raise FixedShapeError(f"has a stride of {stride}")
+        start = 0 if call.number("begin_mask") >> axis & 1 else _inside(begin, extent)
+        stop = extent if call.number("end_mask") >> axis & 1 else _inside(end, extent)
+        if not call.number("shrink_axis_mask") >> axis & 1:
+            made.append(-(-(stop - start) // stride))
+    return tuple(made)
+
+
+def _inside(place: int, extent: int) -> int:
+    return min(max(place + extent if place < 0 else place, 0), extent)
+
+
+def _multiplied(call: Call) -> Shape:
+    """BATCH_MATMUL: rows of the first by columns of the second, batches broadcast."""
+    x, y = _operand(call).shape, _operand(call, 1).shape
+    rows, inner = (x[-1], x[-2]) if call.number("adj_x") else (x[-2], x[-1])
+    depth, columns = (y[-1], y[-2]) if call.number("adj_y") else (y[-2], y[-1])
+    if inner != depth or (x[:-2] != y[:-2]):
+        raise FixedShapeError(f"multiplies {list(x)} by {list(y)}")
+    return (*x[:-2], rows, columns)
+
+
+def _transpose_convolved(call: Call) -> Shape:
+    """TRANSPOSE_CONV: its shape is a constant, right for the map that it was made for."""
+    wanted = _integers(call, 0, "its shape")
+    strides = call.number("stride_h", 1), call.number("stride_w", 1)
+    extents = _operand(call, 2).shape[1:3]
+    taps = _operand(call, 1).shape[1:3]
+    same = call.text("padding") == "SAME"
+    made = [
+        -(-size // step) if same else (size - tap) // step + 1
+        for size, tap, step in zip(wanted[1:3], taps, strides, strict=True)
+    ]
+    if tuple(made) != extents or _operand(call, 2).shape[0] != wanted[0]:
+        raise FixedShapeError(f"makes {list(wanted)} by a constant")
+    return wanted
+
+
+#: Operators with a constant that holds the height and width of their result.
+_SIZED = frozenset({"RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"})
+
+_UNARY = """
+RELU RELU6 RELU_N1_TO_1 HARD_SWISH LEAKY_RELU LOGISTIC TANH ELU ABS NEG EXP SQRT RSQRT SQUARE LOG SIN COS FLOOR CEIL
+ROUND QUANTIZE DEQUANTIZE CAST SOFTMAX LOG_SOFTMAX L2_NORMALIZATION LOGICAL_NOT
+"""
+_BINARY = """
+ADD SUB MUL DIV MAXIMUM MINIMUM SQUARED_DIFFERENCE PRELU FLOOR_DIV FLOOR_MOD LOGICAL_AND LOGICAL_OR EQUAL NOT_EQUAL
+GREATER GREATER_EQUAL LESS LESS_EQUAL
+"""
+#: The shape of the results of each operator; one shape stands for all results.
+_FORMULAS: dict[str, Callable[[Call], Shape | list[Shape]]] = {
+    **dict.fromkeys(_UNARY.split(), _same),
+    **dict.fromkeys(_BINARY.split(), _broadcast),
+    "CONV_2D": _convolved,
+    "DEPTHWISE_CONV_2D": _convolved_by_channel,
+    **dict.fromkeys(_POOLS, _pooled),
+    "FULLY_CONNECTED": _connected,
+    "RESHAPE": _reshaped,
+    "SQUEEZE": _as_many,
+    "EXPAND_DIMS": _as_many,
+    **dict.fromkeys(("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD"), _reduced),
+    **dict.fromkeys(("ARG_MAX", "ARG_MIN"), _found_along),
+    "CONCATENATION": _joined,
+    **dict.fromkeys(("PAD", "PADV2", "MIRROR_PAD"), _padded),
+    "TRANSPOSE": _transposed,
+    "SLICE": _sliced,
+    "STRIDED_SLICE": _slid,
+    "BATCH_MATMUL": _multiplied,
+    "TRANSPOSE_CONV": _transpose_convolved,
+    **dict.fromkeys(_SIZED, _resized),
+}
+
+
+def resized_inputs(model: FileModel) -> dict[int, Shape]:
+    """The inputs that are maps of four axes, with height and width halved and rounded down.
+
+    Raises:
+        FixedShapeError: there is none that can be halved.
+    """
+    main = model.subgraphs[0]
+    shapes = {t: main.tensors[t].shape for t in main.inputs}
+    maps = {t: shape for t, shape in shapes.items() if len(shape) == 4 and min(shape[1:3]) > 1}
+    if not maps:
+        raise FixedShapeError(f"no input is a map of height and width: {', '.join(map(_shown, shapes.values()))}")
+    return {t: (n, h // 2, w // 2, c) for t, (n, h, w, c) in maps.items()}
+
+
+def single_inputs(model: FileModel) -> dict[int, Shape]:
+    """The inputs with batch 1.
+
+    Raises:
+        FixedShapeError: they have not one batch in common.
+    """
+    main = model.subgraphs[0]
+    shapes = {t: main.tensors[t].shape for t in main.inputs}
+    if len({shape[:1] for shape in shapes.values()}) != 1:
+        raise FixedShapeError(f"the inputs have no batch in common: {', '.join(map(_shown, shapes.values()))}")
+    return {t: (1, *shape[1:]) for t, shape in shapes.items()}
+
+
+def _shown(shape: Shape) -> str:
+    return str(list(shape))

@@ -1,0 +1,145 @@
+"""`modelplan explain` as a user runs it; its suggestions carried out and run on TFLM; shapes beside LiteRT's own."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from commands import run
+from suggestions import carried_out, predicted
+
+from modelplan.explaining.ranking import advice
+from modelplan.explaining.shapes import FixedShapeError, resized_inputs, shapes_for
+from modelplan.explaining.subjects import measured, subject_of
+from modelplan.rewriting.alternatives import Target, load_file
+from modelplan.runtimes import RUNTIMES
+from modelplan.runtimes.tflm.file import load_tflite
+from modelplan.runtimes.tflm.runner import INSTALL, installed, run_tflm
+
+ROOT = Path(__file__).resolve().parents[2]
+TFLM = Target(RUNTIMES["tflm"], "32")
+
+
+def test_it_prints_the_peak_and_writes_json(models: Path, tmp_path: Path) -> None:
+    shutil.copy(models / "resnet8.tflite", tmp_path)
+    done = run("explain", "resnet8.tflite", "--json", "why.json", "--seconds", "300", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "why.json").read_text())
+    assert found["requirement"]["arena"] == 54_352
+    assert f"Peak at step {found['peak']['top']['step']}: {found['peak']['top']['operator']}" in done.stdout
+    assert sum(live["nbytes"] for live in found["peak"]["alive"]) == found["peak"]["top"]["nbytes"]
+    assert found["untried"] == []
+    for one in found["suggestions"]:
+        assert one["name"] == " + ".join(one["steps"])
+        assert one["saved_head"] == found["requirement"]["head"] - one["head"]
+        assert all(command in done.stdout for command in one["commands"])
+
+
+def test_the_peak_is_that_of_the_plan_that_was_asked_for(models: Path) -> None:
+    own, unshared = (
+        json.loads(run("explain", models / "resnet8.onnx", "--seconds", "0", *words, "--json", "-").stdout)["peak"]
+        for words in ([], ["--alias", "none"])
+    )
+    assert (own["top"]["step"], unshared["top"]["step"]) == (4, 3)
+    assert any(live["rules"] for live in own["alive"])
+    assert not any(live["rules"] for live in unshared["alive"])
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["missing.tflite"], 3, "missing.tflite"),
+        ([ROOT / "pyproject.toml"], 3, "suffix"),
+        ([ROOT / "models" / "resnet8.tflite", "--seconds", "-1"], 2, "expected 0 or more"),
+        ([ROOT / "models" / "resnet8.tflite", "--seconds", "nan"], 2, "expected 0 or more"),
+        ([ROOT / "models" / "resnet8.tflite", "--kernels", "x"], 2, "no kernels 'x'"),
+        ([ROOT / "models" / "resnet8.tflite", "--abi", "x"], 2, "x"),
+        ([ROOT / "models" / "resnet8.tflite", "--json", ROOT / "models" / "resnet8.tflite"], 2, "resnet8.tflite"),
+        ([ROOT / "models" / "bert_like.onnx"], 3, "--dim batch=1"),
+    ],
+)
+def test_bad_requests_are_refused(words: list[str | Path], code: int, said: str) -> None:
+    done = run("explain", *words)
+    assert done.returncode == code
+    assert said in done.stderr
+
+
+def test_a_model_that_the_runtime_refuses_has_reasons_only(corpus: Path, tmp_path: Path) -> None:
+    path = tmp_path / "cut.tflite"
+    content = (corpus / "tflite" / "person_detect.tflite").read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    assert run("explain", path).returncode == 3
+
+
+def test_analyze_ends_with_the_best_of_what_is_quick(corpus: Path) -> None:
+    said = run("analyze", corpus / "tflite" / "vww_96_int8.tflite").stdout.splitlines()
+    assert said[-4].startswith("What would help most; `modelplan explain ")
+    assert said[-3:] == [
+        "  36,848 bytes less of the arena: plan: outputs over operands too (free)",
+        "  18,432 bytes less of the arena: plan: views share bytes (free)",
+        "  26,944 bytes less of the arena: tail in another memory (a second arena for the tail)",
+    ]
+
+
+@pytest.mark.skipif(not installed(), reason=f"tflite-micro is not installed: {INSTALL}")
+@pytest.mark.parametrize("name", ["models/ds_cnn_kws.tflite", "corpus/kws_ref_model.tflite", "models/resnet8.tflite"])
+def test_tflm_needs_what_was_said(corpus: Path, tmp_path: Path, name: str) -> None:
+    folder = corpus / "tflite" if name.startswith("corpus") else ROOT / "models"
+    subject = subject_of(load_file(str(folder / Path(name).name)), TFLM)
+    found = advice(subject, measured(subject)).suggestions
+
+    def execute(words: list[str]) -> str:
+        done = run(*words, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    count = 0
+    for one in found:
+        if one.todo or not one.commands:
+            continue
+        assert carried_out(one, tmp_path, TFLM, execute) == predicted(one), one.name
+        written = [word for word in one.commands[-1].split() if word in ("packed.tflite", "fitted.tflite")]
+        if written and "--shim" not in one.commands[-1]:
+            assert run_tflm((tmp_path / written[0]).read_bytes(), rounds=1).head == one.head, one.name
+            count += 1
+    assert count
+
+
+@pytest.mark.parametrize("name", ["person_detect", "vww_96_int8"])
+def test_the_best_suggestion_is_no_worse_than_pack_and_fit_by_hand(corpus: Path, tmp_path: Path, name: str) -> None:
+    source = corpus / "tflite" / f"{name}.tflite"
+    done = run("explain", source, "--seconds", "100", "--json", "-")
+    first = json.loads(done.stdout)["suggestions"][0]
+    by_hand = []
+    for words in (["pack", source, "--alias", "safe"], ["fit", source, "--least"]):
+        assert run(*words, "-o", "out.tflite", "--force", cwd=tmp_path).returncode == 0
+        by_hand.append(measured(subject_of(load_file(str(tmp_path / "out.tflite")), TFLM)).arena)
+    assert first["arena"] <= min(by_hand)
+
+
+def test_shapes_of_half_the_input_are_those_of_litert(corpus: Path) -> None:
+    litert = pytest.importorskip("ai_edge_litert.interpreter")
+    paths = [*(ROOT / "models").glob("*.tflite"), *(corpus / "tflite").glob("**/*.tflite")]
+    compared = 0
+    for path in paths:
+        model = load_tflite(path)
+        if len(model.subgraphs) > 1:
+            continue
+        try:
+            found = shapes_for(model, resized_inputs(model))
+        except FixedShapeError:
+            continue
+        if found.windows:  # LiteRT keeps the window of a pool that covered the whole map
+            continue
+        interpreter = litert.Interpreter(
+            model_path=str(path), experimental_op_resolver_type=litert.OpResolverType.BUILTIN_REF
+        )
+        for t in model.subgraphs[0].inputs:
+            interpreter.resize_tensor_input(t, found.shapes.get(t, model.tensors[t].shape), strict=False)
+        interpreter.allocate_tensors()
+        details = {detail["index"]: tuple(detail["shape"].tolist()) for detail in interpreter.get_tensor_details()}
+        assert {t: details[t] for t in found.shapes} == found.shapes, path.name
+        compared += 1
+    assert compared > 3

@@ -1,0 +1,362 @@
+"""The peak with its reasons, the table of changes, and that every suggestion comes true when it is carried out."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import graphs
+import pytest
+from suggestions import carried_out, predicted, printed
+from tflm_models import Op, S, T, build
+
+from modelplan import pipeline, runtimes
+from modelplan.explaining import shapes
+from modelplan.explaining.changes import CHANGES, made
+from modelplan.explaining.findings import Needs
+from modelplan.explaining.peaks import peak_of
+from modelplan.explaining.ranking import Trials, advice, climb
+from modelplan.explaining.subjects import (
+    Measure,
+    OutOfTimeError,
+    RefusedChangeError,
+    Subject,
+    measured,
+    subject_of,
+)
+from modelplan.rewriting.alternatives import ModelFile, Target, as_it_stands, load_file
+from modelplan.runtimes import RUNTIMES, with_kernels
+from modelplan.runtimes.tflm.file import read_tflite
+from modelplan.types import Graph, Kind, Plan
+
+ROOT = Path(__file__).resolve().parents[2]
+TFLM = Target(RUNTIMES["tflm"], "32")
+
+
+def started(file: ModelFile, target: Target = TFLM) -> tuple[Subject, Measure]:
+    subject = subject_of(file, target)
+    return subject, measured(subject)
+
+
+def changed(file: ModelFile, name: str, place: int | str = "", target: Target = TFLM) -> Measure:
+    return measured(made(CHANGES[name], subject_of(file, target), place))
+
+
+# -- the peak ----------------------------------------------------------------------------------------------------------
+
+
+def planned(graph: Graph, runtime: str) -> Plan:
+    return pipeline.runtime_plan(graph, RUNTIMES[runtime])
+
+
+def test_the_peak_names_who_makes_and_who_keeps_each_buffer() -> None:
+    peak = peak_of(planned(graphs.chain(), "tflm"))
+    assert (peak.top.step, peak.top.operator, peak.top.nbytes, peak.height) == (1, "op 1 RESHAPE", 64, 64)
+    rows = [(live.tensors, live.nbytes, live.share, live.made_by, live.until, live.keeper) for live in peak.alive]
+    assert rows == [
+        (("a",), 32, 0.5, "op 0 CONV_2D", 1, "op 1 RESHAPE"),
+        (("b",), 32, 0.5, "op 1 RESHAPE", 2, "op 2 FULLY_CONNECTED"),
+    ]
+    assert [load.step for load in peak.near] == [2]
+    assert [(load.step, load.nbytes, load.alike) for load in peak.following] == [(2, 64, 0), (0, 48, 0)]
+
+
+def test_the_peak_says_why_bytes_stay() -> None:
+    drawn = graphs.graph(
+        """
+        x s -> a : ADD
+        a   -> b : RESHAPE
+        b x -> y : ADD
+        b   -> z : ABS
+        """,
+        {"x": 64, "s": 64, "a": 64, "b": 64, "y": 64, "z": 64},
+        inputs="x",
+        outputs="y",
+        kinds={"s": Kind.STATE},
+    )
+    found = {live.tensors: live for live in peak_of(planned(drawn, "generic")).alive}
+    assert found[("s",)].why == "finds state as this one leaves it"
+    assert found[("x",)].keeper == "op 2 ADD"
+    assert found[("a", "b")].rules
+    assert found[("a", "b")].why == "reads b last"
+    kept = {live.tensors[0]: live for live in peak_of(planned(drawn, "litert")).alive}
+    assert (kept["x"].keeper, kept["x"].until) == ("litert", -1)
+    assert kept["y"].why == "takes it as an output of the model"
+    assert kept["z"].why == "writes it, and nothing reads it"
+
+
+def test_scratch_is_kept_by_its_own_operator(models: Path) -> None:
+    file = load_file(str(models / "unet_small.tflite"))
+    (first, *_) = peak_of(planned(file.graph, "tflm")).alive
+    assert (first.tensors, first.made_by) == (("scratch of op 19 TRANSPOSE_CONV",), "op 19 TRANSPOSE_CONV")
+    assert (first.keeper, first.until, first.why) == ("op 19 TRANSPOSE_CONV", 19, "works with it")
+
+
+# -- the table ---------------------------------------------------------------------------------------------------------
+
+
+def samples(folder: Path) -> list[tuple[ModelFile, Target]]:
+    """Models that between them have a place for every change."""
+    names = ["transformer_encoder.tflite", "unet_small.tflite", "resnet8.onnx"]
+    files = [load_file(str(ROOT / "models" / name)) for name in names]
+    drawn = [padded_model(), batched_model(), called_model()]
+    for number, content in enumerate(drawn):
+        path = folder / f"drawn{number}.tflite"
+        path.write_bytes(content)
+        files.append(load_file(str(path)))
+    return [(file, Target(runtimes.runtime(None, file.graph.format), "32")) for file in files]
+
+
+def test_every_change_is_tried_named_and_documented(tmp_path: Path) -> None:
+    subjects = [subject_of(file, target) for file, target in samples(tmp_path)]
+    page = (ROOT / "docs" / "explain.md").read_text()
+    for name, change in CHANGES.items():
+        assert any(change.applies(subject) for subject in subjects), f"{name}: no sample has a place for it"
+        assert f"| {name} |" in page, f"{name}: has no row in docs/explain.md"
+        assert ("{out}" in change.how) == bool(change.output), f"{name}: names no file that it writes, or a file not"
+        assert change.free or change.cost or change.effort, f"{name}: says no cost"
+        named = set(re.findall(r"{(\w*)}", change.how))
+        assert named <= {"file", "out", "place", "runtime", "reading", "planning", "target", "build"}, name
+
+
+def test_a_file_as_it_stands_needs_what_analyze_says(tmp_path: Path) -> None:
+    for file, target in samples(tmp_path):
+        needed = as_it_stands(file, target)
+        _, start = started(file, target)
+        assert (start.arena, start.head) == (needed.arena, needed.head)
+
+
+# -- changes beside files that were really made so ---------------------------------------------------------------------
+
+CONV = "Conv2DOptions"
+STEP = {"StrideW": 1, "StrideH": 1, "DilationWFactor": 1, "DilationHFactor": 1}
+
+
+def floats(*shape: int) -> T:
+    return T("float32", shape)
+
+
+def weights(*shape: int) -> T:
+    count = 1
+    for extent in shape:
+        count *= extent
+    return T("float32", shape, [0.5] * count)
+
+
+def pads(*values: int) -> T:
+    return T("int32", (4, 2), values)
+
+
+def padded_model(size: int = 8, batch: int = 1) -> bytes:
+    """PAD, CONV_2D without padding, RELU6."""
+    tensors = (
+        floats(batch, size, size, 4), pads(0, 0, 1, 1, 1, 1, 0, 0), floats(batch, size + 2, size + 2, 4),
+        weights(8, 3, 3, 4), weights(8), floats(batch, size, size, 8), floats(batch, size, size, 8),
+    )  # fmt: skip
+    ops = (
+        Op("PAD", (0, 1), (2,), {}, "PadOptions"),
+        Op("CONV_2D", (2, 3, 4), (5,), {"Padding": 1, **STEP}, CONV),
+        Op("RELU6", (5,), (6,)),
+    )
+    return build(S(tensors, ops, (0,), (6,)))
+
+
+def batched_model() -> bytes:
+    return padded_model(batch=4)
+
+
+def unpadded_model() -> bytes:
+    """The same with the convolution's own padding."""
+    tensors = (floats(1, 8, 8, 4), weights(8, 3, 3, 4), weights(8), floats(1, 8, 8, 8), floats(1, 8, 8, 8))
+    ops = (Op("CONV_2D", (0, 1, 2), (3,), {"Padding": 0, **STEP}, CONV), Op("RELU6", (3,), (4,)))
+    return build(S(tensors, ops, (0,), (4,)))
+
+
+def fused_model() -> bytes:
+    """The padded model with the activation in the convolution."""
+    tensors = (
+        floats(1, 8, 8, 4), pads(0, 0, 1, 1, 1, 1, 0, 0), floats(1, 10, 10, 4), weights(8, 3, 3, 4), weights(8),
+        floats(1, 8, 8, 8),
+    )  # fmt: skip
+    ops = (
+        Op("PAD", (0, 1), (2,), {}, "PadOptions"),
+        Op("CONV_2D", (2, 3, 4), (5,), {"Padding": 1, "FusedActivationFunction": 3, **STEP}, CONV),
+    )
+    return build(S(tensors, ops, (0,), (5,)))
+
+
+def transposed_model(*, other_layout: bool = False) -> bytes:
+    """A transposed input under a convolution, or the convolution alone."""
+    tensors = (floats(1, 8, 8, 4), weights(8, 1, 1, 4), weights(8), floats(1, 8, 8, 8))
+    conv = Op("CONV_2D", (0, 1, 2), (3,), {"Padding": 0, **STEP}, CONV)
+    if other_layout:
+        return build(S(tensors, (conv,), (0,), (3,)))
+    more = (*tensors, floats(1, 4, 8, 8), T("int32", (4,), [0, 2, 3, 1]))
+    return build(S(more, (Op("TRANSPOSE", (4, 5), (0,), {}, "TransposeOptions"), conv), (4,), (3,)))
+
+
+def called_model() -> bytes:
+    """A model of two subgraphs, of which one calls the other once."""
+    main = S((floats(1, 8), floats(1, 8)), (Op("CALL_ONCE", (), (), {"InitSubgraphIndex": 1}, "CallOnceOptions"),
+             Op("RELU", (0,), (1,))), (0,), (1,))  # fmt: skip
+    return build(main, S((), (), (), ()))
+
+
+def file_at(path: Path, content: bytes) -> ModelFile:
+    path.write_bytes(content)
+    return load_file(str(path))
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "before", "after"),
+    [
+        ("padding fused", 0, padded_model(), unpadded_model()),
+        ("activation fused", 2, padded_model(), fused_model()),
+        ("transposition removed", 0, transposed_model(), transposed_model(other_layout=True)),
+        ("batch 1", "", batched_model(), padded_model()),
+        ("input of half height and width", "", padded_model(), padded_model(4)),
+    ],
+)
+def test_a_changed_record_needs_what_the_changed_file_needs(
+    tmp_path: Path, name: str, place: int | str, before: bytes, after: bytes
+) -> None:
+    _, wanted = started(file_at(tmp_path / "after.tflite", after))
+    assert changed(file_at(tmp_path / "before.tflite", before), name, place) == wanted
+    assert wanted != started(load_file(str(tmp_path / "before.tflite")))[1]
+
+
+def test_the_head_of_a_float_model_in_int8_is_that_of_its_quantised_file(corpus: Path) -> None:
+    folder = corpus / "tflite"
+    predicted_head = changed(load_file(str(folder / "pretrainedResnet.tflite")), "int8").head
+    assert predicted_head == started(load_file(str(folder / "pretrainedResnet_quant.tflite")))[1].head
+
+
+@pytest.mark.parametrize("pattern", ["models/*.tflite", "corpus"])
+def test_the_formulas_give_the_shapes_of_the_files(corpus: Path, pattern: str) -> None:
+    paths = (corpus / "tflite").rglob("*.tflite") if pattern == "corpus" else ROOT.glob(pattern)
+    count = 0
+    for path in paths:
+        model = read_tflite(path.read_bytes(), path.name)
+        if len(model.subgraphs) > 1:
+            continue
+        main = model.subgraphs[0]
+        for number, op in enumerate(main.ops):
+            try:
+                found = shapes._results(model, number, op, {})
+            except shapes.FixedShapeError:
+                continue
+            assert found == [main.tensors[t].shape for t in op.writes], f"{path.name}: op {number} {op.kind}"
+            count += 1
+    assert count > 100
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "reason"),
+    [
+        ("autoencoder.tflite", "input of half height and width", "op 3 RESHAPE makes .* by a constant"),
+        ("unet_small.tflite", "input of half height and width", "op 11 TRANSPOSE_CONV makes .* by a constant"),
+        ("transformer_encoder.tflite", "input of half height and width", "no input is a map"),
+        ("bert_like.onnx", "input of half height and width", "no input is a map"),
+    ],
+)
+def test_a_change_that_cannot_be_made_says_why(models: Path, name: str, change: str, reason: str) -> None:
+    file = load_file(str(models / name), ("batch=1", "sequence=64") if name == "bert_like.onnx" else ())
+    target = Target(runtimes.runtime(None, file.graph.format), "32")
+    with pytest.raises(RefusedChangeError, match=reason):
+        changed(file, change, target=target)
+
+
+def test_an_operator_that_another_change_took_away_is_refused(tmp_path: Path) -> None:
+    subject = subject_of(file_at(tmp_path / "m.tflite", padded_model()), TFLM)
+    once = made(CHANGES["padding fused"], subject, 0)
+    with pytest.raises(RefusedChangeError, match="took the operator away"):
+        made(CHANGES["padding fused"], once, 0)
+    both = made(CHANGES["activation fused"], once, 2)
+    assert measured(both).arena < measured(once).arena
+
+
+# -- suggestions -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "kernels"),
+    [
+        ("tflite/kws_ref_model.tflite", "reference"),
+        ("tflite/kws_ref_model.tflite", "esp-nn"),
+        ("tflite/wakeword/vad.tflite", "reference"),
+        ("crashes/tail20794.tflite", "reference"),
+    ],
+)
+def test_what_the_commands_make_needs_what_was_said(
+    corpus: Path,
+    tmp_path: Path,
+    name: str,
+    kernels: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    target = Target(with_kernels(RUNTIMES["tflm"], kernels), "32", ("--kernels", kernels))
+    found = advice(*started(load_file(str(corpus / name)), target), effort=1)
+    monkeypatch.chdir(tmp_path)
+    tried = [one for one in found.suggestions if one.commands and not one.todo]
+    assert tried
+    for one in tried:
+        assert carried_out(one, tmp_path, target, printed(capsys)) == predicted(one), one.name
+
+
+@pytest.mark.parametrize("runtime", ["generic", "ort"])
+def test_plans_for_other_runtimes_need_what_was_said(
+    models: Path, tmp_path: Path, runtime: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = Target(RUNTIMES[runtime], "32", ("--runtime", runtime))
+    found = advice(*started(load_file(str(models / "inception_like.onnx")), target), effort=1)
+    monkeypatch.chdir(tmp_path)
+    tried = [one for one in found.suggestions if one.commands and not one.todo]
+    assert tried
+    for one in tried:
+        assert carried_out(one, tmp_path, target, printed(capsys)) == predicted(one), one.name
+
+
+def test_a_combination_that_beats_single_changes_is_found(models: Path) -> None:
+    found = advice(*started(load_file(str(models / "unet_small.tflite"))), effort=2).suggestions
+    both = next(one for one in found if len(one.steps) > 1)
+    assert both.steps == ("scratch in another memory", "tail in another memory")
+    assert both.needs is Needs.PLATFORM
+    assert both.saved > max(one.saved for one in found if len(one.steps) == 1 and one.needs <= Needs.PLATFORM)
+    assert both.todo == tuple(
+        todo for one in found if one.steps in {both.steps[:1], both.steps[1:]} for todo in one.todo
+    )
+
+
+def test_an_order_that_helps_only_together_with_a_plan_is_found(corpus: Path) -> None:
+    subject, start = started(load_file(str(corpus / "crashes" / "tail20794.tflite")))
+    trials = Trials(subject, start)
+    chosen = climb(trials, [(CHANGES["plan: outputs over operands too"], ""), (CHANGES["best order"], "")])
+    assert [change.name for change, _ in chosen] == ["best order", "plan: outputs over operands too"]
+    made_so = trials.suggestion(chosen)
+    assert made_so.free
+    assert [command.split()[1:3] for command in made_so.commands] == [
+        ["reorder", subject.file],
+        ["pack", "ordered.tflite"],
+    ]
+
+
+def test_without_time_nothing_is_tried_and_all_is_named(models: Path) -> None:
+    subject, start = started(load_file(str(models / "resnet8.tflite")))
+    found = advice(replace(subject, deadline=0.0), start)
+    assert found.suggestions == ()
+    assert {"best order", "stripes", "combinations"} <= set(found.untried)
+
+
+def test_the_search_for_stripes_ends_at_the_deadline(models: Path) -> None:
+    subject = subject_of(load_file(str(models / "resnet8.tflite")), TFLM, deadline=0.0)
+    with pytest.raises(OutOfTimeError):
+        made(CHANGES["stripes"], subject, "")
+
+
+def test_a_runtime_with_less_in_its_figures_is_compared_by_the_planned_part(models: Path) -> None:
+    found = advice(*started(load_file(str(models / "unet_small.tflite"))), effort=1).suggestions
+    generic = next(one for one in found if one.steps == ("another runtime: generic",))
+    assert (generic.arena, generic.saved_arena) == (None, None)
+    assert generic.saved == generic.saved_head > 0
