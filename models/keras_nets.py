@@ -16,6 +16,9 @@ Node: TypeAlias = keras.KerasTensor
 
 #: (expansion, channels, repeats, stride of the first)
 MOBILENET_STAGES = ((1, 8, 1, 1), (6, 12, 2, 2), (6, 16, 3, 2), (6, 32, 3, 2), (6, 48, 2, 1), (6, 80, 1, 2))
+MOBILENET_V2 = (
+    (1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1),
+)  # fmt: skip
 
 
 # He's initialisation keeps the variance of the activations; with Keras' default the outputs of the deep nets
@@ -92,6 +95,20 @@ def mobilenet_v2_like() -> Net:
             x = _inverted(x, channels, stride if index == 0 else 1, expansion)
     x = layers.ReLU(6.0)(_conv(x, 160, 1, relu=False))
     return keras.Model(image, _classify(x, 10), name="mobilenet_v2_like")
+
+
+def mobilenet_v2_224() -> Net:
+    """The same for 224 x 224 images and 1000 classes, with all the blocks of the paper.
+
+    Source: Sandler et al., "MobileNetV2: Inverted Residuals and Linear Bottlenecks", CVPR, 2018, table 2.
+    """
+    image = keras.Input((224, 224, 3), batch_size=1, name="image")
+    x = layers.ReLU(6.0)(_conv(image, 32, 3, 2, relu=False))
+    for expansion, channels, repeats, stride in MOBILENET_V2:
+        for index in range(repeats):
+            x = _inverted(x, channels, stride if index == 0 else 1, expansion)
+    x = layers.ReLU(6.0)(_conv(x, 1280, 1, relu=False))
+    return keras.Model(image, _classify(x, 1000), name="mobilenet_v2_224")
 
 
 def _inception(x: Node, one: int, three: tuple[int, int], five: tuple[int, int], pool: int) -> Node:
@@ -210,6 +227,7 @@ NETS: dict[str, Callable[[], Net]] = {
         ds_cnn_kws,
         resnet8,
         mobilenet_v2_like,
+        mobilenet_v2_224,
         inception_like,
         autoencoder,
         unet_small,

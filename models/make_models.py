@@ -10,8 +10,8 @@ The exporters are heavy and belong in a throw-away environment, never in the pac
     /tmp/exporters/bin/pip install torch==2.13.0 onnx==1.23.2 onnxscript==0.7.2 onnxruntime==1.31.1
     /tmp/exporters/bin/python models/make_models.py [--only NAME] [--out DIR]
 
-`--out DIR` writes elsewhere and leaves the README alone. Each line printed says whether the README knows
-these bytes.
+`--out DIR` writes elsewhere and leaves the README alone; models of `LARGE` are only built with it. Each line
+printed says whether the README knows these bytes.
 """
 
 from __future__ import annotations
@@ -90,6 +90,8 @@ MODELS = (
         "DecoderWithCache",
     ),
 )
+#: Too large to be committed: built on request, with --only and --out.
+LARGE = (Model("mobilenet_v2_224.tflite", "MobileNetV2, 224x224, int8", "mobilenet_v2_224"),)
 
 
 def _installed(distribution: str) -> str | None:
@@ -165,11 +167,14 @@ def _write(models: Sequence[Model], out: Path) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Build the models that the command line asks for."""
     parser = argparse.ArgumentParser(description="Build the example models from fixed seeds.")
-    names = [model.file for model in MODELS]
+    names = [model.file for model in (*MODELS, *LARGE)]
     parser.add_argument("--only", metavar="NAME", choices=names, help=f"one of: {', '.join(names)}")
     parser.add_argument("--out", metavar="DIR", type=Path, default=HERE, help="where to write (default: models/)")
     options = parser.parse_args(arguments)
-    models = [model for model in MODELS if options.only in (None, model.file)]
+    chosen = MODELS if options.only is None else (*MODELS, *LARGE)
+    models = [model for model in chosen if options.only in (None, model.file)]
+    if options.out.resolve() == HERE and set(models) & set(LARGE):
+        parser.error(f"{options.only} is not kept here: give --out")
     _refuse_missing({model.format for model in models})
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     sys.path.insert(0, str(HERE))

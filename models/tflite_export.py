@@ -25,12 +25,15 @@ CALIBRATIONS, COMPARISONS = 32, 4
 #: Most root-mean-square error against the float network, in standard deviations of its output: the deepest of
 #: these untrained networks reaches 0.15, an output that has nothing to do with the network 1.4.
 TOLERANCE = 0.25
+#: The rounding of 53 layers without training adds up.
+TOLERANCE_OF = {"mobilenet_v2_224": 0.4}
 
 #: The operators that each network must become.
 EXPECTED: Mapping[str, frozenset[str]] = {
     "ds_cnn_kws": frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "MEAN", "FULLY_CONNECTED", "SOFTMAX"}),
     "resnet8": frozenset({"CONV_2D", "ADD", "MEAN", "FULLY_CONNECTED", "SOFTMAX"}),
     "mobilenet_v2_like": frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "ADD", "MEAN", "FULLY_CONNECTED", "SOFTMAX"}),
+    "mobilenet_v2_224": frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "ADD", "MEAN", "FULLY_CONNECTED", "SOFTMAX"}),
     "inception_like": frozenset({"CONV_2D", "MAX_POOL_2D", "CONCATENATION", "MEAN", "FULLY_CONNECTED", "SOFTMAX"}),
     "autoencoder": frozenset({"CONV_2D", "RESHAPE", "FULLY_CONNECTED", "RESIZE_NEAREST_NEIGHBOR"}),
     "unet_small": frozenset({"CONV_2D", "MAX_POOL_2D", "TRANSPOSE_CONV", "CONCATENATION", "LOGISTIC"}),
@@ -94,8 +97,9 @@ def _refuse_strays(name: str, file: bytes, net: keras.Model) -> None:
     for x in _noise(net.input_shape, COMPARISONS, SEED + 1):
         want = net(x).numpy()
         error = float(np.sqrt(np.mean((_run(interpreter, x) - want) ** 2)) / np.std(want))
-        if not error < TOLERANCE:
-            raise ValueError(f"{name}: int8 strays from float by {error:.3f} deviations, expected < {TOLERANCE}")
+        most = TOLERANCE_OF.get(name, TOLERANCE)
+        if not error < most:
+            raise ValueError(f"{name}: int8 strays from float by {error:.3f} deviations, expected < {most}")
 
 
 def build(name: str) -> tuple[bytes, list[str]]:
