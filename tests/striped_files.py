@@ -17,7 +17,7 @@ from modelplan.rewriting.striped_tflite import write_striped
 from modelplan.rewriting.stripes import placing
 from modelplan.rewriting.stripes.building import built
 from modelplan.rewriting.stripes.program import Program, Step
-from modelplan.rewriting.stripes.unrolled import Region
+from modelplan.rewriting.stripes.regions import Region
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.types import Graph

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "../load_bound.hpp"
+#include "ejecting.hpp"
 #include "units.hpp"
 
 namespace modelplan::rigid {
@@ -22,6 +23,12 @@ class Packer {
   const Array<std::int64_t>& bases() const { return bases_; }
   const Unit& unit(std::size_t u) const { return units_.units[u]; }
   const Array<Neighbour>& neighbours(std::size_t u) const { return units_.near[u]; }
+  const Units& units() const { return units_; }
+  std::int64_t height(const Array<std::int64_t>& bases) const {
+    std::int64_t found = 0;
+    for (const std::size_t u : used()) found = std::max(found, bases[u] + unit(u).high);
+    return found;
+  }
 
   // The height of first fit in `order`, or more than `limit` as soon as that is passed.
   std::int64_t place(const Array<std::size_t>& order, std::int64_t limit) {
@@ -98,7 +105,8 @@ class Search {
         signal_(options.seconds > 0 ? options.seconds : std::numeric_limits<double>::infinity(), options.cancelled),
         random_(options.seed) {}
 
-  // A tenth of the tries draws orders at random around the given ones; the best of them are improved one by one.
+  // An eighth of the tries draws orders at random around the given ones; the best of them are improved one by one. The
+  // last quarter pushes units out of the way.
   void run(const Array<Array<std::size_t>>& starts) {
     Array<Ranked> ranked;
     for (const auto& start : starts) rank(start, ranked);
@@ -117,7 +125,9 @@ class Search {
     const std::size_t most = std::min<std::size_t>(6, ranked.size());
     const std::int64_t share = options_.tries / 8;
     for (std::size_t i = 0; i < most; ++i) climb(ranked[i].second, tries_ + share);
-    while (!done(options_.tries)) climb(order_, std::min(tries_ + share / 2 + 1, options_.tries));
+    const std::int64_t climbing = options_.tries / 4 * 3;
+    while (!done(climbing)) climb(order_, std::min(tries_ + share / 2 + 1, climbing));
+    lower();
   }
 
   const Array<std::int64_t>& bases() const { return bases_; }
@@ -131,6 +141,29 @@ class Search {
 
  private:
   using Ranked = std::pair<std::int64_t, Array<std::size_t>>;
+
+  // Pushes units out of the way until those at the top fit below it. The step down is halved where it fails; where the
+  // smallest one fails, some units are placed anew at the same height. A call counts as many tries as it takes time.
+  void lower() {
+    constexpr std::int64_t kMoves = 40, kTries = 64;
+    constexpr std::size_t kLoose = 20;
+    Ejector ejector(packer_.units(), options_.seed);
+    std::int64_t step = 1;
+    for (const std::size_t u : packer_.used()) step = std::max(step, packer_.unit(u).step);
+    const std::int64_t moves = kMoves * static_cast<std::int64_t>(packer_.used().size());
+    std::int64_t down = round_up(std::max((height_ - bound_) / 4, step), step);
+    while (!done(options_.tries) && !signal_.poll(tries_)) {
+      tries_ += kTries;
+      if (ejector.lower(bases_, std::max(height_ - down, bound_), 0, moves)) {
+        height_ = packer_.height(bases_);
+      } else if (down > step) {
+        down = round_up(down / 2, step);
+      } else if (ejector.lower(bases_, height_, 1 + packer_.used().size() / kLoose, moves)) {
+        height_ = packer_.height(bases_);
+        down = 8 * step;
+      }
+    }
+  }
 
   void rank(const Array<std::size_t>& order, Array<Ranked>& ranked) {
     const std::int64_t height = packer_.place(order, std::numeric_limits<std::int64_t>::max());

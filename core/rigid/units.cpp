@@ -62,10 +62,6 @@ void merge(Array<Gap>& gaps) {
   gaps.resize(kept);
 }
 
-bool forbids(const Array<Gap>& gaps, std::int64_t distance) {
-  return std::ranges::any_of(gaps, [=](const Gap& gap) { return gap.lo < distance && distance < gap.hi; });
-}
-
 // (x, y) with a x + b y = gcd(a, b).
 std::pair<std::int64_t, std::int64_t> bezout(std::int64_t a, std::int64_t b) {
   if (b == 0) return {1, 0};
@@ -95,7 +91,13 @@ bool narrow(Unit& unit, std::int64_t base, std::int64_t step) {
 
 }  // namespace
 
+bool forbids(const Array<Gap>& gaps, std::int64_t distance) {
+  return std::ranges::any_of(gaps, [=](const Gap& gap) { return gap.lo < distance && distance < gap.hi; });
+}
+
 std::int64_t Unit::from(std::int64_t at) const { return at + modulo(base - at, step); }
+
+std::int64_t Unit::until(std::int64_t at) const { return at - modulo(at - base, step); }
 
 Units::Units(const Problem& problem) {
   number(problem);

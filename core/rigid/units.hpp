@@ -33,7 +33,12 @@ struct Unit {
   bool empty() const { return low == high; }
   // The first legal base from `at` on.
   std::int64_t from(std::int64_t at) const;
+  // The last legal base up to `at`.
+  std::int64_t until(std::int64_t at) const;
 };
+
+// Whether a distance lies within one of the gaps.
+bool forbids(const Array<Gap>& gaps, std::int64_t distance);
 
 // Units by number: groups first, by their numbers, then the buffers in none.
 struct Units {

@@ -16,7 +16,7 @@ from modelplan.rewriting.striped_tflite import added_kinds, write_striped
 from modelplan.rewriting.stripes import placing
 from modelplan.rewriting.stripes.layers import op_macs
 from modelplan.rewriting.stripes.program import Program
-from modelplan.rewriting.stripes.unrolled import Region
+from modelplan.rewriting.stripes.regions import Region
 from modelplan.runtimes.tflm import TFLM, planner
 from modelplan.runtimes.tflm.abi import find_abis, layout
 from modelplan.runtimes.tflm.arena import arena

@@ -17,7 +17,7 @@ from modelplan.rewriting.stripes.building import built
 from modelplan.rewriting.stripes.choosing import Candidate, Choice, Space
 from modelplan.rewriting.stripes.estimating import even_cuts
 from modelplan.rewriting.stripes.program import Program
-from modelplan.rewriting.stripes.unrolled import Region
+from modelplan.rewriting.stripes.regions import Region
 from modelplan.rewriting.stripes.windows import IllegalStripeError
 
 #: Plans of the sweep that are built and packed, answers that are packed at length, plans of one region.
@@ -239,9 +239,12 @@ class StripeSearch:
             return
         for cuts in _uneven(region.cuts):
             yield replace(region, cuts=cuts)
-        yield replace(region, carry=not region.carry)
-        yield replace(region, lazy=not region.lazy, carry=False)
-        yield replace(region, backward=not region.backward, carry=False)
+        if region.carry:
+            yield replace(region, early=not region.early)
+        if not region.paced:
+            yield replace(region, carry=not region.carry)
+            yield replace(region, lazy=not region.lazy, carry=False, early=False)
+            yield replace(region, backward=not region.backward, carry=False, early=False)
         ranges = [(region.first + a, region.last + b) for a in (-1, 0, 1) for b in (-1, 0, 1)]
         for first, last in ranges:
             yield from (c.region for c in self.found if (c.region.first, c.region.last) == (first, last))

@@ -16,7 +16,7 @@ from modelplan.rewriting.stripes import placing
 from modelplan.rewriting.stripes.building import built
 from modelplan.rewriting.stripes.layers import layer_of
 from modelplan.rewriting.stripes.program import Program
-from modelplan.rewriting.stripes.unrolled import Region
+from modelplan.rewriting.stripes.regions import Region
 from modelplan.rewriting.stripes.windows import IllegalStripeError
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import read_tflite
@@ -41,8 +41,14 @@ def random_region(graph: Graph, rng: random.Random) -> Region | None:
     if rng.random() < 0.25:
         rows = rng.randrange(1, shape[axis])
         return Region(first, last, axis, (*range(0, shape[axis], rows), shape[axis]), carry=False, loop=True)
+    early = carry and rng.random() < 0.4
+    height = graph.tensors[graph.ops[first].outputs[0]].shape[axis]
+    if carry and height > 1 and rng.random() < 0.4:
+        rows = rng.randrange(1, max(2, height // 2))
+        cuts = (*range(0, height, rows), height)
+        return Region(first, last, axis, cuts, pad=pad, paced=True, early=early)
     lazy, backward = (not carry and rng.random() < 0.5 for _ in range(2))
-    return Region(first, last, axis, (0, *inner, shape[axis]), carry, pad, lazy, False, backward)
+    return Region(first, last, axis, (0, *inner, shape[axis]), carry, pad, lazy, False, backward, early=early)
 
 
 def rewritten(data: bytes, name: str, program: Program, leads: placing.Leads) -> tuple[bytes, bytes, int]:

@@ -14,7 +14,7 @@ from modelplan.rewriting.stripes.building import built
 from modelplan.rewriting.stripes.loops import course
 from modelplan.rewriting.stripes.placing import Packing
 from modelplan.rewriting.stripes.program import Access, segments
-from modelplan.rewriting.stripes.unrolled import Region
+from modelplan.rewriting.stripes.regions import Region
 from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer, fed, needed
 from modelplan.types import Graph, Kind, Op, Tensor
 

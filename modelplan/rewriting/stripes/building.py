@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from modelplan.rewriting.stripes.loops import looped
 from modelplan.rewriting.stripes.program import Program
-from modelplan.rewriting.stripes.unrolled import Builder, Region, ground
+from modelplan.rewriting.stripes.regions import Region, ground
+from modelplan.rewriting.stripes.unrolled import Builder
 from modelplan.types import Graph
 
 

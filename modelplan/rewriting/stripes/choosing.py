@@ -15,7 +15,7 @@ from modelplan.rewriting.stripes.estimating import Tail, estimate, even_cuts
 from modelplan.rewriting.stripes.layers import layer_of, op_macs
 from modelplan.rewriting.stripes.placing import Leads
 from modelplan.rewriting.stripes.program import VIEWS
-from modelplan.rewriting.stripes.unrolled import Ground, Region, ground, stripe_rows
+from modelplan.rewriting.stripes.regions import Ground, Region, ground, stripe_rows
 from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer
 from modelplan.types import Graph, Kind
 
@@ -140,9 +140,13 @@ def candidates(space: Space, ceiling: int, floor: int) -> list[Candidate]:
         macs = sum(op_macs(space.graph, space.graph.ops[op]) for op in base.ops)
         forms = list(_forms(base, base.region, base.region.cuts[-1]))
         priced += len(forms)
-        mine = [_priced(replace(base, region=form), across, macs, space.tail) for form in forms]
+        mine = [_priced(_formed(space, base, form), across, macs, space.tail) for form in forms]
         found += _undominated(c for c in mine if c is not None and c.peak < ceiling)
     return found
+
+
+def _formed(space: Space, base: Ground, form: Region) -> Ground:
+    return ground(space.graph, space.order, form) if form.early else replace(base, region=form)
 
 
 def _in_turn(space: Space, ranges: list[tuple[Ground, int]], floor: int) -> list[tuple[Ground, int]]:
@@ -195,6 +199,7 @@ def _forms(base: Ground, region: Region, height: int) -> Iterator[Region]:
     dense = frozenset(op for op in bordered if base.graph.ops[op].kind == "CONV_2D")
     pads = list(dict.fromkeys((frozenset[int](), dense, frozenset(bordered))))
     deep = sum(base.layers[op].reach > 1 for op in base.ops)
+    yield from _paced_forms(base, region, frozenset(bordered))
     for stripes in (*(n for n in _STRIPES if n < height), *([height] if height <= _MOST_ROWS else [])):
         if stripes < 2 or stripes * len(base.ops) > _MOST_STEPS:
             continue
@@ -202,6 +207,17 @@ def _forms(base: Ground, region: Region, height: int) -> Iterator[Region]:
             yield replace(region, cuts=even_cuts(height, stripes), pad=pad)
             if deep <= 3 and stripes <= 12 and len(base.ops) > 1:
                 yield replace(region, cuts=even_cuts(height, stripes), pad=pad, carry=False)
+
+
+def _paced_forms(base: Ground, region: Region, pad: frozenset[int]) -> Iterator[Region]:
+    """The region at the pace of its first operator, a row or some at a time."""
+    first, last = base.layers[base.ops[0]].rows_out, base.layers[base.ops[-1]].rows_out
+    made = sum(base.layers[op].rows_out for op in base.ops)
+    if len(base.ops) < 3 or last >= first:
+        return
+    for rows in (1, 2, 4):
+        if first // rows >= 4 and made // rows <= _MOST_STEPS:
+            yield replace(region, cuts=even_cuts(first, -(-first // rows)), pad=pad, paced=True)
 
 
 def _priced(base: Ground, across: int, macs: int, tail: Tail) -> Candidate | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from modelplan.rewriting.stripes.program import MOST_JOINED
-from modelplan.rewriting.stripes.unrolled import Ground, Rows
+from modelplan.rewriting.stripes.regions import Ground, Rows
 from modelplan.types import IntArray
 
 #: Bytes that a runtime keeps for one more operator: (kind, channels that are scaled each for itself, new tensors).

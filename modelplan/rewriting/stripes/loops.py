@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from modelplan.rewriting.stripes.program import Added, Home, Loop, Program, Step
-from modelplan.rewriting.stripes.unrolled import Ground
+from modelplan.rewriting.stripes.regions import Ground
 from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer, fed, needed
 
 #: Numbers of a begin vector of a map, and the step of the counter: every table has one vector for each iteration.

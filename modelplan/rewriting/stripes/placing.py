@@ -31,6 +31,7 @@ from modelplan.rewriting.stripes.program import (
     segments,
     step_graph,
     step_op,
+    takes_rows,
 )
 from modelplan.types import Budget, Graph, IntArray, Kind, Problem, Runtime
 
@@ -144,7 +145,8 @@ def kernel_leads(runtime: Runtime) -> Leads:
         key = step.kind, op.attributes, step.changes, step.starts, operands
         if key not in known:
             found = _known_leads(step_graph(program, step), runtime)
-            known[key] = tuple(_of_rows(program, step) if step.kind == "SLICE" and step.source < 0 else found)
+            rows = step.kind == "SLICE" and takes_rows(program, step)
+            known[key] = tuple(_of_rows(program, step) if rows else found)
         if not runtime.library.sequential:
             return ()
         return known[key]
@@ -299,7 +301,7 @@ class _Machine:
             self.content[value] = self.content[step.inputs[0]]
         elif added and step.kind == "CONCATENATION":
             self.content[value] = np.concatenate([self.content[t] for t in step.inputs])
-        elif added and step.kind == "SLICE" and step.inputs[0] in self.content:
+        elif added and step.kind == "SLICE" and takes_rows(self.program, step) and step.inputs[0] in self.content:
             start, size = self._from(step, step.outputs[0], iteration), self.program.nbytes(value)
             self.content[value] = self.content[step.inputs[0]][start : start + size]
         elif step.kind == "DYNAMIC_UPDATE_SLICE" and added:

@@ -237,13 +237,22 @@ def _of_step(program: Program, number: int, step: Step, iteration: int) -> Itera
         return
     if step.kind == "CONCATENATION" and step.source < 0:
         yield from _joined(program, number, step)
-    elif step.kind == "SLICE" and step.source < 0 and program.tensor(step.inputs[0]).kind is not Kind.CONSTANT:
+    elif step.kind == "SLICE" and takes_rows(program, step):
         yield from _sliced(program, number, step)
     else:
         for value in step.reads:
             yield from _whole(program, value, number, writes=False)
         for value in step.outputs:
             yield from _whole(program, value, number, writes=True)
+
+
+def takes_rows(program: Program, step: Step) -> bool:
+    """Whether a SLICE that the rewrite adds takes a run of whole rows of a map."""
+    if step.source >= 0 or program.tensor(step.inputs[0]).kind is Kind.CONSTANT:
+        return False
+    shape, part = program.shape(step.inputs[0]), program.shape(step.outputs[0])
+    axis = next((i for i, n in enumerate(shape) if n != part[i]), 0)
+    return prod(shape[:axis]) == 1 and shape[axis + 1 :] == part[axis + 1 :]
 
 
 def _from_row(program: Program, number: int, step: Step, start: int) -> Iterator[Access]:

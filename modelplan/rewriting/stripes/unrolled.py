@@ -10,146 +10,12 @@ row 0 |======|                   stripe 0 of a map, made from a window of its op
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
+from dataclasses import dataclass
 
-from modelplan.rewriting.stripes.layers import layer_of
 from modelplan.rewriting.stripes.program import MOST_JOINED, VIEWS, Added, Home, Program, Step
-from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer, Window, fed, needed
-from modelplan.types import Graph, Kind
-
-
-@dataclass(frozen=True, slots=True)
-class Region:
-    """Operators at positions [first, last] of an order, computed in stripes along `axis`.
-
-    `cuts` are the borders of the stripes in rows of the last operator's output, from 0 to its height. With `carry`
-    rows that the next stripe needs again are kept, else they are made again. `pad` lists the operators whose windows
-    are padded explicitly; the others make rows too many. With `lazy` rows too many are passed on to the next operator,
-    which makes some more, instead of being cut off each time. With `loop` one body in a WHILE makes all stripes, all as
-    high as the first. With `backward` the last stripe comes first, which lets the result lie above
-    the map it is made of.
-    """
-
-    first: int
-    last: int
-    axis: int
-    cuts: tuple[int, ...]
-    carry: bool = True
-    pad: frozenset[int] = frozenset()
-    lazy: bool = False
-    loop: bool = False
-    backward: bool = False
-
-    @property
-    def stripes(self) -> int:
-        """Number of stripes."""
-        return len(self.cuts) - 1
-
-
-@dataclass
-class Rows:
-    """What one stripe does: the rows of each map that readers see, the rows made, and the window of each operator."""
-
-    seen: dict[int, tuple[int, int]] = field(default_factory=dict)
-    made: dict[int, tuple[int, int]] = field(default_factory=dict)
-    windows: dict[int, Window] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Ground:
-    """A region with what its stripes stand on: its operators, their layers, its entries and exits."""
-
-    graph: Graph
-    region: Region
-    ops: tuple[int, ...]
-    layers: dict[int, Layer]
-    inner: frozenset[int]
-    exits: frozenset[int]
-
-
-def ground(graph: Graph, order: Sequence[int], region: Region) -> Ground:
-    """How the rows of each operator of a region depend on its operands, and which maps it makes and reads.
-
-    Raises:
-        IllegalStripeError: an operator cannot be computed by rows; names it.
-    """
-    ops = tuple(order[region.first : region.last + 1])
-    layers = {}
-    for index in ops:
-        layer = layer_of(graph, index, region.axis)
-        if isinstance(layer, str):
-            raise IllegalStripeError(f"{graph.label(index)}: {layer}")
-        layers[index] = layer
-    inside = set(ops)
-    made = {graph.ops[i].outputs[0] for i in ops}
-    exits = {t for t in made if t in graph.outputs or not set(graph.readers[t]) <= inside}
-    return Ground(graph, region, ops, layers, frozenset(made), frozenset(exits))
-
-
-def stripe_rows(base: Ground) -> list[Rows]:
-    """For each stripe the rows of each map that are seen and made, from the last operator backwards.
-
-    Raises:
-        IllegalStripeError: the rows do not come out in order, or a map is not made to its end.
-    """
-    found: list[Rows] = []
-    upto = dict.fromkeys(base.inner, 0)  # how far each map has been made
-    last = base.graph.ops[base.ops[-1]].outputs[0]
-    shares = list(pairwise(base.region.cuts))
-    if base.region.backward and (base.region.carry or base.exits != {last}):
-        raise IllegalStripeError("stripes from the last to the first keep no rows and have one result")
-    for low, high in reversed(shares) if base.region.backward else shares:
-        share = base.region.cuts[-1], low, high
-        if base.region.backward:
-            upto[last] = low
-        rows = _one_stripe(base, share, last, upto)
-        for t, (_, end) in rows.made.items():
-            upto[t] = max(upto[t], end)
-        found.append(rows)
-    for t in base.exits - ({last} if base.region.backward else set()):
-        if upto[t] != base.graph.tensors[t].shape[base.region.axis]:
-            raise IllegalStripeError(f"rows of {base.graph.tensors[t].name!r} are left out")
-    if not base.region.backward:
-        _keep_for_later(base, found)
-    return found
-
-
-def _one_stripe(base: Ground, share: tuple[int, int, int], last: int, upto: dict[int, int]) -> Rows:
-    rows, (total, _, high) = Rows(), share
-    wanted: dict[int, tuple[int, int]] = {}
-    for index in reversed(base.ops):
-        y, layer = base.graph.ops[index].outputs[0], base.layers[index]
-        lo, hi = wanted.get(y, (upto[y], upto[y]))
-        if y == last:
-            lo, hi = share[1:]
-        elif y in base.exits:
-            height = layer.rows_out
-            whole = height if high == total else -(-height * high // total) if y not in wanted else hi
-            lo, hi = min(lo, upto[y]), max(hi, whole)
-        carried = base.region.carry or y in base.exits
-        start = max(lo, upto[y]) if carried else lo
-        if start >= hi:
-            rows.seen[y] = (lo, hi)
-            continue
-        rows.seen[y], rows.made[y] = (lo, max(hi, start)), (start, hi)
-        window = needed(layer, start, hi, pad=index in base.region.pad)
-        rows.windows[index] = window
-        for position in layer.operands:
-            x = base.graph.ops[index].inputs[position]
-            a, b = wanted.get(x, (window.lo, window.hi))
-            wanted[x] = (min(a, window.lo), max(b, window.hi))
-    return rows
-
-
-def _keep_for_later(base: Ground, found: Sequence[Rows]) -> None:
-    """Widens what a stripe keeps of a map by what a later one needs of the rows made so far."""
-    for now, later in reversed(list(pairwise(found))):
-        for t in base.inner:
-            if t not in now.seen or t not in later.seen or not (base.region.carry or t in base.exits):
-                continue
-            lo, hi = now.seen[t]
-            now.seen[t] = (min(lo, later.seen[t][0]), hi)
+from modelplan.rewriting.stripes.regions import Ground, Rows, stripe_rows
+from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer, Window, fed
+from modelplan.types import Graph, Kind, Op
 
 
 class Builder:
@@ -200,6 +66,7 @@ class _Stripes:
         self.program, self.base, self.rows = program, base, rows
         self.graph, self.axis = base.graph, base.region.axis
         self.held: dict[int, _Held] = {}
+        self.targets: dict[int, tuple[Home, list[int]]] = {}
         self.uncut: dict[int, _Held] = {}  # what operators made of maps, rows too many included
         self.pieces: dict[int, list[int]] = {t: [] for t in base.exits}
         for t in base.exits:
@@ -207,12 +74,19 @@ class _Stripes:
 
     def build(self) -> None:
         for number, rows in enumerate(self.rows):
-            self.now = rows
+            self.now, self.targets = rows, {}
+            if self.base.region.early:  # rows that are kept move while nothing but them is there
+                ops = (op for op in self.base.ops if op in rows.windows)
+                made = [self.graph.ops[op].outputs[0] for op in ops]
+                self.targets = {y: self._target(number, rows, y) for y in made}
             for index in self.base.ops:
                 if index in rows.windows:
                     self._run(number, rows, index, rows.windows[index])
         for t in sorted(self.base.exits):
             self._finish(t)
+
+    def _new_home(self) -> Home:
+        return Home(self.program.new_group(), 0)
 
     def _row_bytes(self, t: int) -> int:
         tensor = self.graph.tensors[t]
@@ -224,7 +98,11 @@ class _Stripes:
 
     def _piece(self, t: int, lo: int, hi: int, home: Home, note: str = "") -> int:
         name = f"{self.graph.tensors[t].name}/rows_{lo}_{hi}{note}"
-        return self.program.add(Added(name, t, self._shape(t, hi - lo), (lo, hi)), home)
+        return self.program.add(Added(name, self._origin(t), self._shape(t, hi - lo), (lo, hi)), home)
+
+    def _origin(self, t: int) -> int:
+        """The map of the model that has the type and the quantisation of a map."""
+        return self.base.origin.get(t, t)
 
     def _slice(self, t: int, source: _Held, lo: int, hi: int, home: Home | None = None) -> int:
         """Rows [lo, hi) of a map out of the value that holds them: a view, or a copy to `home`."""
@@ -242,7 +120,7 @@ class _Stripes:
         op, layer = self.graph.ops[index], self.base.layers[index]
         y = op.outputs[0]
         a, b = rows.made[y]
-        target, carried = self._target(number, rows, y)
+        target, carried = self.targets.get(y) or self._target(number, rows, y)
         inputs = list(op.inputs)
         whole = self._fed_whole(index, layer, a, b)
         if whole is not None:
@@ -252,15 +130,20 @@ class _Stripes:
                 inputs[position] = self._operand(op.inputs[position], window)
         changes: tuple[tuple[str, str], ...] = ()
         if layer.kind == "pad":
-            inputs[1] = self._paddings(y, window)
+            inputs[1] = self._paddings(index, window)
+        elif layer.kind == "cut":
+            inputs[1:] = self._cut_out(index, b - a)
         elif window.padded:
             inputs[0] = self._padded(op.inputs[0], inputs[0], layer, window)
             changes = (("padding", "VALID"),)
+        elif self._turned_valid(index):
+            changes = (("padding", "VALID"),)
+        source = index if index < len(self.program.graph.ops) else -1
         # Rows too many go where later stripes will write, so where those came first they would do harm.
         aside = window.skip > 0 or (self.base.region.backward and window.made != b - a and y in self.base.exits)
-        raw_home = Home(self.program.new_group(), 0) if aside else target
+        raw_home = self._new_home() if aside else target
         raw = self._piece(y, a - window.skip, a - window.skip + window.made, raw_home, "_made" * (window.made != b - a))
-        self.program.steps.append(Step(op.kind, tuple(inputs), (raw,), index, changes))
+        self.program.steps.append(Step(op.kind, tuple(inputs), (raw,), source, changes))
         self.uncut[y] = _Held(raw, a - window.skip, a - window.skip + window.made)
         if window.made == b - a or self._stays_uncut(y):
             self._hold(rows, y, raw, carried)
@@ -302,13 +185,12 @@ class _Stripes:
         a, _ = rows.made[y]
         if y in self.base.exits:
             return Home(self.program.homes[y].group, a * self._row_bytes(y)), []
-        lo = rows.seen[y][0]
-        group = self.program.new_group()
-        held = self.held.get(y)
+        lo, held = rows.seen[y][0], self.held.get(y)
         if lo >= a or held is None:
-            return Home(group, 0), []
+            return self._new_home(), []
         if held.lo > lo or held.hi < a:
             raise IllegalStripeError(f"stripe {number} needs row {lo} of {self.graph.tensors[y].name!r}, which is gone")
+        group = self._new_home().group
         kept = self._slice(y, held, lo, a, Home(group, 0))
         return Home(group, (a - lo) * self._row_bytes(y)), [kept]
 
@@ -342,10 +224,21 @@ class _Stripes:
             return held.value
         return self._slice(x, held, window.lo, window.hi)
 
-    def _paddings(self, y: int, window: Window) -> int:
+    def _turned_valid(self, index: int) -> bool:
+        """Whether an operator pads in the file and does not here, since its map is padded already."""
+        before = self.program.graph.ops[index : index + 1]
+        return any(op.attribute("padding") != self.graph.ops[index].attribute("padding") for op in before)
+
+    def _cut_out(self, index: int, rows: int) -> list[int]:
+        """Begin and size of the columns that a padded map had before."""
+        begin = [int(str(v)) for v in _numbers(self.graph.ops[index])]
+        begin[self.axis] = 0
+        size = self._shape(self.graph.ops[index].outputs[0], rows)
+        return [self.program.constant(begin), self.program.constant(size)]
+
+    def _paddings(self, index: int, window: Window) -> int:
         """The paddings of a PAD operator for one stripe: its own, but for the axis of the stripes."""
-        old = next(op for op in self.graph.ops if op.outputs[:1] == (y,)).attribute("operand 1")
-        numbers = [int(str(v)) for v in old] if isinstance(old, tuple) else []
+        numbers = [int(str(v)) for v in _numbers(self.graph.ops[index])]
         numbers[2 * self.axis : 2 * self.axis + 2] = [window.above, window.below]
         return self.program.constant(numbers, (len(numbers) // 2, 2))
 
@@ -358,7 +251,7 @@ class _Stripes:
         pads[2 * (3 - self.axis) : 2 * (3 - self.axis) + 2] = list(layer.across)
         shape = tuple(n + pads[2 * i] + pads[2 * i + 1] for i, n in enumerate(self.program.shape(value)))
         name = f"{self.graph.tensors[x].name}/rows_{window.lo}_{window.hi}_padded"
-        made = self.program.add(Added(name, x, shape), Home(self.program.new_group(), 0))
+        made = self.program.add(Added(name, self._origin(x), shape), self._new_home())
         self.program.steps.append(Step("PAD", (value, self.program.constant(pads, (4, 2))), (made,)))
         return made
 
@@ -372,7 +265,7 @@ class _Stripes:
     def _joined_part(self, parts: Sequence[int]) -> int:
         if len(parts) == 1:
             return parts[0]
-        first = len(self.graph.tensors)
+        first = len(self.program.graph.tensors)
         ends = [self.program.added[part - first].rows or (0, 0) for part in parts]
         t = self.program.added[parts[0] - first].tensor
         value = self._piece(t, ends[0][0], ends[-1][1], self.program.homes[parts[0]])
@@ -383,5 +276,10 @@ class _Stripes:
     def _finish(self, t: int) -> None:
         if len(self.pieces[t]) == 1:
             raise IllegalStripeError("one stripe is no stripe")
-        first = len(self.graph.tensors)
+        first = len(self.program.graph.tensors)
         self._join(t, sorted(self.pieces[t], key=lambda piece: self.program.added[piece - first].rows or (0, 0)))
+
+
+def _numbers(op: Op) -> tuple[object, ...]:
+    found = op.attribute("operand 1")
+    return found if isinstance(found, tuple) else ()

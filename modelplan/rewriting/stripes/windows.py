@@ -23,10 +23,11 @@ class Layer:
 
     `operands` are the positions of the operands that have rows. A "window" reads `reach` rows, `stride` rows further on
     for each output row, from `above` rows above the map on. `own` says that the operator pads by itself, and `across`
-    by how much it then pads the other axis, before and behind. A "pad" puts `above` rows above the map and some below.
+    by how much it then pads the other axis, before and behind. A "pad" puts `above` rows above the map and some below;
+    a "cut" takes them off again (`above` is then negative).
     """
 
-    kind: Literal["window", "pointwise", "pad"]
+    kind: Literal["window", "pointwise", "pad", "cut"]
     operands: tuple[int, ...]
     rows_in: int
     rows_out: int
@@ -72,7 +73,7 @@ def needed(layer: Layer, a: int, b: int, *, pad: bool) -> Window:
     lo, hi = max(0, first), min(layer.rows_in, last)
     if lo >= hi:
         raise IllegalStripeError(f"output rows {a} to {b - 1} consist of padding alone")
-    if layer.kind == "pad":
+    if layer.kind in ("pad", "cut"):
         return Window(lo, hi, lo - first, last - hi, made=b - a, padded=True)
     if not layer.bordered:
         return Window(lo, hi, made=b - a)
@@ -109,7 +110,7 @@ def fed(layer: Layer, a: int, b: int, i0: int, i1: int) -> tuple[int, int] | Non
 
     Rows that it does not need may hold anything. At a true border of the map no row may stand beyond it.
     """
-    if layer.kind == "pad" or i0 < 0 or i1 > layer.rows_in:
+    if layer.kind in ("pad", "cut") or i0 < 0 or i1 > layer.rows_in:
         return None
     if layer.kind == "pointwise":
         return (a - i0, i1 - i0) if i0 <= a and b <= i1 else None

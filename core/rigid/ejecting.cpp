@@ -1,0 +1,105 @@
+#include "ejecting.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace modelplan::rigid {
+
+Ejector::Ejector(const Units& units, std::uint64_t seed)
+    : units_(units), random_(seed), placed_(units.units.size(), 0), weight_(units.units.size(), 0) {
+  // Units that meet many others are dear to move.
+  double meetings = 0;
+  for (const std::size_t u : units_.used) meetings += static_cast<double>(units_.near[u].size());
+  const double mean = std::max(1.0, meetings / static_cast<double>(std::max<std::size_t>(1, units_.used.size())));
+  for (const std::size_t u : units_.used) weight_[u] = 1 + static_cast<double>(units_.near[u].size()) / mean;
+}
+
+bool Ejector::lower(Array<std::int64_t>& bases, std::int64_t limit, std::size_t loose, std::int64_t moves) {
+  bases_ = bases;
+  if (!set_out(limit)) return false;
+  for (; loose > 0; --loose) {
+    const std::size_t u = units_.used[below(units_.used.size())];
+    if (placed_[u] == 0 || !movable(u)) continue;
+    placed_[u] = 0;
+    waiting_.push_back(u);
+  }
+  while (!waiting_.empty()) {
+    if (moves-- <= 0) return false;
+    const std::size_t u = waiting_.back();
+    waiting_.pop_back();
+    bases_[u] = best_place(u, units_.units[u].until(limit - units_.units[u].high));
+    push_out(u);
+    placed_[u] = 1;
+  }
+  bases = bases_;
+  return true;
+}
+
+// Places all units that end within the limit; false if one cannot.
+bool Ejector::set_out(std::int64_t limit) {
+  waiting_.clear();
+  for (const std::size_t u : units_.used) {
+    const Unit& unit = units_.units[u];
+    placed_[u] = bases_[u] + unit.high <= limit ? 1 : 0;
+    if (placed_[u] != 0) continue;
+    if (!movable(u) || unit.from(unit.least) + unit.high > limit) return false;
+    waiting_.push_back(u);
+  }
+  return true;
+}
+
+// Collects the places up to `most` next to what the unit meets, and what it costs to stand between them.
+void Ejector::collect(std::size_t u, std::int64_t most) {
+  const Unit& unit = units_.units[u];
+  const std::int64_t first = unit.from(unit.least);
+  changes_.clear();
+  places_.clear();
+  places_.push_back(first);
+  places_.push_back(most);
+  for (const Neighbour& other : units_.near[u]) {
+    if (placed_[other.unit] == 0) continue;
+    const std::int64_t base = bases_[other.unit];
+    const double cost = movable(other.unit) ? weight_[other.unit] : 1e12;
+    for (const Gap& gap : other.gaps) {
+      const std::int64_t lo = base + gap.lo, hi = base + gap.hi;
+      if (hi <= first || lo >= most) continue;
+      changes_.push_back({lo + 1, cost});
+      changes_.push_back({hi, -cost});
+      if (lo >= first) places_.push_back(unit.until(lo));
+      if (hi <= most) places_.push_back(std::min(unit.from(hi), most));
+    }
+  }
+}
+
+// The place up to `most` where the units that must go are the least dear; one of several at random.
+std::int64_t Ejector::best_place(std::size_t u, std::int64_t most) {
+  collect(u, most);
+  std::sort(changes_.begin(), changes_.end(), [](const Change& a, const Change& b) { return a.at < b.at; });
+  std::sort(places_.begin(), places_.end());
+  double cost = 0, least = std::numeric_limits<double>::max();
+  std::int64_t best = places_.front();
+  std::size_t next = 0, same = 0;
+  for (const std::int64_t place : places_) {
+    for (; next < changes_.size() && changes_[next].at <= place; ++next) cost += changes_[next].cost;
+    if (cost < least - 1e-6) {
+      least = cost;
+      best = place;
+      same = 1;
+    } else if (cost < least + 1e-6 && place != best && below(++same) == 0) {
+      best = place;
+    }
+  }
+  return best;
+}
+
+// Takes out the units that meet `u` at its base; each becomes a little dearer.
+void Ejector::push_out(std::size_t u) {
+  for (const Neighbour& other : units_.near[u]) {
+    if (placed_[other.unit] == 0 || !forbids(other.gaps, bases_[u] - bases_[other.unit])) continue;
+    placed_[other.unit] = 0;
+    weight_[other.unit] += 1;
+    waiting_.push_back(other.unit);
+  }
+}
+
+}  // namespace modelplan::rigid
