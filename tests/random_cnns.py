@@ -13,9 +13,11 @@ _INT32, _INT8 = 2, 9
 #: Operators by number, version and type of their options.
 _KINDS = {
     "CONV_2D": (3, 3, 1), "DEPTHWISE_CONV_2D": (4, 3, 2), "AVERAGE_POOL_2D": (1, 2, 5), "MAX_POOL_2D": (17, 2, 5),
-    "ADD": (0, 2, 11), "PAD": (34, 2, 22),
+    "ADD": (0, 2, 11), "PAD": (34, 2, 22), "CONCATENATION": (2, 2, 10), "RESIZE_BILINEAR": (23, 3, 15),
+    "RESIZE_NEAREST_NEIGHBOR": (97, 3, 74), "TRANSPOSE_CONV": (67, 3, 49),
 }  # fmt: skip
 _DRAWN = ("CONV_2D", "DEPTHWISE_CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D", "AVERAGE_POOL_2D", "PAD", "RESIDUAL")
+_LATER = ("CONCATENATION", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", "TRANSPOSE_CONV")
 _SAME, _RELU = 0, 1
 _SCALE = (0.05, -3)
 
@@ -108,6 +110,37 @@ class Network:
         y = self.tensor(tuple(int(n + p.sum()) for n, p in zip(self.shapes[x], pads, strict=True)))
         return self.operator("PAD", [x, self.tensor((4, 2), _INT32, None, pads.tobytes())], y)
 
+    def join(self, a: int, b: int) -> int:
+        """Two maps of the same height and width behind each other."""
+        y = self.tensor((*self.shapes[a][:3], self.shapes[a][3] + self.shapes[b][3]))
+        return self.operator("CONCATENATION", [a, b], y, (4, 1), (3, 0))
+
+    def resize(self, x: int, kind: str) -> int:
+        """Tensor `x` twice or four times as large."""
+        factor = int(self.rng.choice([2, 2, 4]))
+        _, height, width, channels = self.shapes[x]
+        size = (1 if height == 1 else height * factor, width * factor)
+        y = self.tensor((1, *size, channels))
+        values = np.array(size, dtype=np.int32).tobytes()
+        half = int(self.rng.integers(2))
+        return self.operator(kind, [x, self.tensor((2,), _INT32, None, values)], y, (1, 1), (0, half))
+
+    def spread(self, x: int) -> int:
+        """A transposed convolution over tensor `x`."""
+        rng, (_, height, width, channels) = self.rng, self.shapes[x]
+        padding, stride = int(rng.integers(2)), int(rng.integers(1, 3))
+        kh, kw = (int(rng.integers(stride, 4)) if n > 1 else stride for n in (height, width))
+        sh = 1 if height == 1 else stride
+        kh = 1 if height == 1 else kh
+        high, wide = (
+            n * s if padding == _SAME else (n - 1) * s + k for n, s, k in ((height, sh, kh), (width, stride, kw))
+        )
+        shape = (deep := int(rng.integers(1, 5)), kh, kw, channels)
+        weights = self.tensor(shape, scale=(0.02, 0), data=rng.integers(-90, 90, shape, dtype=np.int8).tobytes())
+        size = self.tensor((4,), _INT32, None, np.array((1, high, wide, deep), dtype=np.int32).tobytes())
+        y = self.tensor((1, high, wide, deep))
+        return self.operator("TRANSPOSE_CONV", [size, weights, x], y, (1, 4, 4), (padding, stride, sh))
+
     def add(self, a: int, b: int) -> int:
         """The sum of two tensors of a shape."""
         return self.operator("ADD", [a, b], self.tensor(self.shapes[a]), (1,), (0,))
@@ -127,17 +160,23 @@ class Network:
 
 
 def random_cnn(seed: int) -> bytes:
-    """A network of a few operators; every fourth is 1-D (height 1)."""
+    """A network of a few operators; every fourth is 1-D (height 1), every third has operators that enlarge or join."""
     rng = np.random.default_rng(seed)
     net = Network(rng)
     height = 1 if seed % 4 == 3 else int(rng.integers(9, 22))
     x = first = net.tensor((1, height, int(rng.integers(9, 22)), int(rng.integers(1, 5))))
     for _ in range(int(rng.integers(2, 6))):
-        kind = str(rng.choice(_DRAWN))
+        kind = str(rng.choice(_DRAWN if seed % 3 else _DRAWN + _LATER))
         if kind == "PAD":
             x = net.pad(x)
         elif kind == "RESIDUAL":
             x = _residual(net, x)
+        elif kind == "CONCATENATION":
+            x = _branches(net, x)
+        elif kind == "TRANSPOSE_CONV":
+            x = net.spread(x)
+        elif kind.startswith("RESIZE"):
+            x = net.resize(x, kind)
         else:
             x = net.window(x, kind)
     return net.file(first, x)
@@ -147,3 +186,9 @@ def _residual(net: Network, x: int) -> int:
     """A branch of one depthwise convolution that keeps the shape, added to where it began; else the branch alone."""
     y = net.window(x, "DEPTHWISE_CONV_2D")
     return net.add(x, y) if net.shapes[x] == net.shapes[y] else y
+
+
+def _branches(net: Network, x: int) -> int:
+    """Where it began and a branch of one convolution that keeps height and width, joined; else the branch alone."""
+    y = net.window(x, "CONV_2D")
+    return net.join(x, y) if net.shapes[x][:3] == net.shapes[y][:3] else y

@@ -17,6 +17,7 @@ _FIELDS = {
     "KeepDims": "keep_dims", "BeginMask": "begin_mask", "EndMask": "end_mask", "EllipsisMask": "ellipsis_mask",
     "NewAxisMask": "new_axis_mask", "ShrinkAxisMask": "shrink_axis_mask", "Exclusive": "exclusive",
     "Reverse": "reverse", "FusedActivationFunction": "fused_activation_function",
+    "AlignCorners": "align_corners", "HalfPixelCenters": "half_pixel_centers",
 }  # fmt: skip
 
 _TEXTS = {"Container": "container", "SharedName": "shared_name"}

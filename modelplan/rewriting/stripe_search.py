@@ -254,11 +254,13 @@ class StripeSearch:
 
     def _loops(self, region: Region) -> Iterator[Region]:
         """The region as a loop over stripes of one to four rows."""
+        if region.paced:
+            return
         height = region.cuts[-1]
         for rows in (1, 2, 3, 4, 6):
             if rows < height:
                 cuts = (*range(0, height, rows), height)
-                yield replace(region, cuts=cuts, carry=False, lazy=False, pad=frozenset(), loop=True)
+                yield Region(region.first, region.last, region.axis, cuts, carry=False, loop=True)
 
     def points(self) -> list[Point]:
         """Every plan that was built."""

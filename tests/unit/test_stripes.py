@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from modelplan.errors import BrokenPlanError
 from modelplan.rewriting.stripes import placing
 from modelplan.rewriting.stripes.building import built
+from modelplan.rewriting.stripes.layers import layer_of
 from modelplan.rewriting.stripes.loops import course
 from modelplan.rewriting.stripes.placing import Packing
 from modelplan.rewriting.stripes.program import Access, segments
@@ -113,6 +114,8 @@ WAYS = [
     replace(STRIPES, carry=False, backward=True),
     replace(STRIPES, carry=False, loop=True),
     replace(STRIPES, carry=False, lazy=True),
+    replace(STRIPES, paced=True),
+    replace(STRIPES, paced=True, early=True, pad=frozenset({0, 1})),
 ]
 
 
@@ -136,3 +139,29 @@ def test_an_operator_that_is_no_layer_is_named() -> None:
     ops = (graph.ops[0], replace(graph.ops[1], kind="SOFTMAX"))
     with pytest.raises(IllegalStripeError, match="SOFTMAX"):
         built(replace(graph, ops=ops), (0, 1), [STRIPES])
+
+
+@given(st.integers(1, 9), st.integers(1, 4), st.integers(0, 3), st.booleans(), st.data())
+def test_enlarged_rows_have_all_their_parts(rows: int, stride: int, more: int, own: bool, data: st.DataObject) -> None:
+    reach = stride + more
+    made = rows * stride if own else (rows - 1) * stride + reach
+    layer = Layer("grow", (0,), rows, made, 1, reach, stride, (reach - stride) // 2 if own else 0, own)
+    a = data.draw(st.integers(0, made - 1))
+    b = data.draw(st.integers(a + 1, made))
+    try:
+        window = needed(layer, a, b, pad=False)
+    except IllegalStripeError:
+        return
+
+    def parts(row: int) -> set[int]:
+        return {i for i in range(rows) if 0 <= row - i * stride + layer.above < reach}
+
+    assert set().union(*(parts(row) for row in range(a, b))) <= set(range(window.lo, window.hi))
+    assert window.lo * stride + window.skip == a
+    assert window.skip + b - a <= window.made
+
+
+def test_reasons_say_what_an_operator_does() -> None:
+    graph = two_convolutions()
+    for kind, word in [("MEAN", "32 bits"), ("TRANSPOSE", "all over"), ("RESHAPE", "rows")]:
+        assert word in str(layer_of(replace(graph, ops=(graph.ops[0], replace(graph.ops[1], kind=kind))), 1, 1))

@@ -67,7 +67,9 @@ def layer_of(graph: Graph, index: int, axis: int) -> Layer | str:
         return _pad(graph, op, axis)
     if op.kind in _POINTWISE:
         return _pointwise(graph, op, axis)
-    return f"{op.kind} is not computed row by row"
+    if op.kind in _ROWS:
+        return _ROWS[op.kind](graph, op, axis)
+    return _REASONS.get(op.kind, f"{op.kind} is not computed row by row")
 
 
 def _unfit(graph: Graph, op: Op, axis: int) -> str:
@@ -100,6 +102,53 @@ def _pointwise(graph: Graph, op: Op, axis: int) -> Layer | str:
         ):
             return f"operand {tensor.name!r} of shape {list(tensor.shape)} does not go row by row with {list(shape)}"
     return Layer("pointwise", tuple(operands), shape[axis], shape[axis])
+
+
+def _joined(graph: Graph, op: Op, axis: int) -> Layer | str:
+    """A CONCATENATION of maps along an axis behind that of the rows."""
+    y = graph.tensors[op.outputs[0]]
+    along = number(op, "axis", 0) % len(y.shape)
+    if along <= axis:
+        return f"it joins its operands along axis {along}, in which the rows stand one after the other"
+    if any(graph.tensors[t].kind is Kind.CONSTANT for t in op.reads):
+        return "it joins constants"
+    return Layer("pointwise", tuple(range(len(op.inputs))), y.shape[axis], y.shape[axis])
+
+
+def _resized(graph: Graph, op: Op, axis: int) -> Layer | str:
+    """A map enlarged by a power of two: positions between rows are exact numbers, so those of a stripe are the same."""
+    x, y = graph.tensors[op.inputs[0]].shape, graph.tensors[op.outputs[0]].shape
+    if len(x) != 4 or number(op, "align_corners", 0):
+        return "it aligns the corners of the map, so that positions depend on the height"
+    factor, rest = divmod(y[axis], x[axis])
+    if rest or factor & (factor - 1) or not factor:
+        return f"{y[axis]} rows are not {x[axis]} times a power of two"
+    if op.kind == "RESIZE_NEAREST_NEIGHBOR":
+        return Layer("grow", (0,), x[axis], y[axis], reach=factor, stride=factor, own=True)
+    return Layer("grow", (0,), x[axis], y[axis], reach=3 * factor, stride=factor, above=factor, own=True)
+
+
+def _spread(graph: Graph, op: Op, axis: int) -> Layer | str:
+    """A TRANSPOSE_CONV: each row of the operand has a part in some rows of the output."""
+    if len(op.inputs) < 3 or any(graph.tensors[t].kind is not Kind.CONSTANT for t in op.reads if t != op.inputs[2]):
+        return "its weights or its shape are not constant"
+    x, y = graph.tensors[op.inputs[2]].shape, graph.tensors[op.outputs[0]].shape
+    reach, stride = graph.tensors[op.inputs[1]].shape[axis], number(op, ("", "stride_h", "stride_w")[axis], 1)
+    own = op.attribute("padding") == "SAME"
+    if len(x) != 4 or stride < 1 or reach < stride:
+        return "its window has gaps"
+    if y[axis] != (x[axis] * stride if own else (x[axis] - 1) * stride + reach):
+        return f"its height {y[axis]} is not that of {x[axis]} rows"
+    above = (reach - stride) // 2 if own else 0
+    macs = op_macs(graph, op) // y[axis]
+    return Layer("grow", (2,), x[axis], y[axis], macs, reach, stride, above, own=own)
+
+
+def sized(graph: Graph, op: Op, axis: int, rows: int) -> tuple[int, tuple[int, ...]]:
+    """Which operand of an operator that enlarges maps holds the size of its output, and the size for so many rows."""
+    shape = graph.tensors[op.outputs[0]].shape
+    shape = (*shape[:axis], rows, *shape[axis + 1 :])
+    return (0, shape) if op.kind == "TRANSPOSE_CONV" else (1, shape[1:3])
 
 
 def _pad(graph: Graph, op: Op, axis: int) -> Layer | str:
@@ -160,6 +209,22 @@ _MACS: dict[str, Callable[[Graph, Op], int]] = {
     "DEPTHWISE_CONV_2D": _macs_of_element,
     "TRANSPOSE_CONV": lambda graph, op: prod(graph.tensors[op.inputs[1]].shape[1:]),
     "FULLY_CONNECTED": lambda graph, op: graph.tensors[op.inputs[1]].shape[-1],
+}
+
+
+_ROWS: dict[str, Callable[[Graph, Op, int], Layer | str]] = {
+    "CONCATENATION": _joined,
+    "RESIZE_NEAREST_NEIGHBOR": _resized,
+    "RESIZE_BILINEAR": _resized,
+    "TRANSPOSE_CONV": _spread,
+}
+#: Why operators are not split, where there is more to say than that they are not computed row by row.
+_REASONS = {
+    "MEAN": "MEAN adds all rows up in 32 bits inside its kernel, and no operator hands such a sum on",
+    "TRANSPOSE": "TRANSPOSE makes each row of values that lie all over its operand",
+    "FULLY_CONNECTED": "FULLY_CONNECTED makes each value of all rows",
+    "RESHAPE": "RESHAPE does not keep the rows",
+    "SOFTMAX": "SOFTMAX counts its rows over all axes but the last",
 }
 
 

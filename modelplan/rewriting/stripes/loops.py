@@ -57,8 +57,8 @@ def course(layers: list[Layer], rows: int) -> Course:
 
 def _least_window(layers: list[Layer], a: int, b: int) -> tuple[int, int]:
     for layer in reversed(layers):
-        if layer.kind == "pad":
-            raise IllegalStripeError("a PAD in a loop")
+        if layer.kind not in ("window", "pointwise"):
+            raise IllegalStripeError("an operator in a loop whose rows are not those of a window")
         window = needed(layer, a, b, pad=layer.paddable)
         a, b = window.lo, window.hi
     return a, b
@@ -113,7 +113,7 @@ def chain(base: Ground) -> tuple[int, int, list[Layer]]:
     entry = at
     for index in base.ops:
         op, layer = graph.ops[index], base.layers[index]
-        if layer.operands != (0,) or op.inputs[0] != at or layer.kind == "pad":
+        if layer.operands != (0,) or op.inputs[0] != at or layer.kind not in ("window", "pointwise"):
             raise IllegalStripeError(f"{graph.label(index)}: not a link of a chain")
         layers.append(layer)
         at = op.outputs[0]

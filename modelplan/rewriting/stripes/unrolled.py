@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from modelplan.rewriting.stripes.layers import sized
 from modelplan.rewriting.stripes.program import MOST_JOINED, VIEWS, Added, Home, Program, Step
 from modelplan.rewriting.stripes.regions import Ground, Rows, stripe_rows
 from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer, Window, fed
@@ -133,6 +134,9 @@ class _Stripes:
             inputs[1] = self._paddings(index, window)
         elif layer.kind == "cut":
             inputs[1:] = self._cut_out(index, b - a)
+        elif layer.kind == "grow":
+            position, size = sized(self.graph, op, self.axis, window.made)
+            inputs[position] = self.program.constant(size)
         elif window.padded:
             inputs[0] = self._padded(op.inputs[0], inputs[0], layer, window)
             changes = (("padding", "VALID"),)

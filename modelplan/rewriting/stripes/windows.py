@@ -24,10 +24,11 @@ class Layer:
     `operands` are the positions of the operands that have rows. A "window" reads `reach` rows, `stride` rows further on
     for each output row, from `above` rows above the map on. `own` says that the operator pads by itself, and `across`
     by how much it then pads the other axis, before and behind. A "pad" puts `above` rows above the map and some below;
-    a "cut" takes them off again (`above` is then negative).
+    a "cut" takes them off again (`above` is then negative). A "grow" makes `stride` rows of each row, and row i has a
+    part in the rows from i * stride - `above` on, `reach` of them; without `own` it makes `reach` rows of the last one.
     """
 
-    kind: Literal["window", "pointwise", "pad", "cut"]
+    kind: Literal["window", "pointwise", "pad", "cut", "grow"]
     operands: tuple[int, ...]
     rows_in: int
     rows_out: int
@@ -42,7 +43,7 @@ class Layer:
     @property
     def bordered(self) -> bool:
         """Whether the operator's own padding would come in at false borders."""
-        return self.own and (self.reach > 1 or self.above > 0)
+        return self.kind == "window" and self.own and (self.reach > 1 or self.above > 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,8 @@ def needed(layer: Layer, a: int, b: int, *, pad: bool) -> Window:
     """
     if layer.kind == "pointwise":
         return Window(a, b, made=b - a)
+    if layer.kind == "grow":
+        return _grown(layer, a, b)
     first, last = a * layer.stride - layer.above, (b - 1) * layer.stride - layer.above + layer.reach
     lo, hi = max(0, first), min(layer.rows_in, last)
     if lo >= hi:
@@ -80,6 +83,17 @@ def needed(layer: Layer, a: int, b: int, *, pad: bool) -> Window:
     if pad and layer.paddable:
         return Window(lo, hi, lo - first, last - hi, made=b - a, padded=True)
     return _trimmed(layer, a, b, lo, hi)
+
+
+def _grown(layer: Layer, a: int, b: int) -> Window:
+    """The rows that have a part in output rows [a, b), of which a number divisible by the stride is made."""
+    lo = max(0, -(-(a + layer.above - layer.reach + 1) // layer.stride))
+    hi = min(layer.rows_in, (b - 1 + layer.above) // layer.stride + 1)
+    made = (hi - lo) * layer.stride if layer.own else (hi - lo - 1) * layer.stride + layer.reach
+    skip = a - lo * layer.stride
+    if skip < 0 or skip + b - a > made:
+        raise IllegalStripeError(f"output rows {a} to {b - 1} are not made of rows in a row")
+    return Window(lo, hi, skip=skip, made=made)
 
 
 def _trimmed(layer: Layer, a: int, b: int, lo: int, hi: int) -> Window:
@@ -110,7 +124,7 @@ def fed(layer: Layer, a: int, b: int, i0: int, i1: int) -> tuple[int, int] | Non
 
     Rows that it does not need may hold anything. At a true border of the map no row may stand beyond it.
     """
-    if layer.kind in ("pad", "cut") or i0 < 0 or i1 > layer.rows_in:
+    if layer.kind in ("pad", "cut", "grow") or i0 < 0 or i1 > layer.rows_in:
         return None
     if layer.kind == "pointwise":
         return (a - i0, i1 - i0) if i0 <= a and b <= i1 else None

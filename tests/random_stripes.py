@@ -1,0 +1,117 @@
+"""Random networks computed in stripes at random legal cuts: python tests/random_stripes.py [SEEDS]
+
+Each network is rewritten, run on the tflite-micro wheel with and without its plan, and compared with itself. Prints the
+seeds that differ, and exits with 1 if there are any.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import tempfile
+from pathlib import Path
+
+from random_cnns import random_cnn
+
+from modelplan import runtimes
+from modelplan.loaders import load_model
+from modelplan.rewriting.plan_metadata import write_plan
+from modelplan.rewriting.striped_tflite import write_striped
+from modelplan.rewriting.stripes import placing
+from modelplan.rewriting.stripes.building import built
+from modelplan.rewriting.stripes.layers import layer_of
+from modelplan.rewriting.stripes.program import Program
+from modelplan.rewriting.stripes.regions import Region
+from modelplan.rewriting.stripes.windows import IllegalStripeError
+from modelplan.runtimes.tflm import planner
+from modelplan.runtimes.tflm.file import read_tflite
+from modelplan.runtimes.tflm.runner import run_tflm
+from modelplan.types import Graph
+
+
+def random_region(graph: Graph, rng: random.Random) -> Region | None:
+    """Some operators in a row with random cuts and ways; None where none of them can be split."""
+    first = rng.randrange(len(graph.ops))
+    last = rng.randrange(first, len(graph.ops))
+    shape = graph.tensors[graph.ops[last].outputs[0]].shape
+    axis = 2 if shape[1] == 1 else 1
+    if shape[axis] < 2 or any(isinstance(layer_of(graph, i, axis), str) for i in range(first, last + 1)):
+        return None
+    inner = sorted(rng.sample(range(1, shape[axis]), rng.randrange(1, min(6, shape[axis]))))
+    pad = frozenset(i for i in range(first, last + 1) if rng.random() < 0.5)
+    carry = rng.random() < 0.5
+    if rng.random() < 0.25:
+        rows = rng.randrange(1, shape[axis])
+        return Region(first, last, axis, (*range(0, shape[axis], rows), shape[axis]), carry=False, loop=True)
+    early = carry and rng.random() < 0.4
+    height = graph.tensors[graph.ops[first].outputs[0]].shape[axis]
+    if carry and height > 1 and rng.random() < 0.4:
+        rows = rng.randrange(1, max(2, height // 2))
+        cuts = (*range(0, height, rows), height)
+        return Region(first, last, axis, cuts, pad=pad, paced=True, early=early)
+    lazy, backward = (not carry and rng.random() < 0.5 for _ in range(2))
+    return Region(first, last, axis, (0, *inner, shape[axis]), carry, pad, lazy, False, backward, early=early)
+
+
+def rewritten(data: bytes, name: str, program: Program, leads: placing.Leads) -> tuple[bytes, bytes, int]:
+    """The file of a program with its plan, and the head that is predicted."""
+    packing = placing.pack(placing.posed(program, leads, planner.ALIGNMENT), 200)
+    placing.replay_steps(program, packing, leads)
+    model, values = write_striped(data, program)
+    file = read_tflite(model, name)
+    place = placing.value_addresses(program, packing)
+    planned = write_plan(file, [place.get(value, planner.ONLINE) for value in values])
+    return model, planned, planner.predicted_head(read_tflite(planned, name))
+
+
+def legal_program(graph: Graph, seed: int) -> Program | None:
+    """A program with a random region in stripes."""
+    rng = random.Random(seed)
+    for _ in range(60):
+        region = random_region(graph, rng)
+        if region is None:
+            continue
+        try:
+            return built(graph, range(len(graph.ops)), [region])
+        except IllegalStripeError:
+            continue
+    return None
+
+
+def differences(seed: int, folder: Path) -> list[str] | None:
+    """What a random network in stripes does otherwise than before; None where no operator of it can be split."""
+    data, path = random_cnn(seed), folder / "random.tflite"
+    path.write_bytes(data)
+    graph = load_model(str(path))
+    program = legal_program(graph, seed)
+    if program is None:
+        return None
+    leads = placing.kernel_leads(runtimes.runtime("tflm", "tflite"))
+    plain, planned, head = rewritten(data, "random", program, leads)
+    own, ours = run_tflm(data, rounds=1), run_tflm(planned, rounds=1)
+    found = []
+    if ours.outputs != own.outputs:
+        found.append("outputs with the plan")
+    if planner.padded(ours.head) != head:
+        found.append(f"head {ours.head}, predicted {head}")
+    if not any(step.loop for step in program.steps) and run_tflm(plain, rounds=1).outputs != own.outputs:
+        found.append("outputs without the plan")
+    return found
+
+
+def main() -> int:
+    """Runs the seeds and tells which differ."""
+    seeds, split, wrong = int(sys.argv[1]) if len(sys.argv) > 1 else 500, 0, 0
+    with tempfile.TemporaryDirectory() as folder:
+        for seed in range(seeds):
+            found = differences(seed, Path(folder))
+            split += found is not None
+            wrong += bool(found)
+            if found:
+                print(f"seed {seed}: {'; '.join(found)}")
+    print(f"{seeds} networks, {split} split, {wrong} differ")
+    return min(wrong, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
