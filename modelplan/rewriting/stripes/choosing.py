@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from modelplan.rewriting.stripes.building import built
-from modelplan.rewriting.stripes.estimating import Tail, estimate, even_cuts
+from modelplan.rewriting.stripes.estimating import Tail, estimate, estimate_loop, even_cuts
 from modelplan.rewriting.stripes.layers import layer_of, op_macs
 from modelplan.rewriting.stripes.placing import Leads
 from modelplan.rewriting.stripes.program import VIEWS
@@ -23,6 +23,9 @@ from modelplan.types import Graph, Kind
 _STRIPES = (2, 3, 4, 6, 8, 12, 16, 24)
 #: The most operators of a region, rows of which each is a stripe, and operators of all stripes.
 _LONGEST, _MOST_ROWS, _MOST_STEPS = 24, 32, 300
+#: The most operators in a loop: each makes more rows again. In models of few operators loops are left to the
+#: improvement of plans, which ends lower when it starts from unrolled stripes; larger ones do not get that far.
+_MOST_LOOPED, _FEW_OPS = 6, 48
 #: Regions in stripes that are priced.
 _MOST_PRICED = 1800
 #: Targets of live bytes that are swept.
@@ -199,6 +202,9 @@ def _forms(base: Ground, region: Region, height: int) -> Iterator[Region]:
     dense = frozenset(op for op in bordered if base.graph.ops[op].kind == "CONV_2D")
     pads = list(dict.fromkeys((frozenset[int](), dense, frozenset(bordered))))
     deep = sum(base.layers[op].reach > 1 for op in base.ops)
+    if len(base.graph.ops) > _FEW_OPS and 1 < len(base.ops) <= _MOST_LOOPED:
+        for rows in (n for n in (1, 2, 3, 4, 6, 8) if 2 * n <= height):
+            yield replace(region, cuts=(*range(0, height, rows), height), carry=False, loop=True)
     yield from _paced_forms(base, region, frozenset(bordered))
     for stripes in (*(n for n in _STRIPES if n < height), *([height] if height <= _MOST_ROWS else [])):
         if stripes < 2 or stripes * len(base.ops) > _MOST_STEPS:
@@ -222,7 +228,8 @@ def _paced_forms(base: Ground, region: Region, pad: frozenset[int]) -> Iterator[
 
 def _priced(base: Ground, across: int, macs: int, tail: Tail) -> Candidate | None:
     try:
-        cost = estimate(base, stripe_rows(base), across, tail)
+        looped = base.region.loop
+        cost = estimate_loop(base, across, tail) if looped else estimate(base, stripe_rows(base), across, tail)
     except IllegalStripeError:
         return None
     return Candidate(base.region, cost.peak, cost.macs - macs, cost.ops, cost.tail)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
+from modelplan.rewriting.stripes.loops import chain, course
 from modelplan.rewriting.stripes.program import MOST_JOINED
 from modelplan.rewriting.stripes.regions import Ground, Rows
 from modelplan.types import IntArray
@@ -47,6 +49,34 @@ def estimate(base: Ground, rows: Sequence[Rows], across: int, tail: Tail) -> Est
     macs = sum(rows[i].windows[op].made * base.layers[op].row_macs for i, op in events)
     ops, cost = _operators(base, rows, events, tail)
     return Estimate(peak, macs, ops, cost)
+
+
+#: What the body of a loop has beside the operators of the region: tables, begin vectors, a window, a cut, an update.
+_LOOP_OPS = ("WHILE", *["SLICE"] * 7, "DYNAMIC_UPDATE_SLICE")
+
+
+def estimate_loop(base: Ground, across: int, tail: Tail) -> Estimate:
+    """The cost of a region as a loop.
+
+    Raises:
+        IllegalStripeError: the region has no windows of one height.
+    """
+    x, y, layers = chain(base)
+    rows = base.region.cuts[1] - base.region.cuts[0]
+    found = course(layers, rows)
+    axis, tensors = base.region.axis, base.graph.tensors
+    width = {t: tensors[t].nbytes // tensors[t].shape[axis] for t in {x, *base.inner}}
+    maps = [x, *(base.graph.ops[op].outputs[0] for op in base.ops)]
+    heights = [found.height, *found.made]
+    sizes = [height * width[t] for height, t in zip(heights, maps, strict=True)]
+    worst = max(a + b for a, b in pairwise(sizes))
+    kept = tensors[x].shape[axis] if _read_later(base, x) else 0
+    needed = [min(found.windows[i + 1 :], default=tensors[x].shape[axis]) for i in range(len(found.results))]
+    alive = [max(kept, tensors[x].shape[axis] - low) * width[x] for low in (found.windows[0], *needed[:-1])]
+    peak = max(rest + start * width[y] for rest, start in zip(alive, found.results, strict=True)) + worst
+    macs = len(found.results) * sum(m * layer.row_macs for m, layer in zip(found.made, layers, strict=True))
+    cost = sum(tail(kind, 0, 3) for kind in _LOOP_OPS)
+    return Estimate(across + peak, macs, len(_LOOP_OPS), cost)
 
 
 def _row_operands(base: Ground, op: int) -> list[int]:
