@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from modelplan import pipeline, runtimes
-from modelplan.errors import ModelError, RequestError
+from modelplan.errors import BrokenPlanError, ModelError, RequestError
 from modelplan.explaining import quantising, structure
 from modelplan.explaining.edits import Edit
 from modelplan.explaining.findings import Needs
@@ -36,6 +36,8 @@ from modelplan.types import Graph
 #: Where a change is made: an operator of the file, the name of a variant, or "" where there is one place only.
 Place = int | str
 
+#: Commands that write nothing which a later one reads.
+_ANALYZE = "modelplan analyze "
 #: The ABI that commands need not name.
 _USUAL_ABI = "32"
 
@@ -80,14 +82,15 @@ def made(change: Change, subject: Subject, place: Place) -> Subject:
     """
     try:
         after = change.make(subject, place)
-    except (ModelError, RequestError, FixedShapeError) as problem:
+    except (ModelError, RequestError, BrokenPlanError, FixedShapeError) as problem:
         raise RefusedChangeError(str(problem)) from None
     costs = tuple(dict.fromkeys((*after.costs, *([change.cost] if change.cost else []))))
     written = _written(change, subject, place)
     if not written.startswith("modelplan "):
         return replace(after, todo=(*after.todo, written), costs=costs)
     file = change.output.format(format=subject.graph.format) or after.file
-    return replace(after, commands=(*after.commands, written), file=file, costs=costs)
+    kept = after.commands if change.output else tuple(c for c in after.commands if not c.startswith(_ANALYZE))
+    return replace(after, commands=(*kept, written), file=file, costs=costs)
 
 
 def _written(change: Change, before: Subject, place: Place) -> str:

@@ -26,8 +26,11 @@ from modelplan.explaining.subjects import (
     subject_of,
 )
 from modelplan.rewriting.alternatives import ModelFile, Target, as_it_stands, load_file
+from modelplan.rewriting.packing import packed
 from modelplan.runtimes import RUNTIMES, with_kernels
-from modelplan.runtimes.tflm.file import read_tflite
+from modelplan.runtimes.tflm import planner
+from modelplan.runtimes.tflm.arena import arena
+from modelplan.runtimes.tflm.file import load_tflite, read_tflite
 from modelplan.types import Graph, Kind, Plan
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -318,6 +321,13 @@ def test_plans_for_other_runtimes_need_what_was_said(
         assert carried_out(one, tmp_path, target, printed(capsys)) == predicted(one), one.name
 
 
+def test_the_last_analysis_of_a_combination_says_all(models: Path) -> None:
+    subject = subject_of(load_file(str(models / "resnet8.onnx")), Target(RUNTIMES["ort"], "32"))
+    generic = made(CHANGES["another runtime"], subject, "generic")
+    both = made(CHANGES["plan of modelplan"], generic, "max")
+    assert both.commands == (f"modelplan analyze {subject.file} --runtime generic --alias max --json plan.json",)
+
+
 def test_a_combination_that_beats_single_changes_is_found(models: Path) -> None:
     found = advice(*started(load_file(str(models / "unet_small.tflite"))), effort=2).suggestions
     both = next(one for one in found if len(one.steps) > 1)
@@ -360,3 +370,22 @@ def test_a_runtime_with_less_in_its_figures_is_compared_by_the_planned_part(mode
     generic = next(one for one in found if one.steps == ("another runtime: generic",))
     assert (generic.arena, generic.saved_arena) == (None, None)
     assert generic.saved == generic.saved_head > 0
+
+
+@pytest.mark.parametrize("name", ["person_detect", "hello_world_int8", "wakeword/okay_nabu", "dtln_noise_suppression"])
+def test_an_arena_without_what_is_kept_lies_between_the_head_and_the_whole(corpus: Path, name: str) -> None:
+    for abi in ("32", "x86-64"):
+        whole = arena(load_tflite(corpus / "tflite" / f"{name}.tflite"), abi)
+        assert whole.head <= whole.front <= whole.least
+        assert whole.least <= whole.front + planner.padded(whole.tail)
+
+
+def test_a_file_with_a_plan_is_not_reordered_and_its_changed_forms_have_no_plan(models: Path, tmp_path: Path) -> None:
+    source = load_file(str(models / "resnet8.tflite"))
+    packed_file, _ = packed(read_tflite(source.content, source.path), source.graph, "safe")
+    file = file_at(tmp_path / "packed.tflite", packed_file.data)
+    with pytest.raises(RefusedChangeError, match="carries a plan"):
+        changed(file, "best order")
+    halved = "input of half height and width"
+    assert changed(file, halved) == changed(source, halved)
+    assert started(file)[1].arena < started(source)[1].arena
