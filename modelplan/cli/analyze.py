@@ -120,7 +120,18 @@ def stand_sections(
     if needed.refusals:
         return [first]
     less = [alternatives_section(needed, others)] if others else []
-    return [first, parts_section(needed), text.peak_section(stands), *less]
+    return [first, parts_section(needed), text.peak_section(stands), *_of_parts(needed, stands), *less]
+
+
+def _of_parts(needed: Requirement, stands: Plan) -> Sequence[Section]:
+    """A remark where the runtime follows a plan of which the tables of tensors can say nothing."""
+    if not needed.macro or needed.head >= bounds.height(stands.problem, stands.placement):
+        return []
+    note = (
+        f"The plan in the file needs {needed.head:,} bytes: it keeps parts of tensors. The peak above and the planned",
+        "activations below are those of whole tensors.",
+    )
+    return [Section("", note)]
 
 
 def best_section(

@@ -50,8 +50,9 @@ def run(arguments: Namespace) -> int:
     overlaps_of = partial(model_options.overlaps_of, arguments.overlaps)
     subject, model = load_subject(plan, model, kernels, runtime, overlaps_of)
     verdicts = list(proof.quick_levels(subject))
-    if not arguments.quick and all(v.outcome == "ok" for v in verdicts):
-        verdicts += proof.deep_levels(subject, model, write_plan, arguments.seed)
+    if not arguments.quick and not any(v.outcome == "broken" for v in verdicts):
+        parts = any(v.level == proof.BY_BYTE for v in verdicts)
+        verdicts += proof.deep_levels(subject, model, write_plan, arguments.seed, parts=parts)
     lines = [_line(v) for v in verdicts]
     if subject.offline is not None:
         lines.append(f"{'head on TFLM':18}  {human(subject.offline.head)}")

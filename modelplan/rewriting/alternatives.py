@@ -60,10 +60,8 @@ def as_it_stands(file: ModelFile, target: Target) -> Requirement:
         BrokenPlanError: the file carries a plan by which an operator would read what it should not.
     """
     runtime, found = target.runtime, with_proved_plan(file, target)
-    if runtime.offline_plans and file.graph.format == runtime.default_for and not found.refusals:
-        model = read_tflite(file.content, file.path)
-        if read_plan(model) is not None:
-            proof.prove(offline_subject(model, runtime.kernels))
+    if not found.refusals and carries_plan(file, runtime):
+        proof.prove(offline_subject(read_tflite(file.content, file.path), runtime.kernels))
     return found
 
 
@@ -84,14 +82,24 @@ def planned_by_itself(graph: Graph, runtime: Runtime) -> Requirement:
     return Requirement(arena, height, (Part("activations", height), Part("rounded up", arena - height)), basis)
 
 
+def carries_plan(file: ModelFile, runtime: Runtime) -> bool:
+    """Whether the file carries a plan that the runtime follows."""
+    if not runtime.offline_plans or file.graph.format != runtime.default_for:
+        return False
+    return read_plan(read_tflite(file.content, file.path)) is not None
+
+
 def carried_offsets(file: ModelFile, runtime: Runtime) -> tuple[int, ...]:
     """The offsets of the plan that the file carries for the runtime, one for each tensor of the graph; else none.
 
-    Where other subgraphs need memory too, all run on one clock, and the plan says nothing of the graph alone.
+    Where other subgraphs need memory too, all run on one clock, and the plan says nothing of the graph alone. A plan
+    that keeps parts of tensors, as for models in stripes, is none of the graph's tensors either.
     """
-    if not runtime.offline_plans or file.graph.format != runtime.default_for:
+    if not carries_plan(file, runtime):
         return ()
     model = read_tflite(file.content, file.path)
+    if not proof.keeps_whole_tensors(offline_subject(model, runtime.kernels)):
+        return ()
     rows, own = requests(model, runtime.kernels), len(model.subgraphs[0].tensors)
     alone = all(row.op[0] == 0 if row.scratch else row.tensor < own for row in rows)
     return (read_plan(model) or ())[:own] if alone else ()

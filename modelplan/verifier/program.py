@@ -13,6 +13,8 @@ from modelplan.runtimes.tflm.file import FileModel, FileOp, FileTensor
 from modelplan.types import Graph, Kind
 
 Attribute = Callable[[str], object]
+#: Bytes of the types that hold whole numbers as operands: int32 and int64.
+_WHOLE_NUMBERS = {2: 4, 4: 8}
 
 
 def _nothing(_name: str) -> object:
@@ -120,7 +122,7 @@ def file_program(model: FileModel) -> Program:
             one another make a run of many more steps than there are operators.
     """
     values = tuple(
-        Value(t.name, t.nbytes, t.shape, "constant" if t.constant or n in model.handles else _role(t))
+        Value(t.name, t.nbytes, t.shape, "constant" if t.constant or n in model.handles else _role(t), str(t.type))
         for n, t in enumerate(model.tensors)
     )
     main = model.subgraphs[0]
@@ -158,12 +160,13 @@ def _unrolled(model: FileModel, index: int, callers: tuple[int, ...]) -> _Steps:
         else:
             for called in op.calls:
                 yield _unrolled(model, called, (*callers, index))
-            yield _step(index, number, op, base)
+            yield _step(model, index, number, op)
 
 
-def _step(subgraph: int, number: int, op: FileOp, base: int) -> Step:
+def _step(model: FileModel, subgraph: int, number: int, op: FileOp) -> Step:
+    base = model.firsts[subgraph]
     inputs, outputs = _numbered(_data(op.kind, op.inputs), base), _numbered(op.outputs, base)
-    return Step(number, op.kind, inputs, outputs, _attribute(op), subgraph=subgraph)
+    return Step(number, op.kind, inputs, outputs, _attribute(model, subgraph, op), subgraph=subgraph)
 
 
 def _data(kind: str, inputs: tuple[int, ...]) -> tuple[int, ...]:
@@ -178,10 +181,15 @@ def _numbered(tensors: Sequence[int], base: int) -> tuple[int, ...]:
     return tuple(base + t if t >= 0 else -1 for t in tensors)
 
 
-def _attribute(op: FileOp) -> Attribute:
-    """Options by the schema's field name in lower case with underscores."""
+def _attribute(model: FileModel, subgraph: int, op: FileOp) -> Attribute:
+    """Options by the schema's field name in lower case with underscores; "operand N" for the numbers of a constant."""
+    tensors = model.subgraphs[subgraph].tensors
 
     def read(name: str) -> object:
+        if name.startswith("operand "):
+            return _numbers(model, tensors, op.inputs, int(name.removeprefix("operand ")))
+        if name == "requantises":
+            return _requantises(tensors, op)
         if isinstance(op.options, dict):
             return op.options.get(name)
         accessor = getattr(op.options, "".join(part.capitalize() for part in name.split("_")), None)
@@ -190,6 +198,29 @@ def _attribute(op: FileOp) -> Attribute:
         return PADDINGS.get(accessor()) if name == "padding" else accessor()
 
     return read
+
+
+def _numbers(
+    model: FileModel, tensors: Sequence[FileTensor], inputs: Sequence[int], operand: int
+) -> tuple[int, ...] | None:
+    """The whole numbers of a constant operand; None where it is absent, computed or of another type."""
+    if operand >= len(inputs) or inputs[operand] < 0:
+        return None
+    tensor = tensors[inputs[operand]]
+    first, length = tensor.content
+    width = _WHOLE_NUMBERS.get(tensor.type)
+    if width is None or not tensor.constant or length != tensor.nbytes:
+        return None
+    content = model.data[first : first + length]
+    return tuple(int.from_bytes(content[i : i + width], "little", signed=True) for i in range(0, length, width))
+
+
+def _requantises(tensors: Sequence[FileTensor], op: FileOp) -> bool:
+    """Whether operand 0 and output 0 code their values differently."""
+    if not op.inputs or not op.outputs or min(op.inputs[0], op.outputs[0]) < 0:
+        return False
+    x, y = tensors[op.inputs[0]], tensors[op.outputs[0]]
+    return (x.scale, x.zero_point) != (y.scale, y.zero_point)
 
 
 def _called(model: FileModel, base: int, number: int, op: FileOp, callers: tuple[int, ...]) -> _Steps:

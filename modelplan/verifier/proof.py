@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from modelplan.errors import BrokenPlanError
+from modelplan.errors import BrokenPlanError, ModelError
 from modelplan.verifier.execution import PlanWriter, execute
 from modelplan.verifier.replay import replay
+from modelplan.verifier.rewrites.proving import rewrite_levels
 from modelplan.verifier.static import check_static
 from modelplan.verifier.subject import Subject, check_declared
 from modelplan.verifier.values import replay_values
 from modelplan.verifier.verdicts import Skipped, Verdict
 
 NAMES = ("static", "fingerprint replay", "value replay", "execution")
+#: What stands for the first two levels where a plan keeps parts of tensors.
+BY_BYTE = "byte replay"
+_PARTS = "the plan keeps parts of tensors"
 
 
 def prove(subject: Subject) -> None:
@@ -29,15 +33,54 @@ def prove(subject: Subject) -> None:
             raise BrokenPlanError(verdict.details)
 
 
+def keeps_whole_tensors(subject: Subject) -> bool:
+    """Whether all bytes of each tensor stay from its making to its last use: what plans of whole tensors can say."""
+    return all(one.outcome == "ok" for one in _whole_levels(subject))
+
+
 def quick_levels(subject: Subject) -> Iterator[Verdict]:
-    """The two levels that need nothing but the plan and the file."""
-    yield _verdict(NAMES[0], lambda: _static(subject))
-    yield _verdict(NAMES[1], lambda: f"{replay(subject.program, subject.layout)} steps in two runs")
+    """The two levels that need nothing but the plan and the file.
+
+    They follow whole tensors. Where they fail, a file that carries its plan is replayed byte by byte, for operators may
+    read parts of a tensor whose other parts are overwritten, as in models computed in stripes.
+    """
+    found = _whole_levels(subject)
+    exact = _by_byte(subject) if any(one.outcome == "broken" for one in found) else None
+    if exact is not None:
+        found = [Verdict(one.level, "skipped", _PARTS) for one in found]
+        found.append(exact)
+    yield from found
 
 
-def deep_levels(subject: Subject, model: Path | None, write_plan: PlanWriter, seed: int = 0) -> Iterator[Verdict]:
-    """The two levels that need real kernels; `model` is the file that golden values come from."""
-    yield _verdict(NAMES[2], lambda: replay_values(subject, model, seed))
+def _whole_levels(subject: Subject) -> list[Verdict]:
+    return [
+        _verdict(NAMES[0], lambda: _static(subject)),
+        _verdict(NAMES[1], lambda: f"{replay(subject.program, subject.layout)} steps in two runs"),
+    ]
+
+
+def _by_byte(subject: Subject) -> Verdict | None:
+    """The replay of the whole run byte by byte, None where it proves nothing."""
+    if subject.carrier is None:
+        return None
+    try:
+        last = list(rewrite_levels(subject.carrier, subject.carrier, subject.kernels, quick=True))[-1]
+    except ModelError:  # what it cannot read it cannot prove: the other levels stand
+        return None
+    return Verdict(BY_BYTE, "ok", last.details) if last.outcome == "ok" else None
+
+
+def deep_levels(
+    subject: Subject, model: Path | None, write_plan: PlanWriter, seed: int = 0, *, parts: bool = False
+) -> Iterator[Verdict]:
+    """The two levels that need real kernels; `model` is the file that golden values come from.
+
+    With `parts` the plan keeps parts of tensors, which the replay of values does not follow.
+    """
+    if parts:
+        yield Verdict(NAMES[2], "skipped", _PARTS)
+    else:
+        yield _verdict(NAMES[2], lambda: replay_values(subject, model, seed))
     yield _verdict(NAMES[3], lambda: execute(subject, write_plan, seed))
 
 

@@ -34,6 +34,7 @@ class Subject:
     """A plan to verify.
 
     `merges` and `overlaps` are the sharing that the plan declares, `lifetimes` its half-open steps for each tensor.
+    `carrier` is the .tflite file where the plan is the one that it carries, for the kernels of the name `kernels`.
     """
 
     program: Program
@@ -42,6 +43,8 @@ class Subject:
     lifetimes: Mapping[int, tuple[int, int]] | None = None
     offline: Offline | None = None
     overlaps: tuple[Overlap, ...] = ()
+    carrier: FileModel | None = None
+    kernels: str = "reference"
 
 
 def offline_subject(model: FileModel, kernels: str = "reference") -> Subject:
@@ -57,7 +60,7 @@ def offline_subject(model: FileModel, kernels: str = "reference") -> Subject:
         raise BrokenPlanError(str(problem)) from None
     if offsets is None:
         raise ModelError(f"{model.name}: carries no metadata {planner.METADATA}; `modelplan pack` writes one")
-    return online_subject(model, offsets, kernels)
+    return replace(online_subject(model, offsets, kernels), carrier=model, kernels=kernels)
 
 
 def online_subject(model: FileModel, offsets: Sequence[int], kernels: str = "reference") -> Subject:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -91,8 +92,10 @@ def test_an_older_tflm_gets_no_loop(corpus: Path, tmp_path: Path) -> None:
     done = run("fit", source, "--least", "--tflm", "2025-11-09", "-o", out, "--header", header)
     assert done.returncode == 0, done.stderr
     assert "of 2021-10-25 or later" in done.stdout
-    assert "register CONCATENATION, PAD, SLICE with MicroMutableOpResolver" in done.stdout
-    assert "the rewrite added CONCATENATION, PAD, SLICE" in header.read_text()
+    registered = re.search(r"register ([A-Z_0-9, ]+) with MicroMutableOpResolver", done.stdout)
+    assert registered
+    assert {"CONCATENATION", "SLICE"} <= set(registered[1].split(", "))
+    assert f"the rewrite added {registered[1]}" in header.read_text()
     assert "resolver.AddSlice()" in header.read_text()
     assert "AddWhile" not in header.read_text()
     names = [rung.name for rung in fit(source, tflm="0.dev20211024", budget=60_000).rungs]

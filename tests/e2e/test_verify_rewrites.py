@@ -9,9 +9,19 @@ from pathlib import Path
 import pytest
 from commands import run
 from random_cnns import random_cnn
-from striped_files import Striped, change_table, graph_of, shift_slice, step_at, striped, three_convolutions
+from striped_files import (
+    Striped,
+    change_table,
+    graph_of,
+    shift_slice,
+    step_at,
+    striped,
+    three_convolutions,
+    with_offset,
+)
 
 from modelplan import BrokenPlanError, fit
+from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import read_tflite
 from modelplan.runtimes.tflm.runner import INSTALL, installed
 from modelplan.verifier.rewrites.comparing import compare_rows
@@ -152,3 +162,35 @@ def test_a_region_that_is_wrong_is_seen_by_execution(make: Callable[..., Striped
 def test_fit_carries_its_proof(corpus: Path) -> None:
     found = fit(corpus / "tflite" / "kws_ref_model.tflite")
     assert [(v.level, v.outcome) for v in found.proof] == [("rows", "ok"), ("memory", "ok")]
+
+
+@pytest.mark.parametrize("way", [{"carry": False}, {"carry": True}, {"loop": True, "cuts": (0, 3, 6, 9, 12)}])
+def test_every_command_understands_a_file_in_stripes(
+    make: Callable[..., Striped], tmp_path: Path, way: dict[str, object]
+) -> None:
+    """Parts of its tensors are overwritten while other parts are still read."""
+    _, rewritten = written(make(**{"carry": False, **way}), tmp_path)
+    assert run("analyze", rewritten).returncode == 0
+    assert run("check", rewritten, "--budget", "1MiB").returncode == 0
+    done = run("verify", rewritten)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^  (byte replay|fingerprint replay) +ok ", done.stdout, re.MULTILINE)
+
+
+def test_a_part_that_is_still_read_must_stay(make: Callable[..., Striped], tmp_path: Path) -> None:
+    made = make(carry=True)
+    plan = planner.read_plan(read_tflite(made.file(), "m"))
+    assert plan is not None
+    refused = 0
+    for tensor, at in enumerate(plan):
+        if at >= planner.ALIGNMENT:
+            _, rewritten = written(made, tmp_path, with_offset(made.file(), tensor, at - planner.ALIGNMENT))
+            refused += run("verify", rewritten, "--quick").returncode == 4
+    assert refused >= 3
+
+
+def test_a_view_beside_its_operand_is_proved(corpus: Path, tmp_path: Path) -> None:
+    """Its RESHAPE hands on bytes that another operator still reads under their first name."""
+    original, packed = corpus / "tflite" / "litert_alias_bug.tflite", tmp_path / "packed.tflite"
+    assert run("pack", original, "-o", packed, "--alias", "safe").returncode == 0
+    assert run("verify", original, "--against", packed, "--quick").returncode == 0

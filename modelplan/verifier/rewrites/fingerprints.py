@@ -24,6 +24,21 @@ class Fingerprints:
         self.catalogue = catalogue
         self.prints: dict[tuple[int, int, tuple[int, ...]], U64] = {}
         self.needed: dict[tuple[int, int, tuple[int, ...]], npt.NDArray[np.bool_]] = {}
+        self.views: U64 = np.zeros(0, dtype=np.uint64)
+        self.origins: U64 = np.zeros(0, dtype=np.uint64)
+
+    def join(self, views: U64, origins: U64) -> None:
+        """Notes that bytes with the fingerprints `views` are those with the fingerprints `origins`, one for one."""
+        found, first = np.unique(np.concatenate([self.views, views]), return_index=True)
+        self.origins = np.concatenate([self.origins, self.first_of(origins)])[first]
+        self.views = found
+
+    def first_of(self, prints: U64) -> U64:
+        """For each fingerprint the one under which its byte was first known."""
+        if not len(self.views):
+            return prints
+        at = np.minimum(np.searchsorted(self.views, prints), len(self.views) - 1)
+        return np.where(self.views[at] == prints, self.origins[at], prints)
 
     def _axis_prints(self, base: int, axis: int, symbols: tuple[int, ...]) -> U64:
         key = base, axis, symbols

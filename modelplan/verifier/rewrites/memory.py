@@ -93,6 +93,8 @@ def _check_one_address(op: Operation, layout: Layout, cells: Sequence[Cell]) -> 
 #: Bytes of an element; four where not listed.
 _WIDTHS = {"int8": 1, "uint8": 1, "bool": 1, "int16": 2, "uint16": 2, "float16": 2, "int64": 8, "float64": 8,
            "uint64": 8, "complex64": 8, "complex128": 16}  # fmt: skip
+#: Operators that hand on all bytes of their operand as they are.
+_VIEWS = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
 
 
 class _Memory:
@@ -144,6 +146,9 @@ class _Memory:
             self._check(t, content, event.where)
         self._check_overlaps(event, range(len(event.reads)))
         self._use_scratch(event, writer)
+        if event.op.kind in _VIEWS:
+            (x, before), (y, after) = event.reads[0], event.writes[0]
+            self.prints.join(self._prints(y, after), self._prints(x, before))
         for t, content in event.writes:
             self._store(t, content, writer)
 
@@ -156,7 +161,10 @@ class _Memory:
         if span is None:
             return
         found = self.bytes[span[0] : span[1]].reshape(*content.shape, self.width[t])
-        wrong = found != self.prints.of_bytes(content, self.width[t])
+        expected = self.prints.of_bytes(content, self.width[t])
+        wrong = found != expected
+        if wrong.any():
+            wrong = self.prints.first_of(found) != self.prints.first_of(expected)
         wanted = self.prints.wanted(content)
         if wanted is not None:
             wrong &= wanted[..., None]
@@ -284,7 +292,7 @@ class _Memory:
 
     def _kernel_permits(self, step: Step, operand: int, output: int) -> bool:
         x, y = step.inputs[operand], step.outputs[output]
-        if self.layout.address[x] == self.layout.address[y] and step.kind in ("RESHAPE", "SQUEEZE", "EXPAND_DIMS"):
+        if self.layout.address[x] == self.layout.address[y] and step.kind in _VIEWS:
             return bool(moves_of(self.program, step))
         return may_overlap(self.program, self.layout, step, operand, output)
 
