@@ -55,7 +55,7 @@ def random_region(graph: Graph, rng: random.Random) -> Region | None:
 
 def rewritten(data: bytes, name: str, program: Program, leads: placing.Leads) -> tuple[bytes, bytes, int]:
     """The file of a program with its plan, and the head that is predicted."""
-    packing = placing.pack(placing.posed(program, leads, planner.ALIGNMENT), 200)
+    packing = placing.pack(placing.problem_of(program, leads, planner.ALIGNMENT), 200)
     placing.replay_steps(program, packing, leads)
     model, values = write_striped(data, program)
     file = read_tflite(model, name)

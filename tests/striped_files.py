@@ -73,7 +73,7 @@ def striped(data: bytes, folder: Path, **ways: object) -> Striped:
     region = replace(Region(0, len(graph.ops) - 1, 1, (0, 1)), **ways)  # type: ignore[arg-type]
     program = built(graph, range(len(graph.ops)), [region])
     leads = placing.kernel_leads(runtimes.runtime("tflm", "tflite"))
-    packing = placing.pack(placing.posed(program, leads, planner.ALIGNMENT), 300)
+    packing = placing.pack(placing.problem_of(program, leads, planner.ALIGNMENT), 300)
     return Striped(data, program, placing.value_addresses(program, packing))
 
 

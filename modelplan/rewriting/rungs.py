@@ -124,10 +124,10 @@ class ModelOnTarget:
         since = [operator_since(kind) for kind in added_kinds(program)]
         return all(day is not None and day <= self.goal.tflm for day in since)
 
-    def posed(self, program: Program, leads: placing.Leads) -> Problem:
+    def problem_of(self, program: Program, leads: placing.Leads) -> Problem:
         """The packing problem with the working buffers of the kernels."""
         scratch = placing.scratch_of(program, self.runtime, self._scratch)
-        return placing.posed(program, leads, planner.ALIGNMENT, scratch)
+        return placing.problem_of(program, leads, planner.ALIGNMENT, scratch)
 
     def realised(
         self, name: str, program: Program, leads: placing.Leads, macs: int, regions: Sequence[Region] = ()
@@ -137,7 +137,7 @@ class ModelOnTarget:
         Raises:
             BrokenPlanError: the plan does not hold; never to be seen.
         """
-        packing = placing.pack(self.posed(program, leads), ANSWER, seed=self.goal.seed)
+        packing = placing.pack(self.problem_of(program, leads), ANSWER, seed=self.goal.seed)
         placing.replay_steps(program, packing, leads)
         model, values = write_striped(self.data, program)
         file = read_tflite(model, self.name)

@@ -28,8 +28,8 @@ _LOOPED = 10
 _NEAR = 0.94
 #: Improvements that are tried: fewer for models of many operators, whose plans take longer to build.
 _IMPROVED, _IMPROVED_TIMES_OPS = 1200, 30000
-#: Buffers of all packing problems that are posed while plans are improved; time goes by them.
-_MOST_POSED = 110_000
+#: Buffers of all packing problems that are made while plans are improved; time goes by them.
+_MOST_BUFFERS = 110_000
 #: Extra work of one operator call, as a share of the whole model's: to choose the cheapest of those that fit.
 _CALL = 5e-4
 
@@ -68,7 +68,7 @@ class StripeSearch:
         self.made: dict[tuple[Region, ...], Made | None] = {}
         plain = built(model.graph, range(len(model.graph.ops)), ())
         self.tail = model.rung("as is", model.data, 0, 0).tail - costs.kept_bytes(plain, model.bits)
-        self.posed = 0
+        self.buffers = 0
         self.interrupted = False
 
     def answers(self) -> list[Rung]:
@@ -156,8 +156,8 @@ class StripeSearch:
             return None
         if not self._allowed(program) or (below is not None and self._score(program, 0) >= below):
             return None
-        problem = self.model.posed(program, self.leads)
-        self.posed += len(problem)
+        problem = self.model.problem_of(program, self.leads)
+        self.buffers += len(problem)
         if below is not None and self._score(program, bounds.load_bound(problem)) >= below:
             return None
         packing = placing.pack(problem, GLANCE, seed=self.goal.seed)
@@ -182,7 +182,7 @@ class StripeSearch:
         """Changes the best plans a little, again and again, and keeps what is better."""
         tried: set[tuple[Region, ...]] = set()
         left = min(_IMPROVED, _IMPROVED_TIMES_OPS // len(self.order))
-        while left > 0 and self.posed < _MOST_POSED:
+        while left > 0 and self.buffers < _MOST_BUFFERS:
             best = next((made for made in self._best() if made.choice.regions not in tried), None)
             if best is None or (self.goal.budget is not None and best.score <= self.goal.budget):
                 return
@@ -194,7 +194,7 @@ class StripeSearch:
         options = [regions for regions in dict.fromkeys(self._around(best.choice.regions)) if regions not in self.made]
         self.random.shuffle(options)
         for count, regions in enumerate(options[:most], 1):
-            if self.posed >= _MOST_POSED:
+            if self.buffers >= _MOST_BUFFERS:
                 break
             made = self._make(regions, best.score)
             if made and made.score < best.score:

@@ -122,14 +122,14 @@ WAYS = [
 @pytest.mark.parametrize("region", WAYS)
 def test_stripes_are_packed_so_that_the_replay_holds(region: Region) -> None:
     program = built(two_convolutions(), (0, 1), [region])
-    packing = placing.pack(placing.posed(program, placing.no_leads, 16), 300)
+    packing = placing.pack(placing.problem_of(program, placing.no_leads, 16), 300)
     placing.replay_steps(program, packing, placing.no_leads)
     assert packing.height >= packing.load >= two_convolutions().tensors[2].nbytes
 
 
 def test_the_replay_finds_a_row_that_is_overwritten() -> None:
     program = built(two_convolutions(), (0, 1), [STRIPES])
-    packing = placing.pack(placing.posed(program, placing.no_leads, 16), 300)
+    packing = placing.pack(placing.problem_of(program, placing.no_leads, 16), 300)
     with pytest.raises(BrokenPlanError, match=r"overwritten|while it reads"):
         placing.replay_steps(program, Packing((0,) * len(packing.bases), 2000, 0), placing.no_leads)
 

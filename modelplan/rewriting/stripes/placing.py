@@ -62,7 +62,7 @@ class Packing:
     load: int
 
 
-def posed(program: Program, leads: Leads, alignment: int, scratch: Sequence[tuple[int, int]] = ()) -> Problem:
+def problem_of(program: Program, leads: Leads, alignment: int, scratch: Sequence[tuple[int, int]] = ()) -> Problem:
     """The packing problem of a program whose kernels stand `leads`: a buffer for each run of bytes with one life.
 
     `scratch` are working buffers of kernels, (step, bytes); each is a group behind those of the program. The first
