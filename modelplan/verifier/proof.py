@@ -59,9 +59,17 @@ def _whole_levels(subject: Subject) -> list[Verdict]:
     ]
 
 
+def _inside(subject: Subject) -> bool:
+    """Whether every tensor lies between the first and the last address that there is."""
+    layout, values = subject.layout, subject.program.values
+    return all(
+        at >= 0 and (layout.arena is None or at + values[t].nbytes <= layout.arena) for t, at in layout.address.items()
+    )
+
+
 def _by_byte(subject: Subject) -> Verdict | None:
     """The replay of the whole run byte by byte, None where it proves nothing."""
-    if subject.carrier is None:
+    if subject.carrier is None or not _inside(subject):
         return None
     try:
         last = list(rewrite_levels(subject.carrier, subject.carrier, subject.kernels, quick=True))[-1]
