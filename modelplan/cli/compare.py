@@ -39,6 +39,13 @@ class ProblemSource:
         """What the model's runtime does by itself."""
         return None if self.plan is None else runtime_plan(self.plan)
 
+    def within(self, chosen: Chosen | None) -> ProblemSource:
+        """The same with the block of the target as capacity, for a figure; the answers are heights without one."""
+        if chosen is None:
+            return self
+        problem = replace(self.problem, capacity=chosen.budget)
+        return ProblemSource(problem, None if self.plan is None else replace(self.plan, problem=problem))
+
     @property
     def lower_bound(self) -> int:
         """What is proved before any allocator has run: the load, of a model what its plan proved."""
@@ -89,7 +96,7 @@ def run(arguments: Namespace) -> int:
         files.write(arguments.chart, chart(arguments.chart, field(compared)))
     for name, path, suffix in drawn:
         name = name or compared.ranked[0].allocator
-        files.write(path, figure(arguments.source, source, placements, name, suffix))
+        files.write(path, figure(arguments.source, source.within(chosen), placements, name, suffix))
     if arguments.json != "-":
         terminal.show(sections(compared, arguments.top))
     return 0

@@ -62,6 +62,10 @@ def test_analyze_compare_and_fit_take_a_target(model: Path, tmp_path: Path) -> N
     compared = run("compare", tmp_path / "small.csv", "--target", "minimalloc-1MiB", "--seconds", "0.1")
     assert compared.returncode == 0
     assert "the capacity of a set of problems, not a figure of a device" in compared.stdout
+    (tmp_path / "large.csv").write_text("id,lower,upper,size\na,0,2,1000000\nb,1,3,900000\n")
+    drawn = run("compare", tmp_path / "large.csv", "--target", "minimalloc-1MiB", "--draw", tmp_path / "large.svg")
+    assert drawn.returncode == 0
+    assert "beyond the capacity" in (tmp_path / "large.svg").read_text()
     fitted = run("fit", model, "--target", "himax-we2", "-o", tmp_path / "out.tflite")
     assert fitted.returncode == 0
     assert "ABI cortex-m, cmsis-mve kernels" in fitted.stdout
