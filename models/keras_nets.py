@@ -189,6 +189,28 @@ def unet_small() -> Net:
     return keras.Model(image, layers.Conv2D(1, 1, activation="sigmoid")(x), name="unet_small")
 
 
+def ssd_like() -> Net:
+    """Single-shot detector: boxes and scores of 4 classes from maps of 24, 12, 6 and 3 squared of a 192 x 192 image.
+
+    Three default boxes of a place, four offsets for each; a depthwise-separable trunk, as for microcontrollers.
+
+    Source: Liu et al., "SSD: Single Shot MultiBox Detector", ECCV, 2016, section 2.1; Howard et al., "MobileNets",
+    2017, arXiv:1704.04861, section 3.
+    """
+    image = keras.Input((192, 192, 3), batch_size=1, name="image")
+    x = _conv(image, 8, 3, 2)
+    boxes: list[Node] = []
+    scores: list[Node] = []
+    for channels, stride in ((16, 1), (32, 2), (64, 2), (96, 2), (128, 2), (128, 2)):
+        x = _conv(_depthwise(x, stride), channels, 1)
+        if channels >= 64:
+            places = 3 * x.shape[1] * x.shape[2]
+            boxes.append(layers.Reshape((places, 4))(layers.Conv2D(12, 3, padding="same")(x)))
+            scores.append(layers.Reshape((places, 4))(layers.Conv2D(12, 3, padding="same")(x)))
+    found = [layers.Concatenate(axis=1)(boxes), layers.Activation("sigmoid")(layers.Concatenate(axis=1)(scores))]
+    return keras.Model(image, found, name="ssd_like")
+
+
 def _normalize(x: Node) -> Node:
     # layers.LayerNormalization would become a float NEG between DEQUANTIZE and QUANTIZE
     centred = x - keras.ops.mean(x, axis=-1, keepdims=True)
@@ -231,6 +253,7 @@ NETS: dict[str, Callable[[], Net]] = {
         inception_like,
         autoencoder,
         unet_small,
+        ssd_like,
         transformer_encoder,
     )
 }

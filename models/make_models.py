@@ -71,6 +71,7 @@ MODELS = (
     Model("inception_like.tflite", "multi-branch net, 64x64, int8", "inception_like"),
     Model("autoencoder.tflite", "convolutional autoencoder, 32x32, int8", "autoencoder"),
     Model("unet_small.tflite", "U-Net of three levels, 64x64, int8", "unet_small"),
+    Model("ssd_like.tflite", "single-shot detector, 192x192, int8", "ssd_like"),
     Model("transformer_encoder.tflite", "transformer encoder, 32 frames, int8", "transformer_encoder"),
     Model("resnet8.onnx", "ResNet-8, 32x32, float32", "ResNet8"),
     Model("mobilenet_v2_like.onnx", "inverted residuals, 96x96, float32", "MobileNetV2Like"),
