@@ -107,9 +107,9 @@ def test_tflm_needs_what_was_said(corpus: Path, tmp_path: Path, name: str) -> No
     assert count
 
 
-@pytest.mark.parametrize("name", ["person_detect", "vww_96_int8"])
+@pytest.mark.parametrize("name", ["person_detect", "vww_96_int8", "ssd_like"])
 def test_the_best_suggestion_is_no_worse_than_pack_and_fit_by_hand(corpus: Path, tmp_path: Path, name: str) -> None:
-    source = corpus / "tflite" / f"{name}.tflite"
+    source = next(path for folder in (corpus / "tflite", ROOT / "models") for path in folder.glob(f"{name}.tflite"))
     done = run("explain", source, "--seconds", "100", "--json", "-")
     first = json.loads(done.stdout)["suggestions"][0]
     by_hand = []
