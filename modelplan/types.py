@@ -832,6 +832,7 @@ class Plan:
     `overlaps` are the partial overlaps that the problem allows, whether the placement uses them or not.
     `runtime_height` is what the runtime by itself needs for the same graph, in bytes: in the file's order, with the
     sharing that it does of its own accord, placed by its own allocator. None: not known.
+    `banks` are the banks of the memory that the plan is for, with the bytes from the start of the arena to theirs.
     """
 
     graph: Graph
@@ -845,6 +846,7 @@ class Plan:
     made_by: str
     overlaps: tuple[Overlap, ...] = ()
     runtime_height: int | None = None
+    banks: tuple[tuple[str, int], ...] = ()
 
     def __repr__(self) -> str:
         ops, buffers = len(self.graph.ops), len(self.problem)

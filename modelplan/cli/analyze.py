@@ -84,6 +84,7 @@ def analyze(arguments: Namespace, path: str, chosen: Chosen | None = None) -> in
     target = model_options.target_of(arguments, file.graph)
     needed = as_it_stands(file, target)
     plan, stands = plans_of(arguments, file, target, needed)
+    plan = replace(plan, banks=chosen.banks if chosen else ())
     if "-" not in (arguments.json, arguments.csv):
         capacity = None if arguments.capacity is None else parse_bytes(arguments.capacity)
         asked = [Section(f"Why {name} shares or not", reasons(plan, name)) for name in arguments.why_not]

@@ -33,6 +33,7 @@ class ProblemSource:
 
     problem: Problem
     plan: Plan | None = None
+    banks: tuple[tuple[str, int], ...] = ()
 
     @property
     def runtime_plan(self) -> RuntimePlan | None:
@@ -44,7 +45,8 @@ class ProblemSource:
         if chosen is None:
             return self
         problem = replace(self.problem, capacity=chosen.budget)
-        return ProblemSource(problem, None if self.plan is None else replace(self.plan, problem=problem))
+        plan = None if self.plan is None else replace(self.plan, problem=problem, banks=chosen.banks)
+        return ProblemSource(problem, plan, chosen.banks)
 
     @property
     def lower_bound(self) -> int:
@@ -207,7 +209,7 @@ def figure(path: str, source: ProblemSource, placements: Mapping[str, Placement]
     if source.plan is not None:
         shown = drawing.of_plan(replace(source.plan, placement=placement, allocator=name))
     else:
-        shown = drawing.of_problem(Path(path).stem, source.problem, placement)
+        shown = replace(drawing.of_problem(Path(path).stem, source.problem, placement), banks=source.banks)
     note = stand_in(placement.found_by, placement.own_height)
     title = f"{shown.title}: {name}" + (f" ({note})" if note else "")
     return figures.render(replace(shown, title=title), suffix)

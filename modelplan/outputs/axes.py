@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -87,6 +88,21 @@ def levels(drawing: Drawing) -> list[Level]:
     return found
 
 
+def bank_levels(drawing: Drawing, plot_height: float) -> list[Level]:
+    """The lines where banks begin, those to scale; a name where the one below leaves the room."""
+    end = tallest(drawing) * 1.03 if is_broken(drawing) else top(drawing)
+    apart = lettering.line_height(SMALL) * top(drawing) / plot_height
+    found: list[Level] = []
+    named = -math.inf
+    for name, start in drawing.banks:
+        at = max(start, 0)
+        if at < end:
+            text = lettering.drawable(name) if at - named >= apart else ""
+            named = at if text else named
+            found.append(Level(at, text, _line(MUTED, (0, (1, 2)))))
+    return found
+
+
 def _line(colour: str, dashes: object, width: float = 0.9) -> dict[str, Any]:
     return {"color": colour, "linestyle": dashes, "linewidth": width, "solid_capstyle": "butt"}
 
@@ -113,9 +129,9 @@ def foot_height(drawing: Drawing, per_step: float) -> float:
     return _EDGE + _ROW + 4 + max(lettering.width(text, SMALL, bold=True) for _, text in ticks)
 
 
-def levels_width(drawing: Drawing) -> float:
+def levels_width(found: Sequence[Level]) -> float:
     """Points right of the plot for the names of the levels."""
-    lines = [line for level in levels(drawing) for line in level.text.split("\n")]
+    lines = [line for level in found for line in level.text.split("\n")]
     return _EDGE + 8 + max(lettering.width(line, SMALL) for line in lines)
 
 
@@ -127,10 +143,10 @@ def bytes_width(drawing: Drawing) -> float:
 # Head ----------------------------------------------------------------------------------------------------------------
 
 
-def bytes_sheet(drawing: Drawing, entries: Sequence[Entry], plot_height: float) -> Sheet:
+def bytes_sheet(drawing: Drawing, entries: Sequence[Entry], plot_height: float, found: Sequence[Level]) -> Sheet:
     """A sheet for bytes over steps, with room for the head, the byte axis, the levels and the step axis."""
     width = min(max(drawing.steps * _POINTS_PER_STEP, _NARROWEST), _WIDEST)
-    left, right = bytes_width(drawing), levels_width(drawing)
+    left, right = bytes_width(drawing), levels_width(found)
     above = head_height(drawing, entries, width + left + right - 24)
     margins = Margins(left, right, above, foot_height(drawing, width / drawing.steps))
     return canvas.sheet(margins, width, plot_height, drawing.steps, top(drawing))
@@ -147,7 +163,16 @@ def facts(drawing: Drawing) -> list[tuple[str, str]]:
     if capacity is not None:
         spare = f"{human(capacity - arena)} to spare" if not drawing.excess else f"{human(drawing.excess)} too much"
         lines.append((f"capacity {human(capacity)}  ·  {spare}", WARNING if drawing.excess else INK))
+    if drawing.banks:
+        lines.append((f"buffers in {held_banks(drawing):,} of {len(drawing.banks):,} banks", INK))
     return lines
+
+
+def held_banks(drawing: Drawing) -> int:
+    """How many banks hold a byte of a buffer at some time."""
+    low, high = drawing.placement.offsets, drawing.placement.offsets + drawing.problem.size
+    ends = [*(start for _, start in drawing.banks[1:]), math.inf]
+    return sum(bool(((low < end) & (high > start)).any()) for (_, start), end in zip(drawing.banks, ends, strict=True))
 
 
 def head(sheet: Sheet, drawing: Drawing, what: str, entries: Sequence[Entry]) -> None:
@@ -307,11 +332,12 @@ def _draw_break(sheet: Sheet, drawing: Drawing) -> None:
 
 def draw_levels(sheet: Sheet, found: Sequence[Level]) -> None:
     """Lines across the plot, named at the right without touching each other."""
-    ordered = sorted(found, key=lambda level: level.at)
+    for level in found:
+        sheet.axes.axhline(level.at, zorder=4, **level.style)
+    ordered = sorted((level for level in found if level.text), key=lambda level: level.at)
     heights = [lettering.line_height(SMALL) * len(level.text.split("\n")) for level in ordered]
     centres = spread([sheet.y(level.at) for level in ordered], heights)
     for level, centre in zip(ordered, centres, strict=True):
-        sheet.axes.axhline(level.at, zorder=4, **level.style)
         x, y = sheet.right, sheet.y(level.at)
         sheet.line((x, x + 6), (y, centre), color=level.style["color"], linewidth=0.6)
         lines = level.text.split("\n")

@@ -21,7 +21,8 @@ KINDS = ("input", "output", "activation", "shared", "state", "scratch", "buffer"
 class Drawing:
     """A placed problem with the words that a figure needs.
 
-    `kinds` holds an index into `KINDS` for each buffer; `ops` the operator at each step, empty without a graph.
+    `kinds` holds an index into `KINDS` for each buffer; `ops` the operator at each step, empty without a graph; `banks`
+    the banks of the memory with the addresses at which they begin.
     """
 
     title: str
@@ -31,6 +32,7 @@ class Drawing:
     kinds: IntArray
     ops: tuple[str, ...]
     made_by: str
+    banks: tuple[tuple[str, int], ...] = ()
 
     @property
     def steps(self) -> int:
@@ -77,6 +79,7 @@ def of_plan(plan: Plan) -> Drawing:
         kinds=np.array(kinds, dtype=np.int64),
         ops=tuple(graph.ops[index].kind for index in plan.schedule.order),
         made_by=plan.made_by,
+        banks=plan.banks,
     )
 
 

@@ -26,12 +26,13 @@ def png(plan: Plan) -> bytes:
 def draw(drawing: Drawing) -> Sheet:
     """The memory curve of a drawing; must run inside `canvas.style()`. Cost: O(n log n)."""
     entries = [axes.kind_entry(KINDS[k]) for k in np.unique(drawing.kinds)]
-    sheet = axes.bytes_sheet(drawing, entries, _PLOT_HEIGHT)
+    levels = axes.levels(drawing)
+    sheet = axes.bytes_sheet(drawing, entries, _PLOT_HEIGHT, levels)
     _draw_live(sheet, drawing)
     axes.head(sheet, drawing, "live bytes by step", entries)
     axes.byte_axis(sheet, drawing, "live bytes", grid=True)
     axes.step_axis(sheet, drawing)
-    axes.draw_levels(sheet, axes.levels(drawing))
+    axes.draw_levels(sheet, levels)
     axes.draw_peak(sheet, drawing)
     return sheet
 

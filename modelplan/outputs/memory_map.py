@@ -60,7 +60,8 @@ def draw(drawing: Drawing) -> Sheet:
     Cost: O(n log n), with at most 400 labels however many buffers there are.
     """
     entries = _legend(drawing)
-    sheet = axes.bytes_sheet(drawing, entries, _PLOT_HEIGHT)
+    levels = [*axes.levels(drawing), *axes.bank_levels(drawing, _PLOT_HEIGHT)]
+    sheet = axes.bytes_sheet(drawing, entries, _PLOT_HEIGHT, levels)
     _draw_free(sheet, drawing)
     _draw_buffers(sheet, drawing)
     sheet.boxes(common_areas(drawing)[1], zorder=3, **_STRIPED)
@@ -70,7 +71,7 @@ def draw(drawing: Drawing) -> Sheet:
     axes.head(sheet, drawing, "memory map", entries)
     axes.byte_axis(sheet, drawing, "address")
     axes.step_axis(sheet, drawing)
-    axes.draw_levels(sheet, axes.levels(drawing))
+    axes.draw_levels(sheet, levels)
     axes.draw_peak(sheet, drawing)
     return sheet
 

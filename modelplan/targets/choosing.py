@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from modelplan.errors import RequestError
-from modelplan.targets.device import CLASSES, Block, Device, Interval, Region, blocks, with_reserve
+from modelplan.targets.device import CLASSES, Bank, Block, Device, Interval, Region, banks_of, blocks, with_reserve
 
 #: What stands before a file of somebody else's format.
 FROM = "from:"
@@ -57,6 +57,11 @@ class Chosen:
     def budget(self) -> int:
         """The bytes of the largest arena that the block holds."""
         return self.block.usable
+
+    @property
+    def banks(self) -> tuple[Bank, ...]:
+        """The banks of the block."""
+        return banks_of(self.device, self.block)
 
     @property
     def reserved(self) -> tuple[Region, ...]:

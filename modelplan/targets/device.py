@@ -30,7 +30,8 @@ class Region:
     """A range of memory: `size` bytes from `base`, which is None where no source gives the address.
 
     `reserved` bytes at its start or end are taken by default, for `reserved_for`. `granularity` is the unit of an
-    allocation, `bank_size` that of a bank; `power_of_two` says that an allocation must be one. `no_arena` is the
+    allocation, `bank_size` the bytes of a bank, None too where the banks take words in turn and none has a range of its
+    own; `power_of_two` says that an allocation must be one. `no_arena` is the
     reason why no arena can be budgeted here; empty where it can. `dma` says whether DMA masters reach it, None that
     no source tells. `bandwidth` is in bytes per second, `latency` in cycles.
     """
@@ -68,6 +69,8 @@ class Region:
             raise ValueError(f"region {self.name} is reserved at {self.reserved_at!r}, expected start or end")
         if self.granularity < 1:
             raise ValueError(f"region {self.name} has a granularity of {self.granularity}, expected 1 or more")
+        if self.bank_size is not None and self.bank_size < 1:
+            raise ValueError(f"region {self.name} has banks of {self.bank_size} bytes, expected 1 or more")
 
     @property
     def kept(self) -> Interval | None:
@@ -113,6 +116,13 @@ class Device:
             raise ValueError(f"two regions are called {twice[0]}")
 
 
+class Bank(NamedTuple):
+    """A bank, and where it begins: bytes from the start of the arena, below 0 where it begins before it."""
+
+    name: str
+    start: int
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """Contiguous free bytes: from `start`, None without an address, through `regions` in the order of addresses."""
@@ -136,6 +146,32 @@ class Block:
         lost = 0 if self.start is None else -self.start % ARENA_ALIGNMENT
         size = max(0, self.size - lost) // self.granularity * self.granularity
         return 1 << size.bit_length() - 1 if self.power_of_two and size else size
+
+
+def banks_of(device: Device, block: Block) -> tuple[Bank, ...]:
+    """The banks that an arena at the start of a block can reach, in the order of addresses; none if it is only one.
+
+    A region without banks counts as one.
+
+    >>> pool = Device("npu", "NPU", (Region("pool", 100, reserved=24, bank_size=50),), "none")
+    >>> banks_of(pool, blocks(pool)[0])
+    (Bank(name='pool bank 0', start=-24), Bank(name='pool bank 1', start=26))
+    """
+    first = 0 if block.start is None else block.start + -block.start % ARENA_ALIGNMENT
+    regions = [region for region in device.regions if region.name in block.regions]
+    found = sorted((bank for region in regions for bank in _banks(region, first)), key=lambda bank: bank.start)
+    ends = [*(bank.start for bank in found[1:]), block.size]
+    reached = tuple(bank for bank, end in zip(found, ends, strict=True) if end > 0 and bank.start < block.size)
+    return reached if len(reached) > 1 else ()
+
+
+def _banks(region: Region, first: int) -> Iterator[Bank]:
+    """The banks of a region, counted from the address `first`, or from its first free byte where it has no address."""
+    held = region.reserved if region.reserved_at == "start" else 0
+    base = -held if region.base is None else region.base - first
+    step = region.bank_size or region.size
+    for number, at in enumerate(range(0, region.size, step)):
+        yield Bank(f"{region.name} bank {number}" if step < region.size else region.name, base + at)
 
 
 def is_external(name: str) -> bool:

@@ -90,7 +90,7 @@ _MICROCONTROLLERS = (
         "rp2040",
         "Raspberry Pi RP2040",
         (
-            Region("sram", 256 * _K, 0x20000000, bank_size=64 * _K, note="four banks, striped"),
+            Region("sram", 256 * _K, 0x20000000, note="four banks that take words in turn"),
             Region("scratch-x", 4 * _K, 0x20040000, bank_size=4 * _K),
             Region("scratch-y", 4 * _K, 0x20041000, bank_size=4 * _K),
         ),

@@ -66,6 +66,9 @@ def test_analyze_compare_and_fit_take_a_target(model: Path, tmp_path: Path) -> N
     drawn = run("compare", tmp_path / "large.csv", "--target", "minimalloc-1MiB", "--draw", tmp_path / "large.svg")
     assert drawn.returncode == 0
     assert "beyond the capacity" in (tmp_path / "large.svg").read_text()
+    banked = run("analyze", model, "--target", "nvdla-large", "--draw", tmp_path / "model.map.svg")
+    assert banked.returncode == 0
+    assert "cbuf bank 0" in (tmp_path / "model.map.svg").read_text()
     fitted = run("fit", model, "--target", "himax-we2", "-o", tmp_path / "out.tflite")
     assert fitted.returncode == 0
     assert "ABI cortex-m, cmsis-mve kernels" in fitted.stdout

@@ -205,6 +205,18 @@ def test_what_exceeds_the_capacity_is_drawn_and_told() -> None:
     assert {"beyond the capacity", "capacity", "50 B"} <= words
 
 
+def test_banks_are_drawn_where_they_begin_and_those_with_buffers_counted() -> None:
+    drawing = of_problem("p", graphs.problem([(40, 0, 2), (30, 1, 3)]), Placement(np.array([0, 40]), lower_bound=70))
+    drawing = replace(drawing, banks=(("low", -8), ("mid", 30), ("tiny", 31), ("high", 70), ("beyond", 500)))
+    assert axes.held_banks(drawing) == 3
+    assert axes.facts(drawing)[1][0] == "buffers in 3 of 5 banks"
+    lines = axes.bank_levels(drawing, 400.0)
+    assert [(level.at, level.text) for level in lines] == [(0, "low"), (30, "mid"), (31, ""), (70, "high")]
+    with canvas.style():
+        words = {t.get_text() for t in memory_map.draw(drawing).figure.texts}
+    assert {"low", "mid", "high", "buffers in 3 of 5 banks"} <= words
+
+
 def test_allowed_overlaps_are_striped_and_told() -> None:
     problem = graphs.problem([(8, 0, 2), (8, 1, 3)], overlaps=np.array([(1, 0, 5)]))
     drawing = of_problem("two", problem, Placement(np.array([3, 0]), lower_bound=11))

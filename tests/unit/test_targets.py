@@ -12,7 +12,7 @@ from modelplan.cli import main
 from modelplan.runtimes.tflm.abi import ABIS
 from modelplan.runtimes.tflm.kernels import KERNELS
 from modelplan.targets.choosing import Reserve, Wanted, chosen_block, known_device
-from modelplan.targets.device import Block, Device, Interval, Region, blocks, with_reserve
+from modelplan.targets.device import Block, Device, Interval, Region, banks_of, blocks, with_reserve
 from modelplan.targets.table import DEVICES
 from modelplan.targets.toml_file import read_toml
 
@@ -237,3 +237,14 @@ def test_the_table_is_printed_and_filtered(capsys: pytest.CaptureFixture[str]) -
         assert said in out
     assert main(["targets", "--filter", "zilog"]) == 2
     assert main(["targets", "rp2040", "--filter", "rp"]) == 2
+
+
+def test_banks_are_counted_from_the_start_of_the_arena() -> None:
+    parts = (Region("a", 64, 0x1000, reserved=40, bank_size=32), Region("b", 48, 0x1040), Region("far", 32, 0x9000))
+    device = Device("chip", "a chip", parts, "none")
+    [block, *_] = blocks(device)
+    assert (block.start, block.regions) == (0x1028, ("a", "b"))
+    assert banks_of(device, block) == (("a bank 1", -16), ("b", 16))
+    assert banks_of(device, blocks(device)[1]) == ()
+    with pytest.raises(ValueError, match="banks of 0 bytes"):
+        Region("c", 64, bank_size=0)
