@@ -743,6 +743,8 @@ class Alternative:
 
 #: What a model file needs on a runtime: content of the file, its name, the ABI and the kernel library by name.
 Requires = Callable[[bytes, str, str, str], Requirement]
+#: What a runtime keeps for each operator of a model file besides what it plans, in bytes; the same arguments.
+Keeps = Callable[[bytes, str, str, str], tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -783,6 +785,7 @@ class Runtime:
         default_for: the file format that is planned for this runtime unless the caller names another.
         requires: returns what a model file needs in all, given its content, its name, the name of the ABI and that of
             the kernel library; None where only the planned part is known.
+        keeps: returns what of that is each operator's own, the same way; None where that is not known.
         offline_plans: whether it obeys a plan in the metadata of the file.
         sorts: whether it sorts the operators by itself, whatever their order in the file.
         runs: the file formats that it takes as they are; none for a runtime that a compiler feeds.
@@ -806,6 +809,7 @@ class Runtime:
     libraries: tuple[KernelLibrary, ...] = (KernelLibrary("reference", "the runtime's own"),)
     default_for: str = ""
     requires: Requires | None = None
+    keeps: Keeps | None = None
     offline_plans: bool = False
     sorts: bool = False
     runs: tuple[str, ...] = ()

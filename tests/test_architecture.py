@@ -27,11 +27,11 @@ LAYERS = [
     ["lifetimes", "streams", "verifier"],
     ["schedulers", "allocators"],
     ["rewriting.reordering"],
-    ["explaining.findings"],
+    ["explaining.findings", "differences.findings"],
     ["outputs"],
     ["pipeline"],
     ["rewriting"],
-    ["explaining"],
+    ["explaining", "differences"],
     ["cli"],
 ]
 LAYER_OF = {name: rank for rank, names in enumerate(LAYERS) for name in names}

@@ -41,7 +41,7 @@ BODIES: dict[str, tuple[str, ...]] = {
 
 
 @cache
-def _names(enumeration: str) -> dict[int, str]:
+def enumeration_names(enumeration: str) -> dict[int, str]:
     """The name of each number of an enumeration of the installed schema package."""
     import tflite
 
@@ -51,7 +51,7 @@ def _names(enumeration: str) -> dict[int, str]:
 def builtin_name(code: Any) -> str:
     """The name of the builtin operator of an operator code; "CUSTOM" for operators outside the schema."""
     number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
-    return _names("BuiltinOperator").get(number, f"BUILTIN_{number}")
+    return enumeration_names("BuiltinOperator").get(number, f"BUILTIN_{number}")
 
 
 def options_of(operator: Any) -> Any:
@@ -59,7 +59,7 @@ def options_of(operator: Any) -> Any:
     import tflite
 
     for field in ("BuiltinOptions", "BuiltinOptions2"):
-        name = _names(field).get(getattr(operator, f"{field}Type")())
+        name = enumeration_names(field).get(getattr(operator, f"{field}Type")())
         table = getattr(operator, field)() if name and name != "NONE" else None
         if name and table is not None:
             options = getattr(tflite, name)()

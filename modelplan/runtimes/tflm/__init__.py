@@ -65,6 +65,13 @@ def _required(content: bytes, name: str, abi: str, library: str) -> Requirement:
     return required_arena(content, name, abi, library)
 
 
+def _kept(content: bytes, name: str, abi: str, library: str) -> tuple[int, ...]:
+    """The bytes that TFLM keeps for each operator of a .tflite file."""
+    from modelplan.runtimes.tflm.declaration import kept_by_operator  # here for the same reason
+
+    return kept_by_operator(content, name, abi, library)
+
+
 TFLM = Runtime(
     "tflm",
     alignment=16,
@@ -82,6 +89,7 @@ TFLM = Runtime(
     ),
     default_for="tflite",
     requires=_required,
+    keeps=_kept,
     offline_plans=True,
     runs=("tflite",),
 )

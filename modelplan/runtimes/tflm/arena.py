@@ -93,8 +93,10 @@ class Arena:
 
     `least` is the smallest arena, a multiple of 16 bytes at an address that is one, that TFLM allocates and runs with;
     `planning` is what it needs until the plan stands. `front` is the most that lies in front at any moment: the arena
-    for all that is not kept, where `MicroAllocator::Create` is given two. `refusals` say what keeps TFLM from running
-    the model at all: the sums are then those of the operators up to where their kernels give up.
+    for all that is not kept, where `MicroAllocator::Create` is given two. `kept` is what of the tail is each operator's
+    own, in the order of subgraphs and files: node, options, what its kernel keeps, unaligned, on that of several
+    ABIs where this is most. `refusals` say what keeps TFLM from running the model at all: the sums are then those of
+    the operators up to where their kernels give up.
     """
 
     head: int
@@ -106,6 +108,7 @@ class Arena:
     abi: str
     kernels: str
     front: int = 0
+    kept: tuple[int, ...] = ()
 
     @property
     def tail(self) -> int:
@@ -142,7 +145,8 @@ def arena(model: FileModel, abi: int | str = "64", kernels: str = "reference", h
     found = [_Interpreter(model, one, library).arena(head) for one in find_abis(abi)]
     largest = max(found, key=lambda one: one.least)
     front = max(one.front for one in found)
-    return replace(largest, front=front, refusals=_everywhere([one.refusals for one in found]))
+    kept = tuple(map(max, zip(*(one.kept for one in found), strict=True)))
+    return replace(largest, front=front, kept=kept, refusals=_everywhere([one.refusals for one in found]))
 
 
 def refusals(model: FileModel, abi: int | str = "32", kernels: str = "reference") -> tuple[Refused, ...]:
@@ -161,18 +165,24 @@ def _everywhere(found: Sequence[tuple[Refused, ...]]) -> tuple[Refused, ...]:
 
 
 class _Memory:
-    """Both ends of the arena: `need` is the most that lay at both at one moment, `highest` the most in front."""
+    """Both ends of the arena: `need` is the most that lay at both at one moment, `highest` the most in front.
+
+    What is kept while `owner` is an operator's number counts as its own too, without alignment.
+    """
 
     def __init__(self, abi: Abi) -> None:
         self.abi = abi
         self.front = self.depth = self.need = self.highest = 0
         self.used: dict[str, int] = {}
         self.counts: dict[str, int] = {}
+        self.owner = -1
+        self.owned: dict[int, int] = {}
 
     def keep(self, row: str, size: int, alignment: int = planner.ALIGNMENT) -> None:
         """One allocation at the end, which grows down: its start is rounded down to the alignment."""
         deeper = _up(self.depth + size, alignment)
         self.used[row] = self.used.get(row, 0) + deeper - self.depth
+        self.owned[self.owner] = self.owned.get(self.owner, 0) + size
         self.counts[row] = self.counts.get(row, 0) + 1
         self.depth = deeper
         self._note()
@@ -256,6 +266,7 @@ class _Interpreter:
             self.abi.name,
             self.library.name,
             planner.padded(memory.highest),
+            tuple(layout(_NODE, self.abi).size + memory.owned.get(i, 0) for i in range(len(self.prepared))),
         )
 
     def refused(self) -> Iterator[Refused]:
@@ -323,18 +334,19 @@ class _Interpreter:
     def _take_kernels(self, memory: _Memory) -> None:
         """Parsed options of all operators, then what they keep from Init, then what happens in Prepare."""
         later = dict(self.abi.options)
-        for one in self.prepared:
+        for memory.owner, one in enumerate(self.prepared):
             if one.entry is not None and not one.op.custom and one.entry.options:
                 memory.keep_struct(OPTIONS, (*one.entry.options, *later.get(one.op.kind, ())))
-        for one in self.prepared:
+        for memory.owner, one in enumerate(self.prepared):
             if one.entry is not None and (size := layout(one.entry.data, self.abi).size):
                 memory.keep(BUFFERS, size)
             for event in one.initial:
                 memory.keep(BUFFERS, event.size)
         requests, request = 0, layout(_REQUEST, self.abi).size
-        for one in self.prepared:
+        for memory.owner, one in enumerate(self.prepared):
             requests += self._take_operator(memory, one)
             memory.resize(request * (requests + _SPARE_REQUESTS))
+        memory.owner = -1
 
     def _take_operator(self, memory: _Memory, one: _Prepared) -> int:
         """What one operator takes in Prepare; returns how many scratch buffers it asks for."""

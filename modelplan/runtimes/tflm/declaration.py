@@ -30,6 +30,19 @@ def required_arena(content: bytes, name: str, abi: str, kernels: str) -> Require
     return Requirement(whole.size(), whole.head, tuple(_parts(whole)), _basis(abi, whole.abi, kernels), MACRO, refusals)
 
 
+def kept_by_operator(content: bytes, name: str, abi: str, kernels: str) -> tuple[int, ...]:
+    """The bytes of the tail that are each operator's own, for the first subgraph; none where TFLM could not hold it.
+
+    Raises:
+        RequestError: no such ABI or kernel library.
+    """
+    try:
+        model = read_tflite(content, name)
+        return arena(model, abi, kernels).kept[: len(model.subgraphs[0].ops)]
+    except ModelError:
+        return ()
+
+
 def _parts(whole: Arena) -> Iterator[Part]:
     """What adds up to the arena: the planned head, the tail by TFLM's rows, and what planning takes beyond both."""
     yield Part("head: activations and scratch, planned", whole.head)

@@ -1,0 +1,1 @@
+"""What two models, or two ways to run one, differ in: memory by part, the peak, operators matched by structure."""

@@ -1,0 +1,62 @@
+"""What a Graph leaves out of a model file because no memory depends on it: values, quantisation, all options.
+
+Who compares two models reads it beside the graphs.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from importlib import import_module
+
+from modelplan.errors import ModelError
+from modelplan.types import Graph, Value
+
+#: Scales, zero points and the axis that they run along; empty for a tensor without.
+Quantisation = tuple[tuple[float, ...], tuple[int, ...], int] | None
+#: The options of an operator by name, sorted.
+Settings = tuple[tuple[str, Value], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What the file says beside the graph, in the order of the graph's tensors and operators.
+
+    `values` holds a digest of the values of each constant, empty for other tensors and where the file does not hold
+    them. `bodies` are the contents of the bodies of each operator.
+    """
+
+    values: tuple[str, ...]
+    quantisation: tuple[Quantisation, ...]
+    options: tuple[Settings, ...]
+    bodies: tuple[tuple[Contents, ...], ...]
+
+
+def read_contents(content: bytes, path: str, graph: Graph) -> Contents:
+    """What the model file `path` with these bytes says beside the graph that was read from it.
+
+    Raises:
+        ModelError: a part of the file that the graph does not need is damaged.
+    """
+    module = import_module(f"modelplan.loaders.{graph.format}_contents")
+    try:
+        found = module.read_contents_of(content, graph)
+    except (struct.error, IndexError, KeyError, TypeError, AttributeError, ValueError, OverflowError) as problem:
+        raise ModelError(f"{path}: values, options or quantisation: {' '.join(str(problem).split())[:300]}") from None
+    assert isinstance(found, Contents)
+    return found
+
+
+def known_contents(graph: Graph) -> Contents:
+    """The contents as far as the graph itself tells them: the options that memory depends on, no values."""
+    return Contents(
+        ("",) * len(graph.tensors),
+        (None,) * len(graph.tensors),
+        tuple(known_options(op.attributes) for op in graph.ops),
+        tuple(tuple(map(known_contents, op.subgraphs)) for op in graph.ops),
+    )
+
+
+def known_options(attributes: Settings) -> Settings:
+    """The attributes that are options of the operator, sorted, without the values of its operands."""
+    return tuple(sorted((name, value) for name, value in attributes if not name.startswith("operand ")))
