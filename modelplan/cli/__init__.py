@@ -15,6 +15,7 @@ from modelplan import __version__
 COMMANDS = {
     "analyze": "what a model needs as it stands: the number to declare, its parts, the peak, what would need less",
     "explain": "why a model needs what it needs: the peak, what keeps it up, and what would lower it, ranked",
+    "diff": "two models, or one in two settings: arena by part, peak, operators that differ, in order of effect",
     "compare": "every allocator on a model or a problem: height, gap, time",
     "reorder": "a model file with its operators in the order that needs the least memory",
     "check": "do models fit a budget as they stand, and after which command would they? exit 0 or 1",

@@ -11,7 +11,7 @@ from modelplan.differences.details import Details, described, details_of
 from modelplan.differences.findings import (
     Bytes,
     Change,
-    Curve,
+    Column,
     Difference,
     Named,
     OpChange,
@@ -45,6 +45,7 @@ def difference(old: Side, new: Side) -> Difference:
             " and a converter rewrites them; `modelplan check` judges each by itself"
         )
     found = _Comparison(old, new, Pairing(old.structure, new.structure, matched_ops(old.structure, new.structure)))
+    changes = tuple(sorted(found.changes(), key=_by_effect))
     whole = old.whole and new.whole
     return Difference(
         old.name,
@@ -58,13 +59,15 @@ def difference(old: Side, new: Side) -> Difference:
             Named("constants", Bytes(constant_bytes(old.graph), constant_bytes(new.graph))),
             *([Named("file", Bytes(old.file_bytes, new.file_bytes))] if old.file_bytes and new.file_bytes else []),
         ),
+        (_head(old.needed), _head(new.needed)),
         (_peak_step(old), _peak_step(new)),
         tuple(sorted(found.peak_parts(), key=lambda part: -abs(part.bytes.delta))),
-        tuple(sorted(found.changes(), key=_by_effect)),
+        changes,
         found.moved,
         (old.needed.refusals, new.needed.refusals),
         (old.capacity, new.capacity),
-        (found.curve(old, found.steps_of_new), found.curve(new, found.steps_of_old)),
+        (old.live, new.live),
+        tuple(_columns(found, changes)),
     )
 
 
@@ -79,6 +82,10 @@ def _arena(needed: Requirement, *, whole: bool) -> int | None:
     if needed.refusals:
         return None
     return needed.arena if whole or not needed.macro else needed.head
+
+
+def _head(needed: Requirement) -> int | None:
+    return None if needed.refusals or not needed.macro else needed.head
 
 
 def _parts(old: Requirement, new: Requirement, *, whole: bool) -> Iterator[Named]:
@@ -133,24 +140,15 @@ class _Comparison:
         )
 
     @cached_property
-    def steps_of_old(self) -> tuple[int, ...]:
-        """The other way round."""
-        found = [-1] * len(self.new.plan.schedule.order)
-        for step, partner in enumerate(self.steps_of_new):
-            if partner >= 0:
-                found[partner] = step
-        return tuple(found)
+    def in_place(self) -> tuple[tuple[int, int], ...]:
+        """The steps of operators that stand in one order on both sides: as many as can be said to have stayed."""
+        pairs = [(step, partner) for step, partner in enumerate(self.steps_of_new) if partner >= 0]
+        return tuple(pairs[place] for place in rising([partner for _, partner in pairs]))
 
     @property
     def moved(self) -> int:
-        """How many operators stand elsewhere in the order: as few as explain it."""
-        partners = [partner for partner in self.steps_of_new if partner >= 0]
-        return len(partners) - len(rising(partners))
-
-    def curve(self, side: Side, partners: tuple[int, ...]) -> Curve:
-        """The bytes alive at each step."""
-        ops = tuple(side.graph.ops[i].kind for i in side.plan.schedule.order)
-        return Curve(side.live, ops, partners, side.needed.arena, side.peak_step)
+        """How many operators stand elsewhere in the order."""
+        return len(self.pairing.pairs) - len(self.in_place)
 
     # -- operators and inputs ----------------------------------------------------------------------------------
 
@@ -263,6 +261,28 @@ class _Comparison:
         kind, number = maker
         there = self.pairing.to_new[number] if kind == "op" else self.pairing.inputs.get(number, -1)
         return ((kind, there) if there >= 0 else (f"old {kind}", number)), slot
+
+
+def _columns(found: _Comparison, changes: Sequence[OpChange]) -> Iterator[Column]:
+    """The steps of both sides in one order: those before the next operator that stayed, old ones first, then it."""
+    became = {(one.before, one.after): one.change for one in changes if not one.label.startswith("input ")}
+    orders = found.old.plan.schedule.order, found.new.plan.schedule.order
+    partners = {j: i for i, j in found.pairing.pairs}
+
+    def column(old: int, new: int) -> Column:
+        i = orders[0][old] if old >= 0 else partners.get(orders[1][new], -1)
+        j = orders[1][new] if new >= 0 else found.pairing.to_new[i]
+        graph, op = (found.new.graph, j) if new >= 0 else (found.old.graph, i)
+        moved = i >= 0 and j >= 0 and -1 in (old, new)
+        return Column(old, new, f"{graph.ops[op].kind} {op}", became.get((i, j)), moved)
+
+    old = new = 0
+    for before, after in (*found.in_place, (len(orders[0]), len(orders[1]))):
+        yield from (column(step, -1) for step in range(old, before))
+        yield from (column(-1, step) for step in range(new, after))
+        if before < len(orders[0]):
+            yield column(before, after)
+        old, new = before + 1, after + 1
 
 
 def _sources(graph: Graph) -> list[int]:

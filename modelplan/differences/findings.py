@@ -117,14 +117,18 @@ class PeakPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
-    """The bytes alive at each step of one side, with the operator of each step and its partner's step or -1."""
+class Column:
+    """One operator in the order of both sides: its step on each, -1 where it does not run at this place.
 
-    live: tuple[int, ...]
-    operators: tuple[str, ...]
-    partners: tuple[int, ...]
-    arena: int
-    peak: int
+    `change` says what became of it, None where it is the same; an operator that runs at another place has a column at
+    either of them.
+    """
+
+    old: int
+    new: int
+    label: str
+    change: Change | None
+    moved: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,13 +144,15 @@ class Difference:
         arena: the memory that there must be; None for a side that its runtime would not run.
         parts: what adds up to the arena.
         flash: bytes of constants, and of the file.
+        heads: the planned part of what each side needs.
         peaks: the peak of each side.
         peak_parts: what is alive at the peaks, in order of effect.
         changes: operators and inputs that differ, in order of effect.
         moved: how many operators stand elsewhere in the order, not counting those added or gone.
         refusals: why the runtime would not run a side.
         capacities: the memory that there is for each side, where known.
-        curves: the bytes alive at each step of both sides.
+        live: the bytes alive at each step, for each side.
+        columns: the steps of both sides in one order.
     """
 
     old: str
@@ -157,13 +163,15 @@ class Difference:
     arena: Bytes
     parts: tuple[Named, ...]
     flash: tuple[Named, ...]
+    heads: tuple[int | None, int | None]
     peaks: tuple[PeakStep, PeakStep]
     peak_parts: tuple[PeakPart, ...]
     changes: tuple[OpChange, ...]
     moved: int
     refusals: tuple[tuple[str, ...], tuple[str, ...]]
     capacities: tuple[int | None, int | None]
-    curves: tuple[Curve, Curve]
+    live: tuple[tuple[int, ...], tuple[int, ...]]
+    columns: tuple[Column, ...]
 
     @property
     def empty(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,7 +12,7 @@ from modelplan import bounds, pipeline
 from modelplan.differences.labelling import Structure
 from modelplan.loaders.contents import Contents, known_contents, read_contents
 from modelplan.rewriting.alternatives import ModelFile, Target, as_it_stands, carried_offsets, carries_plan
-from modelplan.types import BufferKind, Graph, Kind, Part, Plan, Requirement
+from modelplan.types import BufferKind, Graph, Kind, Part, Plan, Requirement, Runtime
 
 #: Who made a buffer that is alive at the peak: an operator, or an input or other tensor that none makes.
 Maker = tuple[str, int]
@@ -81,37 +81,38 @@ def side_of(
     target: Target,
     *,
     name: str = "",
+    plan: Plan | None = None,
     settings: Sequence[tuple[str, str]] = (),
     capacity: int | None = None,
 ) -> Side:
-    """The side that a file is on its runtime as it stands, with the order and the plan that it carries.
+    """The side that a file is on its runtime: by a given plan, else as it stands, with the order and plan it carries.
 
     Raises:
         BrokenPlanError: the file carries a plan by which an operator would read what it should not.
         ModelError: it is damaged.
     """
+    contents = read_contents(file.content, file.path, file.graph)
+    side = _standing(file, target, contents) if plan is None else planned_side(plan, file.path, contents)
+    return replace(
+        side,
+        name=name or file.path,
+        graph=file.graph,
+        settings=(*side.settings, *settings),
+        file_bytes=len(file.content),
+        capacity=capacity,
+    )
+
+
+def _standing(file: ModelFile, target: Target, contents: Contents) -> Side:
     runtime = target.runtime
     whole = runtime.requires is not None and file.graph.format == runtime.default_for
-    carried = "followed" if carries_plan(file, runtime) else "none"
+    carried = carries_plan(file, runtime)
     own = runtime.keeps(file.content, file.path, target.abi, runtime.kernels) if whole and runtime.keeps else ()
-    return Side(
-        name or file.path,
-        file.graph,
-        as_it_stands(file, target),
-        pipeline.runtime_plan(file.graph, runtime, carried_offsets(file, runtime)),
-        read_contents(file.content, file.path, file.graph),
-        whole,
-        own if len(own) == len(file.graph.ops) else (),
-        (
-            ("runtime", runtime.name),
-            ("kernels", runtime.kernels),
-            *([("ABI", target.abi)] if whole else []),
-            ("plan in the file", carried),
-            *settings,
-        ),
-        len(file.content),
-        capacity,
-    )
+    plan = pipeline.runtime_plan(file.graph, runtime, carried_offsets(file, runtime))
+    kept = own if len(own) == len(file.graph.ops) else ()
+    choices = _choices(runtime, "carried by the file" if carried else "as the runtime makes it")
+    abi = [("ABI", target.abi)] if whole else []
+    return Side(file.path, file.graph, as_it_stands(file, target), plan, contents, whole, kept, (*choices, *abi))
 
 
 def planned_side(plan: Plan, name: str = "", contents: Contents | None = None) -> Side:
@@ -119,17 +120,15 @@ def planned_side(plan: Plan, name: str = "", contents: Contents | None = None) -
     height = bounds.height(plan.problem, plan.placement)
     arena = -(-height // plan.runtime.alignment) * plan.runtime.alignment
     parts = (Part("activations", height), Part("rounded up", arena - height))
-    basis = f"the plan: {plan.schedule.method} order, aliases {plan.alias}, allocator {plan.allocator}"
+    basis = f"the planned activations for {plan.runtime.name}"
     needed = Requirement(arena, height, parts, basis)
     known = contents or known_contents(plan.graph)
-    runtime = plan.runtime
-    choices = (
-        ("runtime", runtime.name),
-        ("kernels", runtime.kernels),
-        ("aliases", plan.alias),
-        ("allocator", plan.allocator),
-    )
-    return Side(name or plan.graph.name, plan.graph, needed, plan, known, settings=choices)
+    asked = f"{plan.schedule.method} order, aliases {plan.alias}, allocator {plan.allocator}"
+    return Side(name or plan.graph.name, plan.graph, needed, plan, known, settings=_choices(plan.runtime, asked))
+
+
+def _choices(runtime: Runtime, plan: str) -> tuple[tuple[str, str], ...]:
+    return ("runtime", runtime.name), ("kernels", runtime.kernels), ("plan", plan)
 
 
 def constant_bytes(graph: Graph) -> int:

@@ -45,15 +45,14 @@ class Pairing:
         Those are one that the same operators read as the same operand; inputs that none reads go by their place.
         """
         old, new = self.old.graph, self.new.graph
+        read = ((old.ops[i].inputs, new.ops[j].inputs) for i, j in self.pairs)
         found: dict[int, int] = {}
-        for i, j in self.pairs:
-            for t, u in zip(old.ops[i].inputs, new.ops[j].inputs, strict=False):
-                if _is_fed(old, t) and _is_fed(new, u) and t not in found and u not in found.values():
+        taken: set[int] = set()
+        for ones, others in (*read, (old.inputs, new.inputs)):
+            for t, u in zip(ones, others, strict=False):
+                if _is_fed(old, t) and _is_fed(new, u) and t not in found and u not in taken:
                     found[t] = u
-        taken = set(found.values())
-        for t, u in zip(old.inputs, new.inputs, strict=False):
-            if _is_fed(old, t) and t not in found and u not in taken:
-                found[t] = u
+                    taken.add(u)
         return found
 
     def operands(self, i: int, j: int) -> tuple[list[int], list[int]]:
@@ -96,9 +95,15 @@ class Pairing:
         return before != after and before[0] != "gone" and not self._is_new(after)
 
     def _is_new(self, source: Source) -> bool:
-        if source[0] == "op":
-            return source[1] in set(self.added)
-        return source[1] not in self.inputs.values()
+        return source[1] in self._new_ops if source[0] == "op" else source[1] not in self._old_inputs
+
+    @cached_property
+    def _new_ops(self) -> frozenset[int]:
+        return frozenset(self.added)
+
+    @cached_property
+    def _old_inputs(self) -> frozenset[int]:
+        return frozenset(self.inputs.values())
 
     def _others(self, old: Sequence[int], new: Sequence[int]) -> list[tuple[int, int]]:
         """The tensors that one side reads more than the other, though both sides make them; -1 beside each."""

@@ -342,7 +342,7 @@ def test_a_plan_is_a_side_too() -> None:
     graph = load_model(ROOT / "models" / "mobilenet_v2_like.onnx")
     old, new = (planned_side(pipeline.plan(graph, alias=alias), alias) for alias in ("none", "safe"))
     found = difference(old, new)
-    assert [setting.name for setting in found.settings] == ["aliases"]
+    assert [setting.name for setting in found.settings] == ["plan"]
     assert found.arena.delta < 0
     assert not found.changes
     check_sums(found)

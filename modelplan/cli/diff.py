@@ -1,0 +1,172 @@
+"""Says what two models differ in, or one model in two settings: memory by part, peak, operators, in order of effect.
+
+Operators are matched by structure, so names play no part. What --old and --new say holds for one side, all other
+options hold for both. The bytes that stand beside an operator are those that it made of what is alive at the peak, and
+those that the runtime keeps for it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, NoReturn
+
+from modelplan import pipeline
+from modelplan.cli import files, model_options, terminal
+from modelplan.differences.comparing import difference
+from modelplan.differences.findings import Difference
+from modelplan.differences.sides import Side, side_of
+from modelplan.errors import RequestError
+from modelplan.outputs import canvas, difference_chart, difference_markdown, difference_report
+from modelplan.outputs.units import parse_bytes
+from modelplan.rewriting.alternatives import load_file
+
+if TYPE_CHECKING:
+    from modelplan.targets.choosing import Chosen
+
+#: Options that ask for a plan other than the one by which the runtime runs the file.
+_PLANS = ("schedule", "alias", "allocator", "streams", "overlaps")
+#: Options that are named among the settings where they differ: how they are called there, and in the arguments.
+_NAMED = {"extents": "dim", "shapes": "shape", "alignment": "alignment", "padding": "pad"}
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Declares the arguments."""
+    parser.add_argument("old", metavar="OLD", help="a .tflite or .onnx file")
+    parser.add_argument("new", metavar="NEW", nargs="?", help="another of the same format (default: the same file)")
+    for name in ("old", "new"):
+        parser.add_argument(
+            f"--{name}",
+            dest=f"{name}_options",
+            metavar="OPTION=VALUE",
+            action="append",
+            default=[],
+            help=f"an option below for {name.upper()} alone, such as kernels=esp-nn; repeatable",
+        )
+    _add_shared(parser)
+    outputs = parser.add_argument_group("outputs")
+    outputs.add_argument("--json", metavar="FILE", help="all of it as JSON; - for standard output")
+    outputs.add_argument("--markdown", metavar="FILE", help="the report as Markdown; - for standard output")
+    outputs.add_argument("--draw", metavar="FILE", help="both memory curves as .svg or .png")
+    outputs.add_argument("--exit-code", action="store_true", help="exit 1 where the sides differ")
+
+
+def _add_shared(parser: ArgumentParser) -> None:
+    """Adds the options that may differ between the sides."""
+    model_options.add_planning(parser)
+    model_options.add_allocator(parser, "the plan that the file carries for TFLM, which is also the default there")
+    model_options.add_abi(parser, default=None)
+    parser.add_argument(
+        "--capacity", metavar="BYTES", help="the memory there is, such as 64KiB (default: the block of the target)"
+    )
+    model_options.add_target(parser)
+
+
+def run(arguments: Namespace) -> int:
+    """Runs the command."""
+    if arguments.draw and not arguments.draw.endswith((".svg", ".png")):
+        raise RequestError(f"{arguments.draw}: a picture's name must end in .svg or .png")
+    outputs = [arguments.json, arguments.markdown, arguments.draw]
+    if outputs.count("-") > 1:
+        raise RequestError("--json and --markdown cannot both go to standard output")
+    files.check_outputs(outputs, [arguments.old, arguments.new or arguments.old])
+    if arguments.new is None and not arguments.old_options + arguments.new_options:
+        raise RequestError("one model and no --old or --new OPTION=VALUE: there is nothing to compare")
+    sides = _of_side(arguments, "old"), _of_side(arguments, "new")
+    planned = any(getattr(side, name) is not None for side in sides for name in _PLANS)
+    old, new = (compared(side, path, planned=planned) for side, path in zip(sides, _paths(arguments), strict=True))
+    found = difference(old, new)
+    if "-" not in outputs:
+        terminal.show(difference_report.sections_of(found))
+    _write(arguments, found)
+    return 1 if arguments.exit_code and not found.empty else 0
+
+
+def _paths(arguments: Namespace) -> tuple[str, str]:
+    return arguments.old, arguments.new or arguments.old
+
+
+def _write(arguments: Namespace, found: Difference) -> None:
+    """Writes what was asked for."""
+    if arguments.json:
+        files.write(arguments.json, difference_report.as_json(found))
+    if arguments.markdown:
+        files.write(arguments.markdown, difference_markdown.render_difference(found))
+    if arguments.draw:
+        save = canvas.svg if arguments.draw.endswith(".svg") else canvas.png
+        files.write(arguments.draw, save(difference_chart.draw, difference_chart.chart_of(found)))
+
+
+class _SideParser(ArgumentParser):
+    """Parses one OPTION=VALUE; what it cannot parse is a RequestError."""
+
+    def error(self, message: str) -> NoReturn:
+        """Ends with the message.
+
+        Raises:
+            RequestError: always.
+        """
+        raise RequestError(message)
+
+
+def _of_side(arguments: Namespace, side: str) -> Namespace:
+    """The arguments for one side: what its own options say takes the place of what holds for both.
+
+    Raises:
+        RequestError: an option that there is not, or a value that it does not take.
+    """
+    parser = _SideParser(add_help=False, allow_abbrev=False)
+    _add_shared(parser)
+    known = {action.option_strings[0]: action for action in parser._actions}  # noqa: SLF001
+    found, cleared = Namespace(**vars(arguments)), set[str]()
+    for text in getattr(arguments, f"{side}_options"):
+        name, given, value = text.partition("=")
+        action = known.get(f"--{name}")
+        if action is None or action.nargs == 0 or not given:
+            names = ", ".join(key.removeprefix("--") for key, a in known.items() if a.nargs != 0)
+            raise RequestError(f"--{side} {text}: expected OPTION=VALUE with one of the options {names}")
+        if action.dest not in cleared:
+            cleared.add(action.dest)
+            setattr(found, action.dest, action.default)
+        _parse(parser, action, value, found, f"--{side} {text}")
+    return found
+
+
+def _parse(parser: ArgumentParser, action: argparse.Action, value: str, found: Namespace, where: str) -> None:
+    try:
+        parser.parse_args([f"{action.option_strings[0]}={value}"], found)
+    except RequestError as problem:
+        said = str(problem).rpartition(f"{action.option_strings[0]}: ")[2]
+        raise RequestError(f"{where}: {said}") from None
+
+
+def compared(arguments: Namespace, path: str, *, planned: bool) -> Side:
+    """One side; where one of both asks for a plan, the planned activations are all that counts for both."""
+    file = load_file(path, arguments.dim, arguments.shape)
+    chosen = model_options.chosen_target(arguments)
+    words = model_options.on_target(model_options.with_capacity(arguments, chosen), chosen, file.graph)
+    target = model_options.target_of(words, file.graph)
+    asked = any(getattr(arguments, name) is not None for name in _PLANS)
+    plan = None
+    if asked:
+        options = model_options.options_of(Namespace(**vars(words) | {"model": path}), file.graph)
+        plan = pipeline.plan(file.graph, options)
+    capacity = None if words.capacity is None else parse_bytes(words.capacity)
+    make = partial(side_of, file, target, plan=plan, settings=_settings(words, chosen), capacity=capacity)
+    return make() if asked or not planned else _activations(make())
+
+
+def _activations(side: Side) -> Side:
+    """The side with the planned part as all that it needs."""
+    return replace(side, whole=False, kept=())
+
+
+def _settings(arguments: Namespace, chosen: Chosen | None) -> Sequence[tuple[str, str]]:
+    """The options that are named where they differ."""
+    device = [("target", f"{chosen.device.name}, {', '.join(chosen.block.regions)}")] if chosen else []
+    given = {name: getattr(arguments, key) for name, key in _NAMED.items()}
+    words = {k: ", ".join(v) if isinstance(v, list) else str(v) for k, v in given.items() if v}
+    return [*device, *words.items()]
