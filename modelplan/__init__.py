@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from modelplan.aliasing import storages
     from modelplan.allocators import place
     from modelplan.bounds import height, load_bound
+    from modelplan.differences.findings import Difference
+    from modelplan.differences.models import diff
     from modelplan.errors import BrokenPlanError, ModelError, ModelPlanError, RequestError
     from modelplan.lifetimes import buffers
     from modelplan.loaders import load
@@ -48,6 +50,7 @@ _HOMES = {
     "BrokenPlanError": "errors", "ModelError": "errors", "ModelPlanError": "errors", "RequestError": "errors",
     "buffers": "lifetimes", "load": "loaders", "render": "outputs", "read": "saved_plan",
     "Options": "pipeline", "plan": "pipeline", "check": "referee", "order": "schedulers",
+    "Difference": "differences.findings", "diff": "differences.models",
     "Ladder": "rewriting.ladder", "fit": "rewriting.ladder",
     "Aliases": "types", "Budget": "types", "Buffer": "types", "Graph": "types", "Kind": "types", "Member": "types",
     "Merge": "types", "Op": "types", "Placement": "types", "Plan": "types", "Problem": "types",
@@ -55,10 +58,10 @@ _HOMES = {
 }  # fmt: skip
 
 __all__ = [
-    "Aliases", "BrokenPlanError", "Budget", "Buffer", "Graph", "Kind", "Ladder", "Member", "Merge",
+    "Aliases", "BrokenPlanError", "Budget", "Buffer", "Difference", "Graph", "Kind", "Ladder", "Member", "Merge",
     "ModelError", "ModelPlanError", "Op", "Options", "Placement", "Plan", "Problem", "Progress", "RequestError",
-    "Runtime", "Schedule", "Tensor", "buffers", "check", "fit", "height", "load", "load_bound", "order", "place",
-    "plan", "read", "render", "storages",
+    "Runtime", "Schedule", "Tensor", "buffers", "check", "diff", "fit", "height", "load", "load_bound", "order",
+    "place", "plan", "read", "render", "storages",
 ]  # fmt: skip
 
 

@@ -77,16 +77,13 @@ def run(arguments: Namespace) -> int:
         raise RequestError("one model and no --old or --new OPTION=VALUE: there is nothing to compare")
     sides = _of_side(arguments, "old"), _of_side(arguments, "new")
     planned = any(getattr(side, name) is not None for side in sides for name in _PLANS)
-    old, new = (compared(side, path, planned=planned) for side, path in zip(sides, _paths(arguments), strict=True))
+    named = zip(("old", "new"), sides, (arguments.old, arguments.new or arguments.old), strict=True)
+    old, new = (_compared(name, side, path, planned=planned) for name, side, path in named)
     found = difference(old, new)
     if "-" not in outputs:
         terminal.show(difference_report.sections_of(found))
     _write(arguments, found)
     return 1 if arguments.exit_code and not found.empty else 0
-
-
-def _paths(arguments: Namespace) -> tuple[str, str]:
-    return arguments.old, arguments.new or arguments.old
 
 
 def _write(arguments: Namespace, found: Difference) -> None:
@@ -123,9 +120,9 @@ def _of_side(arguments: Namespace, side: str) -> Namespace:
     known = {action.option_strings[0]: action for action in parser._actions}  # noqa: SLF001
     found, cleared = Namespace(**vars(arguments)), set[str]()
     for text in getattr(arguments, f"{side}_options"):
-        name, given, value = text.partition("=")
+        name, _, value = text.partition("=")
         action = known.get(f"--{name}")
-        if action is None or action.nargs == 0 or not given:
+        if action is None or action.nargs == 0 or not value:
             names = ", ".join(key.removeprefix("--") for key, a in known.items() if a.nargs != 0)
             raise RequestError(f"--{side} {text}: expected OPTION=VALUE with one of the options {names}")
         if action.dest not in cleared:
@@ -141,6 +138,14 @@ def _parse(parser: ArgumentParser, action: argparse.Action, value: str, found: N
     except RequestError as problem:
         said = str(problem).rpartition(f"{action.option_strings[0]}: ")[2]
         raise RequestError(f"{where}: {said}") from None
+
+
+def _compared(name: str, arguments: Namespace, path: str, *, planned: bool) -> Side:
+    """One side, `old` or `new` in messages about its options."""
+    try:
+        return compared(arguments, path, planned=planned)
+    except RequestError as problem:
+        raise RequestError(f"{name}: {problem}") from None
 
 
 def compared(arguments: Namespace, path: str, *, planned: bool) -> Side:
@@ -161,7 +166,9 @@ def compared(arguments: Namespace, path: str, *, planned: bool) -> Side:
 
 def _activations(side: Side) -> Side:
     """The side with the planned part as all that it needs."""
-    return replace(side, whole=False, kept=())
+    basis = f"the planned activations for {side.plan.runtime.name}"
+    choices = tuple(row for row in side.settings if row[0] != "ABI")
+    return replace(side, whole=False, kept=(), needed=replace(side.needed, basis=basis), settings=choices)
 
 
 def _settings(arguments: Namespace, chosen: Chosen | None) -> Sequence[tuple[str, str]]:

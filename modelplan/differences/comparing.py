@@ -31,6 +31,8 @@ _MOST_INSIDE = 3
 #: How many operators that another stands behind are named.
 _MOST_NAMED = 3
 _NOTHING = Bytes(None, None)
+#: Settings that mean nothing where a side has none of the kind.
+_WHERE_KNOWN = ("ABI",)
 
 
 def difference(old: Side, new: Side) -> Difference:
@@ -73,6 +75,8 @@ def difference(old: Side, new: Side) -> Difference:
 
 def _settings(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[Setting]:
     for name in dict.fromkeys((*old, *new)):
+        if name in _WHERE_KNOWN and not (name in old and name in new):
+            continue
         before, after = old.get(name, "none"), new.get(name, "none")
         if before != after:
             yield Setting(name, before, after)
@@ -186,9 +190,9 @@ class _Comparison:
         makers = (("op", i) if i >= 0 else None, ("op", j) if j >= 0 else None)
         columns = [Bytes(one(old, i) if i >= 0 else None, one(new, j) if j >= 0 else None) for one in _COLUMNS]
         outputs, scratch, kept, weights, live = columns
-        return OpChange(
-            change, i, j, label, tuple(details), outputs, scratch, kept, weights, self.in_peak(*makers), live
-        )
+        kept = kept if self.old.kept and self.new.kept else _NOTHING
+        held = self.in_peak(*makers)
+        return OpChange(change, i, j, label, tuple(details), outputs, scratch, kept, weights, held, live)
 
     def in_peak(self, old: Maker | None, new: Maker | None) -> Bytes:
         """What of the peaks was made by the same operator or input."""
@@ -351,7 +355,8 @@ class _Figures:
         while (maker, slot) in self.peak_rows:
             slot -= 1
         label = graph.label(maker[1]) if maker[0] == "op" else _origin(graph, maker[1])
-        names = tuple(graph.tensors[m.tensor].name for m in row.members) or ("scratch",)
+        tensors = [m.tensor for m in row.members]
+        names = tuple(graph.tensors[t].name or f"tensor {t}" for t in tensors) or ("scratch",)
         self.peak_rows[maker, slot] = names, label, row.size
         self.in_peak[maker] = self.in_peak.get(maker, 0) + row.size
 

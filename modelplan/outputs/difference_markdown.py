@@ -23,11 +23,11 @@ def render_difference(found: Difference) -> str:
         return "\n\n".join([*blocks, "Nothing differs but names, if anything."]) + "\n"
     blocks.append(listed(words.head_lines(found)))
     if any(part.bytes.delta for part in (*found.parts, *found.flash)):
-        blocks.append(table(("part", ">before", ">after", ">change"), words.memory_rows(found)))
+        blocks.append(rows_under(("part", ">before", ">after", ">change"), words.memory_rows(found)))
     blocks.append(f"**{plain(words.peak_title(found))}**")
     blocks += [listed(lines)] if (lines := list(words.peak_lines(found))) else []
     if any(part.bytes.before != part.bytes.after for part in found.peak_parts):
-        blocks.append(table(("alive", "made by", ">before", ">after", ">change"), words.peak_rows(found)))
+        blocks.append(rows_under(("alive", "made by", ">before", ">after", ">change"), words.peak_rows(found)))
     blocks += _operators(found)
     return "\n\n".join(blocks) + "\n"
 
@@ -38,7 +38,7 @@ def _operators(found: Difference) -> Iterator[str]:
     rows += [(line.split()[0], line.strip().partition("  ")[2]) for line in words.others_line(own[_MOST_ROWS:])]
     if rows:
         yield f"**{plain(words.EFFECT_TITLE)}**"
-        yield table((">bytes", "operator"), rows)
+        yield rows_under((">bytes", "operator"), rows)
     if rest := [*words.following_lines(found), *words.value_lines(found), *words.order_lines(found)]:
         yield listed(rest)
 
@@ -57,7 +57,7 @@ def listed(lines: Iterator[str] | Sequence[str]) -> str:
     return "\n".join(f"- {plain(line)}" for line in lines)
 
 
-def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def rows_under(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Rows under headings; a column whose heading starts with `>` is aligned to the right."""
     marks = ["---:" if heading.startswith(">") else "---" for heading in headings]
     lines = [[heading.removeprefix(">") for heading in headings], marks, *([plain(c) for c in row] for row in rows)]

@@ -173,7 +173,7 @@ def parts_kept(found: Difference) -> Iterator[tuple[str, int]]:
 def _peak(found: Difference) -> Sequence[Section]:
     differing = any(part.bytes.before != part.bytes.after for part in found.peak_parts)
     if not differing:
-        return [Section("", (f"{peak_title(found)}, and the same tensors are alive there", *peak_lines(found)))]
+        return [Section(f"{peak_title(found)}; the same is alive there", tuple(peak_lines(found)))]
     headings = ("alive", "made by", ">before", ">after", ">change")
     return [Section(peak_title(found), tuple(peak_lines(found)), Table(headings, tuple(peak_rows(found))))]
 
