@@ -24,8 +24,12 @@ def read_contents_of(data: bytes, graph: Graph) -> Contents:
         ValueError, TypeError: a part of the file is damaged.
     """
     import onnx
+    from google.protobuf.message import DecodeError
 
-    model = onnx.load_model_from_string(data)
+    try:
+        model = onnx.load_model_from_string(data)
+    except DecodeError:
+        raise ValueError("the protobuf ends or breaks off early") from None
     if model.functions:
         model = inlined(model, Limits.of(len(data)).operators)
     return _Scope(model.graph).contents(graph)

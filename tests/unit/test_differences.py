@@ -20,7 +20,7 @@ from modelplan.differences.findings import Bytes, Change, Difference
 from modelplan.differences.labelling import Structure
 from modelplan.differences.matching import common, matched_ops, rising
 from modelplan.differences.sides import Side, planned_side, side_of
-from modelplan.errors import RequestError
+from modelplan.errors import ModelError, RequestError
 from modelplan.loaders import load_model
 from modelplan.loaders.contents import known_contents, read_contents
 from modelplan.rewriting.alternatives import Target, load_file
@@ -336,6 +336,25 @@ def test_contents_tell_values_quantisation_and_options(tmp_path: Path) -> None:
     assert scales[1:] == ((3,), 0)
     for value, tensor in zip(found.values, graph.tensors, strict=True):
         assert bool(value) == (tensor.kind is Kind.CONSTANT)
+
+
+@pytest.mark.parametrize("name", ["network.tflite", "resnet8.onnx"])
+def test_any_bytes_give_contents_or_a_fault_of_the_file(name: str, tmp_path: Path) -> None:
+    content = written(NETWORK) if name.endswith(".tflite") else (ROOT / "models" / name).read_bytes()
+    path, draw, seen = tmp_path / name, random.Random(7), set[str]()
+    path.write_bytes(content)
+    graph = load_model(path)
+    for _ in range(600):
+        damaged = bytearray(content)
+        for _ in range(draw.randint(1, 3)):
+            place = draw.randrange(8, len(damaged) - 4)
+            damaged[place : place + 4] = draw.choice([b"\xff\xff\xff\x7f", b"\0\0\0\0", draw.randbytes(4)])
+        try:
+            read_contents(bytes(damaged), str(path), graph)
+            seen.add("read")
+        except ModelError as problem:
+            seen.add(str(problem).partition(": ")[0])
+    assert seen == {"read", str(path)}
 
 
 def test_a_plan_is_a_side_too() -> None:
