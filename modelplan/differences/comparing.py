@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from modelplan import bounds
+from modelplan.differences.bodies import Bodies
 from modelplan.differences.details import Details, described, details_of
 from modelplan.differences.findings import (
     Bytes,
@@ -19,15 +20,12 @@ from modelplan.differences.findings import (
     PeakStep,
     Setting,
 )
-from modelplan.differences.labelling import Structure
 from modelplan.differences.matching import matched_ops, rising
 from modelplan.differences.sides import Maker, Side, constant_bytes
 from modelplan.differences.wiring import Pairing, fed
 from modelplan.errors import RequestError
 from modelplan.types import BufferKind, Graph, Kind, Requirement
 
-#: How many changes inside a body stand in the line of the operator that runs it.
-_MOST_INSIDE = 3
 #: How many operators that another stands behind are named.
 _MOST_NAMED = 3
 _NOTHING = Bytes(None, None)
@@ -158,10 +156,10 @@ class _Comparison:
 
     def changes(self) -> Iterator[OpChange]:
         """Everything that differs."""
-        sizes = self.old.plan.graph, self.new.plan.graph
+        sizes, bodies = (self.old.plan.graph, self.new.plan.graph), Bodies()
         for i, j in self.pairing.pairs:
             details = details_of(self.pairing, i, j, sizes)
-            details.own += inside(self.old.structure, self.new.structure, i, j)
+            details.own += bodies.inside(self.pairing, i, j)
             yield from self.pair_change(i, j, details)
         for i in self.pairing.gone:
             yield self.op_change(Change.GONE, i, -1, self.alone(self.old, i))
@@ -298,34 +296,6 @@ def _sources(graph: Graph) -> list[int]:
         for t, tensor in enumerate(graph.tensors)
         if made[t] < 0 and tensor.kind is not Kind.CONSTANT and (t in read or t in graph.inputs)
     ]
-
-
-def inside(old: Structure, new: Structure, i: int, j: int) -> list[str]:
-    """What differs in the bodies that two operators run, in words."""
-    ones, others = old.graph.ops[i].subgraphs, new.graph.ops[j].subgraphs
-    if len(ones) != len(others):
-        return [f"bodies {len(ones)} -> {len(others)}"]
-    found: list[str] = []
-    for number, (one, other) in enumerate(zip(ones, others, strict=True)):
-        lines = _body_lines(
-            Structure(one, old.contents.bodies[i][number]), Structure(other, new.contents.bodies[j][number])
-        )
-        found += [f"in body {number}: {line}" for line in lines[:_MOST_INSIDE]]
-        if len(lines) > _MOST_INSIDE:
-            found.append(f"in body {number}: [{len(lines) - _MOST_INSIDE} others]")
-    return found
-
-
-def _body_lines(old: Structure, new: Structure) -> list[str]:
-    pairing = Pairing(old, new, matched_ops(old, new))
-    lines = []
-    for i, j in pairing.pairs:
-        details = details_of(pairing, i, j, (old.graph, new.graph))
-        details.own += inside(old, new, i, j)
-        if details.own or details.values:
-            lines.append(f"{new.graph.label(j)}: {', '.join(details.all)}")
-    lines += [f"{old.graph.label(i)} gone" for i in pairing.gone]
-    return [*lines, *(f"{new.graph.label(j)} added" for j in pairing.added)]
 
 
 class _Figures:

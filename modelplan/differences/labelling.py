@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import sha256
 
 from modelplan.loaders.contents import Contents, Settings
 from modelplan.types import Graph, Kind, Op
@@ -32,15 +33,23 @@ class Numbering:
 
 @dataclass(frozen=True, eq=False)
 class Structure:
-    """A graph with the contents of its file, as far as matching looks at it."""
+    """A graph with the contents of its file, as far as matching looks at it.
+
+    `digests` remembers those of bodies by graph and level, since many operators may run one body.
+    """
 
     graph: Graph
     contents: Contents
+    digests: dict[tuple[int, str], str] = field(default_factory=dict)
     options: tuple[Settings, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         named = (tuple(row for row in options if row[0] not in _NAMES) for options in self.contents.options)
         object.__setattr__(self, "options", tuple(named))
+
+    def body(self, op: int, number: int) -> Structure:
+        """A body that an operator runs."""
+        return Structure(self.graph.ops[op].subgraphs[number], self.contents.bodies[op][number], self.digests)
 
     @cached_property
     def order(self) -> tuple[int, ...]:
@@ -92,9 +101,7 @@ def own_label(side: Structure, index: int, level: str) -> Hashable:
         return op.kind, side.options[index]
     operands = tuple(_operand(side, t, level) for t in op.inputs)
     results = tuple(_activation(side, t, level) for t in op.outputs)
-    bodies = tuple(
-        _body(Structure(*pair), level) for pair in zip(op.subgraphs, side.contents.bodies[index], strict=True)
-    )
+    bodies = tuple(_body_digest(side.body(index, number), level) for number in range(len(op.subgraphs)))
     return op.kind, side.options[index], operands, results, bodies
 
 
@@ -117,11 +124,13 @@ def _activation(side: Structure, t: int, level: str) -> Hashable:
     return known if level == "shapes" else (*known, side.contents.quantisation[t])
 
 
-def _body(side: Structure, level: str) -> Hashable:
-    """A body with all its wires."""
-    graph = side.graph
-    ops = tuple((op.inputs, op.outputs, own_label(side, i, level)) for i, op in enumerate(graph.ops))
-    return ops, graph.inputs, graph.outputs
+def _body_digest(side: Structure, level: str) -> str:
+    """A digest of a body with all its wires."""
+    graph, key = side.graph, (id(side.graph), level)
+    if key not in side.digests:
+        ops = [(op.inputs, op.outputs, own_label(side, i, level)) for i, op in enumerate(graph.ops)]
+        side.digests[key] = sha256(repr((ops, graph.inputs, graph.outputs)).encode()).hexdigest()
+    return side.digests[key]
 
 
 @dataclass(frozen=True, eq=False)

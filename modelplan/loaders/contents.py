@@ -49,12 +49,15 @@ def read_contents(content: bytes, path: str, graph: Graph) -> Contents:
 
 def known_contents(graph: Graph) -> Contents:
     """The contents as far as the graph itself tells them: the options that memory depends on, no values."""
-    return Contents(
-        ("",) * len(graph.tensors),
-        (None,) * len(graph.tensors),
-        tuple(known_options(op.attributes) for op in graph.ops),
-        tuple(tuple(map(known_contents, op.subgraphs)) for op in graph.ops),
-    )
+    found: dict[int, Contents] = {}
+    for part in (*reversed(graph.bodies), graph):  # bodies before the operators that run them
+        found[id(part)] = Contents(
+            ("",) * len(part.tensors),
+            (None,) * len(part.tensors),
+            tuple(known_options(op.attributes) for op in part.ops),
+            tuple(tuple(found[id(body)] for body in op.subgraphs) for op in part.ops),
+        )
+    return found[id(graph)]
 
 
 def known_options(attributes: Settings) -> Settings:

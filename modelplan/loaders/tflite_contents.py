@@ -46,7 +46,6 @@ class _Reader:
     def contents(self, number: int, graph: Graph) -> Contents:
         """The contents of subgraph `number`, which `graph` was read from."""
         if number not in self.found:
-            self.found[number] = known_contents(graph)
             self.found[number] = self._contents(self.model.Subgraphs(number), graph)
         return self.found[number]
 

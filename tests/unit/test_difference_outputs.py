@@ -120,11 +120,28 @@ def test_a_side_that_would_not_run_has_its_reason(tmp_path: Path) -> None:
 # -- the picture -------------------------------------------------------------------------------------------------------
 
 
+def reordered(folder: Path) -> Difference:
+    """The same operators in another order."""
+    branches = {f"a{n}": Layer("CONV_2D", ("stem",), 8, seed=n) for n in range(5)}
+    ends = {f"b{n}": Layer("RELU", (f"a{n}",)) for n in range(5)}
+    paths = folder / "old.tflite", folder / "new.tflite"
+    paths[0].write_bytes(written({"stem": NETWORK["stem"], **branches, **ends}))
+    mixed = [f"{letter}{n}" for n in (3, 1, 0, 4, 2) for letter in "ab"]
+    paths[1].write_bytes(written({"stem": NETWORK["stem"], **{name: (branches | ends)[name] for name in mixed}}))
+    return modelplan.diff(*paths)
+
+
+def test_another_order_is_told(tmp_path: Path) -> None:
+    found = reordered(tmp_path)
+    assert f"{found.moved} operators run at another place in the order" in shown(found)
+
+
 CASES: dict[str, Callable[[Path], Difference]] = {
     "stride": strided,
     "same": lambda folder: versions(folder, NETWORK),
     "gone": lambda folder: versions(folder, {"stem": NETWORK["stem"]}),
     "long": long_one,
+    "reordered": reordered,
     "kernels": lambda folder: modelplan.diff(MODELS / "resnet8.tflite", kernels=("esp-nn@1.1.0", "esp-nn")),
     "others": lambda folder: modelplan.diff(MODELS / "resnet8.tflite", MODELS / "mobilenet_v2_like.tflite"),
 }

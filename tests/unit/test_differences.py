@@ -12,6 +12,7 @@ from typing import Any
 import graphs
 import onnx
 import pytest
+from tflite_models import BOOL, FLOAT32, OpRow, Sub, TensorRow, model, nested
 from versions import NETWORK, Layer, Layers, renamed_onnx, renamed_tflite, written
 
 from modelplan import pipeline
@@ -273,6 +274,51 @@ def test_every_figure_of_an_operator_is_that_of_the_plan(tmp_path: Path) -> None
 
 def pick(figure: Bytes, which: int) -> int | None:
     return figure.after if which else figure.before
+
+
+def branches(kind: str, more: bool) -> bytes:
+    """An IF whose first body is one operator of a kind; its second has one operator more where asked to."""
+
+    def t(name: str) -> TensorRow:
+        return name, FLOAT32, (12,), None
+
+    first = Sub([t("i"), t("o")], [(kind, (0, 0), (1,), ())], (0,), (1,))
+    ops: list[OpRow] = [("ADD", (0, 0), (1,), ()), ("ADD", (1, 0), (2,), ())]
+    if more:
+        ops.append(("MUL", (2, 2), (3,), ()))
+    second = Sub([t("i"), t("s"), t("o"), t("p")][: len(ops) + 1], ops, (0,), (len(ops),))
+    main = Sub([("flag", BOOL, (1,), None), t("x"), t("y")], [("IF", (0, 1), (2,), (1, 2))], (0, 1), (2,))
+    return model(main, first, second)
+
+
+def test_what_differs_in_bodies_is_told_by_the_operator_that_runs_them(tmp_path: Path) -> None:
+    old, new = versions(tmp_path, branches("ADD", more=True), branches("MUL", more=False))
+    (one,) = difference(old, new).changes
+    assert one.details[:2] == ("in body 0: op 0 ADD: MUL -> ADD", "in body 1: op 2 MUL added")
+    (one,) = difference(new, old).changes
+    assert one.details[:2] == ("in body 0: op 0 MUL: ADD -> MUL", "in body 1: op 2 MUL gone")
+
+
+def test_bodies_that_many_operators_run_are_compared_once(tmp_path: Path) -> None:
+    old, new = versions(tmp_path, nested(19), nested(18))
+    assert difference(old, old).empty
+    (one,) = difference(old, new).changes
+    assert one.details[0] == "in body 0: op 1 IF: its bodies differ"
+
+
+def test_operators_in_another_order_are_counted(tmp_path: Path) -> None:
+    stem, tail = Layer("CONV_2D", ("in",), 8, seed=1), Layer("ADD", ("a2", "b2"))
+    a1, a2 = Layer("CONV_2D", ("stem",), 8, seed=2), Layer("CONV_2D", ("a1",), 8, seed=3)
+    b1, b2 = Layer("CONV_2D", ("stem",), 8, seed=4), Layer("RELU", ("b1",))
+    layers = {"stem": stem, "a1": a1, "a2": a2, "b1": b1, "b2": b2, "sum": tail}
+    order = ["stem", "b1", "a1", "b2", "a2", "sum"]
+    sides = versions(tmp_path, written({name: layers[name] for name in order}), written(layers))
+    found = difference(*sides)
+    assert not found.changes
+    assert found.moved == 2
+    assert not found.empty
+    assert sum(column.moved for column in found.columns) == 4
+    assert [(column.old, column.new) for column in found.columns if not column.moved][-1] == (5, 5)
 
 
 def test_two_formats_are_refused() -> None:
