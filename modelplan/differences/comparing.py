@@ -8,7 +8,7 @@ from functools import cached_property
 
 from modelplan import bounds
 from modelplan.differences.bodies import Bodies
-from modelplan.differences.details import Details, described, details_of
+from modelplan.differences.details import Details, became, described, details_of
 from modelplan.differences.findings import (
     Bytes,
     Change,
@@ -230,7 +230,7 @@ class _Comparison:
         before, after = self.old.graph.tensors[t], self.new.graph.tensors[u]
         if (before.shape, before.dtype) != (after.shape, after.dtype):
             old, new = (side.plan.graph.tensors[k].nbytes for side, k in ((self.old, t), (self.new, u)))
-            said = f"{old:,} -> {new:,} bytes ({described(before)} -> {described(after)})"
+            said = f"{old:,} -> {new:,} bytes ({became(before, after)})"
             yield self.input_change(Change.CHANGED, t, u, [said])
         elif self.old.contents.quantisation[t] != self.new.contents.quantisation[u]:
             yield self.input_change(Change.VALUES, t, u, ["other quantisation"])

@@ -163,7 +163,7 @@ def _add_constants(found: Details, pairing: Pairing, i: int, j: int, reads: _Rea
             continue
         if (before.shape, before.dtype) != (after.shape, after.dtype):
             follows = _follows_reads(pairing.new.graph.ops[j].kind, before, after, reads)
-            (found.following if follows else found.own).append(f"{name} {_became(before, after)}")
+            (found.following if follows else found.own).append(f"{name} {became(before, after)}")
         elif pairing.old.contents.values[t] != pairing.new.contents.values[u]:
             numbers = (
                 pairing.old.graph.ops[i].attribute(f"operand {place}"),
@@ -227,7 +227,7 @@ def _add_outputs(found: Details, pairing: Pairing, i: int, j: int, reads: _Reads
             passed = before.dtype == after.dtype or (before.dtype, after.dtype) in reads.types
             follows = reads.resized and passed and not own_before
             count = f"{sizes[0].tensors[t].nbytes:,} -> {sizes[1].tensors[u].nbytes:,} bytes"
-            (found.following if follows else found.own).append(f"{name} {count} ({_became(before, after)})")
+            (found.following if follows else found.own).append(f"{name} {count} ({became(before, after)})")
         scales = pairing.old.contents.quantisation[t], pairing.new.contents.quantisation[u]
         if scales[0] != scales[1] and before.dtype == after.dtype and scales not in reads.quantisations:
             found.values.append(f"{name} quantised {_scaled(scales[0])} -> {_scaled(scales[1])}")
@@ -258,8 +258,12 @@ def shape_text(shape: Sequence[int]) -> str:
     return "x".join(map(str, shape)) or "scalar"
 
 
-def _became(before: Tensor, after: Tensor) -> str:
-    """Shape and type before and after, what is equal said once."""
+def became(before: Tensor, after: Tensor) -> str:
+    """Shape and type before and after, what is equal said once.
+
+    >>> became(Tensor("x", (1, 8), "int8"), Tensor("x", (1, 16), "int8"))
+    '1x8 -> 1x16 int8'
+    """
     if before.dtype == after.dtype:
         return f"{shape_text(before.shape)} -> {described(after)}"
     if before.shape == after.shape:

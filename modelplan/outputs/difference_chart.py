@@ -281,5 +281,7 @@ def _draw_labels(sheet: Sheet, chart: DifferenceChart, labels: Sequence[tuple[in
         sheet.line(marked, [y - 5] * len(marked), **style)
     for at, text, colour in labels:
         sheet.write(sheet.x(at + 0.5), y - 11, text, SMALL, ha="center", va="top", rotation=90, color=colour)
-    words = "operators in the order in which they run, each with its number on the new side, or on the old one if gone"
+    words = (
+        "operators in the order in which they run, numbered as on the new side, or on the old one where only that runs"
+    )
     sheet.write(sheet.margins.left + sheet.plot_width / 2, _EDGE, words, BODY, ha="center", color=MUTED)
