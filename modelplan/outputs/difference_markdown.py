@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterator, Sequence
 
@@ -47,9 +46,9 @@ def plain(text: str) -> str:
     r"""The text as Markdown shows it literally.
 
     >>> print(plain("a_b <i>|x"))
-    a\_b &lt;i&gt;\|x
+    a\_b &lt;i>\|x
     """
-    return _MARKS.sub(r"\\\1", html.escape(printable(text), quote=False))
+    return _MARKS.sub(r"\\\1", printable(text).replace("&", "&amp;").replace("<", "&lt;"))
 
 
 def listed(lines: Iterator[str] | Sequence[str]) -> str:

@@ -72,7 +72,7 @@ def became(figure: Bytes) -> str:
     """A figure before and after, and how much more or less that is.
 
     >>> became(Bytes(1000, 1016)), became(Bytes(8, 8))
-    ('1,000 B -> 1,016 B, 16 B more', '8 B, unchanged')
+    ('1,000 B -> 1,016 B, 16 B more (1.6%)', '8 B, unchanged')
     """
     before, after = figure.before or 0, figure.after or 0
     if before == after:
