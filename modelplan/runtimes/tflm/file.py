@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,9 @@ _CALLING = {"IF", "WHILE", "CALL_ONCE"}
 
 #: TFLM counts bytes and offsets in 32 bits with a sign.
 _LARGEST = 2**31 - 1
+
+#: How many files are remembered: a command asks several questions about one file, or about two versions of it.
+_REMEMBERED = 4
 
 #: Metadata and custom operators of models whose weights TFLM unpacks at run time.
 _COMPRESSION = "COMPRESSION_METADATA"
@@ -148,11 +151,16 @@ def load_tflite(path: str | Path) -> FileModel:
 
 
 def read_tflite(data: bytes, name: str) -> FileModel:
-    """The file `name` with content `data`.
+    """The file `name` with content `data`; the files that were asked for last are remembered.
 
     Raises:
         ModelError: not a TFLite flatbuffer, or a tensor of a type that TFLM does not have.
     """
+    return _read(bytes(data), name)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _read(data: bytes, name: str) -> FileModel:
     import tflite
 
     try:
