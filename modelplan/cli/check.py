@@ -1,87 +1,203 @@
-"""Says whether models fit a budget on their runtime as they stand: exit 0 when all do, 1 when one does not.
+"""Says whether models keep their budgets on their runtimes as they stand: exit 0 when all do, 1 when one does not.
 
 For TensorFlow Lite Micro the whole arena counts: with exactly the budget the model allocates and runs there, or it does
 not. A model that its runtime would refuse fits no budget. Beside a model that does not fit stands what `reorder` and
 `pack` would make of it.
+
+Without MODEL the budgets of the project are checked: [[budget]] in modelplan.toml or [[tool.modelplan.budget]] in
+pyproject.toml, of the working directory or the nearest folder above. docs/budgets.md has their keys.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modelplan.cli import files, model_options, terminal
 from modelplan.errors import RequestError
-from modelplan.outputs.arena_report import lower_alternatives
-from modelplan.outputs.report import Section
+from modelplan.outputs.checks import FORMATS
+from modelplan.outputs.report import Section, printable
 from modelplan.outputs.units import human, parse_bytes
-from modelplan.rewriting.alternatives import alternatives, as_it_stands, load_file
-from modelplan.types import Alternative, Requirement
+from modelplan.types import Alternative
 
 if TYPE_CHECKING:
+    from modelplan.budgets.findings import Findings, Outcome
+    from modelplan.cli.checks import Asked
     from modelplan.targets.choosing import Chosen
 
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What a model needs as it stands, the bytes there are, and what other forms of a model that does not fit need."""
-
-    model: str
-    budget: int
-    needed: Requirement
-    others: tuple[Alternative, ...]
-
-    @property
-    def fits(self) -> bool:
-        """Whether the model runs in the budget as it stands."""
-        return self.needed.fits(self.budget)
-
-    @property
-    def remedies(self) -> list[Alternative]:
-        """The alternatives that fit."""
-        return [a for a in self.others if a.requirement is not None and a.requirement.fits(self.budget)]
+#: Seconds for what would make models fit that need too much, where a file states the budgets.
+_SECONDS = 2.0
+#: Options that a file with budgets states by itself.
+_OF_MODELS = (
+    *("budget", "growth", "runtime", "kernels", "abi", "target", "used", "arena_symbol"),
+    *("dim", "shape", "reserve", "define", "include"),
+)
 
 
 def configure(parser: ArgumentParser) -> None:
     """Declares the arguments."""
-    parser.add_argument("models", metavar="MODEL", nargs="+", help="a .tflite or .onnx file")
+    parser.add_argument(
+        "models", metavar="MODEL", nargs="*", help="a .tflite or .onnx file; none: the project's budgets"
+    )
     parser.add_argument(
         "--budget", metavar="BYTES", help="such as 64KiB or 1MiB (default: the largest block of the target)"
+    )
+    parser.add_argument("--growth", metavar="LIMIT", help="bytes or a share such as 5% more than in the baseline")
+    parser.add_argument("--config", metavar="FILE", help="the file with the budgets, in place of the nearest")
+    parser.add_argument(
+        "--baseline",
+        metavar="FILE|REVISION",
+        help="what to compare with: a .json file of `modelplan budget baseline`, or a git revision such as main",
+    )
+    parser.add_argument(
+        "--format",
+        metavar="NAME[=FILE]",
+        action="append",
+        default=[],
+        help=f"{', '.join(FORMATS)}: to standard output, or into FILE; may be repeated (default: text)",
+    )
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        metavar="S",
+        help=f"for what would fit in place of models that need too much (default: {_SECONDS:g} for a file with budgets,"
+        " else no limit)",
     )
     model_options.add_runtime(parser)
     model_options.add_abi(parser, default=None)
     model_options.add_target(parser)
-    parser.add_argument("--json", metavar="FILE", help="the verdicts as JSON; - for standard output")
+    parser.add_argument("--json", metavar="FILE", help="the verdicts as one JSON object; - for standard output")
 
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
-    files.check_outputs([arguments.json], arguments.models)
-    chosen = model_options.chosen_target(arguments)
-    budget = budget_of(arguments.budget, chosen)
-    arguments = model_options.on_target(arguments, chosen)
-    found: list[Verdict] = []
-    if chosen and arguments.json != "-":
-        terminal.show([Section("", tuple(available(arguments.budget, chosen)))])
+    outputs = requested_formats(arguments)
+    files.check_outputs([arguments.json, *outputs.values()], arguments.models)
+    if arguments.seconds is not None and not 0 <= arguments.seconds < float("inf"):
+        raise RequestError(f"--seconds is {arguments.seconds:g}, expected 0 or more")
+    return check_models(arguments, outputs) if arguments.models else check_project(arguments, outputs)
 
-    def judge(path: str) -> int:
-        found.append(judged(arguments, path, budget, chosen))
-        if arguments.json != "-":
-            terminal.show([section(found[-1])])
-        return 0 if found[-1].fits else 1
 
-    code = terminal.each(arguments.models, judge)
+def requested_formats(arguments: Namespace) -> dict[str, str]:
+    """The formats that are asked for, each with the file that it goes to, `-` for standard output.
+
+    Raises:
+        RequestError: there is no such format, or two go to one place.
+    """
+    found: dict[str, str] = {}
+    for text in arguments.format:
+        name, _, path = text.partition("=")
+        if name not in FORMATS:
+            raise RequestError(f"--format {name}: no such format; there are: {', '.join(FORMATS)}")
+        found[name] = path or "-"
+    places = [*found.values(), *([arguments.json] if arguments.json else [])]
+    if len(set(places)) < len(places):
+        raise RequestError("--format: two outputs go to one place; write one as NAME=FILE")
+    return found if "-" in places else {"text": "-"} | found
+
+
+def check_project(arguments: Namespace, outputs: dict[str, str]) -> int:
+    """Checks the budgets of a file."""
+    from modelplan.budgets.findings import Findings
+    from modelplan.budgets.measuring import Measurements
+    from modelplan.cli import checks
+
+    given = [name for name in _OF_MODELS if getattr(arguments, name)]
+    if given:
+        option = f"--{given[0].replace('_', '-')}"
+        raise RequestError(f"{option} is for a MODEL that is named; without one the file with the budgets states it")
+    file = checks.budget_file(arguments.config)
+    stored = file.baseline if not file.baseline.endswith(".json") else str(file.path.parent / file.baseline)
+    baseline = checks.baseline_of(arguments.baseline or stored or None, file.path.parent)
+    asked = checks.from_file(file)
+    seconds = _SECONDS if arguments.seconds is None else arguments.seconds
+    measurements = Measurements(seconds)
+    found = tuple(checks.outcome(one, measurements, baseline) for one in asked)
+    write_formats(Findings(str(file.path), found, folder_in_workspace()), outputs)
     if arguments.json:
-        document = {
-            "budget": budget,
-            **model_options.target_facts(chosen),
-            "models": [as_json(verdict) for verdict in found],
-        }
+        document = {"budgets": str(file.path), "models": [{"name": one.check.name} | as_json(one) for one in found]}
         files.write(arguments.json, json.dumps(document, indent=1) + "\n")
-    return code
+    return max(one.exit_code for one in found)
+
+
+def check_models(arguments: Namespace, outputs: dict[str, str]) -> int:
+    """Checks the models that are named, each against the same budget; text is shown model by model."""
+    from modelplan.budgets.findings import Findings
+    from modelplan.budgets.measuring import Measurements
+    from modelplan.cli import checks
+
+    asked = named_models(arguments)
+    baseline = checks.baseline_of(arguments.baseline, Path())
+    chosen = asked[0].chosen
+    shows = outputs.get("text") == "-"
+    if chosen and shows:
+        terminal.show([Section("", tuple(available(arguments.budget, chosen)))])
+    measurements = Measurements(arguments.seconds)
+    found = [shown(checks.outcome(one, measurements, baseline), shows=shows) for one in asked]
+    unseen = {name: path for name, path in outputs.items() if not (shows and name == "text")}
+    write_formats(Findings("", tuple(found), folder_in_workspace()), unseen)
+    sized = [one for one in found if one.needed is not None]
+    if arguments.json and (sized or len(found) > 1):
+        facts = {"budget": asked[0].check.limits.arena, **model_options.target_facts(chosen)}
+        document = {**facts, "models": [as_json(one) for one in sized]}
+        files.write(arguments.json, json.dumps(document, indent=1) + "\n")
+    return max(one.exit_code for one in found)
+
+
+def named_models(arguments: Namespace) -> list[Asked]:
+    """The checks of the models on the command line."""
+    from modelplan.budgets.findings import Check, Limits
+    from modelplan.budgets.reading import parse_growth
+    from modelplan.cli.checks import Asked
+
+    if arguments.config:
+        raise RequestError("--config names a file with budgets, which state their models; name no MODEL beside it")
+    chosen = model_options.chosen_target(arguments)
+    growth = None if arguments.growth is None else parse_growth(arguments.growth)
+    limits = Limits(budget_of(arguments.budget, chosen), growth=growth)
+    return [
+        Asked(
+            Check(path, path, Path(os.path.relpath(path)).as_posix(), limits, arguments.target or ""), arguments, chosen
+        )
+        for path in arguments.models
+    ]
+
+
+def shown(found: Outcome, *, shows: bool) -> Outcome:
+    """The outcome, which is printed where `shows` says so; what cannot be read is told on standard error."""
+    from modelplan.outputs.checks.report import section_of
+
+    if found.needed is None:
+        sys.stdout.flush()
+        sys.stderr.write(f"modelplan: {printable(found.problem)}\n")
+    elif shows:
+        terminal.show([section_of(found)])
+    return found
+
+
+def folder_in_workspace() -> str:
+    """The working directory relative to the checkout of a GitHub workflow; empty elsewhere."""
+    workspace = os.environ.get("GITHUB_WORKSPACE")
+    inside = workspace and Path.cwd().is_relative_to(Path(workspace).resolve())
+    return Path(os.path.relpath(Path.cwd(), Path(workspace).resolve())).as_posix() if workspace and inside else ""
+
+
+def write_formats(findings: Findings, outputs: dict[str, str]) -> None:
+    """Writes each format to its place; text on a terminal has its colours."""
+    from modelplan.outputs.checks import formatted
+    from modelplan.outputs.checks.report import sections_of
+
+    for name, path in outputs.items():
+        if (name, path) == ("text", "-"):
+            terminal.show(sections_of(findings))
+        else:
+            files.write(path, formatted(findings, name))
 
 
 def budget_of(text: str | None, chosen: Chosen | None) -> int:
@@ -103,58 +219,26 @@ def available(text: str | None, chosen: Chosen) -> list[str]:
     return [*model_options.target_lines(chosen), *instead]
 
 
-def judged(arguments: Namespace, path: str, budget: int, chosen: Chosen | None = None) -> Verdict:
-    """The verdict on one model; alternatives are planned where it does not fit although its runtime would run it."""
-    file = load_file(path, arguments.dim, arguments.shape)
-    target = model_options.target_of(model_options.on_target(arguments, chosen, file.graph), file.graph)
-    needed = as_it_stands(file, target)
-    short = not needed.refusals and needed.arena > budget
-    return Verdict(path, budget, needed, tuple(alternatives(file, target)) if short else ())
-
-
-def section(verdict: Verdict) -> Section:
-    """Required, available and excess bytes, and what would fit."""
-    needed, budget = verdict.needed, verdict.budget
-    if needed.refusals:
-        return Section(f"{verdict.model}: does not run, and so does not fit", (*needed.refusals, needed.basis))
-    spare = budget - needed.arena
-    lines = [f"required  {human(needed.arena)}: {needed.basis}", f"available {human(budget)}"]
-    if verdict.fits:
-        return Section(f"{verdict.model}: fits", (*lines, f"spare     {human(spare)}"))
-    lines += [f"excess    {human(-spare)}", *_outlook(verdict)]
-    commands = [f"fits after: {' && '.join(a.commands)}" for a in verdict.remedies[:1]]
-    return Section(f"{verdict.model}: does not fit", tuple(lines), commands=tuple(commands))
-
-
-def _outlook(verdict: Verdict) -> list[str]:
-    """What would fit, the least change first, or how far the best is from fitting."""
-    if verdict.remedies:
-        first = verdict.remedies[0]
-        assert first.requirement is not None
-        return [f"{first.change}: {human(first.requirement.arena)}"]
-    lower = lower_alternatives(verdict.needed, verdict.others)
-    if not lower or lower[-1].requirement is None:
-        return ["no other order and no plan of this file needs less"] if verdict.others else []
-    best = lower[-1].requirement.arena
-    return [f"{lower[-1].change}: {human(best)}, still {human(best - verdict.budget)} too much; nothing tried fits"]
-
-
-def as_json(verdict: Verdict) -> dict[str, Any]:
-    """The verdict as an object."""
+def as_json(found: Outcome) -> dict[str, Any]:
+    """The outcome as an object."""
+    check, needed, limit = found.check, found.needed, found.check.limits.arena
+    if needed is None:
+        return {"model": check.model, "fits": False, "problem": found.problem}
+    known = not needed.refusals
     return {
-        "model": verdict.model,
-        "fits": verdict.fits,
-        "required": None if verdict.needed.refusals else verdict.needed.arena,
-        "excess": None if verdict.needed.refusals else verdict.needed.arena - verdict.budget,
-        "refusals": verdict.needed.refusals,
-        "basis": verdict.needed.basis,
-        "parts": [asdict(part) for part in verdict.needed.parts],
-        "alternatives": [_alternative(one, verdict.budget) for one in verdict.others],
+        "model": check.model,
+        "fits": found.passed,
+        "required": needed.arena if known else None,
+        "excess": needed.arena - limit if known and limit is not None else None,
+        "refusals": needed.refusals,
+        "basis": needed.basis,
+        "parts": [asdict(part) for part in needed.parts],
+        "alternatives": [_alternative(one, found.remedies) for one in found.others or ()],
     }
 
 
-def _alternative(one: Alternative, budget: int) -> dict[str, Any]:
+def _alternative(one: Alternative, remedies: Sequence[Alternative]) -> dict[str, Any]:
     needed = one.requirement
-    figures = {"required": needed.arena, "head": needed.head, "fits": needed.fits(budget)} if needed else {}
+    figures = {"required": needed.arena, "head": needed.head, "fits": one in remedies} if needed else {}
     commands: Sequence[str] = one.commands
     return {"change": one.change, "commands": commands, "refusal": one.refusal, **figures}

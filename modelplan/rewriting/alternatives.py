@@ -48,6 +48,16 @@ class ModelFile:
     graph: Graph
 
 
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """A file made of another one: what changes, and the commands that write it; without a file, why there is none."""
+
+    change: str
+    commands: tuple[str, ...]
+    file: ModelFile | None
+    refusal: str = ""
+
+
 def load_file(path: str, dims: Sequence[str] = (), shapes: Sequence[str] = ()) -> ModelFile:
     """The model file `path`, with extents that it leaves open as `load` takes them."""
     return ModelFile(path, read_bytes(path), load_model(path, dims, shapes))
@@ -107,14 +117,25 @@ def carried_offsets(file: ModelFile, runtime: Runtime) -> tuple[int, ...]:
 
 def alternatives(file: ModelFile, target: Target) -> Iterator[Alternative]:
     """The file in its best order, packed with views and with overwrites, and both together."""
+    return (sized(one, target) for one in rewritten_files(file, target))
+
+
+def sized(one: Rewritten, target: Target) -> Alternative:
+    """What a file that was made needs; its kernels are those that it was made for."""
+    needed = None if one.file is None else with_proved_plan(one.file, target)
+    return Alternative(one.change, one.commands, needed, one.refusal)
+
+
+def rewritten_files(file: ModelFile, target: Target) -> Iterator[Rewritten]:
+    """The files that `reorder` and `pack` make of a file; they are the same for every ABI."""
     if target.runtime.sorts:
         return
     reorder = shlex.join(("modelplan", "reorder", file.path, "-o", _ORDERED + Path(file.path).suffix, *target.options))
     ordered = _in_best_order(file, target)
     if isinstance(ordered, str):
-        yield Alternative("best order", (reorder,), None, ordered)
+        yield Rewritten("best order", (reorder,), None, ordered)
     else:
-        yield Alternative("best order", (reorder,), with_proved_plan(ordered, target))
+        yield Rewritten("best order", (reorder,), ordered)
     if not target.runtime.offline_plans or file.graph.format != target.runtime.default_for:
         return
     shares = len(read_tflite(file.content, file.path).subgraphs) == 1
@@ -124,7 +145,7 @@ def alternatives(file: ModelFile, target: Target) -> Iterator[Alternative]:
         yield _packed(ordered, target, "safe", f"best order, {_PLANS['safe']}", (reorder,))
 
 
-def _packed(file: ModelFile, target: Target, alias: str, change: str, before: tuple[str, ...]) -> Alternative:
+def _packed(file: ModelFile, target: Target, alias: str, change: str, before: tuple[str, ...]) -> Rewritten:
     """The file with a plan under an alias mode; the commands in `before` write the file itself."""
     kernels = target.runtime.kernels
     words = ("modelplan", "pack", file.path, "-o", _PACKED, "--alias", alias, "--kernels", kernels)
@@ -133,8 +154,8 @@ def _packed(file: ModelFile, target: Target, alias: str, change: str, before: tu
     try:
         packed, _ = packing.packed(read_tflite(file.content, file.path), file.graph, alias, kernels=kernels)
     except ModelError as problem:
-        return Alternative(change, commands, None, str(problem))
-    return Alternative(change, commands, with_proved_plan(replace(file, content=packed.data), target))
+        return Rewritten(change, commands, None, str(problem))
+    return Rewritten(change, commands, replace(file, content=packed.data))
 
 
 def _in_best_order(file: ModelFile, target: Target) -> ModelFile | str:

@@ -1,0 +1,88 @@
+"""Outcomes as workflow commands of GitHub Actions, which show them beside the files of a pull request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from posixpath import join, normpath
+
+from modelplan.budgets.findings import Findings, Outcome
+from modelplan.outputs.checks.report import headline, outlook, remedy_lines, unknown_lines
+from modelplan.outputs.report import printable
+from modelplan.outputs.units import counted, human
+
+#: GitHub shows so many annotations of one step and drops the rest in silence.
+MOST = 10
+
+
+def workflow_commands(findings: Findings) -> str:
+    """One error for each check that failed, at most ten commands; the last counts what is left out."""
+    failed = findings.failed
+    if not failed:
+        return _command("notice", {"title": "modelplan"}, _summary(findings))
+    shown = failed if len(failed) <= MOST else failed[: MOST - 1]
+    lines = [_command("error", {"file": _place(findings, one), "title": _title(one)}, _message(one)) for one in shown]
+    if rest := failed[len(shown) :]:
+        names = "\n".join(one.check.name for one in rest)
+        lines.append(_command("error", {"title": f"{counted(len(rest), 'more check')} failed"}, names))
+    return "".join(lines)
+
+
+def _place(findings: Findings, one: Outcome) -> str:
+    """The model's path from the root of the repository."""
+    return normpath(join(findings.folder, one.check.model))
+
+
+def _summary(findings: Findings) -> str:
+    return "\n".join([headline(findings), *unknown_lines(findings), *_changes(findings)])
+
+
+def _changes(findings: Findings) -> Iterator[str]:
+    """The arenas that changed although every limit is kept, with what changed them once for each model."""
+    told: set[tuple[str, tuple[str, ...]]] = set()
+    for one in findings.outcomes:
+        if one.change and one.earlier:
+            yield f"{one.check.name}: {one.change:+,} bytes of arena since {one.earlier.source}"
+            if (one.check.key, one.causes) not in told:
+                told.add((one.check.key, one.causes))
+                yield from one.causes
+
+
+def _title(one: Outcome) -> str:
+    if one.refusals:
+        return f"{one.check.name}: {'no figure' if one.needed is None else 'does not run'}"
+    first = next(judged for judged in one.judgements if not judged.passed)
+    return f"{one.check.name}: {first.quantity} {human(first.excess)} too much"
+
+
+def _message(one: Outcome) -> str:
+    return "\n".join(_lines(one))
+
+
+def _lines(one: Outcome) -> Iterator[str]:
+    yield from one.refusals
+    for judged in one.judgements:
+        if not judged.passed and judged.size is not None and judged.limit is not None:
+            yield f"{judged.quantity} {human(judged.size)}, allowed {human(judged.limit)}"
+    if one.change and one.earlier:
+        yield f"{one.change:+,} bytes of arena since {one.earlier.source}"
+    yield from one.causes
+    if not one.refusals:
+        yield from outlook(one)
+        yield from remedy_lines(one)
+
+
+def _command(name: str, properties: dict[str, str], message: str) -> str:
+    r"""A workflow command in one line; what would end a property or the command is escaped.
+
+    >>> _command("error", {"file": "a,b.tflite"}, "50% more")
+    '::error file=a%2Cb.tflite::50%25 more\n'
+    """
+    given = ",".join(f"{key}={_escaped(printable(value), ':,')}" for key, value in properties.items())
+    text = "\n".join(printable(line) for line in message.splitlines())
+    return f"::{name} {given}::{_escaped(text)}\n"
+
+
+def _escaped(text: str, more: str = "") -> str:
+    for character in ("%", "\r", "\n", *more):  # the percent sign first, since the others become one
+        text = text.replace(character, f"%{ord(character):02X}")
+    return text

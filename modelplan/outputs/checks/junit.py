@@ -1,0 +1,57 @@
+"""Outcomes as a JUnit report, which build servers show as tests."""
+
+from __future__ import annotations
+
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from modelplan.budgets.findings import Findings, Judgement, Outcome
+from modelplan.outputs.checks.report import outlook, remedy_lines
+from modelplan.outputs.checks.size_limit import limit_name
+from modelplan.outputs.report import printable
+from modelplan.outputs.units import human
+
+
+def junit_document(findings: Findings) -> str:
+    """One suite with a test case for each limit: too much is a failure, no figure an error, n/a is skipped."""
+    suite = Element("testsuite", {"name": "modelplan check"})
+    for one in findings.outcomes:
+        if one.refusals:
+            _add_error(suite, one)
+        for judged in () if one.refusals else one.judgements:
+            _add_judgement(suite, one, judged)
+    counts = {name: len(suite.findall(f"testcase/{tag}")) for name, tag in _COUNTED.items()}
+    figures = {name: str(count) for name, count in {"tests": len(suite), **counts}.items()}
+    suite.attrib.update(figures)
+    suites = Element("testsuites", {"name": "modelplan check"})
+    suites.attrib.update({name: figures[name] for name in ("tests", "failures", "errors")})
+    suites.append(suite)
+    indent(suites)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(suites, encoding="unicode") + "\n"
+
+
+#: Attributes of a suite, and the elements that they count.
+_COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}
+
+
+def _add_error(suite: Element, one: Outcome) -> None:
+    case = _case(suite, one, one.check.name)
+    kind = "unreadable" if one.needed is None else "refused"
+    error = SubElement(case, "error", {"type": kind, "message": printable(one.refusals[0])})
+    error.text = "\n".join(map(printable, one.refusals))
+
+
+def _add_judgement(suite: Element, one: Outcome, judged: Judgement) -> None:
+    case = _case(suite, one, limit_name(one, judged))
+    if judged.size is None or judged.limit is None:
+        SubElement(case, "skipped", {"message": f"n/a: {printable(judged.reason)}"})
+        return
+    if judged.passed:
+        return
+    message = f"{judged.quantity} {human(judged.size)}, allowed {human(judged.limit)}"
+    failure = SubElement(case, "failure", {"type": judged.quantity, "message": message})
+    lines = [message, *one.causes, *outlook(one), *remedy_lines(one)]
+    failure.text = "\n".join(map(printable, lines))
+
+
+def _case(suite: Element, one: Outcome, name: str) -> Element:
+    return SubElement(suite, "testcase", {"classname": printable(one.check.model), "name": printable(name)})

@@ -1,0 +1,139 @@
+"""Outcomes as one comment on a pull request: what failed, what changed since the baseline, what would fit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from modelplan.budgets.findings import Findings, Outcome
+from modelplan.outputs.checks.report import change_of, headline, outlook, remedy_lines, unknown_lines
+from modelplan.outputs.report import printable
+from modelplan.outputs.units import counted
+
+#: GitHub refuses a comment with more characters; bytes are never fewer than characters.
+MOST = 65_536
+#: Bytes that are kept for the line that counts what is left out.
+_NOTE = 200
+_HEAD = "| | check | limit | bytes | allowed | arena since |\n|---|---|---|---:|---:|---:|\n"
+_HEAD_ALONE = "| | check | limit | bytes | allowed |\n|---|---|---|---:|---:|\n"
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Rows under an opening; of a block whose rows do not all fit the first are kept."""
+
+    opening: str
+    rows: tuple[str, ...]
+    closing: str = ""
+
+
+def marker(findings: Findings) -> str:
+    """The hidden line by which the comment of an earlier run is found again.
+
+    >>> marker(Findings("modelplan.toml", ()))
+    '<!-- modelplan check modelplan.toml -->'
+    """
+    source = re.sub(r"[^\w./]|--+", "-", findings.source) or "command-line"
+    return f"<!-- modelplan check {source} -->"
+
+
+def pull_request_comment(findings: Findings) -> str:
+    """The comment in Markdown, of at most 64 KiB; what is left out is counted."""
+    unknown = "".join(f"\n{_plain(line)}\n" for line in unknown_lines(findings))
+    opening = f"{marker(findings)}\n### Memory: {_plain(headline(findings))}\n{unknown}"
+    blocks = [block for block in _blocks(findings) if block.rows]
+    found, dropped = [opening], 0
+    left = MOST - _NOTE - len(opening.encode()) - sum(len((b.opening + b.closing).encode()) for b in blocks)
+    for block in blocks:
+        kept = list(_fitting(block.rows, left))
+        left -= sum(len(row.encode()) for row in kept)
+        dropped += len(block.rows) - len(kept)
+        found += [block.opening, *kept, block.closing]
+    if dropped:
+        found.append(
+            f"\n{counted(dropped, 'row')} left out: a comment holds 64 KiB. The formats text and json have all.\n"
+        )
+    return "".join(found)
+
+
+def _fitting(rows: Iterable[str], size: int) -> Iterator[str]:
+    """The first rows that have at most so many bytes together."""
+    for row in rows:
+        size -= len(row.encode())
+        if size < 0:
+            return
+        yield row
+
+
+def _blocks(findings: Findings) -> Iterator[_Block]:
+    compared = any(one.earlier for one in findings.outcomes)
+    head = _HEAD if compared else _HEAD_ALONE
+    told = [one for one in findings.outcomes if not one.passed or one.change]
+    quiet = [one for one in findings.outcomes if one.passed and not one.change]
+    yield _Block(f"\n{head}", tuple(row for one in told for row in _rows(one, compared=compared)))
+    yield _Block("\n#### What changed\n", tuple(_changes(findings.outcomes)))
+    yield _Block("\n#### What would fit\n", tuple(map(_remedy, findings.failed)))
+    summary = f"\n<details><summary>{counted(len(quiet), 'check')} passed, as before</summary>\n\n{head}"
+    summary = summary if compared else summary.replace(", as before", "")
+    yield _Block(summary, tuple(row for one in quiet for row in _rows(one, compared=compared)), "\n</details>\n")
+
+
+def _rows(one: Outcome, *, compared: bool) -> Iterator[str]:
+    name = _code(one.check.name, cell=True)
+    since = f" {change_of(one)} |" if compared else ""
+    if one.refusals:
+        yield f"| :x: | {name} | {'no figure' if one.needed is None else 'does not run'} | | |{since}\n"
+    for judged in () if one.refusals else one.judgements:
+        sign = ":white_check_mark:" if judged.passed else ":x:"
+        if judged.size is not None and judged.limit is not None:
+            yield f"| {sign} | {name} | {judged.quantity} | {judged.size:,} | {judged.limit:,} |{since}\n"
+
+
+def _changes(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """For each model the arenas that changed, and once what made them change; also why one cannot be compared."""
+    for key in dict.fromkeys(one.check.key for one in outcomes):
+        own = [one for one in outcomes if one.check.key == key]
+        lines = list(dict.fromkeys(line for one in own if (line := _change_line(one))))
+        causes = list(dict.fromkeys(cause for one in own for cause in one.causes))
+        if lines:
+            items = [*lines, *(f"  * {_code(line)}" for line in causes)]
+            yield f"\n{_code(key)}\n\n" + "".join(f"{line}\n" for line in items)
+
+
+def _change_line(one: Outcome) -> str:
+    """The arena then and now, and for what it is; the reason where one of the two is not known."""
+    if one.earlier is None or one.setting is None or (one.change == 0 and not one.causes):
+        return ""
+    if one.figures is None or one.earlier.figures is None:
+        return f"* n/a: {_plain(one.earlier.reason)}" if one.earlier.reason else ""
+    before, now = one.earlier.figures.arena, one.figures.arena
+    setting = f"ABI {one.setting.abi}, {one.setting.kernels} kernels"
+    return f"* {before:,} → {now:,} bytes of arena (**{now - before:+,}**) since {_code(one.earlier.source)}; {setting}"
+
+
+def _remedy(one: Outcome) -> str:
+    """What would make a check pass, with the commands in a block to copy."""
+    lines = [*map(_code, one.refusals), *map(_plain, [] if one.refusals else outlook(one))]
+    commands = [line.removeprefix("fits after: ") for line in remedy_lines(one)]
+    words = "".join(f"* {line}\n" for line in lines)
+    pasted = "".join(f"\n{_fence(line, 3)}sh\n{printable(line)}\n{_fence(line, 3)}\n" for line in commands)
+    return f"\n{_code(one.check.name)}\n\n{words}{pasted}"
+
+
+def _plain(text: str) -> str:
+    """The text without a meaning for Markdown or HTML, and without mentions."""
+    return re.sub(r"([\\`*_{}\[\]<>#|~@&!])", lambda found: f"&#{ord(found[1])};", printable(text))
+
+
+def _code(text: str, *, cell: bool = False) -> str:
+    """The text as code, in as many backticks as it takes; in a cell of a table bars are escaped."""
+    text = printable(text)
+    fence = _fence(text, 1)
+    space = " " if text[:1] == "`" or text[-1:] == "`" else ""
+    return f"{fence}{space}{text.replace('|', chr(92) + '|') if cell else text}{space}{fence}"
+
+
+def _fence(text: str, least: int) -> str:
+    """More backticks than stand in a row in the text, at least so many."""
+    return "`" * max(least, *(len(run) + 1 for run in re.findall(r"`+", text)), 1)

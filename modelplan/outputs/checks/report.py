@@ -1,0 +1,133 @@
+"""Outcomes of checks in words: what each model needs, what there is, what made it grow, what would fit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from modelplan.budgets.findings import Findings, Judgement, Outcome
+from modelplan.outputs.arena_report import lower_alternatives
+from modelplan.outputs.report import Section, Table, plain
+from modelplan.outputs.units import counted, human
+
+#: Said of a model for which there was no time to plan it otherwise.
+_NO_TIME = "what would fit was not looked for in the time there was; `modelplan explain` and --seconds look longer"
+
+
+def plain_text(findings: Findings) -> str:
+    """All checks in one table, then those that fail and those that changed in detail."""
+    return plain(sections_of(findings))
+
+
+def sections_of(findings: Findings) -> list[Section]:
+    """The same as sections."""
+    told = [one for one in findings.outcomes if not one.passed or one.change]
+    return [_overview(findings), *map(section_of, told)]
+
+
+def headline(findings: Findings) -> str:
+    """How many checks there were and how many failed.
+
+    >>> headline(Findings("modelplan.toml", ()))
+    'modelplan.toml: 0 checks, all passed'
+    """
+    failed = len(findings.failed)
+    word = f"{failed:,} failed" if failed else "all passed"
+    source = f"{findings.source}: " if findings.source else ""
+    return f"{source}{counted(len(findings.outcomes), 'check')}, {word}"
+
+
+def _overview(findings: Findings) -> Section:
+    rows = [row for one in findings.outcomes for row in _rows(one)]
+    compared = any(one.earlier for one in findings.outcomes)
+    width = 6 if compared else 5
+    headings = ("check", "limit", ">bytes", ">allowed", "verdict", ">arena since")[:width]
+    return Section(
+        headline(findings), tuple(unknown_lines(findings)), Table(headings, tuple(row[:width] for row in rows))
+    )
+
+
+def unknown_lines(findings: Findings, most: int = 5) -> list[str]:
+    """Why limits could not be judged, each reason once with how many they are."""
+    reasons = Counter(judged.reason for one in findings.outcomes for judged in one.judgements if judged.size is None)
+    lines = [f"growth n/a for {counted(count, 'check')}: {reason}" for reason, count in reasons.most_common(most)]
+    rest = len(reasons) - most
+    return [*lines, *([f"growth n/a for {counted(rest, 'other reason')}"] if rest > 0 else [])]
+
+
+def _rows(one: Outcome) -> Iterator[tuple[str, ...]]:
+    if one.refusals:
+        yield one.check.name, "", "", "", "no figure", ""
+    for judged in () if one.refusals else one.judgements:
+        if judged.size is not None and judged.limit is not None:
+            word = "ok" if judged.passed else "too much"
+            yield one.check.name, judged.quantity, f"{judged.size:,}", f"{judged.limit:,}", word, change_of(one)
+
+
+def change_of(one: Outcome) -> str:
+    """The bytes by which the arena grew since the baseline, n/a where that is not known."""
+    return "n/a" if one.change is None else f"{one.change:+,}" if one.change else "0"
+
+
+def section_of(one: Outcome) -> Section:
+    """Required, available and excess bytes, what made the model grow, and what would fit."""
+    if one.needed is None:
+        return Section(f"{one.check.name}: no figure", (one.problem,))
+    if one.refusals:
+        return Section(f"{one.check.name}: does not run, and so does not fit", (*one.refusals, one.needed.basis))
+    word = "fits" if one.passed else "does not fit"
+    lines = [f"required  {human(one.needed.arena)}: {one.needed.basis}"]
+    for judged in one.judgements:
+        lines += _against(judged)
+    if not one.passed:
+        lines += outlook(one)
+    lines += since_lines(one)
+    return Section(f"{one.check.name}: {word}", tuple(lines), commands=remedy_lines(one))
+
+
+def _against(judged: Judgement) -> list[str]:
+    """What there is of one quantity, and how much is left or missing."""
+    if judged.quantity == "arena" and judged.limit is not None:
+        found = [f"available {human(judged.limit)}"]
+    elif judged.size is None or judged.limit is None:
+        return [f"{judged.quantity:9} n/a: {judged.reason}"]
+    else:
+        found = [f"{judged.quantity:9} {human(judged.size)}, allowed {human(judged.limit)}"]
+    return [*found, f"spare     {human(-judged.excess)}" if judged.passed else f"excess    {human(judged.excess)}"]
+
+
+def remedy_lines(one: Outcome) -> tuple[str, ...]:
+    """The commands after which the model fits, in one line; nothing where it fits or none is known."""
+    known = one.remedies[:1] if not one.passed else []
+    return tuple(f"fits after: {' && '.join(found.commands)}" for found in known)
+
+
+def outlook(one: Outcome) -> list[str]:
+    """What would fit, the least change first, or how far the best is from fitting."""
+    if one.remedies and one.remedies[0].requirement is not None:
+        first = one.remedies[0]
+        return [f"{first.change}: {human(one.remedies[0].requirement.arena)}"]
+    if one.others is None:
+        return [_NO_TIME]
+    if one.needed is None or not one.others:
+        return []
+    lower = lower_alternatives(one.needed, one.others)
+    arena = next((judged for judged in one.judgements if judged.quantity == "arena"), None)
+    if not lower or lower[-1].requirement is None:
+        return ["no other order and no plan of this file needs less"]
+    best = lower[-1].requirement.arena
+    missing = "" if arena is None or arena.limit is None else f", still {human(best - arena.limit)} too much"
+    return [f"{lower[-1].change}: {human(best)}{missing}; nothing tried fits"]
+
+
+def since_lines(one: Outcome) -> list[str]:
+    """How the arena changed since the baseline, and what made it; nothing without a baseline."""
+    if one.earlier is None:
+        return []
+    if one.change is None or one.earlier.figures is None:
+        return [f"since     n/a: {one.earlier.reason}"]
+    if not one.change and not one.causes:
+        return [f"since     {one.earlier.source}: the same arena"]
+    before = one.earlier.figures.arena
+    grown = f"{human(before)} then, {one.change:+,} bytes"
+    return [f"since     {one.earlier.source}: {grown}", *(f"  {line}" for line in one.causes)]
