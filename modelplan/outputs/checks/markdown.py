@@ -34,7 +34,7 @@ def marker(findings: Findings) -> str:
     >>> marker(Findings("modelplan.toml", ()))
     '<!-- modelplan check modelplan.toml -->'
     """
-    source = re.sub(r"[^\w./]|--+", "-", findings.source) or "command-line"
+    source = re.sub(r"[^\w./]+", "-", findings.source) or "command-line"
     return f"<!-- modelplan check {source} -->"
 
 
@@ -73,7 +73,7 @@ def _blocks(findings: Findings) -> Iterator[_Block]:
     quiet = [one for one in findings.outcomes if one.passed and not one.change]
     yield _Block(f"\n{head}", tuple(row for one in told for row in _rows(one, compared=compared)))
     yield _Block("\n#### What changed\n", tuple(_changes(findings.outcomes)))
-    yield _Block("\n#### What would fit\n", tuple(map(_remedy, findings.failed)))
+    yield _Block("\n#### What would fit\n", tuple(filter(None, map(_remedy, findings.failed))))
     summary = f"\n<details><summary>{counted(len(quiet), 'check')} passed, as before</summary>\n\n{head}"
     summary = summary if compared else summary.replace(", as before", "")
     yield _Block(summary, tuple(row for one in quiet for row in _rows(one, compared=compared)), "\n</details>\n")
@@ -113,9 +113,11 @@ def _change_line(one: Outcome) -> str:
 
 
 def _remedy(one: Outcome) -> str:
-    """What would make a check pass, with the commands in a block to copy."""
+    """What would make a check pass, with the commands in a block to copy; empty where nothing was tried."""
     lines = [*map(_code, one.refusals), *map(_plain, [] if one.refusals else outlook(one))]
     commands = [line.removeprefix("fits after: ") for line in remedy_lines(one)]
+    if not lines:
+        return ""
     words = "".join(f"* {line}\n" for line in lines)
     pasted = "".join(f"\n{_fence(line, 3)}sh\n{printable(line)}\n{_fence(line, 3)}\n" for line in commands)
     return f"\n{_code(one.check.name)}\n\n{words}{pasted}"
