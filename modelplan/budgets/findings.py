@@ -156,11 +156,15 @@ class Outcome:
         return [one for one in self.others or () if one.requirement is not None and self._keeps(one.requirement)]
 
     def _keeps(self, needed: Requirement) -> bool:
-        sizes = {"arena": needed.arena, "head": needed.head}
+        return not needed.refusals and all(missing <= 0 for _, missing in self.shortfalls(needed))
+
+    def shortfalls(self, needed: Requirement) -> list[tuple[Quantity, int]]:
+        """By how many bytes another form of the model is above each limit that a form can change."""
+        sizes: dict[Quantity, int] = {"arena": needed.arena, "head": needed.head}
         if self.earlier and self.earlier.figures:
             sizes["growth"] = needed.arena - self.earlier.figures.arena
-        asked = [one for one in self.judgements if one.limit is not None and one.quantity in sizes]
-        return not needed.refusals and all(sizes[one.quantity] <= (one.limit or 0) for one in asked)
+        limits = [(one.quantity, one.limit) for one in self.judgements if one.limit is not None]
+        return [(name, sizes[name] - limit) for name, limit in limits if name in sizes]
 
 
 @dataclass(frozen=True, slots=True)

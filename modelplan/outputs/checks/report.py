@@ -112,12 +112,11 @@ def outlook(one: Outcome) -> list[str]:
     if one.needed is None or not one.others:
         return []
     lower = lower_alternatives(one.needed, one.others)
-    arena = next((judged for judged in one.judgements if judged.quantity == "arena"), None)
     if not lower or lower[-1].requirement is None:
         return ["no other order and no plan of this file needs less"]
-    best = lower[-1].requirement.arena
-    missing = "" if arena is None or arena.limit is None else f", still {human(best - arena.limit)} too much"
-    return [f"{lower[-1].change}: {human(best)}{missing}; nothing tried fits"]
+    best = lower[-1].requirement
+    missing = [f"{quantity} still {human(size)} too much" for quantity, size in one.shortfalls(best) if size > 0]
+    return [f"{lower[-1].change}: {human(best.arena)}, {', '.join(missing)}; nothing tried fits"]
 
 
 def since_lines(one: Outcome) -> list[str]:
