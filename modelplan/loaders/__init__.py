@@ -132,4 +132,6 @@ def _description(head: bytes) -> str:
     for row in LOADERS.values():
         if row.suffix != ".csv" and row.matches(head):
             return row.what
+    if head.startswith(b"version https://git-lfs."):
+        return "a pointer of Git LFS, which `git lfs pull` replaces by the file"
     return "text" if _is_text(head) else f"bytes that start {head[:8].hex(' ')}"

@@ -122,6 +122,9 @@ def test_what_a_revision_lacks_is_not_available(modelplan: Command, tmp_path: Pa
     pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 3\n"
     refused = single("RELU", [T("uint8", (3,))], [T("uint8", (3,))])
     folder = project(tmp_path / "project", lfs=pointer, cut=SAME[:99], refused=refused)
+    assert (
+        "models/lfs.tflite: found a pointer of Git LFS, which `git lfs pull`" in modelplan("check", cwd=folder).stdout
+    )
     for name in ("lfs", "cut", "refused", "new"):
         (folder / "models" / f"{name}.tflite").write_bytes(SAME)
     done = modelplan("check", "--baseline", "main", cwd=folder)
