@@ -48,7 +48,11 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--budget", metavar="BYTES", help="such as 64KiB or 1MiB (default: the largest block of the target)"
     )
-    parser.add_argument("--growth", metavar="LIMIT", help="bytes or a share such as 5% more than in the baseline")
+    parser.add_argument(
+        "--growth",
+        metavar="LIMIT",
+        help="by how much the arena may grow since the baseline: bytes, or a share such as 5%%",
+    )
     parser.add_argument("--config", metavar="FILE", help="the file with the budgets, in place of the nearest")
     parser.add_argument(
         "--baseline",

@@ -78,7 +78,7 @@ def test_a_pull_request_gets_one_comment_that_names_the_operator(checkout: Path,
     assert first.said.startswith("::error file=models/net.tflite,title=models/net.tflite%3A growth ")
     (body,) = own(comments)
     assert "`op 2 CONV_2D: " in body
-    assert "since `origin/main`" in body
+    assert "since origin/main; " in body
     assert first.summary == body
     assert json.loads(Path(first.outputs["json"]).read_text())[1]["passed"] is False
     installed = (checkout.parent / "temporary" / "installed").read_text()

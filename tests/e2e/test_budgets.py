@@ -67,7 +67,7 @@ def test_a_model_that_grew_fails_and_every_format_names_the_operator(grown: Path
     for text in (*texts, run("check", "--baseline", "main", cwd=grown).stdout):
         assert re.search(r"op 2 CONV_2D: .*1,024 -(&gt;|>) 2,048\s+bytes", text), text
     assert "op 0 CONV_2D" not in "".join(texts)
-    assert f"(**{growth['size']:+,}**) since `main`" in (grown / "comment.md").read_text()
+    assert f"({growth['size']:+,}) since main" in (grown / "comment.md").read_text()
 
 
 def test_the_change_is_told_where_all_limits_are_kept(modelplan: Command, grown: Path) -> None:

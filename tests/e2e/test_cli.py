@@ -13,6 +13,7 @@ import pytest
 from commands import COMMAND, run
 
 from modelplan import read
+from modelplan.cli import COMMANDS, main
 
 SMALL = "id,lower,upper,size\na,0,2,8\nb,1,3,8\nc,2,4,8\n"
 
@@ -28,6 +29,14 @@ def test_without_words_the_help_lists_every_command() -> None:
     assert done.returncode == 0
     for name in ("analyze", "compare", "check", "solve", "allocators", "exit codes"):
         assert name in done.stdout
+
+
+@pytest.mark.parametrize("words", [*((name,) for name in COMMANDS), ("budget", "set"), ("budget", "baseline")])
+def test_every_command_has_a_help(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main([*words, "--help"])
+    assert end.value.code == 0
+    assert capsys.readouterr().out.startswith(f"usage: modelplan {' '.join(words)} ")
 
 
 def test_a_wrong_command_option_or_size_ends_with_2(models: Path) -> None:

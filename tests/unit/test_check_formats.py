@@ -67,7 +67,7 @@ def test_the_comment_names_what_failed_what_grew_and_what_would_fit() -> None:
     assert "| :x: | `net` | arena | 2,000 | 1,000 | +512 |" in lines
     assert "| :x: | `odd` | does not run | | | n/a |" in lines
     assert "| :x: | `gone` | no figure | | | n/a |" in lines
-    assert "* 1,488 → 2,000 bytes of arena (**+512**) since `main`; ABI 32, reference kernels" in lines
+    assert "* arena 1,488 -> 2,000 bytes (+512) since main; ABI 32, reference kernels" in lines
     assert f"  * `{CAUSES[0]}`" in lines
     assert "modelplan pack a -o b && next" in lines
     assert text.index("`net`") < text.index("<details>") < text.index("`fine`")
@@ -79,7 +79,7 @@ def test_the_comment_keeps_githubs_limit_and_counts_what_is_left_out() -> None:
     text = formatted(Findings("modelplan.toml", many), "markdown")
     assert MOST - 2000 < len(text.encode()) <= MOST
     (left,) = re.findall(r"^([\d,]+) rows left out: a comment holds 64 KiB", text, re.MULTILINE)
-    shown = text.count("\n| :") + text.count("→") + text.count("nothing tried fits")
+    shown = text.count("\n| :") + text.count("->") + text.count("nothing tried fits")
     assert int(left.replace(",", "")) >= 900 - shown > 0
     few = formatted(Findings("modelplan.toml", many[:3]), "markdown")
     assert "left out" not in few
@@ -134,7 +134,10 @@ def test_names_have_no_power_over_workflow_commands() -> None:
 
 def test_a_workflow_without_failures_is_told_what_changed() -> None:
     (line,) = formatted(Findings("", (outcome("net", 9000, 1488, causes=CAUSES),)), "github").splitlines()
-    assert line.startswith("::notice title=modelplan::1 check, all passed%0Anet: +512 bytes of arena since main%0Aop 3")
+    assert line.startswith(
+        "::notice title=modelplan::1 check, all passed%0Amodels/net.tflite: arena 1,488 -> 2,000 bytes (+512)"
+    )
+    assert CAUSES[0] in line
 
 
 #: Elements of a JUnit report with the attributes that they must and may have, and the elements that they hold, in the

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from posixpath import join, normpath
 
 from modelplan.budgets.findings import Findings, Outcome
-from modelplan.outputs.checks.report import headline, outlook, remedy_lines, unknown_lines
+from modelplan.outputs.checks.report import arena_change, headline, model_changes, outlook, remedy_lines, unknown_lines
 from modelplan.outputs.report import printable
 from modelplan.outputs.units import counted, human
 
@@ -37,14 +37,10 @@ def _summary(findings: Findings) -> str:
 
 
 def _changes(findings: Findings) -> Iterator[str]:
-    """The arenas that changed although every limit is kept, with what changed them once for each model."""
-    told: set[tuple[str, tuple[str, ...]]] = set()
-    for one in findings.outcomes:
-        if one.change and one.earlier:
-            yield f"{one.check.name}: {one.change:+,} bytes of arena since {one.earlier.source}"
-            if (one.check.key, one.causes) not in told:
-                told.add((one.check.key, one.causes))
-                yield from one.causes
+    """The models that changed although every limit is kept, and what changed them."""
+    for change in model_changes(findings):
+        yield from (f"{change.model}: {arena_change(one)}" for one in change.outcomes)
+        yield from change.causes
 
 
 def _title(one: Outcome) -> str:

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from modelplan.budgets.findings import Findings, Outcome
-from modelplan.outputs.checks.report import change_of, headline, outlook, remedy_lines, unknown_lines
+from modelplan.outputs.checks.report import (
+    ModelChange,
+    arena_change,
+    change_of,
+    headline,
+    model_changes,
+    outlook,
+    remedy_lines,
+    unknown_lines,
+)
 from modelplan.outputs.report import printable
 from modelplan.outputs.units import counted
 
@@ -72,7 +81,7 @@ def _blocks(findings: Findings) -> Iterator[_Block]:
     told = [one for one in findings.outcomes if not one.passed or one.change]
     quiet = [one for one in findings.outcomes if one.passed and not one.change]
     yield _Block(f"\n{head}", tuple(row for one in told for row in _rows(one, compared=compared)))
-    yield _Block("\n#### What changed\n", tuple(_changes(findings.outcomes)))
+    yield _Block("\n#### What changed\n", tuple(map(_change, model_changes(findings))))
     yield _Block("\n#### What would fit\n", tuple(filter(None, map(_remedy, findings.failed))))
     summary = f"\n<details><summary>{counted(len(quiet), 'check')} passed, as before</summary>\n\n{head}"
     summary = summary if compared else summary.replace(", as before", "")
@@ -90,26 +99,11 @@ def _rows(one: Outcome, *, compared: bool) -> Iterator[str]:
             yield f"| {sign} | {name} | {judged.quantity} | {judged.size:,} | {judged.limit:,} |{since}\n"
 
 
-def _changes(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    """For each model the arenas that changed, and once what made them change; also why one cannot be compared."""
-    for key in dict.fromkeys(one.check.key for one in outcomes):
-        own = [one for one in outcomes if one.check.key == key]
-        lines = list(dict.fromkeys(line for one in own if (line := _change_line(one))))
-        causes = list(dict.fromkeys(cause for one in own for cause in one.causes))
-        if lines:
-            items = [*lines, *(f"  * {_code(line)}" for line in causes)]
-            yield f"\n{_code(key)}\n\n" + "".join(f"{line}\n" for line in items)
-
-
-def _change_line(one: Outcome) -> str:
-    """The arena then and now, and for what it is; the reason where one of the two is not known."""
-    if one.earlier is None or one.setting is None or (one.change == 0 and not one.causes):
-        return ""
-    if one.figures is None or one.earlier.figures is None:
-        return f"* n/a: {_plain(one.earlier.reason)}" if one.earlier.reason else ""
-    before, now = one.earlier.figures.arena, one.figures.arena
-    setting = f"ABI {one.setting.abi}, {one.setting.kernels} kernels"
-    return f"* {before:,} → {now:,} bytes of arena (**{now - before:+,}**) since {_code(one.earlier.source)}; {setting}"
+def _change(change: ModelChange) -> str:
+    """The arenas of a model that changed, and what made them change."""
+    arenas = [f"* {_plain(arena_change(one))}" for one in change.outcomes]
+    lines = [*arenas, *(f"  * {_code(line)}" for line in change.causes)]
+    return f"\n{_code(change.model)}\n\n" + "".join(f"{line}\n" for line in lines)
 
 
 def _remedy(one: Outcome) -> str:
@@ -125,7 +119,7 @@ def _remedy(one: Outcome) -> str:
 
 def _plain(text: str) -> str:
     """The text without a meaning for Markdown or HTML, and without mentions."""
-    return re.sub(r"([\\`*_{}\[\]<>#|~@&!])", lambda found: f"&#{ord(found[1])};", printable(text))
+    return re.sub(r"([\\`*_{}\[\]<#|~@&!])", lambda found: f"&#{ord(found[1])};", printable(text))
 
 
 def _code(text: str, *, cell: bool = False) -> str:

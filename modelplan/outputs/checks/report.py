@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
-from modelplan.budgets.findings import Findings, Judgement, Outcome
+from modelplan.budgets.findings import Findings, Judgement, Outcome, Setting
 from modelplan.outputs.arena_report import lower_alternatives
 from modelplan.outputs.report import Section, Table, plain
 from modelplan.outputs.units import counted, human
@@ -15,14 +16,55 @@ _NO_TIME = "what would fit was not looked for in the time there was; `modelplan 
 
 
 def plain_text(findings: Findings) -> str:
-    """All checks in one table, then those that fail and those that changed in detail."""
+    """All checks in one table, then each that fails, and each model that changed."""
     return plain(sections_of(findings))
 
 
 def sections_of(findings: Findings) -> list[Section]:
     """The same as sections."""
-    told = [one for one in findings.outcomes if not one.passed or one.change]
-    return [_overview(findings), *map(section_of, told)]
+    failed = [section_of(replace(one, causes=())) for one in findings.failed]
+    changes = [
+        Section(
+            f"{change.model}: changed", (*map(arena_change, change.outcomes), *(f"  {line}" for line in change.causes))
+        )
+        for change in model_changes(findings)
+    ]
+    return [_overview(findings), *failed, *changes]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChange:
+    """A model that differs from the baseline: one outcome for each setting, and what made it differ."""
+
+    model: str
+    outcomes: tuple[Outcome, ...]
+    causes: tuple[str, ...]
+
+
+def _change(change: ModelChange) -> Section:
+    causes = (f"  {line}" for line in change.causes)
+    return Section(f"{change.model}: changed", (*map(arena_change, change.outcomes), *causes))
+
+
+def model_changes(findings: Findings) -> Iterator[ModelChange]:
+    """The models that differ from the baseline, each once."""
+    for key in dict.fromkeys(one.check.key for one in findings.outcomes):
+        own = [one for one in findings.outcomes if one.check.key == key and (one.change or one.causes)]
+        settings: dict[Setting | None, Outcome] = {}
+        for one in own:
+            settings.setdefault(one.setting, one)
+        causes = dict.fromkeys(cause for one in own for cause in one.causes)
+        if own:
+            yield ModelChange(key, tuple(settings.values()), tuple(causes))
+
+
+def arena_change(one: Outcome) -> str:
+    """The arena then and now, and for what it is."""
+    before, now = one.earlier.figures if one.earlier else None, one.figures
+    if one.earlier is None or one.setting is None or before is None or now is None:
+        return "arena n/a"
+    setting = f"ABI {one.setting.abi}, {one.setting.kernels} kernels"
+    return f"arena {before.arena:,} -> {now.arena:,} bytes ({one.change:+,}) since {one.earlier.source}; {setting}"
 
 
 def headline(findings: Findings) -> str:
