@@ -730,7 +730,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A file that modelplan makes of a model: what changes, the commands that write it, and what it needs.
+    """A file that modelplan makes of a model: what changes, the commands that write it, what it needs, its bytes.
 
     Without a requirement there is no such file; `refusal` says why.
     """
@@ -739,6 +739,7 @@ class Alternative:
     commands: tuple[str, ...]
     requirement: Requirement | None
     refusal: str = ""
+    file_bytes: int = 0
 
 
 #: What a model file needs on a runtime: content of the file, its name, the ABI and the kernel library by name.

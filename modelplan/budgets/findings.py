@@ -152,19 +152,22 @@ class Outcome:
 
     @property
     def remedies(self) -> list[Alternative]:
-        """The alternatives that keep the limits of the arena, of its planned part and of its growth."""
-        return [one for one in self.others or () if one.requirement is not None and self._keeps(one.requirement)]
+        """The alternatives that run and keep every limit."""
+        return [one for one in self.others or () if self._keeps(one)]
 
-    def _keeps(self, needed: Requirement) -> bool:
-        return not needed.refusals and all(missing <= 0 for _, missing in self.shortfalls(needed))
+    def _keeps(self, one: Alternative) -> bool:
+        runs = one.requirement is not None and not one.requirement.refusals
+        return runs and all(missing <= 0 for _, missing in self.shortfalls(one))
 
-    def shortfalls(self, needed: Requirement) -> list[tuple[Quantity, int]]:
-        """By how many bytes another form of the model is above each limit that a form can change."""
-        sizes: dict[Quantity, int] = {"arena": needed.arena, "head": needed.head}
+    def shortfalls(self, one: Alternative) -> list[tuple[Quantity, int]]:
+        """By how many bytes another form of the model is above each limit; nothing for one that there is not."""
+        if one.requirement is None:
+            return []
+        arena, head = one.requirement.arena, one.requirement.head
+        sizes: dict[Quantity, int] = {"arena": arena, "head": head, "flash": one.file_bytes}
         if self.earlier and self.earlier.figures:
-            sizes["growth"] = needed.arena - self.earlier.figures.arena
-        limits = [(one.quantity, one.limit) for one in self.judgements if one.limit is not None]
-        return [(name, sizes[name] - limit) for name, limit in limits if name in sizes]
+            sizes["growth"] = arena - self.earlier.figures.arena
+        return [(j.quantity, sizes[j.quantity] - j.limit) for j in self.judgements if j.limit is not None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,8 +122,10 @@ def alternatives(file: ModelFile, target: Target) -> Iterator[Alternative]:
 
 def sized(one: Rewritten, target: Target) -> Alternative:
     """What a file that was made needs; its kernels are those that it was made for."""
-    needed = None if one.file is None else with_proved_plan(one.file, target)
-    return Alternative(one.change, one.commands, needed, one.refusal)
+    if one.file is None:
+        return Alternative(one.change, one.commands, None, one.refusal)
+    needed = with_proved_plan(one.file, target)
+    return Alternative(one.change, one.commands, needed, file_bytes=len(one.file.content))
 
 
 def rewritten_files(file: ModelFile, target: Target) -> Iterator[Rewritten]:

@@ -158,16 +158,16 @@ def test_growth_without_a_figure_is_not_judged() -> None:
         assert reason in one.reason
 
 
-def test_a_remedy_keeps_every_limit_of_the_arena() -> None:
+def test_a_remedy_keeps_every_limit() -> None:
     earlier = Earlier("main", Figures(900, 1, 1))
-    limits = Limits(arena=950, head=500, growth=parse_growth("10"))
-    found = outcome(1000, limits, earlier)
-    others = [
-        Alternative(f"{a} {h}", (), replace(NEEDED, arena=a, head=h)) for a, h in ((940, 500), (910, 501), (910, 500))
-    ]
-    assert [one.change for one in replace(found, others=(*others, Alternative("no", (), None, "x"))).remedies] == [
-        "910 500"
-    ]
+    limits = Limits(arena=950, head=500, flash=6000, growth=parse_growth("10"))
+    sizes = ((940, 500, 6000), (910, 501, 6000), (910, 500, 6001), (910, 500, 6000))
+    others = [Alternative(f"{a} {h} {f}", (), replace(NEEDED, arena=a, head=h), "", f) for a, h, f in sizes]
+    others.append(Alternative("refused", (), replace(NEEDED, arena=1, head=1, refusals=("no kernel",))))
+    others.append(Alternative("none", (), None, "why"))
+    found = replace(outcome(1000, limits, earlier), others=tuple(others))
+    assert [one.change for one in found.remedies] == ["910 500 6000"]
+    assert found.shortfalls(others[0]) == [("arena", -10), ("head", 0), ("flash", 0), ("growth", 30)]
 
 
 def test_a_baseline_is_read_as_it_was_written() -> None:

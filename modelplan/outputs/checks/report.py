@@ -157,8 +157,9 @@ def outlook(one: Outcome) -> list[str]:
     if not lower or lower[-1].requirement is None:
         return ["no other order and no plan of this file needs less"]
     best = lower[-1].requirement
-    missing = [f"{quantity} still {human(size)} too much" for quantity, size in one.shortfalls(best) if size > 0]
-    return [f"{lower[-1].change}: {human(best.arena)}, {', '.join(missing)}; nothing tried fits"]
+    missing = [f"{quantity} still {human(size)} too much" for quantity, size in one.shortfalls(lower[-1]) if size > 0]
+    least = f"{lower[-1].change}: {human(best.arena)}, {', '.join(missing)}"
+    return [f"{least}; nothing tried fits", "`modelplan explain` tries more than order and plan"]
 
 
 def since_lines(one: Outcome) -> list[str]:
