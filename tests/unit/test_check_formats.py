@@ -197,3 +197,9 @@ def test_no_time_for_alternatives_is_said() -> None:
     late = replace(FAILED, others=None)
     for name in ("text", "markdown", "github", "junit"):
         assert "not looked for in the time there was" in " ".join(formatted(Findings("", (late,)), name).split())
+
+
+def test_a_missing_baseline_is_told_without_a_limit_of_growth_too() -> None:
+    alone = replace(outcome("net", 9000), earlier=Earlier("main", None, "main has no net"))
+    for name in ("text", "markdown", "github"):
+        assert "growth n/a for 1 check: main has no net" in formatted(Findings("", (alone,)), name)

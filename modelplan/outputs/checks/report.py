@@ -23,13 +23,7 @@ def plain_text(findings: Findings) -> str:
 def sections_of(findings: Findings) -> list[Section]:
     """The same as sections."""
     failed = [section_of(replace(one, causes=())) for one in findings.failed]
-    changes = [
-        Section(
-            f"{change.model}: changed", (*map(arena_change, change.outcomes), *(f"  {line}" for line in change.causes))
-        )
-        for change in model_changes(findings)
-    ]
-    return [_overview(findings), *failed, *changes]
+    return [_overview(findings), *failed, *map(_change, model_changes(findings))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +84,20 @@ def _overview(findings: Findings) -> Section:
 
 
 def unknown_lines(findings: Findings, most: int = 5) -> list[str]:
-    """Why limits could not be judged, each reason once with how many they are."""
-    reasons = Counter(judged.reason for one in findings.outcomes for judged in one.judgements if judged.size is None)
+    """Why growth is not known, each reason once with how many checks it holds for."""
+    reasons = Counter(reason for one in findings.outcomes if (reason := _unknown(one)))
     lines = [f"growth n/a for {counted(count, 'check')}: {reason}" for reason, count in reasons.most_common(most)]
     rest = len(reasons) - most
     return [*lines, *([f"growth n/a for {counted(rest, 'other reason')}"] if rest > 0 else [])]
+
+
+def _unknown(one: Outcome) -> str:
+    """Why a model that has figures cannot be compared although that was asked for; empty where it can."""
+    if one.refusals:
+        return ""
+    if one.earlier:
+        return one.earlier.reason
+    return next((judged.reason for judged in one.judgements if judged.size is None), "")
 
 
 def _rows(one: Outcome) -> Iterator[tuple[str, ...]]:
