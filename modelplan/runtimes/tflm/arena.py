@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from modelplan.errors import ModelError
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.abi import ABIS, Abi, Struct, find_abis, layout
+from modelplan.runtimes.tflm.arena_memory import ArenaMemory
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor
 from modelplan.runtimes.tflm.kernels import (
     KernelSet,
@@ -58,8 +59,7 @@ _NODE: Struct = (("pointer*6", "int"), "pointer")
 _REQUEST: Struct = ("size", "int*2")
 _PLANNED: Struct = ("size", "pointer", "int*2", "int32", "bool")
 
-#: Bytes that the greedy planner works with for each buffer; requests for which room is always kept; their limit.
-_PLANNED_BUFFER = 40
+#: Requests for which room is always kept; their limit.
 _SPARE_REQUESTS = 12
 _MOST_REQUESTS = 12
 
@@ -142,7 +142,7 @@ def arena(model: FileModel, abi: int | str = "64", kernels: str = "reference", h
         ModelError: the offline plan in the file does not fit the model, or subgraphs call each other in a circle.
     """
     library = find_library(kernels)
-    found = [_Interpreter(model, one, library).arena(head) for one in find_abis(abi)]
+    found = [Interpreter(model, one, library).arena(head) for one in find_abis(abi)]
     largest = max(found, key=lambda one: one.least)
     front = max(one.front for one in found)
     kept = tuple(map(max, zip(*(one.kept for one in found), strict=True)))
@@ -156,61 +156,12 @@ def refusals(model: FileModel, abi: int | str = "32", kernels: str = "reference"
         RequestError: no such ABI or kernel library.
     """
     library = find_library(kernels)
-    return _everywhere([tuple(_Interpreter(model, one, library).refused()) for one in find_abis(abi)])
+    return _everywhere([tuple(Interpreter(model, one, library).refused()) for one in find_abis(abi)])
 
 
 def _everywhere(found: Sequence[tuple[Refused, ...]]) -> tuple[Refused, ...]:
     """The operators that are refused in every list, with the reason of the first."""
     return tuple(one for one in found[0] if all(any(o.operator == one.operator for o in other) for other in found))
-
-
-class _Memory:
-    """Both ends of the arena: `need` is the most that lay at both at one moment, `highest` the most in front.
-
-    What is kept while `owner` is an operator's number counts as its own too, without alignment.
-    """
-
-    def __init__(self, abi: Abi) -> None:
-        self.abi = abi
-        self.front = self.depth = self.need = self.highest = 0
-        self.used: dict[str, int] = {}
-        self.counts: dict[str, int] = {}
-        self.owner = -1
-        self.owned: dict[int, int] = {}
-
-    def keep(self, row: str, size: int, alignment: int = planner.ALIGNMENT) -> None:
-        """One allocation at the end, which grows down: its start is rounded down to the alignment."""
-        deeper = _up(self.depth + size, alignment)
-        self.used[row] = self.used.get(row, 0) + deeper - self.depth
-        self.owned[self.owner] = self.owned.get(self.owner, 0) + size
-        self.counts[row] = self.counts.get(row, 0) + 1
-        self.depth = deeper
-        self._note()
-
-    def keep_struct(self, row: str, struct: Struct, count: int = 1) -> None:
-        """`count` structures in one allocation."""
-        size, alignment = layout(struct, self.abi)
-        self.keep(row, size * count, alignment)
-
-    def hold(self, size: int, alignment: int) -> None:
-        """One allocation at the front, until `resize` or `plan`."""
-        self.front = _up(self.front, alignment) + size
-        self._note()
-
-    def resize(self, size: int) -> None:
-        """Gives the front another size; what was held there is gone."""
-        self.front = size
-        self._note()
-
-    def plan(self, buffers: int) -> None:
-        """What the planner works with, between both ends as far as they are aligned."""
-        front = _up(self.front, planner.ALIGNMENT) + _PLANNED_BUFFER * buffers
-        self.highest = max(self.highest, front)
-        self.need = max(self.need, front + _up(self.depth, planner.ALIGNMENT))
-
-    def _note(self) -> None:
-        self.highest = max(self.highest, self.front)
-        self.need = max(self.need, self.front + self.depth)
 
 
 @dataclass(slots=True)
@@ -226,7 +177,7 @@ class _Prepared:
     refusal: str | None = None
 
 
-class _Interpreter:
+class Interpreter:
     """TFLM's interpreter for one model, target and kernel library, as far as memory goes."""
 
     def __init__(self, model: FileModel, abi: Abi, library: KernelSet) -> None:
@@ -242,32 +193,58 @@ class _Interpreter:
 
     def arena(self, head: int | None = None) -> Arena:
         """Performs TFLM's allocations in its order."""
-        memory = _Memory(self.abi)
-        scratch = [(one.subgraph, one.index, e.size) for one in self.prepared for e in one.events if e.sort == SCRATCH]
-        sizes = {number: _nbytes(self.model.tensors[number], shape) for number, shape in self.shapes.items()}
-        rows = planner.requests_with(self.model, scratch, sizes)
-        offsets = planner.read_plan(self.model)
-        if head is None:
-            head = planner.head_bytes(rows, planner.greedy_offsets(rows, offsets))
-        self._take_own(memory)
-        self._take_kernels(memory)
-        self._take_plan(memory, len(rows), len(scratch), offsets)
-        planning = memory.need
-        memory.resize(head)
-        _take_interface(memory, self.model.subgraphs[0], self.abi)
-        scratch_rows = [row for row in rows if row.scratch]
+        memory = ArenaMemory(self.abi)
+        take_allocator(memory)
+        head, planning = self.allocate(memory, head)
         return Arena(
             head,
-            planner.head_bytes(scratch_rows, planner.greedy_offsets(scratch_rows)),
+            self.scratch_bytes,
             planning,
             planner.padded(memory.need),
-            tuple(self._rows(memory)),
+            tuple(rows_of(memory, self.estimated)),
             tuple(self.refused()),
             self.abi.name,
             self.library.name,
             planner.padded(memory.highest),
             tuple(layout(_NODE, self.abi).size + memory.owned.get(i, 0) for i in range(len(self.prepared))),
         )
+
+    def allocate(
+        self, memory: ArenaMemory, head: int | None = None, reserved: int = 0, *, greedy: bool = True
+    ) -> tuple[int, int]:
+        """Takes what the interpreter takes from an allocator; returns its head, and the bytes until its plan stands.
+
+        `reserved` is the head that the allocator already has for other models; `greedy` says that the planner is TFLM's
+        own, which works in the arena.
+        """
+        rows, offsets = self.planned(), planner.read_plan(self.model)
+        if head is None:
+            head = planner.head_bytes(rows, planner.greedy_offsets(rows, offsets))
+        self._take_own(memory)
+        self._take_kernels(memory)
+        self._take_plan(memory, len(rows) if greedy else 0, offsets)
+        planning = memory.need
+        memory.resize(max(head, reserved))
+        _take_interface(memory, self.model.subgraphs[0], self.abi)
+        return head, planning
+
+    def planned(self) -> tuple[planner.Request, ...]:
+        """What TFLM plans for the model, in its order."""
+        scratch = [(one.subgraph, one.index, e.size) for one in self.prepared for e in one.events if e.sort == SCRATCH]
+        sizes = {number: _nbytes(self.model.tensors[number], shape) for number, shape in self.shapes.items()}
+        return planner.requests_with(self.model, scratch, sizes)
+
+    @property
+    def scratch_bytes(self) -> int:
+        """The head that scratch alone would need."""
+        rows = [row for row in self.planned() if row.scratch]
+        return planner.head_bytes(rows, planner.greedy_offsets(rows))
+
+    @property
+    def estimated(self) -> str:
+        """How far to trust the margin for operators that are not TFLM's."""
+        strange = sorted({one.op.kind for one in self.prepared if one.entry is None or not one.entry.exact})
+        return f"estimated: ample for {', '.join(strange)}, for which there are no sizes"
 
     def refused(self) -> Iterator[Refused]:
         """What TFLM would not run, or what cannot be told here."""
@@ -312,13 +289,8 @@ class _Interpreter:
         requests = sum(event.sort == SCRATCH for event in done.events)
         done.require(requests <= _MOST_REQUESTS, f"{requests} scratch buffers; TFLM allows {_MOST_REQUESTS}")
 
-    def _take_own(self, memory: _Memory) -> None:
+    def _take_own(self, memory: ArenaMemory) -> None:
         """The interpreter's objects and tables, before it looks at operators."""
-        recording = self.abi.recording
-        memory.keep_struct(OWN, (*_ALLOCATOR, "size*4") if recording else _ALLOCATOR)
-        memory.keep_struct(OWN, _PLANNER)
-        records: Struct = ("pointer", f"size*{3 * (8 if self.abi.compression else 7)}")
-        memory.keep_struct(OWN, (_MICRO_ALLOCATOR, *records) if recording else _MICRO_ALLOCATOR)
         if self.variables.names:
             memory.keep(BUFFERS, layout(_RESOURCES, self.abi).size)
             memory.keep(BUFFERS, layout(_RESOURCE, self.abi).size * len(self.variables.names))
@@ -331,7 +303,7 @@ class _Interpreter:
         for subgraph in self.model.subgraphs:
             memory.keep_struct(NODES, _NODE, len(subgraph.ops))
 
-    def _take_kernels(self, memory: _Memory) -> None:
+    def _take_kernels(self, memory: ArenaMemory) -> None:
         """Parsed options of all operators, then what they keep from Init, then what happens in Prepare."""
         later = dict(self.abi.options)
         for memory.owner, one in enumerate(self.prepared):
@@ -348,7 +320,7 @@ class _Interpreter:
             memory.resize(request * (requests + _SPARE_REQUESTS))
         memory.owner = -1
 
-    def _take_operator(self, memory: _Memory, one: _Prepared) -> int:
+    def _take_operator(self, memory: ArenaMemory, one: _Prepared) -> int:
         """What one operator takes in Prepare; returns how many scratch buffers it asks for."""
         for event in one.events:
             if event.sort == KEEP:
@@ -359,7 +331,7 @@ class _Interpreter:
             self._take_margin(memory, one)
         return sum(event.sort == SCRATCH for event in one.events)
 
-    def _take_margin(self, memory: _Memory, one: _Prepared) -> None:
+    def _take_margin(self, memory: ArenaMemory, one: _Prepared) -> None:
         """More than a kernel needs that keeps no more than its structures and copies of its operands."""
         tensors = self.model.subgraphs[one.subgraph].tensors
         operands = [tensors[t] for t in (*one.op.inputs, *one.op.outputs) if t >= 0]
@@ -370,8 +342,9 @@ class _Interpreter:
                 memory.hold(*layout(QUANTIZATION, self.abi))
                 memory.hold(4 * (1 + tensor.scales), 4)
 
-    def _take_plan(self, memory: _Memory, buffers: int, scratch: int, offsets: tuple[int, ...] | None) -> None:
-        """Handles of scratch, the planner's tables beside the whole tail, and variables."""
+    def _take_plan(self, memory: ArenaMemory, buffers: int, offsets: tuple[int, ...] | None) -> None:
+        """Handles of scratch, the planner's tables for so many buffers beside the whole tail, and variables."""
+        scratch = sum(event.sort == SCRATCH for one in self.prepared for event in one.events)
         if scratch:
             memory.keep_struct(HANDLES, ("pointer",), scratch)
         memory.hold(self.abi.pointer * len(self.model.subgraphs), self.abi.pointer)
@@ -384,12 +357,22 @@ class _Interpreter:
                     memory.keep(VARIABLES, tensor.nbytes)
         memory.plan(buffers)
 
-    def _rows(self, memory: _Memory) -> Iterator[ArenaRow]:
-        strange = sorted({one.op.kind for one in self.prepared if one.entry is None or not one.entry.exact})
-        estimated = f"estimated: ample for {', '.join(strange)}, for which there are no sizes"
-        for name in _ROWS:
-            if name in memory.used:
-                yield ArenaRow(name, memory.used[name], memory.counts[name], estimated if name == MARGIN else "exact")
+
+def take_allocator(memory: ArenaMemory, *, greedy: bool = True) -> None:
+    """The allocator's own objects, once for all models on it; `greedy`: with TFLM's own planner among them."""
+    recording = memory.abi.recording
+    memory.keep_struct(OWN, (*_ALLOCATOR, "size*4") if recording else _ALLOCATOR)
+    if greedy:
+        memory.keep_struct(OWN, _PLANNER)
+    records: Struct = ("pointer", f"size*{3 * (8 if memory.abi.compression else 7)}")
+    memory.keep_struct(OWN, (_MICRO_ALLOCATOR, *records) if recording else _MICRO_ALLOCATOR)
+
+
+def rows_of(memory: ArenaMemory, estimated: str) -> Iterator[ArenaRow]:
+    """The tail by row; `estimated` says how far to trust a margin."""
+    for name in _ROWS:
+        if name in memory.used:
+            yield ArenaRow(name, memory.used[name], memory.counts[name], estimated if name == MARGIN else "exact")
 
 
 def _require_registered(entry: Operator | None, op: FileOp) -> None:
@@ -397,7 +380,7 @@ def _require_registered(entry: Operator | None, op: FileOp) -> None:
         raise Refusal("TFLM has no kernel for it")
 
 
-def _take_interface(memory: _Memory, subgraph: FileSubgraph, abi: Abi) -> None:
+def _take_interface(memory: ArenaMemory, subgraph: FileSubgraph, abi: Abi) -> None:
     """The interpreter's tensors for inputs and outputs, with their quantisation."""
     for interface in (subgraph.inputs, subgraph.outputs):
         memory.keep(BUFFERS, abi.pointer * len(interface))
@@ -416,7 +399,3 @@ def _nbytes(tensor: FileTensor, shape: tuple[int, ...]) -> int:
     for extent in shape:
         count *= extent
     return tensor.nbytes // tensor.elements * count
-
-
-def _up(value: int, unit: int) -> int:
-    return -(-value // unit) * unit

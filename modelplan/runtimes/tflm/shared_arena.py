@@ -1,0 +1,87 @@
+"""One arena for several models on TFLM: what a MicroAllocator takes that several interpreters were given, to the byte.
+
+The head is used by one model at a time, so that it is the largest of theirs; what each model keeps at the end of the
+arena adds up, since nothing there is ever given back. The models are allocated one after the other in the order given;
+while one is, the front of the arena is free for its planning, whatever lay there for the models before.
+
+Source: tflite-micro, micro_allocator.cc (StartModelAllocation, CommitStaticMemoryPlan, max_head_buffer_usage_).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from modelplan.runtimes.tflm import planner
+from modelplan.runtimes.tflm.abi import Abi, find_abis
+from modelplan.runtimes.tflm.arena import Interpreter, Refused, take_allocator
+from modelplan.runtimes.tflm.arena_memory import ArenaMemory
+from modelplan.runtimes.tflm.file import FileModel
+from modelplan.runtimes.tflm.kernels import KernelSet, find_library
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one model takes of a shared arena: the head that its own plan needs, and what it keeps, in bytes."""
+
+    name: str
+    head: int
+    tail: int
+    refusals: tuple[Refused, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SharedArena:
+    """One allocator with several models: `own` bytes of its objects, the common `head`, and each model's part.
+
+    `least` is the smallest arena, a multiple of 16 bytes at an address that is one, in which all can be allocated and
+    run.
+    """
+
+    own: int
+    head: int
+    shares: tuple[Share, ...]
+    least: int
+    abi: str
+    kernels: str
+
+    @property
+    def tail(self) -> int:
+        """Bytes that stay for the life of the interpreters."""
+        return self.own + sum(share.tail for share in self.shares)
+
+    @property
+    def total(self) -> int:
+        """What TFLM reports as arena use of each interpreter once all are allocated."""
+        return self.head + self.tail
+
+
+def shared_arena_of(
+    models: Sequence[FileModel], abi: int | str = "32", kernels: str = "reference", head: int | None = None
+) -> SharedArena:
+    """The arena of one allocator on which `models` are allocated in this order, with the plans that the files carry.
+
+    `abi` is as for `arena`. `head` is the common head where a planner of the firmware's own gives every address; such a
+    planner lies outside of the arena.
+
+    Raises:
+        RequestError: no such ABI or kernel library.
+        ModelError: a plan in a file does not fit its model, or subgraphs call each other in a circle.
+    """
+    library = find_library(kernels)
+    found = [_allocated(models, one, library, head) for one in find_abis(abi)]
+    return max(found, key=lambda one: one.least)
+
+
+def _allocated(models: Sequence[FileModel], abi: Abi, library: KernelSet, head: int | None) -> SharedArena:
+    """Performs TFLM's allocations for all models in their order."""
+    memory, greedy = ArenaMemory(abi), head is None
+    take_allocator(memory, greedy=greedy)
+    own, common = memory.depth, 0
+    shares = []
+    for model in models:
+        interpreter, before = Interpreter(model, abi, library), memory.depth
+        needed, _ = interpreter.allocate(memory, head, common, greedy=greedy)
+        common = max(common, needed)
+        shares.append(Share(model.name, needed, memory.depth - before, tuple(interpreter.refused())))
+    return SharedArena(own, common, tuple(shares), planner.padded(memory.need), abi.name, library.name)
