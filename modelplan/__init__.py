@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from modelplan.rewriting.ladder import Ladder, fit
     from modelplan.saved_plan import read
     from modelplan.schedulers import order
+    from modelplan.together.shared_memory import share_memory
+    from modelplan.together.shared_plan import SharedPlan
     from modelplan.types import (
         Aliases,
         Budget,
@@ -52,6 +54,7 @@ _HOMES = {
     "Options": "pipeline", "plan": "pipeline", "check": "referee", "order": "schedulers",
     "Difference": "differences.findings", "diff": "differences.models",
     "Ladder": "rewriting.ladder", "fit": "rewriting.ladder",
+    "SharedPlan": "together.shared_plan", "share_memory": "together.shared_memory",
     "Aliases": "types", "Budget": "types", "Buffer": "types", "Graph": "types", "Kind": "types", "Member": "types",
     "Merge": "types", "Op": "types", "Placement": "types", "Plan": "types", "Problem": "types",
     "Progress": "types", "Runtime": "types", "Schedule": "types", "Tensor": "types",
@@ -60,8 +63,8 @@ _HOMES = {
 __all__ = [
     "Aliases", "BrokenPlanError", "Budget", "Buffer", "Difference", "Graph", "Kind", "Ladder", "Member", "Merge",
     "ModelError", "ModelPlanError", "Op", "Options", "Placement", "Plan", "Problem", "Progress", "RequestError",
-    "Runtime", "Schedule", "Tensor", "buffers", "check", "diff", "fit", "height", "load", "load_bound", "order",
-    "place", "plan", "read", "render", "storages",
+    "Runtime", "Schedule", "SharedPlan", "Tensor", "buffers", "check", "diff", "fit", "height", "load", "load_bound",
+    "order", "place", "plan", "read", "render", "share_memory", "storages",
 ]  # fmt: skip
 
 

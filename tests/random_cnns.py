@@ -159,12 +159,16 @@ class Network:
         return front.file(front.table(MODEL, fields))
 
 
-def random_cnn(seed: int) -> bytes:
-    """A network of a few operators; every fourth is 1-D (height 1), every third has operators that enlarge or join."""
+def random_cnn(seed: int, shape: tuple[int, ...] | None = None) -> bytes:
+    """A network of a few operators; every fourth is 1-D (height 1), every third has operators that enlarge or join.
+
+    `shape` is that of its input, where it is to take what another network gives.
+    """
     rng = np.random.default_rng(seed)
     net = Network(rng)
     height = 1 if seed % 4 == 3 else int(rng.integers(9, 22))
-    x = first = net.tensor((1, height, int(rng.integers(9, 22)), int(rng.integers(1, 5))))
+    drawn = (1, height, int(rng.integers(9, 22)), int(rng.integers(1, 5)))
+    x = first = net.tensor(shape or drawn)
     for _ in range(int(rng.integers(2, 6))):
         kind = str(rng.choice(_DRAWN if seed % 3 else _DRAWN + _LATER))
         if kind == "PAD":

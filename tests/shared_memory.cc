@@ -3,7 +3,8 @@
 //
 //   shared_memory ARENA [options] MODEL...
 //     --separate     each model in an arena of ARENA bytes of its own; otherwise all on one MicroAllocator
-//     --rounds N     how often all models run, in the order of their arguments
+//     --rounds N     how often all models run, in the order of their arguments or of --order
+//     --order A,B    the order of running, by the numbers of the arguments
 //     --pipe A:I=B:J output I of model A is input J of model B (numbers of arguments)
 //     --nest A:B     model B runs as a whole before and after each operator of model A
 //     --probe        print nothing but "yes" if all models are built and run
@@ -126,7 +127,6 @@ struct Runner {
   std::vector<Pipe> pipes;
   std::vector<int> runs;
   std::string rows;
-  std::vector<const uint8_t*> late;
   size_t copied = 0;
   bool ok = true;
 
@@ -167,8 +167,6 @@ void Interrupt::EndEvent(uint32_t) {
   for (int model : models) runner->Run(model);
 }
 
-std::vector<uint8_t*> g_files;
-
 uint8_t* ReadFile(const char* path) {
   FILE* file = fopen(path, "rb");
   if (!file) {
@@ -193,17 +191,27 @@ int main(int argc, char** argv) {
   Runner runner;
   std::vector<std::pair<int, int>> nested;
   std::vector<const char*> paths;
+  std::vector<int> order;
   for (int i = 2; i < argc; ++i) {
     int a, b, c, d;
-    if (!strcmp(argv[i], "--separate")) separate = true;
-    else if (!strcmp(argv[i], "--probe")) probe = true;
-    else if (!strcmp(argv[i], "--rounds")) rounds = atoi(argv[++i]);
+    if (!strcmp(argv[i], "--separate"))
+      separate = true;
+    else if (!strcmp(argv[i], "--probe"))
+      probe = true;
+    else if (!strcmp(argv[i], "--order"))
+      for (const char* at = argv[++i]; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : nullptr)
+        order.push_back(atoi(at));
+    else if (!strcmp(argv[i], "--rounds"))
+      rounds = atoi(argv[++i]);
     else if (!strcmp(argv[i], "--pipe") && sscanf(argv[++i], "%d:%d=%d:%d", &a, &b, &c, &d) == 4)
       runner.pipes.push_back({a, b, c, d});
-    else if (!strcmp(argv[i], "--nest") && sscanf(argv[++i], "%d:%d", &a, &b) == 2) nested.push_back({a, b});
-    else paths.push_back(argv[i]);
+    else if (!strcmp(argv[i], "--nest") && sscanf(argv[++i], "%d:%d", &a, &b) == 2)
+      nested.push_back({a, b});
+    else
+      paths.push_back(argv[i]);
   }
   if (!bytes || paths.empty()) return 2;
+  for (size_t i = 0; order.size() < paths.size(); ++i) order.push_back(static_cast<int>(i));
 
   static tflite::PythonOpsResolver resolver;
   std::vector<Arena*> arenas;
@@ -216,9 +224,8 @@ int main(int argc, char** argv) {
     if (separate || i == 0) {
       arenas.push_back(new Arena(bytes));
 #ifdef PLAN_HEADER
-      tflite::MicroAllocator* made = separate
-          ? tflite::MicroAllocator::Create(arenas.back()->start, bytes)
-          : tflite::MicroAllocator::Create(arenas.back()->start, bytes, &planner);
+      tflite::MicroAllocator* made = separate ? tflite::MicroAllocator::Create(arenas.back()->start, bytes)
+                                              : tflite::MicroAllocator::Create(arenas.back()->start, bytes, &planner);
 #else
       tflite::MicroAllocator* made = tflite::MicroAllocator::Create(arenas.back()->start, bytes);
 #endif
@@ -246,10 +253,10 @@ int main(int argc, char** argv) {
 
   std::string late;
   for (int round = 0; round < rounds; ++round) {
-    for (size_t i = 0; i < paths.size(); ++i) {
+    for (int i : order) {
       bool inner = false;
-      for (const auto& pair : nested) inner |= pair.second == static_cast<int>(i);
-      if (!inner) runner.Run(static_cast<int>(i));
+      for (const auto& pair : nested) inner |= pair.second == i;
+      if (!inner) runner.Run(i);
     }
     for (size_t i = 0; i < paths.size(); ++i) {
       Digest digest;

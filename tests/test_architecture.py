@@ -27,11 +27,11 @@ LAYERS = [
     ["lifetimes", "streams", "verifier"],
     ["schedulers", "allocators"],
     ["rewriting.reordering"],
-    ["explaining.findings", "differences.findings", "budgets.findings"],
+    ["explaining.findings", "differences.findings", "budgets.findings", "together.shared_plan"],
     ["outputs"],
     ["pipeline"],
     ["rewriting"],
-    ["explaining", "differences"],
+    ["explaining", "differences", "together"],
     ["budgets"],
     ["cli"],
 ]

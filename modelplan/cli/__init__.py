@@ -21,6 +21,7 @@ COMMANDS = {
     "check": "do models keep their budgets as they stand, and after which command would they? exit 0 or 1",
     "budget": "write the budgets of a project, or a baseline of what its models need now, for `check`",
     "fit": "rewrite a .tflite model so that it fits: order, plan, overlaps, stripes; exit 0 or 1",
+    "together": "several models in one memory: every model's place in one arena, and the saving; exit 0 or 1",
     "pack": "write a plan into a .tflite file for TFLM to obey; before and after",
     "verify": "prove that a plan is safe, or name the operator that it breaks; exit 0 or 4",
     "solve": "place the buffers of a CSV problem; drop-in for minimalloc's command line",

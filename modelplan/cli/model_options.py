@@ -298,7 +298,7 @@ def budget_of(arguments: Namespace, progress: Callable[[Progress], None] | None 
         raise RequestError(str(problem)) from None
 
 
-def add_draw(parser: ArgumentParser) -> None:
+def add_draw(parser: ArgumentParser | _ArgumentGroup) -> None:
     """Adds the choice of figures."""
     parser.add_argument(
         "--draw",

@@ -9,7 +9,7 @@ from typing import Any
 
 from modelplan.outputs import canvas, lettering
 from modelplan.outputs.canvas import BODY, INK, MUTED, SMALL, TITLE, WARNING, Margins, Sheet
-from modelplan.outputs.drawing import Drawing
+from modelplan.outputs.drawing import KINDS, Drawing
 from modelplan.outputs.units import brief, human
 
 #: Fill of each kind of buffer: after Okabe and Ito's colour-blind safe set (2008), light enough to write on.
@@ -22,6 +22,9 @@ COLOURS = {
     "scratch": "#efe68a",
     "buffer": "#a9d0f0",
 }
+#: Fills of several models in turn, then of what they hand on and of what is kept.
+_OF_MODELS = ("#a9d0f0", "#f0b357", "#6fc9a4", "#efe68a", "#e9a08c", "#b9b3e6", "#c9d89a", "#d9bfa5")
+_BEHIND_MODELS = ("#cf8abf", "#8e8e8e")
 _MEANINGS = {"shared": "activations sharing a buffer"}
 
 _NARROWEST, _WIDEST = 640.0, 1060.0
@@ -200,9 +203,19 @@ def _count(number: int, what: str) -> str:
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
-def kind_entry(kind: str) -> Entry:
+def kind_entry(drawing: Drawing, kind: int) -> Entry:
     """The legend line of a kind of buffer."""
-    return Entry(_MEANINGS.get(kind, kind), {"facecolor": COLOURS[kind], "edgecolor": MUTED, "linewidth": 0.4})
+    label = lettering.folded(lettering.drawable(drawing.labels[kind]), _LONGEST_OP, SMALL)
+    text = _MEANINGS.get(label, label) if drawing.labels is KINDS else label
+    return Entry(text, {"facecolor": fill(drawing, kind), "edgecolor": MUTED, "linewidth": 0.4})
+
+
+def fill(drawing: Drawing, kind: int) -> str:
+    """The colour of a kind of buffer; of several models each has its own, as long as there are enough."""
+    if drawing.labels is KINDS:
+        return COLOURS[KINDS[kind]]
+    shared = len(drawing.labels) - len(_BEHIND_MODELS)
+    return _BEHIND_MODELS[kind - shared] if kind >= shared else _OF_MODELS[kind % len(_OF_MODELS)]
 
 
 def _legend_rows(entries: Sequence[Entry], room: float) -> list[list[tuple[float, Entry]]]:
@@ -228,8 +241,22 @@ def step_axis(sheet: Sheet, drawing: Drawing) -> None:
         _draw_ops(sheet, drawing)
     else:
         _draw_numbers(sheet, drawing)
+    if drawing.models:
+        _draw_models(sheet, drawing)
+        return
     words = "step and operator" if drawing.ops else "step"
     sheet.write(sheet.margins.left + sheet.plot_width / 2, _EDGE, words, BODY, ha="center", color=MUTED)
+
+
+def _draw_models(sheet: Sheet, drawing: Drawing) -> None:
+    """A line where each model begins, and its name below its steps."""
+    ends = [*(start for start, _ in drawing.models[1:]), drawing.steps]
+    for (start, name), end in zip(drawing.models, ends, strict=True):
+        if start:
+            sheet.axes.axvline(start, color=INK, linewidth=0.8, linestyle=(0, (4, 3)), zorder=3.5)
+        room = (end - start) * sheet.per_step - 4
+        text = lettering.folded(lettering.drawable(name), room, BODY)
+        sheet.write(sheet.x((start + end) / 2), _EDGE, text, BODY, ha="center", weight="bold")
 
 
 def _draw_ops(sheet: Sheet, drawing: Drawing) -> None:

@@ -5,12 +5,13 @@ A plan yields one, and so does a problem that came without a graph. Nothing here
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from modelplan import bounds
 from modelplan.outputs.summary import summary
+from modelplan.together.shared_plan import SharedPlan
 from modelplan.types import Buffer, BufferKind, Graph, IntArray, Kind, Placement, Plan, Problem
 
 #: Kinds of buffers in the order in which figures stack and list them.
@@ -21,8 +22,9 @@ KINDS = ("input", "output", "activation", "shared", "state", "scratch", "buffer"
 class Drawing:
     """A placed problem with the words that a figure needs.
 
-    `kinds` holds an index into `KINDS` for each buffer; `ops` the operator at each step, empty without a graph; `banks`
-    the banks of the memory with the addresses at which they begin.
+    `kinds` holds an index into `labels` for each buffer; `ops` the operator at each step, empty without a graph;
+    `banks` the banks of the memory with the addresses at which they begin; `models` the names of several models, each
+    with the first of its steps.
     """
 
     title: str
@@ -33,6 +35,8 @@ class Drawing:
     ops: tuple[str, ...]
     made_by: str
     banks: tuple[tuple[str, int], ...] = ()
+    labels: tuple[str, ...] = KINDS
+    models: tuple[tuple[int, str], ...] = ()
 
     @property
     def steps(self) -> int:
@@ -83,6 +87,27 @@ def of_plan(plan: Plan) -> Drawing:
     )
 
 
+def of_shared(made: SharedPlan) -> Drawing:
+    """The drawing of several models in one memory: a kind for each model, for what is handed on, and for what stays."""
+    names = tuple(part.name for part in made.parts)
+    end = int(made.problem.end.max(initial=1))
+    handed, always = len(names), len(names) + 1
+    kinds = [handed if len({one.model for one in owners}) > 1 else owners[0].model for owners in made.owners]
+    kinds = [always if b.start == 0 and b.end == end else kind for b, kind in zip(made.problem, kinds, strict=True)]
+    labels = [made.parts[group[0].model].problem.names[group[0].buffer] for group in made.owners]
+    return Drawing(
+        title=", ".join(names),
+        problem=replace(made.problem, names=tuple(labels)),
+        placement=made.placement,
+        arena=made.height,
+        kinds=np.array(kinds, dtype=np.int64),
+        ops=(),
+        made_by=made.made_by,
+        labels=(*names, "handed from model to model", "kept all the time"),
+        models=tuple((made.starts[m], names[m]) for m in made.relation.order),
+    )
+
+
 def of_problem(title: str, problem: Problem, placement: Placement, made_by: str = "modelplan") -> Drawing:
     """The drawing of a problem that came without a graph: one kind, steps without names."""
     kinds = np.full(len(problem), KINDS.index("buffer"), dtype=np.int64)
@@ -99,7 +124,7 @@ def live_by_kind(drawing: Drawing) -> tuple[IntArray, IntArray]:
     """
     problem = drawing.problem
     times = np.unique(np.concatenate([[0, drawing.steps], problem.start, problem.end]))
-    change = np.zeros((len(KINDS), len(times)), dtype=np.int64)
+    change = np.zeros((len(drawing.labels), len(times)), dtype=np.int64)
     np.add.at(change, (drawing.kinds, np.searchsorted(times, problem.start)), problem.size)
     np.add.at(change, (drawing.kinds, np.searchsorted(times, problem.end)), -problem.size)
     return times, np.cumsum(change, axis=1)

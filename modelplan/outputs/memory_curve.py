@@ -6,7 +6,7 @@ import numpy as np
 
 from modelplan.outputs import axes, canvas
 from modelplan.outputs.canvas import MUTED, Sheet
-from modelplan.outputs.drawing import KINDS, Drawing, live_by_kind, of_plan
+from modelplan.outputs.drawing import Drawing, live_by_kind, of_plan
 from modelplan.types import IntArray, Plan
 
 _PLOT_HEIGHT = 260.0
@@ -25,7 +25,7 @@ def png(plan: Plan) -> bytes:
 
 def draw(drawing: Drawing) -> Sheet:
     """The memory curve of a drawing; must run inside `canvas.style()`. Cost: O(n log n)."""
-    entries = [axes.kind_entry(KINDS[k]) for k in np.unique(drawing.kinds)]
+    entries = [axes.kind_entry(drawing, int(k)) for k in np.unique(drawing.kinds)]
     levels = axes.levels(drawing)
     sheet = axes.bytes_sheet(drawing, entries, _PLOT_HEIGHT, levels)
     _draw_live(sheet, drawing)
@@ -43,7 +43,7 @@ def _draw_live(sheet: Sheet, drawing: Drawing) -> None:
     floor = np.zeros(len(times), dtype=np.int64)
     for kind in np.unique(drawing.kinds):
         ceiling = floor + live[kind]
-        colour = axes.COLOURS[KINDS[kind]]
+        colour = axes.fill(drawing, int(kind))
         sheet.axes.fill_between(times, floor, ceiling, step="post", facecolor=colour, linewidth=0, zorder=2)
         floor = ceiling
     sheet.axes.step(times, floor, where="post", color=MUTED, linewidth=0.6, zorder=3)

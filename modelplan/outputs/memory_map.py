@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from modelplan.outputs import axes, canvas, lettering
 from modelplan.outputs.canvas import FREE, MUTED, SMALL, WARNING, Boxes, Sheet
-from modelplan.outputs.drawing import KINDS, Drawing, of_plan
+from modelplan.outputs.drawing import Drawing, of_plan
 from modelplan.outputs.units import brief
 from modelplan.types import IntArray, Plan
 
@@ -103,7 +103,7 @@ def common_areas(drawing: Drawing) -> tuple[IntArray, Boxes]:
 
 def _legend(drawing: Drawing) -> list[axes.Entry]:
     present = np.unique(drawing.kinds)
-    entries = [axes.kind_entry(KINDS[k]) for k in present]
+    entries = [axes.kind_entry(drawing, int(k)) for k in present]
     entries.append(axes.Entry("free", {"facecolor": FREE, "edgecolor": MUTED, "linewidth": 0.4}))
     if len(common_areas(drawing)[1]):
         entries.append(axes.Entry("written over what is still read", _STRIPED))
@@ -124,7 +124,7 @@ def _draw_buffers(sheet: Sheet, drawing: Drawing) -> None:
     shorter = np.minimum((boxes[:, 2] - boxes[:, 0]) * sheet.per_step, (boxes[:, 3] - boxes[:, 1]) * sheet.per_unit)
     turn = _ranks(boxes) % 2
     for kind in np.unique(drawing.kinds):
-        colour = axes.COLOURS[KINDS[kind]]
+        colour = axes.fill(drawing, int(kind))
         chosen = (drawing.kinds == kind) & (drawing.problem.size > 0)
         slim = chosen & (shorter < _SLIM)
         shade = axes.darker(colour)

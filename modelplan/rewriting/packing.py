@@ -105,10 +105,10 @@ def offline_plan(
             holds an Ethos-U command stream, whose addresses are fixed.
         RequestError: unknown allocator, or one that cannot honour alignment.
     """
-    _check_plannable(model)
+    check_plannable(model)
     rows = planner.requests(model, kernels)
     groups = [tuple(group) for group in shared if len(group) > 1]
-    problem = _overlapping(_problem(model, rows, groups), overlaps)
+    problem = request_problem(model, rows, groups, overlaps)
     together = allocators.place(problem, allocator, budget)
     candidates = _candidates(rows, problem, together, len(model.tensors), allocator, budget)
     head, offsets = min(((_head(rows, offsets), offsets) for offsets in candidates), key=lambda pair: pair[0])
@@ -139,7 +139,12 @@ def _head(rows: Sequence[Request], offsets: Sequence[int] | None) -> int:
     return planner.head_bytes(rows, planner.greedy_offsets(rows, offsets))
 
 
-def _check_plannable(model: FileModel) -> None:
+def check_plannable(model: FileModel) -> None:
+    """Checks that a plan can name all memory of a model.
+
+    Raises:
+        ModelError: it holds compressed tensors, or a command stream with addresses of its own.
+    """
     if model.compressed or model.decodes:
         raise ModelError(f"{model.name}: holds compressed tensors, which offline plans do not cover")
     for subgraph in model.subgraphs:
@@ -157,6 +162,20 @@ def _shared_groups(groups: Iterable[tuple[Member, ...]], offsets: Sequence[int])
         starts = {offsets[m.tensor] - m.delta for m in group}
         if len(starts) == 1 and starts != {ONLINE}:
             yield group
+
+
+def request_problem(
+    model: FileModel,
+    rows: Sequence[Request],
+    groups: Sequence[Sequence[Member]] = (),
+    overlaps: Iterable[Overlap] = (),
+) -> Problem:
+    """What TFLM plans for `model` as one problem: a buffer for each group, each other tensor, and each scratch request.
+
+    The buffers stand in the order of the rows. Of `overlaps` those count whose two buffers are alive together at their
+    operator only.
+    """
+    return _overlapping(_problem(model, rows, groups), overlaps)
 
 
 def _problem(model: FileModel, rows: Sequence[Request], groups: Sequence[Sequence[Member]]) -> Problem:

@@ -70,13 +70,20 @@ def online_subject(model: FileModel, offsets: Sequence[int], kernels: str = "ref
     return _placed(model, rows, places, tuple(offsets), kernels)
 
 
-def shim_subject(model: FileModel, places: Sequence[int], kernels: str = "reference") -> Subject:
+def shim_subject(
+    model: FileModel,
+    places: Sequence[int],
+    kernels: str = "reference",
+    rows: Sequence[planner.Request] | None = None,
+) -> Subject:
     """A BufferPlan for a .tflite file: an offset for each request, in the order in which TFLM adds them.
+
+    `rows` are the requests where they are not those of a target with addresses of 64 bits.
 
     Raises:
         BrokenPlanError: the plan has another number of offsets than TFLM has requests.
     """
-    rows = planner.requests(model, kernels)
+    rows = planner.requests(model, kernels) if rows is None else rows
     if len(rows) != len(places):
         raise BrokenPlanError(f"the BufferPlan has {len(places)} offsets, TFLM adds {len(rows)} buffers for this model")
     return _placed(model, rows, places, None, kernels)

@@ -1,0 +1,182 @@
+"""Plans several models in one memory: one arena, every model's place in it, proved, and the saving.
+
+Models may be active at the same time unless you say that they take turns: then they share everything but what they keep
+from run to run. A model is active from the moment at which its first input is written until its last output has been
+read, so `--in-turn A,B` promises that B's inputs are written when A's outputs have been read, and the other way round.
+A model that interrupts another, or runs on another core, does not take turns with it. A pipeline makes an output of one
+model the input of another, in the same bytes; its models run one after the other, in the order that is printed.
+
+On TFLM every model keeps what it allocates at the end of the arena (tail): that cannot be shared. `--header` writes a
+planner with the address of every buffer, `--files` the models with these addresses as offline plans. Both need one
+MicroAllocator, on which all interpreters are allocated before the first input is written. That allocator belongs to one
+thread: where models interrupt each other, let them do so between operators.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from pathlib import Path
+
+from modelplan import allocators
+from modelplan.cli import files, model_options, terminal
+from modelplan.errors import RequestError
+from modelplan.outputs.units import parse_bytes
+from modelplan.rewriting.alternatives import load_file
+from modelplan.runtimes.tflm.file import FileModel
+from modelplan.together.reading import Choices
+from modelplan.together.shared_memory import runs_on_tflm, shared_plan_of, tflm_arenas, written_files
+from modelplan.together.shared_plan import SharedPlan, TflmArenas
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Declares the arguments."""
+    parser.add_argument(
+        "models", metavar="[NAME=]MODEL", nargs="+", help=".tflite or .onnx files; NAME: without ending"
+    )
+    _add_relation(parser)
+    model_options.add_runtime(parser)
+    parser.add_argument("--alias", metavar="MODE", help="what one model's tensors share; on tflm as for pack")
+    model_options.add_allocator(parser)
+    model_options.add_budget(parser)
+    model_options.add_abi(parser)
+    parser.add_argument(
+        "--capacity", metavar="BYTES", help="the memory there is, such as 64KiB: exit 1 if it is too small"
+    )
+    _add_outputs(parser)
+
+
+def _add_relation(parser: ArgumentParser) -> None:
+    """Adds who takes turns, what is handed on, and what is kept."""
+    group = parser.add_argument_group("how they run")
+    group.add_argument(
+        "--in-turn",
+        metavar="A,B,...",
+        action="append",
+        default=[],
+        help="of these models never two are active at the same time; `all` stands for all; repeatable",
+    )
+    group.add_argument(
+        "--pipeline",
+        metavar="A:OUT=B:IN",
+        action="append",
+        default=[],
+        help="output OUT of A is input IN of B, by name or number (neither where there is but one); repeatable",
+    )
+    group.add_argument(
+        "--keep",
+        metavar="A:TENSOR",
+        action="append",
+        default=[],
+        help="an input or output whose bytes nothing else uses, so that it outlives other runs; A:inputs and A:outputs"
+        " stand for all; repeatable",
+    )
+
+
+def _add_outputs(parser: ArgumentParser) -> None:
+    """Adds the files that can be written."""
+    outputs = parser.add_argument_group("outputs")
+    outputs.add_argument("--json", metavar="FILE", help="all of it with every buffer; - for standard output")
+    outputs.add_argument("--csv", metavar="FILE", help="the buffers of all models with their offsets")
+    outputs.add_argument(
+        "--header", metavar="FILE.h", help="for TFLM: the arena's size and a planner with all addresses"
+    )
+    outputs.add_argument("--files", metavar="DIR", help="for TFLM: the models with their addresses as offline plans")
+    model_options.add_draw(outputs)
+
+
+def run(arguments: Namespace) -> int:
+    """Runs the command."""
+    models = dict(_named(arguments.models))
+    names = [arguments.json, arguments.csv, arguments.header, *arguments.draw]
+    files.check_outputs(names, models.values())
+    drawn = _figures(arguments.draw)
+    capacity = None if arguments.capacity is None else parse_bytes(arguments.capacity)
+    loaded = {name: load_file(path, arguments.dim, arguments.shape) for name, path in models.items()}
+    said = [group.split(",") for group in arguments.in_turn], arguments.pipeline, arguments.keep
+    allocator = arguments.allocator or allocators.DEFAULT
+    choices = Choices(arguments.runtime, arguments.alias, allocator, arguments.abi, arguments.kernels)
+    made = shared_plan_of(loaded, said, choices, model_options.budget_of(arguments))
+    arenas = tflm_arenas(made, arguments.abi) if runs_on_tflm(made) else None
+    _write(arguments, made, arenas, drawn)
+    needed = arenas.pinned.least if arenas else made.height
+    fits = capacity is None or needed <= capacity
+    _show(arguments, made, arenas, capacity, needed)
+    return 0 if fits else 1
+
+
+def _named(words: list[str]) -> list[tuple[str, str]]:
+    """Names and paths; a model without a name is called as its file is, without its ending.
+
+    Raises:
+        RequestError: two models have one name, or a name is empty, `all`, or holds what options are split at.
+    """
+    found: dict[str, str] = {}
+    for word in words:
+        name, given, path = word.partition("=")
+        if not given or Path(word).exists():
+            name, path = Path(word).stem, word
+        if not name.strip(".") or name == "all" or set(name) & set(",:=/\\"):
+            raise RequestError(f"{word}: expected NAME=MODEL with a name without , : = / \\ that is not `all`")
+        if name in found:
+            raise RequestError(f"two models are called {name!r}: {found[name]} and {path}; name them NAME=MODEL")
+        found[name] = path
+    return list(found.items())
+
+
+def _figures(paths: list[str]) -> list[tuple[str, str]]:
+    if not paths:
+        return []
+    from modelplan.outputs import figures
+
+    return [(path, figures.suffix_of(path)) for path in paths]
+
+
+def _write(arguments: Namespace, made: SharedPlan, arenas: TflmArenas | None, drawn: list[tuple[str, str]]) -> None:
+    """The files that were asked for."""
+    from modelplan.outputs import shared_report
+
+    if (arguments.header or arguments.files) and arenas is None:
+        raise RequestError("--header and --files are for models that tflm runs: all of them .tflite, on --runtime tflm")
+    written = written_files(made) if arguments.files else ()  # may be refused: before anything is written
+    if arenas and arguments.header:
+        from modelplan.outputs.shared_header import shared_header
+
+        files.write(arguments.header, shared_header(made, arenas))
+    if arguments.files:
+        _write_models(Path(arguments.files), written, [part.path for part in made.parts])
+    if arguments.csv:
+        files.write(arguments.csv, shared_report.as_csv(made))
+    if drawn:
+        from modelplan.outputs import figures
+        from modelplan.outputs.drawing import of_shared
+
+        for path, suffix in drawn:
+            files.write(path, figures.render(of_shared(made), suffix))
+
+
+def _write_models(folder: Path, written: Sequence[FileModel], inputs: Sequence[str]) -> None:
+    """The models with their plans, called as the caller calls them."""
+    files.make_folder(folder)
+    paths = [str(folder / f"{model.name}.tflite") for model in written]
+    files.check_outputs(paths, inputs)
+    for path, model in zip(paths, written, strict=True):
+        files.write(path, model.data)
+
+
+def _show(arguments: Namespace, made: SharedPlan, arenas: TflmArenas | None, capacity: int | None, needed: int) -> None:
+    """The report, or the JSON document in its place."""
+    from modelplan.outputs import shared_report
+    from modelplan.outputs.report import Section
+    from modelplan.outputs.units import human
+
+    if arguments.json:
+        facts = {} if capacity is None else {"capacity": capacity, "fits": needed <= capacity}
+        files.write(arguments.json, shared_report.as_json(made, arenas, facts))
+    if "-" in (arguments.json, arguments.csv, arguments.header):
+        return
+    report = shared_report.sections_of(made, arenas)
+    if capacity is not None:
+        verdict = "fits" if needed <= capacity else f"{human(needed - capacity)} too much"
+        report.append(Section(f"{human(needed)} in {human(capacity)}: {verdict}"))
+    terminal.show(report)
