@@ -42,7 +42,9 @@ def random_region(graph: Graph, rng: random.Random) -> Region | None:
     carry = rng.random() < 0.5
     if rng.random() < 0.25:
         rows = rng.randrange(1, shape[axis])
-        return Region(first, last, axis, (*range(0, shape[axis], rows), shape[axis]), carry=False, loop=True)
+        columns = rng.randrange(1, shape[2]) if axis == 1 and shape[2] > 1 and rng.random() < 0.5 else 0
+        cuts, lazy = (*range(0, shape[axis], rows), shape[axis]), rng.random() < 0.4
+        return Region(first, last, axis, cuts, carry=False, lazy=lazy, loop=True, columns=columns)
     early = carry and rng.random() < 0.4
     height = graph.tensors[graph.ops[first].outputs[0]].shape[axis]
     if carry and height > 1 and rng.random() < 0.4:

@@ -260,7 +260,7 @@ class StripeSearch:
         for rows in (1, 2, 3, 4, 6):
             if rows < height:
                 cuts = (*range(0, height, rows), height)
-                yield Region(region.first, region.last, region.axis, cuts, carry=False, loop=True)
+                yield Region(region.first, region.last, region.axis, cuts, carry=False, lazy=True, loop=True)
 
     def points(self) -> list[Point]:
         """Every plan that was built."""

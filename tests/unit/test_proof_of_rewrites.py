@@ -48,8 +48,10 @@ WAYS: dict[str, dict[str, object]] = {
     "passed on": {"carry": False, "lazy": True},
     "backwards": {"carry": False, "backward": True},
     "uneven": {"carry": True, "cuts": (0, 1, 2, 9, 12)},
-    "loop": {"carry": False, "loop": True, "cuts": (0, 3, 6, 9, 12)},
-    "loop of single rows": {"carry": False, "loop": True, "cuts": tuple(range(13))},
+    "loop": {"carry": False, "lazy": True, "loop": True, "cuts": (0, 3, 6, 9, 12)},
+    "loop of single rows": {"carry": False, "lazy": True, "loop": True, "cuts": tuple(range(13))},
+    "loop with cuts": {"carry": False, "loop": True, "cuts": (0, 3, 6, 9, 12)},
+    "loop of tiles": {"carry": False, "loop": True, "cuts": (0, 6, 12), "columns": 4},
 }
 
 
@@ -171,25 +173,29 @@ def test_a_stripe_that_reads_a_row_that_is_overwritten(make: Callable[[str], Str
     assert re.search(r"of the arena, overwritten by op \d+ |which it still reads", said)
 
 
-@pytest.mark.parametrize("way", ["loop", "loop of single rows"])
+@pytest.mark.parametrize("way", ["loop", "loop of single rows", "loop with cuts", "loop of tiles"])
 @pytest.mark.parametrize("table", ["window_begins", "cut_begins", "result_begins"])
-def test_one_entry_of_a_loops_table(make: Callable[[str], Striped], way: str, table: str) -> None:
+@pytest.mark.parametrize("axis", [1, 2])
+def test_one_entry_of_a_loops_table(make: Callable[[str], Striped], way: str, table: str, axis: int) -> None:
+    if axis == 2 and way != "loop of tiles":
+        pytest.skip("the table has no columns")
     whole = make(way)
     loop = loop_of(whole.program).loop
     assert loop is not None
     found = whole.program.added[table_named(whole.program, table)].numbers or ()
+    least, most = min(found[axis::4]), max(found[axis::4])
     for iteration in range(loop.iterations):
         for change in (-1, 1):
-            made, entry = deepcopy(whole), 4 * iteration + 1
+            made, entry = deepcopy(whole), 4 * iteration + axis
             change_table(made.program, table, entry, found[entry] + change)
-            outside = (iteration == 0 and change < 0) or (iteration == loop.iterations - 1 and change > 0)
+            outside = not least <= found[entry] + change <= most
             if table == "result_begins" and outside:  # the kernel moves such a start back inside
                 prove_rewrite(made.data, made.file())
             else:
                 assert "op " in refused_file(made.data, made.file())
 
 
-@pytest.mark.parametrize("way", ["loop", "loop of single rows"])
+@pytest.mark.parametrize("way", ["loop", "loop of single rows", "loop with cuts", "loop of tiles"])
 def test_one_iteration_too_few(make: Callable[[str], Striped], way: str) -> None:
     made = make(way)
     flags = made.program.added[table_named(made.program, "going_on")].numbers or ()

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from modelplan.errors import BrokenPlanError
 from modelplan.rewriting.stripes import placing
 from modelplan.rewriting.stripes.building import built
+from modelplan.rewriting.stripes.courses import course_of
 from modelplan.rewriting.stripes.layers import layer_of
-from modelplan.rewriting.stripes.loops import course
+from modelplan.rewriting.stripes.loops import tiling
 from modelplan.rewriting.stripes.placing import Packing
-from modelplan.rewriting.stripes.program import Access, segments
-from modelplan.rewriting.stripes.regions import Region
+from modelplan.rewriting.stripes.program import Access, block_runs, segments
+from modelplan.rewriting.stripes.regions import Region, ground
 from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer, fed, needed
 from modelplan.types import Graph, Kind, Op, Tensor
 
@@ -78,10 +79,28 @@ def test_padding_comes_at_true_borders_only() -> None:
     assert (needed(layer, 5, 10, pad=True).above, needed(layer, 5, 10, pad=True).below) == (0, 1)
 
 
-def test_every_iteration_of_a_loop_makes_rows_that_are_right() -> None:
-    found = course([same(48, 3, 1), same(48, 3, 2)], 3)
-    assert found.results[-1] + 3 == 24
-    assert all(0 <= start <= 48 - found.height for start in found.windows)
+@pytest.mark.parametrize("lazy", [True, False])
+def test_every_iteration_of_a_loop_makes_rows_that_are_right(*, lazy: bool) -> None:
+    graph = two_convolutions()
+    base = ground(graph, (0, 1), Region(0, 1, 1, (0, 3, 6, 9, 12), carry=False, lazy=lazy, loop=True))
+    found = course_of(base, base.layers, 3)
+    assert found.result.starts[-1] + 3 == 12
+    taken = found.taken[0, 0]
+    assert all(0 <= start <= 12 - taken.extent for start in taken.starts)
+    assert found.made[1] == (7 if lazy else 5)
+
+
+def test_a_loop_of_tiles_makes_every_element_once_in_order() -> None:
+    graph = two_convolutions()
+    region = Region(0, 1, 1, (0, 6, 12), carry=False, loop=True, columns=2)
+    found = tiling(ground(graph, (0, 1), region))
+    starts = [course.result.starts for course in found.courses]
+    assert found.begins(starts) == tuple((0, row, column, 0) for row in (0, 6) for column in (0, 2, 4))
+
+
+def test_a_block_is_made_of_runs_of_bytes() -> None:
+    assert list(block_runs((1, 4, 6, 2), (1, 2, 6, 2), (0, 1, 0, 0), 1)) == [(12, 36)]
+    assert list(block_runs((1, 4, 6, 2), (1, 2, 3, 2), (0, 2, 3, 0), 2)) == [(60, 72), (84, 96)]
 
 
 def test_bytes_live_from_their_writing_to_their_last_reading() -> None:

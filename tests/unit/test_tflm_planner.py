@@ -46,7 +46,7 @@ def test_subgraphs_share_one_clock_and_outputs_live_to_the_end() -> None:
         (2,),
     )
     branch = FileSubgraph((tensor(), tensor()), (FileOp("ABS", (0,), (1,)),), (0,), (1,))
-    model = FileModel("m", b"", (main, branch, branch))
+    model = FileModel("m", b"", (main, branch, branch), plan=())
     lives = {row.tensor: (row.first, row.last) for row in requests(model)}
     assert lives == {0: (0, 5), 1: (1, 6), 2: (6, 6), 5: (2, 3), 6: (3, 3), 7: (4, 5), 8: (5, 5)}
 

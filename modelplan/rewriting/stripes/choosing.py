@@ -204,7 +204,7 @@ def _forms(base: Ground, region: Region, height: int) -> Iterator[Region]:
     deep = sum(base.layers[op].reach > 1 for op in base.ops)
     if len(base.graph.ops) > _FEW_OPS and 1 < len(base.ops) <= _MOST_LOOPED:
         for rows in (n for n in (1, 2, 3, 4, 6, 8) if 2 * n <= height):
-            yield replace(region, cuts=(*range(0, height, rows), height), carry=False, loop=True)
+            yield replace(region, cuts=(*range(0, height, rows), height), carry=False, lazy=True, loop=True)
     yield from _paced_forms(base, region, frozenset(bordered))
     for stripes in (*(n for n in _STRIPES if n < height), *([height] if height <= _MOST_ROWS else [])):
         if stripes < 2 or stripes * len(base.ops) > _MOST_STEPS:

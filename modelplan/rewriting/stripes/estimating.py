@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from math import prod
 
 import numpy as np
 
-from modelplan.rewriting.stripes.loops import chain, course
+from modelplan.rewriting.stripes.loops import Tiling, tiling
 from modelplan.rewriting.stripes.program import MOST_JOINED
 from modelplan.rewriting.stripes.regions import Ground, Rows
 from modelplan.types import IntArray
@@ -51,32 +51,69 @@ def estimate(base: Ground, rows: Sequence[Rows], across: int, tail: Tail) -> Est
     return Estimate(peak, macs, ops, cost)
 
 
-#: What the body of a loop has beside the operators of the region: tables, begin vectors, a window, a cut, an update.
-_LOOP_OPS = ("WHILE", *["SLICE"] * 7, "DYNAMIC_UPDATE_SLICE")
-
-
 def estimate_loop(base: Ground, across: int, tail: Tail) -> Estimate:
     """The cost of a region as a loop.
 
     Raises:
-        IllegalStripeError: the region has no windows of one height.
+        IllegalStripeError: the region has no windows of one extent.
     """
-    x, y, layers = chain(base)
-    rows = base.region.cuts[1] - base.region.cuts[0]
-    found = course(layers, rows)
+    found = tiling(base)
+    inside, macs, slices = _body(base, found)
+    ops = 4 + 2 * slices  # WHILE, next counter, begin of the result and its update, and a begin for each slice
+    kept = tail("WHILE", 0, 3) + tail("DYNAMIC_UPDATE_SLICE", 0, 3) + (2 + 2 * slices) * tail("SLICE", 0, 2)
+    return Estimate(across + _around_loop(base, found) + inside, len(found.tiles) * macs, ops, kept)
+
+
+def _body(base: Ground, found: Tiling) -> tuple[int, int, int]:
+    """Bytes of the worst operator of a loop's body, the work of an iteration, and the slices in it.
+
+    The bytes are those of maps inside the body: operands that are read later, windows, what is made and what is kept.
+    """
+    ops, tensors = base.graph.ops, base.graph.tensors
+    last = {x: op for op in base.ops for x in ops[op].inputs}
+    held: dict[int, int] = {}
+    worst = macs = slices = 0
+    for op in base.ops:
+        y, layer = tensors[ops[op].outputs[0]], base.layers[op]
+        pixel = y.nbytes // (y.shape[1] * y.shape[2])
+        windows = 0
+        for position in layer.operands:
+            x = ops[op].inputs[position]
+            area = prod(course.taken[op, position].extent for course in found.courses)
+            size = area * (tensors[x].nbytes // (tensors[x].shape[1] * tensors[x].shape[2]))
+            if held.get(x) != size:
+                windows, slices = windows + size, slices + 1
+        made = pixel * prod(course.made[op] for course in found.courses)
+        kept = pixel * prod(course.kept[op].extent for course in found.courses)
+        worst = max(worst, sum(held.values()) + windows + made)
+        macs += layer.row_macs * made // max(1, y.nbytes // y.shape[base.region.axis])
+        slices += kept != made
+        held[ops[op].outputs[0]] = kept
+        held = {x: size for x, size in held.items() if x in base.exits or last.get(x) not in (None, op)}
+    return worst, macs, slices
+
+
+def _around_loop(base: Ground, found: Tiling) -> int:
+    """Most bytes of what enters the loop and is still read, and of the result as far as it is made."""
     axis, tensors = base.region.axis, base.graph.tensors
-    width = {t: tensors[t].nbytes // tensors[t].shape[axis] for t in {x, *base.inner}}
-    maps = [x, *(base.graph.ops[op].outputs[0] for op in base.ops)]
-    heights = [found.height, *found.made]
-    sizes = [height * width[t] for height, t in zip(heights, maps, strict=True)]
-    worst = max(a + b for a, b in pairwise(sizes))
-    kept = tensors[x].shape[axis] if _read_later(base, x) else 0
-    needed = [min(found.windows[i + 1 :], default=tensors[x].shape[axis]) for i in range(len(found.results))]
-    alive = [max(kept, tensors[x].shape[axis] - low) * width[x] for low in (found.windows[0], *needed[:-1])]
-    peak = max(rest + start * width[y] for rest, start in zip(alive, found.results, strict=True)) + worst
-    macs = len(found.results) * sum(m * layer.row_macs for m, layer in zip(found.made, layers, strict=True))
-    cost = sum(tail(kind, 0, 3) for kind in _LOOP_OPS)
-    return Estimate(across + peak, macs, len(_LOOP_OPS), cost)
+    course = found.courses[axis - 1]
+    starts = course.result.starts
+    total = np.zeros(len(starts), dtype=np.int64)
+    for x in found.entries:
+        height = tensors[x].shape[axis]
+        taken = [
+            course.taken[op, position].starts
+            for op in base.ops
+            for position in base.layers[op].operands
+            if base.graph.ops[op].inputs[position] == x
+        ]
+        low = np.minimum.reduce([np.array(run) for run in taken])
+        needed = np.zeros_like(low) if _read_later(base, x) else np.minimum.accumulate(low[::-1])[::-1]
+        total += (height - needed) * (tensors[x].nbytes // height)
+    result = tensors[found.result]
+    row = result.nbytes // result.shape[axis]
+    begun = course.result.extent if base.region.columns else 0  # a stripe of tiles is made in pieces
+    return int((total + (np.array(starts) + begun) * row).max())
 
 
 def _row_operands(base: Ground, op: int) -> list[int]:

@@ -53,12 +53,15 @@ _TYPES = frozenset({"int8", "uint8", "int16", "int32", "int64", "float32", "bool
 SLICED = frozenset({"int8", "int16", "int32", "float32", "bool"})
 
 
-def layer_of(graph: Graph, index: int, axis: int) -> Layer | str:
-    """How the rows of operator `index` along `axis` depend on those of its operands, or why it cannot be split."""
+def layer_of(graph: Graph, index: int, axis: int, *, tiled: bool = False) -> Layer | str:
+    """How the rows of operator `index` along `axis` depend on those of its operands, or why it cannot be split.
+
+    With `tiled` rows may be no runs of bytes, since another axis is cut too.
+    """
     op = graph.ops[index]
     if len(op.writes) != 1 or op.outputs[0] < 0:
         return "it has not exactly one output"
-    reason = _unfit(graph, op, axis)
+    reason = _unfit(graph, op, axis, tiled=tiled)
     if reason:
         return reason
     if op.kind in _WINDOWS:
@@ -72,7 +75,7 @@ def layer_of(graph: Graph, index: int, axis: int) -> Layer | str:
     return _REASONS.get(op.kind, f"{op.kind} is not computed row by row")
 
 
-def _unfit(graph: Graph, op: Op, axis: int) -> str:
+def _unfit(graph: Graph, op: Op, axis: int, *, tiled: bool) -> str:
     for t in (*op.reads, *op.writes):
         tensor = graph.tensors[t]
         if tensor.kind is Kind.CONSTANT:
@@ -81,7 +84,7 @@ def _unfit(graph: Graph, op: Op, axis: int) -> str:
             return f"{tensor.name!r} is state"
         if len(tensor.shape) <= axis or not prod(tensor.shape):
             return f"{tensor.name!r} of shape {list(tensor.shape)} has no axis {axis}"
-        if prod(tensor.shape[:axis]) != 1:
+        if prod(tensor.shape[: 1 if tiled else axis]) != 1:
             return f"rows of {tensor.name!r} of shape {list(tensor.shape)} along axis {axis} are not contiguous"
         if tensor.dtype not in SLICED:
             return f"TFLM's SLICE does not take {tensor.dtype} ({tensor.name!r})"

@@ -1,149 +1,95 @@
 """Regions computed stripe by stripe by one body in a loop: as many operators, however fine the stripes are.
 
-    c -> table -> begin --> SLICE(X) -> the region's operators as they are -> SLICE (cut) -> DYNAMIC_UPDATE_SLICE(Y)
-    c -> next c                                                                ^ begin         ^ begin, from tables
+    c -> table -> begin --> SLICE(X) -> an operator -> SLICE (cut) -> ... -> DYNAMIC_UPDATE_SLICE(Y)
+    c -> next c                                         ^ begin               ^ begin, from tables
 
-Every iteration takes a window of the same height out of X. At the border of the map the window touches it, so the
-operators' own padding is right there; elsewhere they make some rows that are wrong, and the cut leaves those out.
+Every iteration takes windows of the same extents out of the maps that enter. With `columns` the map is cut along both
+axes, and an iteration makes a tile of it: tiles go from left to right, then from top to bottom.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
+from modelplan.rewriting.stripes.courses import Course, Run, course_of, undivided
+from modelplan.rewriting.stripes.layers import sized
 from modelplan.rewriting.stripes.program import Added, Home, Loop, Program, Step
 from modelplan.rewriting.stripes.regions import Ground
-from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer, fed, needed
+from modelplan.rewriting.stripes.windows import IllegalStripeError
 
-#: Numbers of a begin vector of a map, and the step of the counter: every table has one vector for each iteration.
+#: Axes of a map, numbers of a begin vector, and the step of the counter: every table has one vector for an iteration.
 _RANK = 4
-#: How many rows more than the least a window may have, so that it is the same for all iterations.
-_SLACK = 12
+#: The most iterations of a loop: each costs copies, and time in every check of the plan.
+_MOST_TILES = 512
 
 
 @dataclass(frozen=True)
-class Course:
-    """The iterations of a loop: window height, first row of each window, rows to cut first, first row of the result."""
+class Tiling:
+    """The courses of a loop along height and width, and the tiles of the result as (place along both) in their order.
 
-    height: int
-    windows: tuple[int, ...]
-    cuts: tuple[int, ...]
-    results: tuple[int, ...]
-    made: tuple[int, ...]
+    `entries` are the maps that the loop takes windows of, `result` the one that it makes.
+    """
+
+    entries: tuple[int, ...]
+    result: int
+    courses: tuple[Course, Course]
+    tiles: tuple[tuple[int, int], ...]
+
+    def begins(self, runs: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
+        """For each tile the begin vector out of the starts along height and width."""
+        return tuple((0, *(starts[at] for starts, at in zip(runs, tile, strict=True)), 0) for tile in self.tiles)
 
 
-def course(layers: list[Layer], rows: int) -> Course:
-    """The loop over a chain of operators that makes `rows` rows at a time.
+def tiling(base: Ground) -> Tiling:
+    """How the loop of a region goes over its result.
 
     Raises:
-        IllegalStripeError: no window height suits all iterations.
+        IllegalStripeError: the region has not one map of four axes that leaves it, or no windows of one extent.
     """
-    total = layers[-1].rows_out
-    results = tuple(min(start, total - rows) for start in range(0, total, rows))
-    least = [_least_window(layers, start, start + rows) for start in results]
-    for height in range(max(hi - lo for lo, hi in least), layers[0].rows_in + 1):
-        if height > max(hi - lo for lo, hi in least) + _SLACK:
-            break
-        found = [_start(layers, start, start + rows, height, lo, hi)
-                 for start, (lo, hi) in zip(results, least, strict=True)]  # fmt: skip
-        if all(found):
-            pairs = [pair for pair in found if pair]
-            return Course(
-                height, tuple(s for s, _ in pairs), tuple(c for _, c in pairs), results, _made(layers, height)
-            )
-    raise IllegalStripeError("no window height suits all iterations")
+    entries, result = _ends(base)
+    along = course_of(base, base.layers, base.region.cuts[1] - base.region.cuts[0])
+    across = undivided(base, 3 - base.region.axis)
+    if base.region.columns:
+        across = course_of(base, base.across, base.region.columns)
+    courses = (along, across) if base.region.axis == 1 else (across, along)
+    rows, columns = (range(len(course.result.starts)) for course in courses)
+    tiles = tuple(product(rows, columns))
+    if not 2 <= len(tiles) <= _MOST_TILES:
+        raise IllegalStripeError(f"a loop of {len(tiles)} iterations")
+    return Tiling(entries, result, courses, tiles)
 
 
-def _least_window(layers: list[Layer], a: int, b: int) -> tuple[int, int]:
-    for layer in reversed(layers):
-        if layer.kind not in ("window", "pointwise"):
-            raise IllegalStripeError("an operator in a loop whose rows are not those of a window")
-        window = needed(layer, a, b, pad=layer.paddable)
-        a, b = window.lo, window.hi
-    return a, b
-
-
-def _start(layers: list[Layer], a: int, b: int, height: int, lo: int, hi: int) -> tuple[int, int] | None:
-    """(first row of the window, rows to cut) for output rows [a, b), None where no window of that height does."""
-    for start in range(min(lo, layers[0].rows_in - height), max(-1, hi - height - 1), -1):
-        cut = _cut(layers, a, b, start, height)
-        if cut is not None:
-            return start, cut
-    return None
-
-
-def _cut(layers: list[Layer], a: int, b: int, start: int, height: int) -> int | None:
-    """Follows the rows of a window through the chain: how many of the last rows come before row a."""
-    wanted = [(a, b)]
-    for layer in reversed(layers[1:]):
-        window = needed(layer, *wanted[0], pad=layer.paddable)
-        wanted.insert(0, (window.lo, window.hi))
-    lo, hi = start, start + height
-    skip = 0
-    for layer, (first, last) in zip(layers, wanted, strict=True):
-        found = fed(layer, first, last, lo, hi)
-        if found is None:
-            return None
-        skip, made = found
-        lo, hi = first - skip, first - skip + made
-        if lo < 0 or hi > layer.rows_out:
-            return None
-    return skip
-
-
-def _made(layers: list[Layer], height: int) -> tuple[int, ...]:
-    """Rows that each operator makes of a window."""
-    made = []
-    for layer in layers:
-        if layer.kind == "window":
-            height = -(-height // layer.stride) if layer.own else (height - layer.reach) // layer.stride + 1
-        made.append(height)
-    return tuple(made)
-
-
-def chain(base: Ground) -> tuple[int, int, list[Layer]]:
-    """The map that enters, the one that leaves, and the layers of a region that is a chain of single operands.
-
-    Raises:
-        IllegalStripeError: it is none.
-    """
-    graph, layers = base.graph, []
-    at = graph.ops[base.ops[0]].inputs[0]
-    entry = at
-    for index in base.ops:
-        op, layer = graph.ops[index], base.layers[index]
-        if layer.operands != (0,) or op.inputs[0] != at or layer.kind not in ("window", "pointwise"):
-            raise IllegalStripeError(f"{graph.label(index)}: not a link of a chain")
-        layers.append(layer)
-        at = op.outputs[0]
-    shapes = graph.tensors[entry].shape, graph.tensors[at].shape
-    if base.exits != {at} or entry in base.inner or any(len(shape) != _RANK for shape in shapes):
-        raise IllegalStripeError("a loop needs one map of four axes that enters and one that leaves")
-    return entry, at, layers
+def _ends(base: Ground) -> tuple[tuple[int, ...], int]:
+    """The maps that enter a region and the one that leaves it."""
+    graph = base.graph
+    result = graph.ops[base.ops[-1]].outputs[0]
+    read = (graph.ops[op].inputs[position] for op in base.ops for position in base.layers[op].operands)
+    entries = tuple(dict.fromkeys(t for t in read if t not in base.inner))
+    if base.exits != {result} or not entries:
+        raise IllegalStripeError("a loop needs one map that leaves it")
+    if any(len(graph.tensors[t].shape) != _RANK for t in (*entries, *base.inner)):
+        raise IllegalStripeError("a loop needs maps of four axes")
+    return entries, result
 
 
 def looped(program: Program, base: Ground) -> None:
     """Appends a region as one loop.
 
     Raises:
-        IllegalStripeError: the region is no chain, or has no windows of one height.
+        IllegalStripeError: the region has not one map that leaves it, or no windows of one extent.
     """
-    x, y, layers = chain(base)
-    rows = base.region.cuts[1] - base.region.cuts[0]
-    found = course(layers, rows)
-    if len(found.results) < 2:
-        raise IllegalStripeError("one stripe is no stripe")
-    _Writer(program, base, x, y, found, rows).write()
+    _Writer(program, base, tiling(base)).write()
 
 
 class _Writer:
-    def __init__(self, program: Program, base: Ground, x: int, y: int, found: Course, rows: int) -> None:
-        self.program, self.base, self.x, self.y = program, base, x, y
-        self.course, self.rows, self.axis = found, rows, base.region.axis
-        self.count = len(found.results)
-        self.name = f"{base.graph.tensors[y].name}/loop"
+    def __init__(self, program: Program, base: Ground, found: Tiling) -> None:
+        self.program, self.base, self.found, self.y = program, base, found, found.result
+        self.count = len(found.tiles)
+        self.name = f"{base.graph.tensors[self.y].name}/loop"
         self.body: list[Step] = []
+        self.held: dict[int, int] = {}
 
     def write(self) -> None:
         program = self.program
@@ -159,53 +105,70 @@ class _Writer:
         steps = [0] * (_RANK * self.count)
         steps[::_RANK] = [_RANK * (i + 1) for i in range(self.count)]
         self.body.append(Step("SLICE", (self._table("next", steps), counter, one), (following,)))
-        passed = program.add(Added(f"{self.name}/x", self.x, program.shape(self.x)), program.homes[self.x])
-        begun = program.add(
-            Added(f"{self.name}/y", self.y, program.shape(self.y), variable=True), program.homes[self.y]
-        )
-        loop = Loop(self.count, condition, tuple(self.body), (counter, self.x, self.y), (following, self.x, updated))
+        passed = tuple(self._again(x, f"x{i or ''}") for i, x in enumerate(self.found.entries))
+        begun = self._again(self.y, "y", variable=True)
+        inputs, outputs = (counter, *self.found.entries, self.y), (following, *self.found.entries, updated)
+        loop = Loop(self.count, condition, tuple(self.body), inputs, outputs)
         start = program.constant((0,))
-        program.steps.append(Step("WHILE", (start, self.x, begun), (counter, passed, self.y), loop=loop))
+        program.steps.append(Step("WHILE", (start, *self.found.entries, begun), (counter, *passed, self.y), loop=loop))
+
+    def _again(self, t: int, what: str, *, variable: bool = False) -> int:
+        """A map under another name, where it stands."""
+        added = Added(f"{self.name}/{what}", t, self.program.shape(t), variable=variable)
+        return self.program.add(added, self.program.homes[t])
 
     def _body(self, counter: int) -> int:
         """The steps of one iteration; returns the value that is the result with the new rows."""
-        program, graph = self.program, self.base.graph
-        value = self._slice(counter, self.x, self.x, self.course.windows, self.course.height, "window")
-        for index, made in zip(self.base.ops, self.course.made, strict=True):
-            op = graph.ops[index]
-            output = self._map(op.outputs[0], made, "made")
-            self.body.append(Step(op.kind, (value, *op.inputs[1:]), (output,), index))
-            value = output
-        if self.course.made[-1] != self.rows:
-            value = self._slice(counter, self.y, value, self.course.cuts, self.rows, "cut")
-        begin = self._begin(counter, self.course.results, "result")
-        updated = program.add(Added(f"{self.name}/updated", self.y, program.shape(self.y)), program.homes[self.y])
-        starts = self.course.results
-        self.body.append(Step("DYNAMIC_UPDATE_SLICE", (self.y, value, begin), (updated,), starts=starts))
+        for index in self.base.ops:
+            self._operator(counter, index)
+        begins = self.found.begins([course.result.starts for course in self.found.courses])
+        begin = self._begin(counter, begins, "result")
+        updated = self._again(self.y, "updated")
+        self.body.append(Step("DYNAMIC_UPDATE_SLICE", (self.y, self.held[self.y], begin), (updated,), starts=begins))
         return updated
 
-    def _slice(self, counter: int, t: int, source: int, starts: tuple[int, ...], rows: int, what: str) -> int:
-        """Rows of a value from a table's row on."""
-        begin = self._begin(counter, starts, what)
-        value = self._map(t, rows, what)
+    def _operator(self, counter: int, index: int) -> None:
+        """One operator of the region: its windows, itself, and the cut behind it."""
+        graph, layer = self.base.graph, self.base.layers[index]
+        op, y = graph.ops[index], graph.ops[index].outputs[0]
+        inputs = list(op.inputs)
+        for position in layer.operands:
+            x = op.inputs[position]
+            runs = [course.taken[index, position] for course in self.found.courses]
+            inputs[position] = self._rows(counter, x, self.held.get(x, x), runs, f"op{index}_window")
+        made = [course.made[index] for course in self.found.courses]
+        if layer.kind == "grow":
+            position, size = sized(graph, op, self.base.region.axis, 0)
+            size = (size[0], *made, size[3]) if len(size) == _RANK else tuple(made)
+            inputs[position] = self.program.constant(size)
+        value = self._map(y, made, "made")
+        self.body.append(Step(op.kind, tuple(inputs), (value,), index))
+        self.held[y] = self._rows(
+            counter, y, value, [course.kept[index] for course in self.found.courses], f"op{index}_cut"
+        )
+
+    def _rows(self, counter: int, t: int, source: int, runs: Sequence[Run], what: str) -> int:
+        """The rows and columns `runs` of a value: itself, or a copy from a table's places on."""
+        shape = self.program.shape(source)
+        if all(run.is_all_of(extent) for run, extent in zip(runs, shape[1:3], strict=True)):
+            return source
+        begins = self.found.begins([run.starts for run in runs])
+        begin = self._begin(counter, begins, what)
+        value = self._map(t, [run.extent for run in runs], what)
         size = self.program.constant(self.program.shape(value))
-        self.body.append(Step("SLICE", (source, begin, size), (value,), starts=starts))
+        self.body.append(Step("SLICE", (source, begin, size), (value,), starts=begins))
         return value
 
-    def _begin(self, counter: int, starts: tuple[int, ...], what: str) -> int:
+    def _begin(self, counter: int, begins: Sequence[tuple[int, ...]], what: str) -> int:
         """The begin vector of this iteration, out of a table."""
         value = self._small(f"{what}_begin", _RANK)
-        table = self._table(f"{what}_begins", [v for start in starts for v in self._vector(start)])
+        table = self._table(f"{what}_begins", [at for begin in begins for at in begin])
         self.body.append(Step("SLICE", (table, counter, self.program.constant((_RANK,))), (value,)))
         return value
 
-    def _vector(self, start: int) -> Iterator[int]:
-        return (start if axis == self.axis else 0 for axis in range(_RANK))
-
-    def _map(self, t: int, rows: int, what: str) -> int:
-        shape = self.program.graph.tensors[t].shape
-        name = f"{self.base.graph.tensors[t].name}/{what}"
-        added = Added(name, t, (*shape[: self.axis], rows, *shape[self.axis + 1 :]))
+    def _map(self, t: int, extents: Sequence[int], what: str) -> int:
+        shape = self.base.graph.tensors[t].shape
+        added = Added(f"{self.base.graph.tensors[t].name}/{what}", t, (shape[0], *extents, shape[3]))
         return self.program.add(added, Home(self.program.new_group(), 0))
 
     def _small(self, what: str, count: int, home: Home | None = None) -> int:

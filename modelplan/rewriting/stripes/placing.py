@@ -27,6 +27,7 @@ from modelplan.rewriting.stripes.program import (
     Segment,
     Step,
     accesses,
+    block_runs,
     clocked,
     segments,
     step_graph,
@@ -145,7 +146,7 @@ def kernel_leads(runtime: Runtime) -> Leads:
         key = step.kind, op.attributes, step.changes, step.starts, operands
         if key not in known:
             found = _known_leads(step_graph(program, step), runtime)
-            rows = step.kind == "SLICE" and takes_rows(program, step)
+            rows = step.kind == "SLICE" and _is_followed(program, step)
             known[key] = tuple(_of_rows(program, step) if rows else found)
         if not runtime.library.sequential:
             return ()
@@ -155,20 +156,19 @@ def kernel_leads(runtime: Runtime) -> Leads:
 
 
 def _of_rows(program: Program, step: Step) -> Iterator[Lead]:
-    """The lead of a copy of whole rows, which the kernel copies front to back in runs of the last axis or less.
+    """The lead of a copy of a block, which the kernel copies front to back in runs of the last axis or less.
 
-    Byte j of the output is read `begin` + j bytes into the operand, so the output may start up to `begin` bytes behind
-    the operand's start, less one run.
+    Byte j of the output is read `begin` + j bytes into the operand or further on, so the output may start up to `begin`
+    bytes behind the operand's start, less one run.
     """
     operand = program.tensor(step.inputs[0])
     if operand.kind is Kind.CONSTANT or not operand.shape:
         return
     part = program.tensor(step.outputs[0])
-    axis = next((i for i, n in enumerate(operand.shape) if n != part.shape[i]), 0)
     numbers = program.added[step.inputs[1] - len(program.graph.tensors)].numbers or (0,) * len(operand.shape)
-    first = min(step.starts) if step.starts else numbers[axis]
-    row = operand.nbytes // prod(operand.shape[: axis + 1])
-    yield 0, operand.nbytes // prod(operand.shape[:-1]) - first * row, False
+    width = operand.nbytes // prod(operand.shape)
+    first = min(next(block_runs(operand.shape, part.shape, at, width))[0] for at in step.starts or (numbers,))
+    yield 0, operand.nbytes // prod(operand.shape[:-1]) - first, False
 
 
 def _known_leads(graph: Graph, runtime: Runtime) -> Iterator[Lead]:
@@ -301,24 +301,31 @@ class _Machine:
             self.content[value] = self.content[step.inputs[0]]
         elif added and step.kind == "CONCATENATION":
             self.content[value] = np.concatenate([self.content[t] for t in step.inputs])
-        elif added and step.kind == "SLICE" and takes_rows(self.program, step) and step.inputs[0] in self.content:
-            start, size = self._from(step, step.outputs[0], iteration), self.program.nbytes(value)
-            self.content[value] = self.content[step.inputs[0]][start : start + size]
+        elif added and step.kind == "SLICE" and _is_followed(self.program, step) and step.inputs[0] in self.content:
+            whole = self.content[step.inputs[0]]
+            runs = self._runs(step, step.outputs[0], iteration)
+            self.content[value] = np.concatenate([whole[lo:hi] for lo, hi in runs])
         elif step.kind == "DYNAMIC_UPDATE_SLICE" and added:
             old = self.content.get(step.inputs[0], np.full(self.program.nbytes(value), -3, dtype=np.int64)).copy()
-            start, new = self._from(step, step.inputs[1], iteration), self.content[step.inputs[1]]
-            old[start : start + len(new)] = new
+            new, at = self.content[step.inputs[1]], 0
+            for lo, hi in self._runs(step, step.inputs[1], iteration):
+                old[lo:hi] = new[at : at + hi - lo]
+                at += hi - lo
             self.content[value] = old
         else:
             self._fresh(value)
 
-    def _from(self, step: Step, part: int, iteration: int) -> int:
-        """The byte of operand 0 at which the rows of `part` begin."""
-        shape, short = self.program.shape(step.inputs[0]), self.program.shape(part)
-        begin = self.program.added[step.inputs[1] - len(self.program.graph.tensors)].numbers or ()
-        axis = next((i for i, n in enumerate(shape) if n != short[i]), 0)
-        row = step.starts[iteration] if step.starts else begin[axis]
-        return row * (self.program.nbytes(step.inputs[0]) // prod(shape[: axis + 1]))
+    def _runs(self, step: Step, part: int, iteration: int) -> Iterator[tuple[int, int]]:
+        """The bytes of operand 0 that are those of `part`."""
+        shape, extents = self.program.shape(step.inputs[0]), self.program.shape(part)
+        begin = self.program.added[step.inputs[1] - len(self.program.graph.tensors)].numbers or (0,) * len(shape)
+        place = step.starts[iteration] if step.starts else begin
+        return block_runs(shape, extents, place, self.program.nbytes(part) // prod(extents))
+
+
+def _is_followed(program: Program, step: Step) -> bool:
+    """Whether a SLICE that the rewrite adds takes rows of a map, or a block in a loop."""
+    return bool(step.starts) or takes_rows(program, step)
 
 
 def _check_overlap(

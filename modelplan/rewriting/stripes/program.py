@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from math import prod
 from typing import NamedTuple
 
@@ -33,8 +34,8 @@ class Step:
     """One operator of the program.
 
     `source` is the operator of the graph that it carries out on a stripe, -1 where the rewrite adds it. `changes` are
-    attributes that replace those of the source. In a loop `starts` are the rows from which a SLICE reads or a
-    DYNAMIC_UPDATE_SLICE writes, one for each iteration. A WHILE runs `loop`.
+    attributes that replace those of the source. In a loop `starts` are the places from which a SLICE reads or a
+    DYNAMIC_UPDATE_SLICE writes, along all axes, one for each iteration. A WHILE runs `loop`.
     """
 
     kind: str
@@ -42,7 +43,7 @@ class Step:
     outputs: tuple[int, ...]
     source: int = -1
     changes: tuple[tuple[str, Attribute], ...] = ()
-    starts: tuple[int, ...] = ()
+    starts: tuple[tuple[int, ...], ...] = ()
     loop: Loop | None = None
 
     @property
@@ -231,7 +232,7 @@ def _whole(program: Program, value: int, step: int, *, writes: bool) -> Iterator
 
 def _of_step(program: Program, number: int, step: Step, iteration: int) -> Iterator[Access]:
     if step.starts:
-        yield from _from_row(program, number, step, step.starts[iteration])
+        yield from _from_place(program, number, step, step.starts[iteration])
         return
     if step.kind in VIEWS and program.homes.get(step.inputs[0]) == program.homes.get(step.outputs[0]):
         return
@@ -255,21 +256,41 @@ def takes_rows(program: Program, step: Step) -> bool:
     return prod(shape[:axis]) == 1 and shape[axis + 1 :] == part[axis + 1 :]
 
 
-def _from_row(program: Program, number: int, step: Step, start: int) -> Iterator[Access]:
-    """A SLICE or DYNAMIC_UPDATE_SLICE of rows from row `start` on, with its begin vector."""
-    begin = step.inputs[2] if step.kind == "DYNAMIC_UPDATE_SLICE" else step.inputs[1]
-    part = step.inputs[1] if step.kind == "DYNAMIC_UPDATE_SLICE" else step.outputs[0]
-    home, size = program.homes[step.inputs[0]], program.nbytes(part)
-    shape, part_shape = program.shape(step.inputs[0]), program.shape(part)
-    axis = next((i for i, n in enumerate(shape) if n != part_shape[i]), 0)
-    at = home.delta + start * (program.nbytes(step.inputs[0]) // prod(shape[: axis + 1]))
-    yield from _whole(program, begin, number, writes=False)
-    if step.kind == "SLICE":
-        yield Access(home.group, at, at + size, number, False, step.inputs[0])
-        yield from _whole(program, part, number, writes=True)
-    else:
+def block_runs(
+    shape: Sequence[int], part: Sequence[int], begin: Sequence[int], width: int
+) -> Iterator[tuple[int, int]]:
+    """Bytes [lo, hi) of each contiguous run of a block of a tensor, whose elements have `width` bytes, in order.
+
+    >>> list(block_runs((1, 4, 6, 2), (1, 2, 3, 2), (0, 1, 0, 0), 1))
+    [(12, 18), (24, 30)]
+    """
+    axis = max((i for i, n in enumerate(shape) if n != part[i]), default=0)  # behind it the block is as wide as all
+    inner = width * prod(shape[axis + 1 :])
+    for place in product(*(range(b, b + n) for b, n in zip(begin[:axis], part[:axis], strict=True))):
+        at = 0
+        for i, extent in zip((*place, begin[axis]), shape, strict=False):
+            at = at * extent + i
+        yield at * inner, (at + part[axis]) * inner
+
+
+def _from_place(program: Program, number: int, step: Step, begin: Sequence[int]) -> Iterator[Access]:
+    """A SLICE or DYNAMIC_UPDATE_SLICE of a block that begins at a place, with its begin vector.
+
+    Between the runs of a block that is read other bytes are kept alive too, which keeps lives few.
+    """
+    updates = step.kind == "DYNAMIC_UPDATE_SLICE"
+    vector, part = (step.inputs[2], step.inputs[1]) if updates else (step.inputs[1], step.outputs[0])
+    group, start = program.homes[step.inputs[0]]
+    shape, extents = program.shape(step.inputs[0]), program.shape(part)
+    runs = list(block_runs(shape, extents, begin, program.nbytes(part) // prod(extents)))
+    yield from _whole(program, vector, number, writes=False)
+    if updates:
         yield from _whole(program, part, number, writes=False)
-        yield Access(home.group, at, at + size, number, True, step.outputs[0])
+        for lo, hi in runs:
+            yield Access(group, start + lo, start + hi, number, True, step.outputs[0])
+    else:
+        yield Access(group, start + runs[0][0], start + runs[-1][1], number, False, step.inputs[0])
+        yield from _whole(program, part, number, writes=True)
 
 
 def _joined(program: Program, number: int, step: Step) -> Iterator[Access]:

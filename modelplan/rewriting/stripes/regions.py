@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from modelplan.rewriting.stripes.layers import layer_of
@@ -20,10 +20,10 @@ class Region:
     rows that the next stripe needs again are kept, else they are made again. `pad` lists the operators whose windows
     are padded explicitly; the others make rows too many. With `lazy` rows too many are passed on to the next operator,
     which makes some more, instead of being cut off each time. With `loop` one body in a WHILE makes all stripes, all as
-    high as the first. With `backward` the last stripe comes first, which lets the result lie above
-    the map it is made of. With `paced` the cuts are rows of the first operator's output, and the others make what they
-    can as soon as they can, each at its own rate. With `early` maps are padded when they are made, not when they are
-    read.
+    high as the first, in tiles of `columns` along the other axis where that is not 0. With `backward` the last stripe
+    comes first, which lets the result lie above the map it is made of. With `paced` the cuts are rows of the first
+    operator's output, and the others make what they can as soon as they can, each at its own rate. With `early` maps
+    are padded when they are made, not when they are read.
     """
 
     first: int
@@ -34,6 +34,7 @@ class Region:
     pad: frozenset[int] = frozenset()
     lazy: bool = False
     loop: bool = False
+    columns: int = 0
     backward: bool = False
     paced: bool = False
     early: bool = False
@@ -57,6 +58,8 @@ class Rows:
 class Ground:
     """A region with what its stripes stand on: its operators, their layers, its entries and exits.
 
+    `across` are the layers along the other axis, where that is cut too.
+
     Where maps are padded early the graph has tensors and operators of its own behind those of the model; `origin` maps
     those tensors to the maps whose type they have.
     """
@@ -68,6 +71,7 @@ class Ground:
     inner: frozenset[int]
     exits: frozenset[int]
     origin: dict[int, int] = field(default_factory=dict)
+    across: dict[int, Layer] = field(default_factory=dict)
 
 
 def ground(graph: Graph, order: Sequence[int], region: Region) -> Ground:
@@ -77,16 +81,21 @@ def ground(graph: Graph, order: Sequence[int], region: Region) -> Ground:
         IllegalStripeError: an operator cannot be computed by rows; names it.
     """
     ops = tuple(order[region.first : region.last + 1])
-    layers = {}
-    for index in ops:
-        layer = layer_of(graph, index, region.axis)
-        if isinstance(layer, str):
-            raise IllegalStripeError(f"{graph.label(index)}: {layer}")
-        layers[index] = layer
+    layers = {index: _layer(graph, index, region.axis) for index in ops}
     if region.early:
         found = unfolded(graph, ops, layers, region.pad, region.axis)
         return _ground(found.graph, region, found.ops, found.layers, found.origin)
-    return _ground(graph, region, ops, layers, {})
+    base = _ground(graph, region, ops, layers, {})
+    if not region.columns:
+        return base
+    return replace(base, across={index: _layer(graph, index, 3 - region.axis, tiled=True) for index in ops})
+
+
+def _layer(graph: Graph, index: int, axis: int, *, tiled: bool = False) -> Layer:
+    layer = layer_of(graph, index, axis, tiled=tiled)
+    if isinstance(layer, str):
+        raise IllegalStripeError(f"{graph.label(index)}: {layer}")
+    return layer
 
 
 def _ground(

@@ -63,10 +63,12 @@ def requests_with(
         ModelError: an operator calls a subgraph that does not exist, or recursively.
     """
     clock = _Clock(model)
+    plan = read_plan(model) if any(tensor.variable for tensor in model.tensors) else None
     rows = []
     for number, tensor in enumerate(model.tensors):
         nbytes = (sizes or {}).get(number, tensor.nbytes)
-        if not tensor.constant and not tensor.variable and nbytes and number not in model.handles:
+        kept = tensor.variable and (plan is None or plan[number] == ONLINE)  # behind the planned memory
+        if not tensor.constant and not kept and nbytes and number not in model.handles:
             rows.append(Request(padded(nbytes), *clock.lives[number], tensor=number))
     for subgraph, op, size in scratch:
         first, last = clock.spans.get((subgraph, op), (-1, -1))

@@ -47,10 +47,15 @@ def weight(share: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The rows of base `base` that stand in a tensor, as symbols along each axis."""
+    """The rows of base `base` that stand in a tensor, as symbols along each axis.
+
+    Of a map that is written tile by tile, `filled` has for each row the columns that are written, as bits; it is empty
+    for every other tensor.
+    """
 
     base: int
     axes: tuple[Axis, ...]
+    filled: tuple[int, ...] = ()
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -164,6 +169,10 @@ class Catalogue:
 
         None where it holds none.
         """
+        if content.filled:
+            row = next(i for i, columns in enumerate(content.filled) if columns != _all_of(content))
+            columns = [i for i in range(content.shape[2]) if not content.filled[row] >> i & 1]
+            return f"{row_words(1, [row])}, {row_words(2, columns)} of {label} hold what nothing wrote"
         for axis, symbols in enumerate(content.axes):
             for local, symbol in enumerate(symbols):
                 if symbol == UNWRITTEN:
@@ -233,6 +242,47 @@ def _word(symbol: int) -> str:
     if symbol < -_WEIGHTS // 2:
         return f"weight {symbol + _WEIGHTS}/1024"
     return words.get(symbol) or f"padding with {symbol + _PADS}"
+
+
+def _all_of(content: Content) -> int:
+    """All columns of a map, as bits."""
+    return (1 << content.shape[2]) - 1
+
+
+def _written(content: Content) -> tuple[int, ...]:
+    """For each row of a map that is not written tile by tile, the columns that are written, as bits."""
+    columns = sum(1 << i for i, symbol in enumerate(content.axes[2]) if symbol != UNWRITTEN)
+    return tuple(columns * (symbol != UNWRITTEN) for symbol in content.axes[1])
+
+
+def patched(whole: Content, part: Content, row: int, column: int) -> Content | str:
+    """A map of four axes with a tile of the same map put at a row and a column, or why that makes no map.
+
+    Cost: O(rows of the tile + extents of the map).
+    """
+    bits = (1 << part.shape[2]) - 1 << column
+    held, filled = whole.base != NOTHING, list(whole.filled or _written(whole))
+    if any(UNWRITTEN in axis for axis in part.axes):
+        return "of which nothing wrote a part"
+    if held and (whole.base != part.base or whole.axes[0] != part.axes[0] or whole.axes[3] != part.axes[3]):
+        return "which holds another map"
+    below = range(row, row + part.shape[1])
+    kept = (
+        any(bits & filled[i] != filled[i] for i in below),
+        any(columns & bits for i, columns in enumerate(filled) if i not in below),
+    )
+    axes = []
+    for axis, (start, beside) in enumerate(zip((row, column), kept, strict=True), 1):
+        old, new = list(whole.axes[axis]), part.axes[axis]
+        before = old[start : start + len(new)]
+        if beside and any(UNWRITTEN != a != b for a, b in zip(before, new, strict=True)):
+            return f"which holds {row_words(axis, before)} where {row_words(axis, new)} are put beside them"
+        old[start : start + len(new)] = new
+        axes.append(tuple(old))
+    for i in below:
+        filled[i] |= bits
+    complete = all(columns == _all_of(whole) for columns in filled)
+    return Content(part.base, (part.axes[0], *axes, part.axes[3]), () if complete else tuple(filled))
 
 
 def is_ascending(axis: Axis) -> bool:

@@ -61,7 +61,7 @@ class Fingerprints:
             total = total + self._axis_prints(content.base, axis, symbols).reshape(shape)
         total = total + np.array([content.base + 2], dtype=np.uint64) * _MIX[3]
         prints: U64 = (total[..., None] * _MIX[0] + np.arange(width, dtype=np.uint64) * _MIX[1]) | np.uint64(2)
-        return prints
+        return prints if not content.filled else np.where(_filled(content)[..., None], prints, EMPTY)
 
     def wanted(self, content: Content) -> npt.NDArray[np.bool_] | None:
         """Which elements belong to rows that may be kept; None where all do."""
@@ -69,11 +69,19 @@ class Fingerprints:
         for axis, symbols in enumerate(content.axes):
             self._axis_prints(content.base, axis, symbols)
             parts.append(self.needed[content.base, axis, symbols])
-        if all(part.all() for part in parts):
+        if all(part.all() for part in parts) and not content.filled:
             return None
-        whole = np.ones(content.shape, dtype=np.bool_)
+        whole = _filled(content)
         for axis, part in enumerate(parts):
             shape = [1] * len(parts)
             shape[axis] = len(part)
             whole = whole & part.reshape(shape)
         return whole
+
+
+def _filled(content: Content) -> npt.NDArray[np.bool_]:
+    """Which elements of a tensor are written, as far as it is written tile by tile."""
+    whole = np.ones(content.shape, dtype=np.bool_)
+    for row, columns in enumerate(content.filled):
+        whole[:, row] = np.array([columns >> i & 1 for i in range(content.shape[2])], dtype=np.bool_)[:, None]
+    return whole

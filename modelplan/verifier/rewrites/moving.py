@@ -11,7 +11,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from modelplan.verifier.rewrites.contents import NOTHING, UNWRITTEN, Axis, Content, Fault, Numbers, is_padding, padding
+from modelplan.verifier.rewrites.contents import (
+    NOTHING,
+    UNWRITTEN,
+    Axis,
+    Content,
+    Fault,
+    Numbers,
+    is_padding,
+    padding,
+    patched,
+)
 from modelplan.verifier.rewrites.reading import Cell, Operation
 
 #: Places along an axis, in order.
@@ -238,19 +248,28 @@ def _updated(op: Operation, given: Sequence[Given], outputs: Sequence[Cell]) -> 
     if any(n < s for n, s in zip(shape, size, strict=True)):
         raise Fault(op.label, f"puts {part.cell.label} into {whole.cell.label}, which is smaller")
     start = [min(max(b, 0), n - s) for b, n, s in zip(begin, shape, size, strict=True)]
+    target = tuple(tuple(range(b, b + n)) for b, n in zip(start, size, strict=True))
+    copies = Copy(0, _full(shape), _full(shape)), Copy(1, _full(size), target)
     narrow = [a for a, (n, s) in enumerate(zip(shape, size, strict=True)) if n != s]
-    axis = narrow[0] if narrow else 0
-    if len(narrow) > 1:
+    if len(narrow) < 2 and not whole.content.filled:
+        found = _with_rows(whole.content, part.content, narrow[0] if narrow else 0, start)
+        return None if found is None else Moved((found,), copies)
+    if len(shape) != 4 or not {1, 2} >= set(narrow):
         return None
-    contents = _on_one_base([whole.content, part.content], axis)
+    tile = patched(whole.content, part.content, start[1], start[2])
+    if isinstance(tile, str):
+        raise Fault(op.label, f"puts {part.cell.label} into {whole.cell.label}, {tile}")
+    return Moved((tile,), copies)
+
+
+def _with_rows(whole: Content, part: Content, axis: int, start: Sequence[int]) -> Content | None:
+    """A tensor with `part` in place of what stands along `axis` from `start` on."""
+    contents = _on_one_base([whole, part], axis)
     if contents is None:
         return None
     old, new = (content.axes[axis] for content in contents)
     rows: Axis = old[: start[axis]] + new + old[start[axis] + len(new) :]
-    axes = (*contents[0].axes[:axis], rows, *contents[0].axes[axis + 1 :])
-    target = tuple(tuple(range(b, b + n)) for b, n in zip(start, size, strict=True))
-    copies = Copy(0, _full(shape), _full(shape)), Copy(1, _full(size), target)
-    return Moved((Content(_base_of(contents), axes),), copies)
+    return Content(_base_of(contents), (*contents[0].axes[:axis], rows, *contents[0].axes[axis + 1 :]))
 
 
 _MOVERS: dict[str, Mover] = {

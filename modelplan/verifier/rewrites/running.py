@@ -180,6 +180,8 @@ class _Runner:
     ) -> tuple[tuple[Content, ...], tuple[Copy, ...]]:
         if op.kind in _KEEPING:
             return self._kept(op, where, given, outputs), ()
+        if any(x is not None and x.content.filled for x in given[op.kind == "DYNAMIC_UPDATE_SLICE" :]):
+            return tuple(unwritten(cell.shape) for cell in outputs), ()  # of maps that are not complete
         try:
             found = moved(op, given, outputs)
         except Fault as fault:
