@@ -172,6 +172,7 @@ def _described(region: Region) -> str:
     labels = f"ops {region.first} to {region.last}"
     along = "rows" if region.axis == 1 else "columns"
     if region.loop:
-        return f"{labels}: one loop over {region.stripes} stripes of {along}"
+        tiles = f", in tiles of {region.columns} columns" if region.columns else ""
+        return f"{labels}: one loop over {region.stripes} stripes of {along}{tiles}"
     keep = "kept" if region.carry else "made again"
     return f"{labels}: {region.stripes} stripes of {along}, halo {keep}, {len(region.pad)} padded"

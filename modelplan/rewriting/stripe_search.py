@@ -253,14 +253,11 @@ class StripeSearch:
             yield replace(region, pad=region.pad ^ {op})
 
     def _loops(self, region: Region) -> Iterator[Region]:
-        """The region as a loop over stripes of one to four rows."""
+        """The region as a loop over stripes of some rows, and over tiles where it is one already."""
         if region.paced:
             return
-        height = region.cuts[-1]
-        for rows in (1, 2, 3, 4, 6):
-            if rows < height:
-                cuts = (*range(0, height, rows), height)
-                yield Region(region.first, region.last, region.axis, cuts, carry=False, lazy=True, loop=True)
+        shape = self.whole.graph.tensors[self.whole.graph.ops[self.order[region.last]].outputs[0]].shape
+        yield from choosing.loops_of(region, region.cuts[-1], shape[2] if region.loop and region.axis == 1 else 0)
 
     def points(self) -> list[Point]:
         """Every plan that was built."""

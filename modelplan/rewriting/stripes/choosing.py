@@ -26,6 +26,10 @@ _LONGEST, _MOST_ROWS, _MOST_STEPS = 24, 32, 300
 #: The most operators in a loop: each makes more rows again. In models of few operators loops are left to the
 #: improvement of plans, which ends lower when it starts from unrolled stripes; larger ones do not get that far.
 _MOST_LOOPED, _FEW_OPS = 6, 48
+#: Rows of a loop's stripe, those of its tiles, into how many parts tiles cut a stripe, and the most tiles of a loop.
+_LOOPED_ROWS, _TILED_ROWS, _PARTS, _MOST_TILES = (1, 2, 3, 4, 6, 8), (2, 4, 8), (2, 4, 7, 8), 128
+#: Tiles are tried where so many rows of a map inside are more than the maps at a region's ends.
+_MUCH = 20
 #: Regions in stripes that are priced.
 _MOST_PRICED = 1800
 #: Targets of live bytes that are swept.
@@ -149,7 +153,7 @@ def candidates(space: Space, ceiling: int, floor: int) -> list[Candidate]:
 
 
 def _formed(space: Space, base: Ground, form: Region) -> Ground:
-    return ground(space.graph, space.order, form) if form.early else replace(base, region=form)
+    return ground(space.graph, space.order, form) if form.early or form.columns else replace(base, region=form)
 
 
 def _in_turn(space: Space, ranges: list[tuple[Ground, int]], floor: int) -> list[tuple[Ground, int]]:
@@ -203,8 +207,7 @@ def _forms(base: Ground, region: Region, height: int) -> Iterator[Region]:
     pads = list(dict.fromkeys((frozenset[int](), dense, frozenset(bordered))))
     deep = sum(base.layers[op].reach > 1 for op in base.ops)
     if len(base.graph.ops) > _FEW_OPS and 1 < len(base.ops) <= _MOST_LOOPED:
-        for rows in (n for n in (1, 2, 3, 4, 6, 8) if 2 * n <= height):
-            yield replace(region, cuts=(*range(0, height, rows), height), carry=False, lazy=True, loop=True)
+        yield from loops_of(region, height, _width_for_tiles(base))
     yield from _paced_forms(base, region, frozenset(bordered))
     for stripes in (*(n for n in _STRIPES if n < height), *([height] if height <= _MOST_ROWS else [])):
         if stripes < 2 or stripes * len(base.ops) > _MOST_STEPS:
@@ -213,6 +216,31 @@ def _forms(base: Ground, region: Region, height: int) -> Iterator[Region]:
             yield replace(region, cuts=even_cuts(height, stripes), pad=pad)
             if deep <= 3 and stripes <= 12 and len(base.ops) > 1:
                 yield replace(region, cuts=even_cuts(height, stripes), pad=pad, carry=False)
+
+
+def loops_of(region: Region, height: int, width: int) -> Iterator[Region]:
+    """A region as a loop over stripes of some rows, and, where `width` is not 0, over parts of them.
+
+    Rows that are wrong are passed on or cut off; where a loop is one of tiles, passing on makes too many of them.
+    """
+    for rows in (n for n in _LOOPED_ROWS if 2 * n <= height):
+        loop = replace(
+            region, cuts=(*range(0, height, rows), height), carry=False, pad=frozenset(), loop=True, lazy=False,
+            backward=False, early=False, columns=0,
+        )  # fmt: skip
+        yield replace(loop, lazy=True)
+        yield loop
+        for parts in _PARTS if width and rows in _TILED_ROWS else ():
+            if -(-height // rows) * parts <= _MOST_TILES and width >= 2 * parts:
+                yield replace(loop, columns=-(-width // parts))
+
+
+def _width_for_tiles(base: Ground) -> int:
+    """The width of a region's result where some rows of its widest map are much beside the maps at its ends, else 0."""
+    tensors, axis = base.graph.tensors, base.region.axis
+    rows = max(tensors[t].nbytes // tensors[t].shape[axis] for t in base.inner)
+    shape = tensors[base.graph.ops[base.ops[-1]].outputs[0]].shape
+    return shape[3 - axis] if axis == 1 and len(shape) == 4 and _MUCH * rows > _ends(base) else 0
 
 
 def _paced_forms(base: Ground, region: Region, pad: frozenset[int]) -> Iterator[Region]:
