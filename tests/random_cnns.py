@@ -15,6 +15,7 @@ _KINDS = {
     "CONV_2D": (3, 3, 1), "DEPTHWISE_CONV_2D": (4, 3, 2), "AVERAGE_POOL_2D": (1, 2, 5), "MAX_POOL_2D": (17, 2, 5),
     "ADD": (0, 2, 11), "PAD": (34, 2, 22), "CONCATENATION": (2, 2, 10), "RESIZE_BILINEAR": (23, 3, 15),
     "RESIZE_NEAREST_NEIGHBOR": (97, 3, 74), "TRANSPOSE_CONV": (67, 3, 49),
+    "TRANSPOSE": (39, 2, 26), "QUANTIZE": (114, 2, 89), "LEAKY_RELU": (98, 2, 75),
 }  # fmt: skip
 _DRAWN = ("CONV_2D", "DEPTHWISE_CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D", "AVERAGE_POOL_2D", "PAD", "RESIDUAL")
 _LATER = ("CONCATENATION", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", "TRANSPOSE_CONV")
@@ -141,6 +142,16 @@ class Network:
         y = self.tensor((1, high, wide, deep))
         return self.operator("TRANSPOSE_CONV", [size, weights, x], y, (1, 4, 4), (padding, stride, sh))
 
+    def turned(self, x: int) -> int:
+        """Tensor `x`, whose channels come first, with its channels last."""
+        batch, channels, height, width = self.shapes[x]
+        order = self.tensor((4,), _INT32, None, np.array((0, 2, 3, 1), dtype=np.int32).tobytes())
+        return self.operator("TRANSPOSE", [x, order], self.tensor((batch, height, width, channels)))
+
+    def rescaled(self, x: int) -> int:
+        """Tensor `x` with the quantisation of all others."""
+        return self.operator("QUANTIZE", [x], self.tensor(self.shapes[x]))
+
     def add(self, a: int, b: int) -> int:
         """The sum of two tensors of a shape."""
         return self.operator("ADD", [a, b], self.tensor(self.shapes[a]), (1,), (0,))
@@ -162,13 +173,23 @@ class Network:
 def random_cnn(seed: int, shape: tuple[int, ...] | None = None) -> bytes:
     """A network of a few operators; every fourth is 1-D (height 1), every third has operators that enlarge or join.
 
-    `shape` is that of its input, where it is to take what another network gives.
+    Every fifth begins by a TRANSPOSE, every fifth by a QUANTIZE. `shape` is that of its input, where it is to take what
+    another network gives; then it begins by neither.
     """
     rng = np.random.default_rng(seed)
     net = Network(rng)
     height = 1 if seed % 4 == 3 else int(rng.integers(9, 22))
     drawn = (1, height, int(rng.integers(9, 22)), int(rng.integers(1, 5)))
-    x = first = net.tensor(shape or drawn)
+    if shape:
+        x = first = net.tensor(shape)
+    elif seed % 5 == 2:  # images with their channels first, as other frameworks export them
+        first = net.tensor((drawn[0], drawn[3], *drawn[1:3]))
+        x = net.turned(first)
+    elif seed % 5 == 4:
+        first = net.tensor(drawn, scale=(0.04, 5))
+        x = net.rescaled(first)
+    else:
+        x = first = net.tensor(drawn)
     for _ in range(int(rng.integers(2, 6))):
         kind = str(rng.choice(_DRAWN if seed % 3 else _DRAWN + _LATER))
         if kind == "PAD":

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modelplan.errors import BrokenPlanError
+from modelplan.ops.tflite import OPERATORS
 from modelplan.rewriting.stripes import placing
 from modelplan.rewriting.stripes.building import built
 from modelplan.rewriting.stripes.courses import course_of
@@ -155,8 +156,8 @@ def test_the_replay_finds_a_row_that_is_overwritten() -> None:
 
 def test_an_operator_that_is_no_layer_is_named() -> None:
     graph = two_convolutions()
-    ops = (graph.ops[0], replace(graph.ops[1], kind="SOFTMAX"))
-    with pytest.raises(IllegalStripeError, match="SOFTMAX"):
+    ops = (graph.ops[0], replace(graph.ops[1], kind="FULLY_CONNECTED"))
+    with pytest.raises(IllegalStripeError, match="FULLY_CONNECTED"):
         built(replace(graph, ops=ops), (0, 1), [STRIPES])
 
 
@@ -182,5 +183,12 @@ def test_enlarged_rows_have_all_their_parts(rows: int, stride: int, more: int, o
 
 def test_reasons_say_what_an_operator_does() -> None:
     graph = two_convolutions()
-    for kind, word in [("MEAN", "32 bits"), ("TRANSPOSE", "all over"), ("RESHAPE", "rows")]:
+    for kind, word in [("MEAN", "32 bits"), ("TRANSPOSE", "order"), ("RESHAPE", "rows")]:
         assert word in str(layer_of(replace(graph, ops=(graph.ops[0], replace(graph.ops[1], kind=kind))), 1, 1))
+
+
+@pytest.mark.parametrize("kind", sorted(OPERATORS.keys() - {"CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV"}))
+def test_what_is_not_split_says_why(kind: str) -> None:
+    maps = tuple(Tensor(f"map{i}", (1, 8, 6, 4), "int8") for i in range(2))
+    found = layer_of(Graph("one", "tflite", maps, (Op("op", kind, (0,), (1,)),), (0,), (1,)), 0, 1)
+    assert isinstance(found, Layer) or len(found.split()) > 3

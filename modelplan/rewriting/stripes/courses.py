@@ -57,7 +57,8 @@ def undivided(base: Ground, axis: int) -> Course:
         height = tensors[ops[op].outputs[0]].shape[axis]
         course.made[op], course.kept[op] = height, Run((0,), height)
         for position in base.layers[op].operands:
-            course.taken[op, position] = Run((0,), tensors[ops[op].inputs[position]].shape[axis])
+            place = (base.layers[op].places or range(axis + 1))[axis]
+            course.taken[op, position] = Run((0,), tensors[ops[op].inputs[position]].shape[place])
     return course
 
 

@@ -80,7 +80,8 @@ def _body(base: Ground, found: Tiling) -> tuple[int, int, int]:
         for position in layer.operands:
             x = ops[op].inputs[position]
             area = prod(course.taken[op, position].extent for course in found.courses)
-            size = area * (tensors[x].nbytes // (tensors[x].shape[1] * tensors[x].shape[2]))
+            rows = layer.places[1:3] or (1, 2)
+            size = area * (tensors[x].nbytes // prod(tensors[x].shape[axis] for axis in rows))
             if held.get(x) != size:
                 windows, slices = windows + size, slices + 1
         made = pixel * prod(course.made[op] for course in found.courses)
@@ -100,6 +101,7 @@ def _around_loop(base: Ground, found: Tiling) -> int:
     starts = course.result.starts
     total = np.zeros(len(starts), dtype=np.int64)
     for x in found.entries:
+        turned = any(base.layers[op].places for op in base.graph.readers[x] if op in base.layers)
         height = tensors[x].shape[axis]
         taken = [
             course.taken[op, position].starts
@@ -108,7 +110,7 @@ def _around_loop(base: Ground, found: Tiling) -> int:
             if base.graph.ops[op].inputs[position] == x
         ]
         low = np.minimum.reduce([np.array(run) for run in taken])
-        needed = np.zeros_like(low) if _read_later(base, x) else np.minimum.accumulate(low[::-1])[::-1]
+        needed = np.zeros_like(low) if turned or _read_later(base, x) else np.minimum.accumulate(low[::-1])[::-1]
         total += (height - needed) * (tensors[x].nbytes // height)
     result = tensors[found.result]
     row = result.nbytes // result.shape[axis]
@@ -126,7 +128,8 @@ def _rows_alive(
     """Rows of map `t` that live while each event runs (those it makes left out), and behind it."""
     count, height = len(events), base.graph.tensors[t].shape[base.region.axis]
     readers = [r for r in base.graph.readers[t] if r in base.layers]
-    kept = t in base.exits or (t not in base.inner and _read_later(base, t))
+    turned = any(base.layers[r].places for r in readers)  # rows that lie all over the map
+    kept = turned or t in base.exits or (t not in base.inner and _read_later(base, t))
     carried = base.region.carry or t in base.exits or t not in base.inner
     low = np.full(count + 1, 0 if kept else height, dtype=np.int64)
     made = np.full(count, height, dtype=np.int64) if t not in base.inner else np.zeros(count, dtype=np.int64)
@@ -213,7 +216,7 @@ def _operators(base: Ground, rows: Sequence[Rows], events: Sequence[tuple[int, i
         if lo < a:
             kinds += [("SLICE", 0, 2), ("CONCATENATION", 0, 1)]
         for x in _row_operands(base, op):
-            seen = rows[i].seen.get(x, (0, base.graph.tensors[x].shape[base.region.axis]))
+            seen = rows[i].seen.get(x, (0, base.layers[op].rows_in))
             kinds += [("SLICE", 0, 2)] * ((window.lo, window.hi) != seen)
         ops += len(kinds)
         cost += sum(tail(*kind) for kind in kinds)

@@ -118,6 +118,14 @@ def _joined(graph: Graph, op: Op, axis: int) -> Layer | str:
     return Layer("pointwise", tuple(range(len(op.inputs))), y.shape[axis], y.shape[axis])
 
 
+def _along_channels(graph: Graph, op: Op, axis: int) -> Layer | str:
+    """An operator that takes all values along the last axis together, for each other place by itself."""
+    y = graph.tensors[op.outputs[0]]
+    if axis == len(y.shape) - 1:
+        return f"{op.kind} takes all values along the axis of the rows together"
+    return Layer("pointwise", (0,), y.shape[axis], y.shape[axis])
+
+
 def _resized(graph: Graph, op: Op, axis: int) -> Layer | str:
     """A map enlarged by a power of two: positions between rows are exact numbers, so those of a stripe are the same."""
     x, y = graph.tensors[op.inputs[0]].shape, graph.tensors[op.outputs[0]].shape
@@ -145,6 +153,16 @@ def _spread(graph: Graph, op: Op, axis: int) -> Layer | str:
     above = (reach - stride) // 2 if own else 0
     macs = op_macs(graph, op) // y[axis]
     return Layer("grow", (2,), x[axis], y[axis], macs, reach, stride, above, own=own)
+
+
+def _permuted(graph: Graph, op: Op, axis: int) -> Layer | str:
+    """A TRANSPOSE: its rows lie along another axis of the operand."""
+    order = op.attribute("operand 1")
+    x, y = graph.tensors[op.inputs[0]].shape, graph.tensors[op.outputs[0]].shape
+    if not isinstance(order, tuple) or len(x) != 4 or order[:1] != (0,):
+        return "TRANSPOSE moves the batch, or its order is not constant"
+    places = tuple(int(str(place)) for place in order)
+    return Layer("pointwise", (0,), y[axis], y[axis], places=places)
 
 
 def sized(graph: Graph, op: Op, axis: int, rows: int) -> tuple[int, tuple[int, ...]]:
@@ -219,15 +237,18 @@ _ROWS: dict[str, Callable[[Graph, Op, int], Layer | str]] = {
     "CONCATENATION": _joined,
     "RESIZE_NEAREST_NEIGHBOR": _resized,
     "RESIZE_BILINEAR": _resized,
+    "L2_NORMALIZATION": _along_channels,
+    "LOG_SOFTMAX": _along_channels,
+    "SOFTMAX": _along_channels,
+    "TRANSPOSE": _permuted,
     "TRANSPOSE_CONV": _spread,
 }
 #: Why operators are not split, where there is more to say than that they are not computed row by row.
 _REASONS = {
-    "MEAN": "MEAN adds all rows up in 32 bits inside its kernel, and no operator hands such a sum on",
-    "TRANSPOSE": "TRANSPOSE makes each row of values that lie all over its operand",
+    "MEAN": "MEAN adds all rows up inside its kernel, integers in 32 bits, and no operator hands such a sum on",
+    "SUM": "SUM adds all rows up inside its kernel, integers in 32 bits, and no operator hands such a sum on",
     "FULLY_CONNECTED": "FULLY_CONNECTED makes each value of all rows",
     "RESHAPE": "RESHAPE does not keep the rows",
-    "SOFTMAX": "SOFTMAX counts its rows over all axes but the last",
 }
 
 

@@ -135,7 +135,8 @@ class _Writer:
         for position in layer.operands:
             x = op.inputs[position]
             runs = [course.taken[index, position] for course in self.found.courses]
-            inputs[position] = self._rows(counter, x, self.held.get(x, x), runs, f"op{index}_window")
+            source = self.held.get(x, x)
+            inputs[position] = self._rows(counter, x, source, runs, f"op{index}_window", layer.places)
         made = [course.made[index] for course in self.found.courses]
         if layer.kind == "grow":
             position, size = sized(graph, op, self.base.region.axis, 0)
@@ -147,16 +148,27 @@ class _Writer:
             counter, y, value, [course.kept[index] for course in self.found.courses], f"op{index}_cut"
         )
 
-    def _rows(self, counter: int, t: int, source: int, runs: Sequence[Run], what: str) -> int:
-        """The rows and columns `runs` of a value: itself, or a copy from a table's places on."""
-        shape = self.program.shape(source)
-        if all(run.is_all_of(extent) for run, extent in zip(runs, shape[1:3], strict=True)):
+    def _rows(
+        self, counter: int, t: int, source: int, runs: Sequence[Run], what: str, places: tuple[int, ...] = ()
+    ) -> int:
+        """The rows and columns `runs` of a value: itself, or a copy from a table's places on.
+
+        They lie along axes 1 and 2 of the value, or where `places` says.
+        """
+        extents, axes = list(self.program.shape(source)), (places or (0, 1, 2))[1:3]
+        if all(run.is_all_of(extents[axis]) for run, axis in zip(runs, axes, strict=True)):
             return source
-        begins = self.found.begins([run.starts for run in runs])
-        begin = self._begin(counter, begins, what)
-        value = self._map(t, [run.extent for run in runs], what)
+        begins = []
+        for begin in self.found.begins([run.starts for run in runs]):
+            turned = [0] * _RANK
+            turned[axes[0]], turned[axes[1]] = begin[1:3]
+            begins.append(tuple(turned))
+        extents[axes[0]], extents[axes[1]] = (run.extent for run in runs)
+        begin_vector = self._begin(counter, begins, what)
+        added = Added(f"{self.base.graph.tensors[t].name}/{what}", t, tuple(extents))
+        value = self.program.add(added, Home(self.program.new_group(), 0))
         size = self.program.constant(self.program.shape(value))
-        self.body.append(Step("SLICE", (source, begin, size), (value,), starts=begins))
+        self.body.append(Step("SLICE", (source, begin_vector, size), (value,), starts=tuple(begins)))
         return value
 
     def _begin(self, counter: int, begins: Sequence[tuple[int, ...]], what: str) -> int:

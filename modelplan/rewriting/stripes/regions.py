@@ -82,6 +82,9 @@ def ground(graph: Graph, order: Sequence[int], region: Region) -> Ground:
     """
     ops = tuple(order[region.first : region.last + 1])
     layers = {index: _layer(graph, index, region.axis) for index in ops}
+    for index in ops:
+        if layers[index].places and graph.producers[graph.ops[index].inputs[0]] in layers:
+            raise IllegalStripeError(f"{graph.label(index)}: its rows lie all over a map that the region makes")
     if region.early:
         found = unfolded(graph, ops, layers, region.pad, region.axis)
         return _ground(found.graph, region, found.ops, found.layers, found.origin)

@@ -128,7 +128,7 @@ class _Stripes:
             inputs[0], window = whole
         else:
             for position in layer.operands:
-                inputs[position] = self._operand(op.inputs[position], window)
+                inputs[position] = self._operand(op.inputs[position], window, layer)
         changes: tuple[tuple[str, str], ...] = ()
         if layer.kind == "pad":
             inputs[1] = self._paddings(index, window)
@@ -218,7 +218,9 @@ class _Stripes:
         self._join(window, [*carried, piece])
         self.held[y] = _Held(window, lo, b)
 
-    def _operand(self, x: int, window: Window) -> int:
+    def _operand(self, x: int, window: Window, layer: Layer) -> int:
+        if layer.places:
+            return self._turned(x, window, layer.places[self.axis])
         held = self.held.get(x)
         if held is None:
             held = _Held(x, 0, self.graph.tensors[x].shape[self.axis])
@@ -227,6 +229,17 @@ class _Stripes:
         if (held.lo, held.hi) == (window.lo, window.hi):
             return held.value
         return self._slice(x, held, window.lo, window.hi)
+
+    def _turned(self, x: int, window: Window, axis: int) -> int:
+        """Rows of a map that lie along another of its axes: a copy."""
+        shape = list(self.graph.tensors[x].shape)
+        begin, shape[axis] = [0] * len(shape), window.hi - window.lo
+        begin[axis] = window.lo
+        name = f"{self.graph.tensors[x].name}/rows_{window.lo}_{window.hi}"
+        value = self.program.add(Added(name, x, tuple(shape)), self._new_home())
+        operands = self.program.constant(begin), self.program.constant(shape)
+        self.program.steps.append(Step("SLICE", (x, *operands), (value,)))
+        return value
 
     def _turned_valid(self, index: int) -> bool:
         """Whether an operator pads in the file and does not here, since its map is padded already."""

@@ -26,6 +26,7 @@ class Layer:
     by how much it then pads the other axis, before and behind. A "pad" puts `above` rows above the map and some below;
     a "cut" takes them off again (`above` is then negative). A "grow" makes `stride` rows of each row, and row i has a
     part in the rows from i * stride - `above` on, `reach` of them; without `own` it makes `reach` rows of the last one.
+    `places` are the axes of the operand that become the axes of the output, empty where they are the same.
     """
 
     kind: Literal["window", "pointwise", "pad", "cut", "grow"]
@@ -39,6 +40,7 @@ class Layer:
     own: bool = False
     across: tuple[int, int] = (0, 0)
     paddable: bool = True
+    places: tuple[int, ...] = ()
 
     @property
     def bordered(self) -> bool:
