@@ -17,6 +17,7 @@ from modelplan.rewriting.plan_metadata import write_plan
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.file import load_tflite
 from modelplan.verifier import proof
+from modelplan.verifier.rewrites.executing import Effort
 from modelplan.verifier.rewrites.proving import rewrite_levels
 from modelplan.verifier.sources import load_subject
 from modelplan.verifier.verdicts import Verdict
@@ -78,7 +79,7 @@ def _compare(arguments: Namespace) -> int:
     if given:
         raise RequestError(f"{given[0]} is for plans, --against compares two .tflite files")
     files = load_tflite(arguments.plan), load_tflite(arguments.against)
-    levels = rewrite_levels(*files, arguments.kernels, arguments.seed, quick=arguments.quick)
+    levels = rewrite_levels(*files, arguments.kernels, None if arguments.quick else Effort(arguments.seed))
     verdicts = list(levels)
     lines = [_line(v) for v in verdicts]
     if arguments.quick:

@@ -21,9 +21,12 @@ from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.history import day_of
 from modelplan.types import Graph
+from modelplan.verifier.rewrites.executing import Effort
 from modelplan.verifier.rewrites.proving import prove_rewrite
 from modelplan.verifier.verdicts import Verdict
 
+#: Seconds after which the proof runs no further cut of the model on a runtime.
+_PROOF_SECONDS = 5.0
 #: Extra work of one operator call, as a share of the whole model's: to choose the cheapest of those that fit.
 _CALL = 5e-4
 
@@ -35,7 +38,7 @@ class Ladder:
     In bytes of the objective: `least` is the lowest that was found within the caps; `bound` what every plan of stripes
     needs that takes the operators in one of the orders that were tried, however rows are cut, and `bound_by` says why;
     `built_bound` what the plans that were built need, the `points`, wherever each puts its rows. 0 where no stripes
-    were searched. `macs` are those of the model. `proof` are the verdicts on the chosen file that need no kernel.
+    were searched. `macs` are those of the model. `proof` are the verdicts on the chosen file.
     """
 
     rungs: tuple[Rung, ...]
@@ -138,7 +141,12 @@ def climb(
     found = _Climb(ModelOnTarget(data, graph, graph.source, goal, report, check)).ladder()
     if found.chosen is None:
         return found
-    return replace(found, proof=tuple(prove_rewrite(data, found.chosen.model, goal.kernels)))
+    return replace(found, proof=tuple(_proof(data, found.chosen.model, goal)))
+
+
+def _proof(original: bytes, rewritten: bytes, goal: Goal) -> list[Verdict]:
+    """The verdicts on a rewritten file, of all levels of proof that can run."""
+    return prove_rewrite(original, rewritten, goal.kernels, Effort(goal.seed, _PROOF_SECONDS))
 
 
 class _Climb:

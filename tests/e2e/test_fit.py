@@ -187,7 +187,7 @@ def test_other_kernels_are_executed_with_those_of_the_wheel(corpus: Path, tmp_pa
     source = corpus / "tflite" / "pretrainedResnet_quant.tflite"
     done = run("fit", source, "--budget", "48KiB", "--kernels", "cmsis-dsp", "-o", tmp_path / "out.tflite")
     assert done.returncode == 0, done.stderr
-    assert "executed on TFLM with reference kernels" in done.stdout
+    assert re.search(r"TFLM: ok, \d+ runs bit-equal", done.stdout)
 
 
 def test_forbidden_rungs_are_not_taken(corpus: Path) -> None:

@@ -8,7 +8,7 @@ from modelplan.errors import BrokenPlanError
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.verifier.rewrites.comparing import Compared, compare_rows
 from modelplan.verifier.rewrites.contents import Fault, Unproved
-from modelplan.verifier.rewrites.executing import execute_on_litert, execute_on_tflm
+from modelplan.verifier.rewrites.executing import Effort, execute_on_litert, execute_on_tflm
 from modelplan.verifier.rewrites.memory import replay_memory
 from modelplan.verifier.rewrites.reading import Source, read_source
 from modelplan.verifier.verdicts import Skipped, Verdict
@@ -16,8 +16,10 @@ from modelplan.verifier.verdicts import Skipped, Verdict
 NAMES = ("rows", "memory", "TFLM", "LiteRT")
 
 
-def prove_rewrite(original: bytes, rewritten: bytes, kernels: str = "reference") -> list[Verdict]:
-    """The verdicts of the levels rows and memory, which need the two files alone.
+def prove_rewrite(
+    original: bytes, rewritten: bytes, kernels: str = "reference", effort: Effort | None = None
+) -> list[Verdict]:
+    """The verdicts of the levels rows and memory, which need the two files alone; with `effort` of all levels.
 
     Raises:
         BrokenPlanError: the second file does not compute what the first does; names the operator.
@@ -25,7 +27,7 @@ def prove_rewrite(original: bytes, rewritten: bytes, kernels: str = "reference")
     Cost: the bytes that all operators of the second file read and write.
     """
     files = read_tflite(original, "the model"), read_tflite(rewritten, "the rewritten model")
-    verdicts = list(rewrite_levels(*files, kernels, quick=True))
+    verdicts = list(rewrite_levels(*files, kernels, effort))
     for verdict in verdicts:
         if verdict.outcome == "broken":
             raise BrokenPlanError(f"the rewritten model is not equal to the model: {verdict.details}")
@@ -33,9 +35,12 @@ def prove_rewrite(original: bytes, rewritten: bytes, kernels: str = "reference")
 
 
 def rewrite_levels(
-    original: FileModel, rewritten: FileModel, kernels: str = "reference", seed: int = 0, *, quick: bool = False
+    original: FileModel,
+    rewritten: FileModel,
+    kernels: str = "reference",
+    effort: Effort | None = None,
 ) -> Iterator[Verdict]:
-    """The verdict of each level, up to the first that fails; with `quick` only those that run no kernel.
+    """The verdict of each level, up to the first that fails; without `effort` only those that run no kernel.
 
     Raises:
         ModelError: a file holds what cannot be compared.
@@ -53,10 +58,10 @@ def rewrite_levels(
     yield Verdict(NAMES[0], "ok", _counted(after, compared))
     verdict = _verdict(NAMES[1], lambda: _replayed(after, compared, kernels))
     yield verdict
-    if quick or verdict.outcome != "ok":
+    if effort is None or verdict.outcome != "ok":
         return
-    yield _verdict(NAMES[2], lambda: execute_on_tflm(before, after, compared, kernels, seed))
-    yield _verdict(NAMES[3], lambda: execute_on_litert(before, after, compared, seed))
+    yield _verdict(NAMES[2], lambda: execute_on_tflm(before, after, compared, effort))
+    yield _verdict(NAMES[3], lambda: execute_on_litert(before, after, compared, effort))
 
 
 def _counted(source: Source, compared: Compared) -> str:
