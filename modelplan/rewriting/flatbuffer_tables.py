@@ -14,6 +14,8 @@ from modelplan.errors import ModelError
 
 #: More than any alignment that the schema forces, so the old file keeps its alignment.
 _FRONT = 64
+#: How far a field may lie behind its table, in bytes: the largest entry of a vtable; and what alignment may add.
+_FARTHEST, _ALIGNED = 0xFFFF, 8
 #: A field that refers to a table, vector or string; numbers are the bytes of a field that holds a value.
 REFERENCE = 0
 
@@ -46,14 +48,18 @@ class Front:
         """The offset of a position of the old file."""
         return -position
 
-    def table(self, fields: Sequence[int], values: Mapping[int, int], like: int = 0, what: str = "table") -> int:
+    def table(self, fields: Sequence[int], values: Mapping[int, int], like: int = 0, what: str = "") -> int:
         """A table with `values` by field number; the other fields as in the old table at `like`, if any.
 
+        Fields behind those of `fields` are of a newer schema. With `what`, the table's name, they stay where they are,
+        and the new table points to them; without they cannot be carried over.
+
         Raises:
-            ModelError: the old table has fields that this schema does not know, which could not be carried over.
+            ModelError: the old table has such fields, and they lie too far behind the new one, or must not be kept.
         """
-        kept = self._kept(fields, like, what) if like else {}
-        self.builder.StartObject(len(fields))
+        kept = self._kept(fields, like) if like else {}
+        newer = self._newer(fields, like, what) if like else {}
+        self.builder.StartObject(max([len(fields), *(number + 1 for number in newer)]))
         merged: dict[int, int] = {**kept, **values}
         for number in sorted(merged, key=lambda n: -fields[n]):
             size, value = fields[number], merged[number]
@@ -62,22 +68,31 @@ class Front:
             else:
                 _PREPEND[size](self.builder)(value)
             self.builder.Slot(number)
+        for number, position in newer.items():
+            if self.builder.Offset() + 2 * _ALIGNED + position > _FARTHEST:
+                raise ModelError(f"fields of the {what} that modelplan does not know lie too far behind the new ones")
+            self.builder.current_vtable[number] = self.at(position)
         offset: int = self.builder.EndObject()
         return offset
 
-    def _kept(self, fields: Sequence[int], table: int, what: str) -> dict[int, int]:
+    def _kept(self, fields: Sequence[int], table: int) -> dict[int, int]:
+        """The values of the known fields of an old table."""
         found = {}
-        places = vtable(self.old, table)
-        if any(places[len(fields) :]):
-            raise ModelError(
-                f"the {what} at byte {table} has fields that modelplan does not know, so none is rewritten"
-            )
-        for number, place in enumerate(places[: len(fields)]):
+        for number, place in enumerate(vtable(self.old, table)[: len(fields)]):
             at = table + place
             if place and fields[number] == REFERENCE:
                 found[number] = self.at(at + int(struct.unpack_from("<I", self.old, at)[0]))
             elif place:
                 found[number] = int(struct.unpack_from(_FORMATS[fields[number]], self.old, at)[0])
+        return found
+
+    def _newer(self, fields: Sequence[int], table: int, what: str) -> dict[int, int]:
+        """The positions of the fields of an old table that are not known."""
+        found = unknown_fields(self.old, table, len(fields))
+        if found and not what:
+            raise ModelError(
+                f"the table at byte {table} has fields that modelplan does not know, so no other is made of it"
+            )
         return found
 
     def references(self, offsets: Sequence[int]) -> int:
@@ -124,6 +139,11 @@ def vtable(data: bytes, table: int) -> tuple[int, ...]:
     at = table - struct.unpack_from("<i", data, table)[0]
     size = struct.unpack_from("<H", data, at)[0]
     return struct.unpack_from(f"<{max(size // 2 - 2, 0)}H", data, at + 4)
+
+
+def unknown_fields(data: bytes, table: int, known: int) -> dict[int, int]:
+    """The positions of the fields of a table behind its first `known` ones."""
+    return {number: table + place for number, place in enumerate(vtable(data, table)) if number >= known and place}
 
 
 def field(data: bytes, table: int, number: int) -> int:

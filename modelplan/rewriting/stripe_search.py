@@ -12,6 +12,7 @@ from modelplan import bounds
 from modelplan.rewriting import costs
 from modelplan.rewriting.folding import Folded
 from modelplan.rewriting.rungs import GLANCE, LOOK, ModelOnTarget, Rung
+from modelplan.rewriting.striped_tflite import newer_operators
 from modelplan.rewriting.stripes import choosing, placing
 from modelplan.rewriting.stripes.building import built
 from modelplan.rewriting.stripes.choosing import Candidate, Choice, Space
@@ -64,6 +65,8 @@ class StripeSearch:
         self.goal = model.goal
         self.random = random.Random(self.goal.seed)  # noqa: S311
         self.space = Space(whole.graph, order, leads, partial(costs.kept_for, model.bits))
+        newer = newer_operators(model.data)
+        self.space.layers |= {op: newer[at] for op, at in enumerate(whole.file_ops) if at in newer}
         self.found: list[Candidate] = []
         self.made: dict[tuple[Region, ...], Made | None] = {}
         plain = built(model.graph, range(len(model.graph.ops)), ())

@@ -24,6 +24,7 @@ from modelplan.rewriting.flatbuffer_tables import (
     field,
     root,
     tables,
+    unknown_fields,
 )
 from modelplan.rewriting.stripes.program import Added, Program, Step
 
@@ -43,6 +44,8 @@ _ADDED = {
     "WHILE": (119, 1, 93),
     "DYNAMIC_UPDATE_SLICE": (151, 1, 0),
 }
+#: The kind of options of operators whose padding is changed.
+_OPTIONS_OF = {"CONV_2D": 1, "DEPTHWISE_CONV_2D": 2, "AVERAGE_POOL_2D": 5, "MAX_POOL_2D": 5}
 #: Code that stands in the old field of one byte for those that do not fit.
 _LARGE_CODE = 127
 _WHILE_OPTIONS = (4, 4)
@@ -63,6 +66,30 @@ def write_striped(model: bytes, program: Program) -> tuple[bytes, list[int]]:
         RequestError: it has several subgraphs, or operators are bound to numbers in its metadata.
     """
     return _Writer(model, program).write()
+
+
+def newer_operators(model: bytes) -> dict[int, str]:
+    """Why no stripes are made of operators of the main graph that have fields of a newer schema, by number in the file.
+
+    What such fields mean is not known. In operators that stay whole they stay as they are.
+    """
+    subgraph = tables(model, root(model), _SUBGRAPHS)[0]
+    maps = tables(model, subgraph, _TENSORS)
+    newer = {t for t, table in enumerate(maps) if unknown_fields(model, table, len(TENSOR))}
+    found = {}
+    for number, table in enumerate(tables(model, subgraph, _OPERATORS)):
+        listed = [at for part in (_OP_INPUTS, _OP_OUTPUTS) for at in elements(model, table, part)]
+        own = {int(struct.unpack_from("<i", model, at)[0]) for at in listed}
+        if unknown_fields(model, table, len(OPERATOR)) or newer & own or _has_newer_options(model, table):
+            found[number] = "it, its options or its tensors have fields that modelplan does not know"
+    return found
+
+
+def _has_newer_options(model: bytes, operator: int) -> bool:
+    """Whether the options of a convolution or a pool have fields of a newer schema."""
+    kind, options = field(model, operator, _OPTIONS_TYPE), child(model, operator, _OPTIONS)
+    known = {_OPTIONS_OF.get(name): len(fields) for name, fields in OPTIONS.items()}
+    return bool(kind and options and unknown_fields(model, options, known.get(model[kind], 1 << 15)))
 
 
 class _Writer:
@@ -219,7 +246,7 @@ class _Writer:
             fields[_SIGNATURE] = shape
         if added.variable:
             fields[_VARIABLE] = 1
-        return self.front.table(TENSOR, fields, like, "tensor")
+        return self.front.table(TENSOR, fields, like)
 
     def _buffer(self, content: bytes) -> int:
         data = self.front.data(content)
@@ -239,8 +266,8 @@ class _Writer:
         padding = self._padding(step)
         if padding is not None:
             options = child(self.model, table, _OPTIONS)
-            fields[_OPTIONS] = self.front.table(OPTIONS[step.kind], {0: padding}, options, "options")
-        return self.front.table(OPERATOR, fields, table, "operator")
+            fields[_OPTIONS] = self.front.table(OPTIONS[step.kind], {0: padding}, options)
+        return self.front.table(OPERATOR, fields, table)
 
     def _added(self, step: Step, subgraph: int) -> dict[int, int]:
         """The code and the options of an operator that the rewrite adds."""

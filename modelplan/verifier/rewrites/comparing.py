@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from modelplan.errors import RequestError
 from modelplan.verifier.rewrites.contents import Catalogue, Content, Fault, row_words
-from modelplan.verifier.rewrites.reading import Cell, Source
+from modelplan.verifier.rewrites.reading import Cell, Source, surroundings_of
 from modelplan.verifier.rewrites.running import Trace, fault_of, trace_run
 
 
@@ -37,6 +37,7 @@ def compare_rows(original: Source, rewritten: Source) -> Compared:
     for position, (wanted, found) in enumerate(zip(first.outputs, second.outputs, strict=True)):
         cell = rewritten.parts[0].cells[rewritten.parts[0].outputs[position]]
         _check_output(catalogue, rewritten, cell, wanted, found)
+    _check_same_around(original, rewritten)
     if first.keeping != second.keeping:
         raise Fault("the file", "runs operators that keep values between runs in another order or number")
     return Compared(catalogue, first, second)
@@ -56,6 +57,17 @@ def _check_interface(original: Source, rewritten: Source) -> None:
                         f"{rewritten.name} is no rewrite of {original.name}: {what[:-1]} {position} has"
                         f" {name} {_shown(b, name)}, the model's has {_shown(a, name)}"
                     )
+
+
+def _check_same_around(original: Source, rewritten: Source) -> None:
+    """Checks what programs find beside the operators: signatures with their names, and metadata but for the plan."""
+    before, after = surroundings_of(original), surroundings_of(rewritten)
+    for what in sorted(before.keys() | after.keys()):
+        if what not in after:
+            raise Fault("the file", f"has no {what}, which the model has")
+        if before.get(what) != after[what]:
+            found = "which the model has not" if what not in before else "and not what the model says there"
+            raise Fault("the file", f"has {what}, {found}")
 
 
 def _shown(cell: Cell, name: str) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 from modelplan.errors import ModelError
 from modelplan.loaders.tflite_schema import DTYPES
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileTensor
+from modelplan.runtimes.tflm.planner import METADATA
 
 #: The longest axis and the largest tensor that are followed.
 _MOST_EXTENT, _MOST_BYTES = 1 << 20, 1 << 28
@@ -130,6 +131,36 @@ def _parts(model: FileModel, table: Any) -> Iterator[Part]:
 def digest_of(data: bytes) -> str:
     """A constant's content in 32 bytes that no two contents share."""
     return hashlib.sha256(data).hexdigest()
+
+
+def surroundings_of(source: Source) -> dict[str, Hashable]:
+    """What a file says beside its operators, by where it says it: description, signatures, metadata but for the plan.
+
+    Tensors of signatures are given by their names.
+    """
+    import tflite
+
+    model = tflite.Model.GetRootAs(source.model.data, 0)
+    found: dict[str, Hashable] = {"a description": model.Description(), "a version": model.Version()}
+    for i in range(model.SignatureDefsLength()):
+        signature: Any = model.SignatureDefs(i)
+        maps = [
+            [getattr(signature, side)(j) for j in range(getattr(signature, f"{side}Length")())]
+            for side in ("Inputs", "Outputs")
+        ]
+        part = source.parts[signature.SubgraphIndex()]
+        named = tuple(tuple((one.Name(), part.cells[one.TensorIndex()].name) for one in side) for side in maps)
+        found[f"signature {i} {_text(signature.SignatureKey())!r}"] = (signature.SubgraphIndex(), *named)
+    for i in range(model.MetadataLength()):
+        entry: Any = model.Metadata(i)
+        if entry.Name() != METADATA.encode():
+            buffer = model.Buffers(entry.Buffer())
+            found[f"metadata {_text(entry.Name())!r}"] = buffer.DataAsNumpy().tobytes() if buffer.DataLength() else b""
+    return found
+
+
+def _text(name: bytes | None) -> str:
+    return (name or b"").decode(errors="replace")
 
 
 def _cell(model: FileModel, tensor: FileTensor, number: int, raw: Any) -> Cell:
