@@ -13,6 +13,7 @@ from keras import layers
 
 Net: TypeAlias = keras.Model
 Node: TypeAlias = keras.KerasTensor
+Extent: TypeAlias = int | tuple[int, int]
 
 #: (expansion, channels, repeats, stride of the first)
 MOBILENET_STAGES = ((1, 8, 1, 1), (6, 12, 2, 2), (6, 16, 3, 2), (6, 32, 3, 2), (6, 48, 2, 1), (6, 80, 1, 2))
@@ -25,7 +26,7 @@ MOBILENET_V2 = (
 # would all quantise to one value.
 
 
-def _conv(x: Node, channels: int, kernel: int | tuple[int, int] = 3, stride: int = 1, *, relu: bool = True) -> Node:
+def _conv(x: Node, channels: int, kernel: Extent = 3, stride: Extent = 1, *, relu: bool = True) -> Node:
     conv = layers.Conv2D(channels, kernel, stride, "same", use_bias=False, kernel_initializer="he_normal")
     x = layers.BatchNormalization()(conv(x))
     return layers.ReLU()(x) if relu else x
@@ -148,6 +149,21 @@ def inception_like() -> Net:
     return keras.Model(image, _classify(x, 10), name="inception_like")
 
 
+def audio_1d() -> Net:
+    """Keyword spotter on a raw waveform: a quarter of a second at 16 kHz, maps of height 1, separable convolutions.
+
+    Source: Dai, Dai, Qu, Li, Das, "Very Deep Convolutional Neural Networks for Raw Waveforms", ICASSP, 2017 (the first
+    layer and the pools), with the separable convolutions of `ds_cnn_kws`.
+    """
+    wave = keras.Input((1, 4000, 1), batch_size=1, name="wave")
+    x = _conv(wave, 32, (1, 80), (1, 4))
+    weights = keras.initializers.RandomNormal(stddev=(2 / 9) ** 0.5)
+    for channels, pool in ((32, 2), (48, 4), (64, 4), (96, 4)):
+        x = layers.DepthwiseConv2D((1, 9), padding="same", activation="relu", depthwise_initializer=weights)(x)
+        x = layers.MaxPooling2D((1, pool))(_conv(x, channels, 1))
+    return keras.Model(wave, _classify(x, 12), name="audio_1d")
+
+
 def _double(x: Node) -> Node:
     # layers.UpSampling2D would become RESHAPE and TILE
     return keras.ops.image.resize(x, (2 * x.shape[1], 2 * x.shape[2]), interpolation="nearest")
@@ -254,6 +270,7 @@ NETS: dict[str, Callable[[], Net]] = {
         autoencoder,
         unet_small,
         ssd_like,
+        audio_1d,
         transformer_encoder,
     )
 }

@@ -72,6 +72,7 @@ MODELS = (
     Model("autoencoder.tflite", "convolutional autoencoder, 32x32, int8", "autoencoder"),
     Model("unet_small.tflite", "U-Net of three levels, 64x64, int8", "unet_small"),
     Model("ssd_like.tflite", "single-shot detector, 192x192, int8", "ssd_like"),
+    Model("audio_1d.tflite", "separable keyword spotter on a waveform of 4000 samples, int8", "audio_1d"),
     Model("transformer_encoder.tflite", "transformer encoder, 32 frames, int8", "transformer_encoder"),
     Model("resnet8.onnx", "ResNet-8, 32x32, float32", "ResNet8"),
     Model("mobilenet_v2_like.onnx", "inverted residuals, 96x96, float32", "MobileNetV2Like"),

@@ -39,6 +39,7 @@ EXPECTED: Mapping[str, frozenset[str]] = {
     "autoencoder": frozenset({"CONV_2D", "RESHAPE", "FULLY_CONNECTED", "RESIZE_NEAREST_NEIGHBOR"}),
     "unet_small": frozenset({"CONV_2D", "MAX_POOL_2D", "TRANSPOSE_CONV", "CONCATENATION", "LOGISTIC"}),
     "ssd_like": frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "RESHAPE", "CONCATENATION", "LOGISTIC"}),
+    "audio_1d": frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D", "MEAN", "FULLY_CONNECTED", "SOFTMAX"}),
     "transformer_encoder": frozenset(
         {
             *("FULLY_CONNECTED", "BATCH_MATMUL", "SOFTMAX", "RESHAPE", "TRANSPOSE"),

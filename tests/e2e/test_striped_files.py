@@ -18,7 +18,7 @@ from modelplan.verifier.rewrites.proving import prove_rewrite
 from modelplan.verifier.values import INSTALL
 
 MODELS = Path(__file__).parents[2] / "models"
-NAMES = ("autoencoder", "ds_cnn_kws", "inception_like", "mobilenet_v2_like", "resnet8", "unet_small")
+NAMES = ("audio_1d", "autoencoder", "ds_cnn_kws", "inception_like", "mobilenet_v2_like", "resnet8", "unet_small")
 
 
 def in_stripes(name: str, seed: int) -> tuple[bytes, bytes]:
