@@ -1,9 +1,10 @@
 """Shows what fit makes of real models: heads, arenas, budgets, 32-bit targets.
 
-    python benchmarks/fit.py --kit PATH
+    python benchmarks/fit.py --kit PATH --large DIR
 
 Every rewritten file is executed on the tflite-micro wheel (extra `tflm`) and compared with its model. PATH is the
-folder of the device kit, whose programs run the files on 32-bit ARM; without it that table is left out.
+folder of the device kit, whose programs run the files on 32-bit ARM; without it that table is left out. DIR holds
+mobilenet_v2_224.tflite, which models/make_models.py builds there.
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ GOALS = {
 GOALS_32 = {"person_detect": 48_000, "vww_96_int8": 59_000, "pretrainedResnet_quant": 31_500}
 #: Kernels as modelplan calls them, and as the kit does.
 KERNELS_32 = {"reference": "reference-m", "cmsis-dsp": "cmsis"}
+#: Example models beside those with goals, and where they are.
+OTHERS = ("mobilenet_v2_like", "unet_small", "audio_1d", "autoencoder")
+MODELS = Path(__file__).parents[1] / "models"
 SHARES = (90, 75, 60, 50, 40)
 #: Invocations of each file that are timed in turn.
 _TIMED = 15
@@ -49,10 +53,10 @@ def main() -> None:
     arguments = reporting.parse(PARSER)
     first = reporting.made_by(PARSER, arguments, f" with tflite-micro {tflm_version()}, x86-64, reference kernels")
     title = "Fit: heads and arenas below the working set of one operator"
-    reporting.save(arguments.output, first, title, page(arguments.corpus, arguments.kit))
+    reporting.save(arguments.output, first, title, page(arguments.corpus, arguments.kit, arguments.large))
 
 
-def page(corpus: Path, kit: Path | None) -> Iterator[str]:
+def page(corpus: Path, kit: Path | None, large: Path | None) -> Iterator[str]:
     """The lines of the report."""
     yield (
         "Bytes. The input counts; at most 10 % more multiply-accumulates. Every file was executed with outputs equal to"
@@ -63,6 +67,15 @@ def page(corpus: Path, kit: Path | None) -> Iterator[str]:
         yield from ("", f"## Least {objective}, 64-bit addresses", "")
         headings = [text.replace("other", other) for text in _COLUMNS]
         yield from reporting.table(headings, rows(corpus, objective), "<" + ">" * 11 + "<")
+    yield from ("", "## Other networks, 64-bit addresses", "")
+    yield (
+        "Arena and head are each the least that was found for it. An audio model has maps of height 1; MobileNetV2 at"
+        " 224 is built by `python models/make_models.py --only mobilenet_v2_224.tflite --out DIR` and given by"
+        " `--large DIR`."
+    )
+    yield ""
+    columns = ("model", "arena before", "arena after", "share", "head before", "head after", "share", "MACs", "stripes")
+    yield from reporting.table(columns, others(large), "<" + ">" * 7 + "<")
     yield from ("", "## The cheapest rung for a share of the arena, 32-bit addresses", "")
     yield "Where nothing fits: the least that was found, and what every plan of stripes needs, however it cuts rows."
     yield ""
@@ -73,6 +86,24 @@ def page(corpus: Path, kit: Path | None) -> Iterator[str]:
         yield ""
         columns = ("model", "kernels", "before", "after", "goal", "predicted", "MACs", "operators", "outputs")
         yield from reporting.table(columns, on_arm(corpus, kit), "<<" + ">" * 6 + "<")
+
+
+def others(large: Path | None) -> Iterator[list[object]]:
+    """One row for each example model and objective, with MobileNetV2 at 224 where it was built."""
+    sources = [MODELS / f"{name}.tflite" for name in OTHERS]
+    if large is not None:
+        sources.append(large / "mobilenet_v2_224.tflite")
+    for source in sources:
+        reporting.progress(source.stem)
+        ladders = [fit(source, objective=objective, abi="64") for objective in ("arena", "head")]
+        before, least = ladders[0].rungs[0], [chosen(ladder) for ladder in ladders]
+        for rung in least:
+            check(source.stem, before, rung)
+        pairs = (before.arena, least[0].arena), (before.head, least[1].head)
+        sizes = [cell for a, b in pairs for cell in (f"{a:,}", f"{b:,}", f"{100 * b / a:.0f} %")]
+        macs = ", ".join(work(ladder, rung) for ladder, rung in zip(ladders, least, strict=True))
+        regions = " / ".join("; ".join(rung.regions) or "none" for rung in least)
+        yield [source.stem, *sizes, macs, regions]
 
 
 def source_of(corpus: Path, name: str) -> Path:
@@ -190,6 +221,7 @@ def measured(kit: Path, program: str, model: bytes) -> dict[str, Any]:
 
 
 PARSER = reporting.command_line(__file__, __doc__, "fit.md")
+PARSER.add_argument("--large", type=Path, metavar="DIR", help="the folder of mobilenet_v2_224.tflite")
 PARSER.add_argument("--kit", type=Path, metavar="PATH", help="the folder of the device kit, with its programs in out/")
 
 

@@ -255,7 +255,9 @@ class _Climb:
 def _unplannable(file: FileModel, graph: Graph) -> str:
     """Why the file's memory cannot be planned by this module, empty where it can."""
     if len(file.subgraphs) != 1:
-        return f"it has {len(file.subgraphs)} subgraphs"
+        callers = (f"op {i} {op.kind}" for i, op in enumerate(file.subgraphs[0].ops) if op.calls)
+        called = ", ".join(callers) or "no operator of the main graph"
+        return f"it has {len(file.subgraphs)} subgraphs ({called} runs others), and these plans are for one alone"
     if file.compressed or file.decodes:
         return "its weights are compressed"
     if len(file.subgraphs[0].ops) != len(graph.ops):
