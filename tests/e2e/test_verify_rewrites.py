@@ -165,7 +165,7 @@ def test_fit_carries_its_proof(corpus: Path) -> None:
     assert {v.outcome for v in found.proof[2:]} <= {"ok", "skipped"}
 
 
-@pytest.mark.parametrize("way", [{"carry": False}, {"carry": True}, {"loop": True, "cuts": (0, 3, 6, 9, 12)}])
+@pytest.mark.parametrize("way", [{}, {"carry": True}, {"loop": True, "cuts": (0, 6, 12), "columns": 4}])
 def test_every_command_understands_a_file_in_stripes(
     make: Callable[..., Striped], tmp_path: Path, way: dict[str, object]
 ) -> None:
