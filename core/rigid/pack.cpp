@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <random>
 #include <utility>
 
@@ -16,7 +17,13 @@ namespace {
 class Packer {
  public:
   explicit Packer(const Units& units) : units_(units), placed_(units.units.size(), 0), bases_(units.units.size(), 0) {
-    for (std::size_t u = 0; u < bases_.size(); ++u) bases_[u] = home(u);
+    for (std::size_t u = 0; u < bases_.size(); ++u) {
+      bases_[u] = home(u);
+      first_.push_back(forbidden_.size());
+      for (const Neighbour& other : units.near[u])
+        for (const Gap& gap : other.gaps) forbidden_.push_back({other.unit, gap});
+    }
+    first_.push_back(forbidden_.size());
   }
 
   const Array<std::size_t>& used() const { return units_.used; }
@@ -30,20 +37,27 @@ class Packer {
     return found;
   }
 
-  // The height of first fit in `order`, or more than `limit` as soon as that is passed.
-  std::int64_t place(const Array<std::size_t>& order, std::int64_t limit) {
+  // The height of first fit in `order`, or more than `limit` as soon as that is passed. The first `same` units of it
+  // stand where `known` says.
+  std::int64_t place(const Array<std::size_t>& order, std::int64_t limit, std::size_t same = 0,
+                     const Array<std::int64_t>& known = {}) {
     ++round_;
     std::int64_t height = 0;
-    for (const std::size_t u : order)
-      if (unit(u).pin != Unit::kFree) {
-        placed_[u] = round_;
-        height = std::max(height, bases_[u] + unit(u).high);
-      }
-    for (const std::size_t u : order) {
-      if (unit(u).pin != Unit::kFree) continue;
-      bases_[u] = lowest(u);
+    const auto stands = [&](std::size_t u) {
       placed_[u] = round_;
       height = std::max(height, bases_[u] + unit(u).high);
+    };
+    for (const std::size_t u : order)
+      if (unit(u).pin != Unit::kFree) stands(u);
+    for (std::size_t i = 0; i < same; ++i) {
+      bases_[order[i]] = known[order[i]];
+      stands(order[i]);
+    }
+    for (std::size_t i = same; i < order.size(); ++i) {
+      const std::size_t u = order[i];
+      if (unit(u).pin != Unit::kFree) continue;
+      bases_[u] = lowest(u);
+      stands(u);
       if (height > limit) return height;
     }
     return height;
@@ -56,9 +70,10 @@ class Packer {
 
   std::int64_t lowest(std::size_t u) {
     gaps_.clear();
-    for (const Neighbour& other : units_.near[u])
-      if (placed_[other.unit] == round_)
-        for (const Gap& gap : other.gaps) gaps_.push_back({gap.lo + bases_[other.unit], gap.hi + bases_[other.unit]});
+    for (std::size_t k = first_[u]; k < first_[u + 1]; ++k) {
+      const auto& [other, gap] = forbidden_[k];
+      if (placed_[other] == round_) gaps_.push_back({gap.lo + bases_[other], gap.hi + bases_[other]});
+    }
     std::sort(gaps_.begin(), gaps_.end(), [](const Gap& a, const Gap& b) { return a.lo < b.lo; });
     std::int64_t at = home(u);
     for (const Gap& gap : gaps_) {
@@ -70,9 +85,22 @@ class Packer {
 
   const Units& units_;
   Array<std::int64_t> placed_, bases_;
+  Array<std::pair<std::size_t, Gap>> forbidden_;  // distances of all units from their neighbours
+  Array<std::size_t> first_;                      // of those of each unit
   Array<Gap> gaps_;
   std::int64_t round_ = 0;
 };
+
+// A number for each unit, the same for those of one size that live equally long: stripes of one operator, mostly.
+Array<std::size_t> kinds_of(const Packer& packer) {
+  std::map<std::pair<std::int64_t, std::int64_t>, std::size_t> numbers;
+  Array<std::size_t> kinds(packer.units().units.size(), 0);
+  for (const std::size_t u : packer.used()) {
+    const Unit& one = packer.unit(u);
+    kinds[u] = numbers.emplace(std::pair(one.high, one.end - one.start), numbers.size()).first->second;
+  }
+  return kinds;
+}
 
 // Orders to start from: large first, late first, early first, long and large first.
 Array<Array<std::size_t>> first_orders(const Packer& packer) {
@@ -103,7 +131,8 @@ class Search {
         options_(options),
         bound_(std::max(bound, options.enough)),
         signal_(options.seconds > 0 ? options.seconds : std::numeric_limits<double>::infinity(), options.cancelled),
-        random_(options.seed) {}
+        random_(options.seed),
+        kinds_(kinds_of(packer)) {}
 
   // An eighth of the tries draws orders at random around the given ones; the best of them are improved one by one. The
   // last quarter pushes units out of the way.
@@ -202,7 +231,8 @@ class Search {
       ++tries_;
       const double left = 1.0 - static_cast<double>(tries_ - first) / static_cast<double>(tries - first + 1);
       const auto slack = static_cast<std::int64_t>(0.04 * left * left * unit() * static_cast<double>(height));
-      const std::int64_t found = packer_.place(moved, height + slack);
+      const auto same = std::mismatch(moved.begin(), moved.end(), order.begin()).first - moved.begin();
+      const std::int64_t found = packer_.place(moved, height + slack, as_size(same), bases);
       if (found > height + slack) continue;
       height = found;
       order = std::move(moved);
@@ -211,7 +241,8 @@ class Search {
     }
   }
 
-  // The group on top, or one beside it, moves to a place before its own; or two groups trade places.
+  // The group on top, or one beside it, or any, moves to a place before its own or to any; at times with all of its
+  // kind.
   void shuffle(Array<std::size_t>& order, const Array<std::int64_t>& bases, std::int64_t height) {
     Array<std::size_t> tops;
     for (std::size_t i = 0; i < order.size(); ++i)
@@ -229,9 +260,18 @@ class Search {
       from = below(order.size());
     }
     const std::size_t to = choice == 2 || choice == 3 ? below(order.size()) : below(from + 1);
+    if (below(3) == 0) return gather(order, kinds_[order[from]], to);
     const std::size_t group = order[from];
     order.erase(order.begin() + static_cast<std::ptrdiff_t>(from));
     order.insert(order.begin() + static_cast<std::ptrdiff_t>(std::min(to, order.size())), group);
+  }
+
+  // Puts all groups of a kind at one place of the order.
+  void gather(Array<std::size_t>& order, std::size_t kind, std::size_t to) const {
+    const auto target = order.begin() + static_cast<std::ptrdiff_t>(to);
+    const auto alike = [&](std::size_t u) { return kinds_[u] == kind; };
+    std::stable_partition(order.begin(), target, [&](std::size_t u) { return !alike(u); });
+    std::stable_partition(target, order.end(), alike);
   }
 
   Packer& packer_;
@@ -239,10 +279,30 @@ class Search {
   std::int64_t bound_;  // a height that ends the search
   StopSignal signal_;
   std::mt19937_64 random_;
+  Array<std::size_t> kinds_;
   Array<std::int64_t> bases_;
   std::int64_t height_ = 0, tries_ = 0;
   Array<std::size_t> order_;
 };
+
+// The bases of the lowest packing of several searches, each with its share of the tries: where one search ends depends
+// more on where it begins than on how long it takes. With a deadline there is one search.
+Array<std::int64_t> best_of_rounds(Packer& packer, const Options& options, Packed& found) {
+  constexpr std::int64_t kRound = 2500;
+  const auto starts = first_orders(packer);
+  Array<std::int64_t> bases;
+  do {
+    Options round = options;
+    if (options.seconds <= 0) round.tries = std::min(kRound, options.tries - found.tries);
+    round.seed = options.seed + static_cast<std::uint64_t>(found.tries);
+    Search search(packer, round, found.bound);
+    search.run(starts);
+    found.tries += std::max<std::int64_t>(search.tries(), 1);
+    found.ended = search.ended(found.bound);
+    if (bases.empty() || packer.height(search.bases()) < packer.height(bases)) bases = search.bases();
+  } while (found.ended == Ended::kBudget && found.tries < options.tries);
+  return bases;
+}
 
 }  // namespace
 
@@ -254,13 +314,7 @@ Packed pack(const Problem& problem, const Options& options) {
   Packer packer(units);
   Array<std::int64_t> bases = packer.bases();
   found.ended = Ended::kOptimal;
-  if (!units.used.empty()) {
-    Search search(packer, options, found.bound);
-    search.run(first_orders(packer));
-    bases = search.bases();
-    found.tries = search.tries();
-    found.ended = search.ended(found.bound);
-  }
+  if (!units.used.empty()) bases = best_of_rounds(packer, options, found);
   for (std::size_t b = 0; b < problem.count(); ++b) found.offsets.push_back(bases[units.unit[b]] + units.delta[b]);
   return found;
 }

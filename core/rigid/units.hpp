@@ -35,6 +35,9 @@ struct Unit {
   std::int64_t from(std::int64_t at) const;
   // The last legal base up to `at`.
   std::int64_t until(std::int64_t at) const;
+
+ private:
+  std::int64_t past(std::int64_t distance) const;  // how far beyond a multiple of the step
 };
 
 // Whether a distance lies within one of the gaps.
