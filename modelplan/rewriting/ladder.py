@@ -13,7 +13,7 @@ from modelplan.loaders.files import fingerprint, read_bytes
 from modelplan.pipeline import Options
 from modelplan.rewriting.folding import Folded, folded
 from modelplan.rewriting.rungs import RUNGS, Goal, ModelOnTarget, Report, Rung
-from modelplan.rewriting.stripe_search import Point, StripeSearch, least_bytes
+from modelplan.rewriting.stripe_search import Point, StripeSearch
 from modelplan.rewriting.striped_tflite import write_striped
 from modelplan.rewriting.stripes import placing
 from modelplan.rewriting.stripes.building import built
@@ -235,7 +235,7 @@ class _Climb:
             search = StripeSearch(self.model, whole, order, leads)
             found += search.answers()
             self.points += search.points()
-            self.bounds.append(least_bytes(search.space))
+            self.bounds.append(search.least)
             self.built_bounds += search.loads()
             self.remarks += [r for r in search.reasons() if r not in self.remarks]
             if search.interrupted:

@@ -130,14 +130,20 @@ class ModelOnTarget:
         return placing.problem_of(program, leads, planner.ALIGNMENT, scratch)
 
     def realised(
-        self, name: str, program: Program, leads: placing.Leads, macs: int, regions: Sequence[Region] = ()
+        self,
+        name: str,
+        program: Program,
+        leads: placing.Leads,
+        macs: int,
+        regions: Sequence[Region] = (),
+        packing: placing.Packing | None = None,
     ) -> Rung:
-        """A program packed, replayed and written.
+        """A program packed, unless it is, replayed and written.
 
         Raises:
             BrokenPlanError: the plan does not hold; never to be seen.
         """
-        packing = placing.pack(self.problem_of(program, leads), ANSWER, seed=self.goal.seed)
+        packing = packing or placing.pack(self.problem_of(program, leads), ANSWER, seed=self.goal.seed)
         placing.replay_steps(program, packing, leads)
         model, values = write_striped(self.data, program)
         file = read_tflite(model, self.name)

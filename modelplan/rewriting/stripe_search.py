@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -11,7 +11,7 @@ from itertools import pairwise
 from modelplan import bounds
 from modelplan.rewriting import costs
 from modelplan.rewriting.folding import Folded
-from modelplan.rewriting.rungs import GLANCE, LOOK, ModelOnTarget, Rung
+from modelplan.rewriting.rungs import ANSWER, GLANCE, LOOK, ModelOnTarget, Rung
 from modelplan.rewriting.striped_tflite import newer_operators
 from modelplan.rewriting.stripes import choosing, placing
 from modelplan.rewriting.stripes.building import built
@@ -27,10 +27,14 @@ _BUILT, _ANSWERS, _SINGLE = 30, 3, 40
 _LOOPED = 10
 #: A glance's height is taken for this share of it: what a longer search of the packing may reach.
 _NEAR = 0.94
+#: Plans of a score so many times the best are left out before they are packed at length.
+_FAR = 1.15
+#: Plans within this share of what every plan needs end the search.
+_DONE = 0.005
 #: Improvements that are tried: fewer for models of many operators, whose plans take longer to build.
 _IMPROVED, _IMPROVED_TIMES_OPS = 1200, 30000
 #: Buffers of all packing problems that are made while plans are improved; time goes by them.
-_MOST_BUFFERS = 110_000
+_MOST_BUFFERS = 60_000
 #: Extra work of one operator call, as a share of the whole model's: to choose the cheapest of those that fit.
 _CALL = 5e-4
 
@@ -71,6 +75,7 @@ class StripeSearch:
         self.made: dict[tuple[Region, ...], Made | None] = {}
         plain = built(model.graph, range(len(model.graph.ops)), ())
         self.tail = model.rung("as is", model.data, 0, 0).tail - costs.kept_bytes(plain, model.bits)
+        self.least = least_bytes(self.space)
         self.buffers = 0
         self.interrupted = False
 
@@ -80,20 +85,22 @@ class StripeSearch:
             self._search()
         except KeyboardInterrupt:
             self.interrupted = True
-        return [self._realised(made) for made in self._best()[: 1 if self.interrupted else _ANSWERS]]
+        return list(self._realised(self._best()[: 1 if self.interrupted else _ANSWERS]))
 
     def _search(self) -> None:
         ceiling = max(self.space.peaks)
         self.found = choosing.candidates(self.space, ceiling, ceiling // 3)
         plans = choosing.plans(self.space, self.found, int(self.goal.max_macs * self.model.macs))
         self.model.report(f"{len(self.found)} candidates, {len(plans)} plans")
-        for choice in sorted(plans, key=self._expected)[:_BUILT]:
-            self._make(choice.regions)
-        for regions in self._one_region():
-            self._make(regions)
-        for regions in self._one_loop():
-            self._make(regions)
+        sweep = [choice.regions for choice in sorted(plans, key=self._expected)[:_BUILT]]
+        for regions in (*sweep, *self._one_region(), *self._one_loop()):
+            self._make(regions, self._worth_building())
         self._improve()
+
+    def _worth_building(self) -> int | None:
+        """The score from which on a plan is left out: one that is so far off is not improved below the best."""
+        best = min((made.score for made in self.made.values() if made), default=None)
+        return None if best is None or self.goal.budget is not None else int(_FAR * best)
 
     def loads(self) -> list[int]:
         """For each plan that was built the bytes that it needs wherever its rows are put."""
@@ -121,9 +128,20 @@ class StripeSearch:
         peak = max([candidate.peak, *(self.space.peaks[step] for step in steps if step not in inside)])
         return peak + (candidate.tail if self.goal.objective == "arena" else 0)
 
-    def _realised(self, made: Made) -> Rung:
-        total = self.model.macs + made.macs
-        return self.model.realised("split", made.program, self.leads, total, made.choice.regions)
+    def _realised(self, plans: Sequence[Made]) -> Iterator[Rung]:
+        """Plans packed at length and written, those that came out lowest first, up to one that meets the goal."""
+        packed = []
+        for made in plans:
+            problem = self.model.problem_of(made.program, self.leads)
+            packing = placing.pack(problem, ANSWER, seed=self.goal.seed)
+            packed.append((self._score(made.program, packing.height), made, packing))
+        cheap = self.goal.budget is not None
+        for _, made, packing in packed if cheap else sorted(packed, key=lambda found: found[0]):
+            total = self.model.macs + made.macs
+            rung = self.model.realised("split", made.program, self.leads, total, made.choice.regions, packing)
+            yield rung
+            if self.model.fits(rung):
+                return
 
     def _best(self) -> list[Made]:
         """Plans within the caps; for a budget the cheapest that seem to fit come first, else the lowest."""
@@ -187,10 +205,17 @@ class StripeSearch:
         left = min(_IMPROVED, _IMPROVED_TIMES_OPS // len(self.order))
         while left > 0 and self.buffers < _MOST_BUFFERS:
             best = next((made for made in self._best() if made.choice.regions not in tried), None)
-            if best is None or (self.goal.budget is not None and best.score <= self.goal.budget):
+            if best is None or self._good_enough():
                 return
             tried.add(best.choice.regions)
             left -= self._improve_one(best, left)
+
+    def _good_enough(self) -> bool:
+        """Whether a plan meets the budget, or none can be found that is much lower than the lowest."""
+        lowest = min((made for made in self.made.values() if made), key=lambda made: made.score)
+        if self.goal.budget is not None:
+            return lowest.score <= self.goal.budget
+        return self.goal.objective == "head" and lowest.height <= (1 + _DONE) * self.least[0]
 
     def _improve_one(self, best: Made, most: int) -> int:
         """Tries plans around one, up to the first that is better; returns how many."""

@@ -66,14 +66,16 @@ class Packing:
 def problem_of(program: Program, leads: Leads, alignment: int, scratch: Sequence[tuple[int, int]] = ()) -> Problem:
     """The packing problem of a program whose kernels stand `leads`: a buffer for each run of bytes with one life.
 
-    `scratch` are working buffers of kernels, (step, bytes); each is a group behind those of the program. The first
-    buffers are empty, one at the base of each group, with its alignment. A step of the program is the next of the
+    `scratch` are working buffers of kernels, (step, bytes); each is a group behind those of the program, and apart from
+    all that the runtime takes for alive, which places it by itself and knows of whole values only. The first buffers
+    are empty, one at the base of each group, with its alignment. A step of the program is the next of the
     problem, since the caller writes the inputs at step 0.
     """
     found = segments(list(accesses(program)))
     for i, (step, size) in enumerate(scratch):
         found.append(Segment(program.groups + i, 0, size, step, step + 1))
     groups = program.groups + len(scratch)
+    apart = list(_apart_from_scratch(program, found, groups, scratch))
     rows = np.array([(g, 0, 0, -1, 0) for g in range(groups)] + [tuple(s) for s in found], dtype=np.int64)
     group, lo, hi, start, end = rows.reshape(-1, 5).T
     aligned = np.ones(len(rows), dtype=np.int64)
@@ -85,9 +87,51 @@ def problem_of(program: Program, leads: Leads, alignment: int, scratch: Sequence
         start + 1,
         end + 1,
         aligned,
+        conflicts=np.array(apart, dtype=np.int64).reshape(-1, 2),
         groups=np.column_stack((np.arange(len(rows)), group, lo)),
         meetings=np.array(list(_meetings(found, groups, stands(program, leads))), dtype=np.int64).reshape(-1, 4),
     )
+
+
+def _apart_from_scratch(
+    program: Program, found: Sequence[Segment], groups: int, scratch: Sequence[tuple[int, int]]
+) -> Iterator[tuple[int, int]]:
+    """Pairs of a working buffer and a run of dead bytes of a value that has been made and will be read."""
+    if not scratch:
+        return
+    lives = _value_lives(program)
+    runs: dict[int, list[int]] = {}
+    for number, s in enumerate(found):
+        runs.setdefault(s.group, []).append(number)
+    for i, (step, _) in enumerate(scratch):
+        own = groups + len(found) - len(scratch) + i
+        pairs = set()
+        for value, (start, end) in lives.items():
+            group, lo = program.homes[value]
+            if not start <= step <= end:
+                continue
+            hi = lo + program.nbytes(value)
+            pairs |= {
+                groups + number
+                for number in runs.get(group, ())
+                if found[number].lo < hi and lo < found[number].hi
+                if not found[number].start <= step < found[number].end
+            }
+        yield from ((own, other) for other in sorted(pairs))
+
+
+def _value_lives(program: Program) -> dict[int, tuple[int, int]]:
+    """The first and the last step of every value as a whole; those in loops live as long as the loop."""
+    lives: dict[int, tuple[int, int]] = {t: (-1, -1) for t in program.graph.inputs if t in program.homes}
+    tick = 0
+    for step in program.steps:
+        inner = (step, step.loop.condition, *step.loop.body) if step.loop else (step,)
+        last = tick + (step.loop.iterations * (len(step.loop.body) + 1) + 1 if step.loop else 0)
+        for value in {t for one in inner for t in (*one.inputs, *one.outputs)}:
+            if value in program.homes:
+                lives[value] = min(lives.get(value, (tick, 0))[0], tick), last
+        tick = last + 1
+    return lives | {t: (lives[t][0], tick) for t in program.graph.outputs if t in lives}
 
 
 def _meetings(found: Sequence[Segment], groups: int, granted: Iterable[Stand]) -> Iterator[tuple[int, int, int, int]]:
