@@ -145,7 +145,7 @@ Box = tuple[float, float, float, float]
 
 def _names(sheet: Sheet, front: Front, scale: _Scale) -> None:
     """Rungs by name, plans of the front by operators, where the text touches neither a mark nor another text."""
-    named = [(mark, f"{mark.name}, {counted(mark.ops, 'operator')}") for mark in front.rungs]
+    named = list(_named_rungs(front.rungs))
     rungs = {(mark.arena, mark.macs) for mark in front.rungs}
     plans = [mark for mark in front.front if _inside(front, scale, mark) and (mark.arena, mark.macs) not in rungs]
     named += [(mark, f"{mark.ops}") for mark in plans]
@@ -159,6 +159,18 @@ def _names(sheet: Sheet, front: Front, scale: _Scale) -> None:
                 colour = WARNING if mark.chosen else INK if mark.name else _FRONT
                 sheet.write(box[0] + 1, (box[1] + box[3]) / 2, text, SMALL, color=colour)
                 break
+
+
+def _named_rungs(rungs: tuple[Mark, ...]) -> Iterator[tuple[Mark, str]]:
+    """A text for each place where rungs stand: those of one place have one ring, and one text names them all."""
+    places: dict[tuple[int, int], list[Mark]] = {}
+    for mark in rungs:
+        places.setdefault((mark.arena, mark.macs), []).append(mark)
+    for marks in places.values():
+        ops = sorted({mark.ops for mark in marks})
+        counts = counted(ops[0], "operator") if len(ops) == 1 else f"{ops[0]} to {counted(ops[-1], 'operator')}"
+        shown = next((mark for mark in marks if mark.chosen), marks[0])
+        yield shown, f"{', '.join(mark.name for mark in marks)}, {counts}"
 
 
 def _spots(x: float, y: float, width: float, *, rung: bool) -> Iterator[Box]:

@@ -181,4 +181,6 @@ def _described(region: Region) -> str:
         tiles = f", in tiles of {region.columns} columns" if region.columns else ""
         return f"{labels}: one loop over {region.stripes} stripes of {along}{tiles}"
     keep = "kept" if region.carry else "made again"
-    return f"{labels}: {region.stripes} stripes of {along}, halo {keep}, {len(region.pad)} padded"
+    pace = " at the pace of the first operator" * region.paced + " from the last to the first" * region.backward
+    padded = f"{len(region.pad)} padded" + " once" * (region.early and bool(region.pad))
+    return f"{labels}: {region.stripes} stripes of {along}{pace}, halo {keep}, {padded}"
