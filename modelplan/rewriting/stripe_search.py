@@ -34,7 +34,7 @@ _DONE = 0.005
 #: Improvements that are tried: fewer for models of many operators, whose plans take longer to build.
 _IMPROVED, _IMPROVED_TIMES_OPS = 1200, 30000
 #: Buffers of all packing problems that are made while plans are improved; time goes by them.
-_MOST_BUFFERS = 60_000
+_MOST_BUFFERS = 90_000
 #: Extra work of one operator call, as a share of the whole model's: to choose the cheapest of those that fit.
 _CALL = 5e-4
 
@@ -55,10 +55,14 @@ class Made:
 
     choice: Choice
     program: Program = field(repr=False)
-    height: int
-    load: int
+    packing: placing.Packing = field(repr=False)
     score: int
     macs: int
+
+    @property
+    def height(self) -> int:
+        """Bytes of the packing."""
+        return self.packing.height
 
 
 class StripeSearch:
@@ -104,7 +108,7 @@ class StripeSearch:
 
     def loads(self) -> list[int]:
         """For each plan that was built the bytes that it needs wherever its rows are put."""
-        return [plan.load for plan in self.made.values() if plan]
+        return [plan.packing.load for plan in self.made.values() if plan]
 
     def _one_region(self) -> list[tuple[Region, ...]]:
         """For each range of operators its most promising stripes, the best ranges first."""
@@ -133,7 +137,7 @@ class StripeSearch:
         packed = []
         for made in plans:
             problem = self.model.problem_of(made.program, self.leads)
-            packing = placing.pack(problem, ANSWER, seed=self.goal.seed)
+            packing = _lowest(made.packing, placing.pack(problem, ANSWER, seed=self.goal.seed))
             packed.append((self._score(made.program, packing.height), made, packing))
         cheap = self.goal.budget is not None
         for _, made, packing in packed if cheap else sorted(packed, key=lambda found: found[0]):
@@ -183,10 +187,10 @@ class StripeSearch:
             return None
         packing = placing.pack(problem, GLANCE, seed=self.goal.seed)
         if below is None or self._score(program, int(_NEAR * packing.height)) < below:
-            packing = min(packing, placing.pack(problem, LOOK, seed=self.goal.seed), key=lambda found: found.height)
+            packing = _lowest(packing, placing.pack(problem, LOOK, seed=self.goal.seed))
         score = self._score(program, packing.height)
         macs = costs.program_macs(program) - self.model.macs
-        made = Made(Choice(regions), program, packing.height, packing.load, score, macs)
+        made = Made(Choice(regions), program, packing, score, macs)
         self.made[regions] = made
         return made
 
@@ -302,6 +306,10 @@ class StripeSearch:
             layer = self.space.layers[self.order[step]]
             if isinstance(layer, str) and peak > need // 2:
                 yield f"{self.whole.graph.label(self.order[step])} is not split: {layer}"
+
+
+def _lowest(*packings: placing.Packing) -> placing.Packing:
+    return min(packings, key=lambda packing: packing.height)
 
 
 def _uneven(cuts: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
