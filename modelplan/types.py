@@ -753,14 +753,17 @@ class KernelLibrary:
     """One library of kernels that a runtime can be built with; `explains` says in a line which kernels these are.
 
     `sequential`: a kernel finishes one element of its output after the other, front to back, so that the output may
-    run into an operand; with `plain_loops` convolutions and matrix products do so too. `packable`: modelplan may
-    write plans for it into a model file.
+    run into an operand; with `plain_loops` convolutions and matrix products do so too. `leads` are the operators whose
+    kernels have an order of their own: by how many bytes output 0 must start before an operand that it overlaps, given
+    graph, operator and operand; None where it must not. `packable`: modelplan may write plans for it into a model
+    file.
     """
 
     name: str
     explains: str
     sequential: bool = False
     plain_loops: bool = False
+    leads: Mapping[str, Callable[[Graph, Op, int], int | None]] = field(default_factory=dict, repr=False)
     packable: bool = True
 
 

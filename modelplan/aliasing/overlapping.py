@@ -57,14 +57,15 @@ def kernel_overlaps(graph: Graph, index: int, mode: str, runtime: Runtime) -> It
     op = graph.ops[index]
     row = facts(graph.format, op.kind)
     alone = len(op.writes) == 1 and op.outputs[0] >= 0
-    if mode not in ("safe", "max") or row.lead is None or not runtime.library.sequential or not alone:
+    lead_over = runtime.library.leads.get(op.kind, row.lead)
+    if mode not in ("safe", "max") or lead_over is None or not runtime.library.sequential or not alone:
         return
     for operand, t in enumerate(op.inputs):
         if t < 0 or graph.tensors[t].kind is not Kind.ACTIVATION:
             continue
         proved = graph.tensors[t].dtype in runtime.sharing.front_to_back.get(op.kind, ())
         possible = mode == "max" and row.group != "never"
-        lead = row.lead(graph, op, operand) if proved or possible else None
+        lead = lead_over(graph, op, operand) if proved or possible else None
         if lead is not None and lead < graph.tensors[op.outputs[0]].nbytes:
             yield operand, Overlap(index, op.outputs[0], t, lead, _rule(op.kind, proved=proved))
 

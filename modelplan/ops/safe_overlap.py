@@ -131,30 +131,51 @@ def _windows(graph: Graph, op: Op, operand: int, kernel: tuple[int, ...], *, by_
     """The lead over an NHWC operand of which each output pixel reads a window."""
     x, y = source(graph, op), result(graph, op)
     wide = widths(x, y) if x and y else None
-    if operand or not x or not y or not wide or len(x.shape) != 4 or len(y.shape) != 4 or len(kernel) != 2:
+    first = window_starts(graph, op, operand, kernel)
+    if first is None or not x or not y or not wide:
         return None
-    batches, height, width, channels = x.shape
-    if y.shape[0] != batches or not prod(x.shape) or not 0 < prod(y.shape[:3]) <= _MOST:
+    channels = x.shape[3]
+    if by_channel and y.shape[3] % channels:
         return None
-    steps = [number(op, f"{name}_{axis}{tail}", 1) for name, tail in _STEPS for axis in "hw"]
-    if (by_channel and y.shape[3] % channels) or min(*kernel, *steps) < 1:
-        return None
-    rows = _first(op, "h", height, y.shape[1], kernel[0])
-    columns = _first(op, "w", width, y.shape[2], kernel[1])
-    images = np.arange(batches, dtype=np.int64) * height
-    first = ((images[:, None, None] + rows[:, None]) * width + columns).reshape(-1) * channels
     if by_channel:
         return _of_channels(first, channels, y.shape[3] // channels, wide)
     return _of_pixels(first, y.shape[3], wide)
 
 
+def window_starts(graph: Graph, op: Op, operand: int, kernel: tuple[int, ...]) -> IntArray | None:
+    """The first element of NHWC operand 0 that each output pixel may read, front to back; None where that is unknown.
+
+    Cost: O(pixels of the output).
+    """
+    x, y = source(graph, op), result(graph, op)
+    if operand or not x or not y or len(x.shape) != 4 or len(y.shape) != 4 or len(kernel) != 2:
+        return None
+    batches, height, width, channels = x.shape
+    if y.shape[0] != batches or not prod(x.shape) or not 0 < prod(y.shape[:3]) <= _MOST:
+        return None
+    steps = [number(op, f"{name}_{axis}{tail}", 1) for name, tail in _STEPS for axis in "hw"]
+    if min(*kernel, *steps) < 1:
+        return None
+    rows = _first(op, "h", height, y.shape[1], kernel[0])
+    columns = _first(op, "w", width, y.shape[2], kernel[1])
+    images = np.arange(batches, dtype=np.int64) * height
+    starts: IntArray = ((images[:, None, None] + rows[:, None]) * width + columns).reshape(-1) * channels
+    return starts
+
+
 def _first(op: Op, axis: str, extent: int, outputs: int, kernel: int) -> IntArray:
     """The first row or column that each output row or column may read: padding is cut off."""
     stride = number(op, f"stride_{axis}", 1)
-    reach = (kernel - 1) * number(op, f"dilation_{axis}_factor", 1) + 1
-    pad = max((outputs - 1) * stride + reach - extent, 0) // 2 if op.attribute("padding") == "SAME" else 0
+    pad = window_padding(op, axis, extent, outputs, kernel)
     found: IntArray = np.maximum(np.arange(outputs, dtype=np.int64) * stride - pad, 0)
     return found
+
+
+def window_padding(op: Op, axis: str, extent: int, outputs: int, kernel: int) -> int:
+    """The rows ("h") or columns ("w") of padding before the operand's first, for a window of `kernel` of them."""
+    stride = number(op, f"stride_{axis}", 1)
+    reach = (kernel - 1) * number(op, f"dilation_{axis}_factor", 1) + 1
+    return max((outputs - 1) * stride + reach - extent, 0) // 2 if op.attribute("padding") == "SAME" else 0
 
 
 def _of_pixels(first: IntArray, outputs: int, wide: tuple[int, int]) -> int:

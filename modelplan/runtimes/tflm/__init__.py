@@ -84,7 +84,9 @@ TFLM = Runtime(
     unpacked=("int4",),
     sharing=_SHARING,
     libraries=tuple(
-        KernelLibrary(k.name, f"{k.note} ({k.release})", sequential=k.plain, plain_loops=k.plain)
+        KernelLibrary(
+            k.name, f"{k.note} ({k.release})", sequential=k.leads is not None, plain_loops=k.plain, leads=k.leads or {}
+        )
         for k in LIBRARIES.values()
     ),
     default_for="tflite",

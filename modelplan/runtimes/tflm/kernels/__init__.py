@@ -12,9 +12,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from modelplan.errors import RequestError
+from modelplan.ops.op_facts import Lead
 from modelplan.runtimes.tflm.abi import ABIS
 from modelplan.runtimes.tflm.kernels import cmsis_nn, esp_nn, reference
 from modelplan.runtimes.tflm.kernels.calls import Call, Operand, Quantization, Subgraph
+from modelplan.runtimes.tflm.kernels.cmsis_nn_overlap import cmsis_nn_leads
 from modelplan.runtimes.tflm.kernels.preparation import SCRATCH, Operator, Preparation, ResourceVariables, check_types
 from modelplan.runtimes.tflm.kernels.refusing import Refusal
 
@@ -40,7 +42,9 @@ __all__ = [
 class KernelSet:
     """One set of kernels: its operators by name, the release of the sources that they follow, and what it is for.
 
-    `plain` says that its kernels are loops that finish one element of their output after the other, front to back.
+    `plain` says that all its kernels are TFLM's own: loops that finish one element of their output after the other,
+    front to back. `leads` are those of the operators for which it has other kernels; None where their order is not
+    known, and then nothing is known of the set.
     """
 
     name: str
@@ -48,10 +52,16 @@ class KernelSet:
     release: str
     note: str
     plain: bool = False
+    leads: Mapping[str, Lead] | None = field(default=None, repr=False)
 
 
 _TFLM = "tflite-micro of August 2026"
 _CMSIS = "CMSIS-NN of June 2026"
+
+
+def _cmsis_nn(name: str, path: cmsis_nn.Path, note: str) -> KernelSet:
+    return KernelSet(name, cmsis_nn.operators(path), _CMSIS, note, leads=cmsis_nn_leads(path))
+
 
 _ESP_NN = KernelSet("esp-nn@1.2.3", esp_nn.V1_2_3, "ESP-NN 1.2.3", "ESP-NN on the ESP32-S3")
 
@@ -59,10 +69,10 @@ _ESP_NN = KernelSet("esp-nn@1.2.3", esp_nn.V1_2_3, "ESP-NN 1.2.3", "ESP-NN on th
 LIBRARIES: dict[str, KernelSet] = {
     k.name: k
     for k in (
-        KernelSet("reference", reference.OPERATORS, _TFLM, "TFLM's own kernels", plain=True),
-        KernelSet("cmsis-c", cmsis_nn.C, _CMSIS, "CMSIS-NN in plain C: Cortex-M0, M3"),
-        KernelSet("cmsis-dsp", cmsis_nn.DSP, _CMSIS, "CMSIS-NN with DSP instructions: Cortex-M4, M7, M33"),
-        KernelSet("cmsis-mve", cmsis_nn.MVE, _CMSIS, "CMSIS-NN with Helium: Cortex-M52, M55, M85"),
+        KernelSet("reference", reference.OPERATORS, _TFLM, "TFLM's own kernels", plain=True, leads={}),
+        _cmsis_nn("cmsis-c", cmsis_nn.C, "CMSIS-NN in plain C: Cortex-M0, M3"),
+        _cmsis_nn("cmsis-dsp", cmsis_nn.DSP, "CMSIS-NN with DSP instructions: Cortex-M4, M7, M33"),
+        _cmsis_nn("cmsis-mve", cmsis_nn.MVE, "CMSIS-NN with Helium: Cortex-M52, M55, M85"),
         replace(_ESP_NN, name="esp-nn"),
         _ESP_NN,
         KernelSet("esp-nn@1.1.0", esp_nn.V1_1_0, "ESP-NN 1.1.0", "ESP-NN of 2024 on the ESP32-S3"),

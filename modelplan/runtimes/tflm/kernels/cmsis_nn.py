@@ -24,7 +24,7 @@ from modelplan.runtimes.tflm.kernels.checks import (
 from modelplan.runtimes.tflm.kernels.elementwise import SOFTMAX_DATA, add, softmax
 from modelplan.runtimes.tflm.kernels.preparation import Operator, Preparation, Prepare
 
-_MVE_BLOCK = 124
+MVE_BLOCK = 124
 #: TFLM asserts that the scratch buffer of such products has at least this number in the model.
 _FIRST_BUFFER = 4
 
@@ -172,7 +172,7 @@ def _depthwise_bytes(w: Window, source: Operand, weights: Operand, path: Path) -
     if w.channels != outputs or source.shape[0] != 1 or w.dilation != (1, 1):
         return 0
     if path.mve:
-        return 4 * _MVE_BLOCK * taps
+        return 4 * MVE_BLOCK * taps
     small = w.taps == (3, 3) and max(w.padding) <= 1
     if weights.dtype == "int8" and (small or not path.dsp):
         return 0
@@ -337,6 +337,6 @@ def operators(path: Path) -> Mapping[str, Operator]:
     return {**own, **changed}
 
 
-C = operators(Path())
-DSP = operators(Path(dsp=True))
-MVE = operators(Path(dsp=True, mve=True))
+C = Path()
+DSP = Path(dsp=True)
+MVE = Path(dsp=True, mve=True)
