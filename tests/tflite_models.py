@@ -130,7 +130,10 @@ BYTES = {"float32": 4, "int16": 2, "int8": 1, "bool": 1}
 
 
 class Writer(_Writer):
-    """Adds scales to tensors and constants of any type: a tensor's last item may be ((scale, zero point), bytes)."""
+    """Adds scales to tensors and constants of any type: a tensor's last item may be ((scale, zero point), bytes).
+
+    The scale may be a list, one for each index of the first axis.
+    """
 
     def tensor(self, name: str, kind: int, shape: Sequence[int], values: Any) -> int:
         scale, values = values if isinstance(values, tuple) else (None, values)
@@ -150,12 +153,15 @@ class Writer(_Writer):
             tflite.TensorAddQuantization(self.b, quantisation)
         return int(tflite.TensorEnd(self.b))
 
-    def quantisation(self, scale: float, zero: int) -> int:
-        tflite.QuantizationParametersStartScaleVector(self.b, 1)
-        self.b.PrependFloat32(scale)
+    def quantisation(self, scale: float | Sequence[float], zero: int) -> int:
+        each = [scale] if isinstance(scale, float) else scale
+        tflite.QuantizationParametersStartScaleVector(self.b, len(each))
+        for number in reversed(each):
+            self.b.PrependFloat32(number)
         scales = self.b.EndVector()
-        tflite.QuantizationParametersStartZeroPointVector(self.b, 1)
-        self.b.PrependInt64(zero)
+        tflite.QuantizationParametersStartZeroPointVector(self.b, len(each))
+        for _ in each:
+            self.b.PrependInt64(zero)
         zeros = self.b.EndVector()
         tflite.QuantizationParametersStart(self.b)
         tflite.QuantizationParametersAddScale(self.b, scales)

@@ -125,7 +125,7 @@ def _ran(program: Path, data: bytes, size: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as box:
         Path(box, "model").write_bytes(data)
         Path(box, "in").write_bytes(_inputs(data))
-        done = _start(program, box, "--arena", str(size), "--runs", "1")
+        done = start(program, box, "--arena", str(size), "--runs", "1")
     try:
         said: dict[str, Any] = json.loads(done.stdout) if done.returncode == 0 else {}
     except ValueError:
@@ -133,7 +133,8 @@ def _ran(program: Path, data: bytes, size: int) -> dict[str, Any]:
     return said if said.get("invoke") == "ok" and not said.get("arena_overrun") else {}
 
 
-def _start(program: Path, box: str, *words: str) -> subprocess.CompletedProcess[str]:
+def start(program: Path, box: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Starts a program in folder `box`, which holds `model` and its inputs `in`."""
     listed = ["model", *words, "--inputs", "in"]
     emulators = {"tflm-cmsis-mve": "qemu-system-arm"}
     if program.name.startswith("host-"):
