@@ -105,9 +105,7 @@ def _window(rng: np.random.Generator, dilated: bool) -> tuple[Shape, Shape, dict
     dilations = (_any(rng, 1, 2), _any(rng, 1, 2, 3)) if dilated and rng.random() < 0.15 else (1, 1)
     valid = _any(rng, 0, 1)
     reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
-    out = tuple(
-        (n - r) // s + 1 if valid else -(-n // s) for n, r, s in zip(size, reach, strides, strict=True)
-    )
+    out = tuple((n - r) // s + 1 if valid else -(-n // s) for n, r, s in zip(size, reach, strides, strict=True))
     options = {"StrideH": strides[0], "StrideW": strides[1], "Padding": valid}
     if dilated:
         options |= {"DilationHFactor": dilations[0], "DilationWFactor": dilations[1]}
@@ -117,7 +115,11 @@ def _window(rng: np.random.Generator, dilated: bool) -> tuple[Shape, Shape, dict
 def convolution(rng: np.random.Generator, dtype: str) -> Case | None:
     """A convolution."""
     window = _window(rng, dilated=True)
-    channels, outputs, batch = _any(rng, 1, 2, 3, 4, 5, 8, 16, 17), _any(rng, 1, 2, 3, 4, 5, 8, 9), _any(rng, 1, 1, 2, 3)
+    channels, outputs, batch = (
+        _any(rng, 1, 2, 3, 4, 5, 8, 16, 17),
+        _any(rng, 1, 2, 3, 4, 5, 8, 9),
+        _any(rng, 1, 1, 2, 3),
+    )
     if window is None:
         return None
     size, kernel, options, out = window
@@ -128,7 +130,11 @@ def convolution(rng: np.random.Generator, dtype: str) -> Case | None:
 def by_channel(rng: np.random.Generator, dtype: str) -> Case | None:
     """A depthwise convolution."""
     window = _window(rng, dilated=True)
-    channels, each, batch = _any(rng, 1, 2, 3, 4, 5, 8, 16, 124, 125), _any(rng, 1, 1, 1, 2, 3, 4, 8), _any(rng, 1, 1, 2)
+    channels, each, batch = (
+        _any(rng, 1, 2, 3, 4, 5, 8, 16, 124, 125),
+        _any(rng, 1, 1, 1, 2, 3, 4, 8),
+        _any(rng, 1, 1, 2),
+    )
     if window is None or channels * each > 500:
         return None
     size, kernel, options, out = window

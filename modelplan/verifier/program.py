@@ -8,7 +8,7 @@ from itertools import islice
 from math import prod
 
 from modelplan.errors import ModelError
-from modelplan.loaders.tflite_schema import PADDINGS
+from modelplan.loaders.tflite_schema import DTYPES, PADDINGS
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileTensor
 from modelplan.types import Graph, Kind
 
@@ -76,7 +76,7 @@ class Program:
     """A whole run: tensors, steps in order, what the caller writes before and reads after.
 
     `sequential`: its kernels finish one element of their output after the other, front to back; with `plain_loops`
-    convolutions and matrix products do so too.
+    convolutions and matrix products do so too. `library` names the kernels.
     """
 
     format: str
@@ -86,6 +86,7 @@ class Program:
     outputs: tuple[int, ...]
     sequential: bool = False
     plain_loops: bool = False
+    library: str = "reference"
 
     def tensor(self, number: int) -> str:
         """The name of a tensor in messages."""
@@ -122,7 +123,7 @@ def file_program(model: FileModel) -> Program:
             one another make a run of many more steps than there are operators.
     """
     values = tuple(
-        Value(t.name, t.nbytes, t.shape, "constant" if t.constant or n in model.handles else _role(t), str(t.type))
+        Value(t.name, t.nbytes, t.shape, "constant" if t.constant or n in model.handles else _role(t), _dtype(t))
         for n, t in enumerate(model.tensors)
     )
     main = model.subgraphs[0]
@@ -131,6 +132,11 @@ def file_program(model: FileModel) -> Program:
     if len(steps) > most:
         raise ModelError(f"{model.name}: its subgraphs run in more than {most:,} steps, too many to verify")
     return Program("tflite", values, steps, main.inputs, main.outputs)
+
+
+def _dtype(tensor: FileTensor) -> str:
+    """The name of a type; of one that the schema does not have its number."""
+    return DTYPES.get(tensor.type, str(tensor.type))
 
 
 def _role(tensor: FileTensor) -> str:

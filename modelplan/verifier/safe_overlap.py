@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
+from modelplan.verifier import cmsis_nn
 from modelplan.verifier.addresses import Layout
+from modelplan.verifier.cmsis_nn import Map, Round, Window
 from modelplan.verifier.program import Program, Step, Value
 from modelplan.verifier.semantics import ANY_OPERAND, ELEMENTWISE, may_overwrite
 
@@ -56,11 +58,18 @@ def least_lead(program: Program, step: Step, operand: int, output: int) -> int |
     """
     if output or not program.sequential or len(step.writes) != 1 or step.inputs[operand] < 0:
         return None
-    if step.kind in _PLAIN_LOOPS and not program.plain_loops:
-        return None
     x, y = program.values[step.inputs[operand]], program.values[step.outputs[output]]
     if not x.nbytes or not y.nbytes or x.nbytes % x.elements or y.nbytes % y.elements:
         return None
+    if program.library in cmsis_nn.GATHERED:
+        return _least_of_cmsis_nn(program, step, operand, x, y)
+    if step.kind in _PLAIN_LOOPS and not program.plain_loops:
+        return None
+    return _least_of_loops(program, step, operand, x, y)
+
+
+def _least_of_loops(program: Program, step: Step, operand: int, x: Value, y: Value) -> int | None:
+    """The lead of a kernel that finishes element after element."""
     if step.kind in POINTWISE:
         return _pointwise(x, y)
     if step.kind in ("CONCATENATION", "SLICE", "STRIDED_SLICE", "Slice"):
@@ -71,6 +80,60 @@ def least_lead(program: Program, step: Step, operand: int, output: int) -> int |
         return None
     pieces = _rows(program, step, x, y) if step.kind == "FULLY_CONNECTED" else _pixels(program, step, x, y)
     return _least(pieces) if pieces is not None else None
+
+
+def _least_of_cmsis_nn(program: Program, step: Step, operand: int, x: Value, y: Value) -> int | None:
+    """The lead of one of CMSIS-NN's kernels, or of TFLM's own where it has none."""
+    plain = _least_of_loops(program, step, operand, x, y)
+    if plain is None or x.dtype not in ("int8", "int16"):
+        return plain
+    if step.kind in _PLAIN_LOOPS - {"TRANSPOSE_CONV"} and program.values[step.inputs[1]].dtype != "int8":
+        return None
+    if step.kind in ("PAD", "PADV2") and x.dtype == "int8":  # rows of pixels by memcpy, pixels if channels are padded
+        known = len(x.shape) == len(y.shape) <= 4
+        return plain + prod(x.shape[-2 if x.shape[-1] == y.shape[-1] else -1 :]) if known and x.shape else None
+    if step.kind == "TRANSPOSE_CONV":
+        return None if x.dtype == "int8" else plain
+    if step.kind == "FULLY_CONNECTED":
+        return _least_of_matrix(program, step, x, y, plain)
+    if step.kind not in _WINDOWS:
+        return plain
+    rounds = _rounds(program, step, x, y)
+    if isinstance(rounds, str):
+        return plain if rounds else None
+    return _least(_round_pieces(rounds, _starts(program, step, x, y), x, y))
+
+
+def _least_of_matrix(program: Program, step: Step, x: Value, y: Value, plain: int) -> int | None:
+    """8-bit products of more than two dimensions run as convolutions of as many pixels as there are rows."""
+    outputs, inputs = program.values[step.inputs[1]].shape
+    if x.dtype != "int8" or len(y.shape) <= 2 or inputs % 4:
+        return plain
+    rows = range(y.elements // outputs)
+    rounds = list(cmsis_nn.product(program.library, rows, outputs))
+    return _least(_round_pieces(rounds, [r * inputs for r in rows], x, y))
+
+
+def _rounds(program: Program, step: Step, x: Value, y: Value) -> list[Round] | str:
+    """The rounds of a window's kernel; "elements" where each element is finished in turn, "" where nothing is known."""
+    window, shape = _window(program, step, x, y), Map(_four(y.shape), _four(x.shape))
+    bits = 8 * _width(x)
+    if window is None:
+        return ""
+    if step.kind == "CONV_2D":
+        grouped = program.values[step.inputs[1]].shape[3] != x.shape[3]
+        return "" if grouped else cmsis_nn.convolution(program.library, bits, shape, window)
+    if step.kind == "DEPTHWISE_CONV_2D":
+        return cmsis_nn.depthwise(program.library, bits, shape, window, _number(step, "depth_multiplier"))
+    if step.kind == "MAX_POOL_2D":
+        return cmsis_nn.largest(shape)
+    return cmsis_nn.gathered(shape, 1) if program.library == "cmsis-dsp" else "elements"
+
+
+def _round_pieces(rounds: list[Round], starts: list[int], x: Value, y: Value) -> Iterator[list[Piece]]:
+    """The rounds as pieces: what is written when a round's last read is done, and the lowest byte that it reads."""
+    for pixels, written in reversed(rounds):
+        yield [(written * _width(y), min(starts[p] for p in pixels) * _width(x))]
 
 
 def _copied(step: Step, x: Value, y: Value) -> int | None:
@@ -173,42 +236,56 @@ def _rows(program: Program, step: Step, x: Value, y: Value) -> Iterator[list[Pie
 
 def _pixels(program: Program, step: Step, x: Value, y: Value) -> Iterator[list[Piece]] | None:
     """Convolutions and poolings over NHWC: each pixel from a window, all channels or each channel for itself."""
-    if step.kind not in _WINDOWS or len(x.shape) != 4 or len(y.shape) != 4 or x.shape[0] != y.shape[0]:
-        return None
-    kernel = _kernel(program, step)
-    strides = [_number(step, f"stride_{axis}") for axis in "hw"]
-    dilation = [_number(step, f"dilation_{axis}_factor") for axis in "hw"]
-    if kernel is None or min(*kernel, *strides, *dilation) < 1:
+    if step.kind not in _WINDOWS or _window(program, step, x, y) is None:
         return None
     by_channel = step.kind != "CONV_2D"
     if by_channel and y.shape[3] % x.shape[3]:
+        return None
+    return _window_pieces(x, y, _starts(program, step, x, y), by_channel=by_channel)
+
+
+def _window(program: Program, step: Step, x: Value, y: Value) -> Window | None:
+    """What a pixel reads; None where the shapes are not those of images, or the window is not known."""
+    kernel = _kernel(program, step)
+    if kernel is None or len(x.shape) != 4 or len(y.shape) != 4 or x.shape[0] != y.shape[0]:
+        return None
+    strides = _number(step, "stride_h"), _number(step, "stride_w")
+    dilation = _number(step, "dilation_h_factor"), _number(step, "dilation_w_factor")
+    if min(*kernel, *strides, *dilation) < 1:
         return None
     same = step.attribute("padding") == "SAME"
     pads = [
         max((y.shape[1 + a] - 1) * strides[a] + (kernel[a] - 1) * dilation[a] + 1 - x.shape[1 + a], 0) // 2 * same
         for a in (0, 1)
     ]
-    return _window_pieces(x, y, (strides[0], strides[1]), (pads[0], pads[1]), by_channel=by_channel)
+    return Window(kernel, strides, dilation, (pads[0], pads[1]))
 
 
-def _window_pieces(
-    x: Value, y: Value, strides: tuple[int, int], pads: tuple[int, int], *, by_channel: bool
-) -> Iterator[list[Piece]]:
-    batches, rows, columns, channels = y.shape
-    _, height, width, depth = x.shape
-    out, into = _width(y), _width(x)
-    for b in reversed(range(batches)):
-        for row in reversed(range(rows)):
-            top = max(row * strides[0] - pads[0], 0)
-            for column in reversed(range(columns)):
-                left = max(column * strides[1] - pads[1], 0)
-                read = ((b * height + top) * width + left) * depth * into
-                before = ((b * rows + row) * columns + column) * channels * out
-                if not by_channel:
-                    yield [(before + (channels - 1) * out, read)]
-                    continue
-                each = channels // depth  # results of one channel; the last of them is the one that matters
-                yield [(before + ((c + 1) * each - 1) * out, read + c * into) for c in {0, depth - 1}]
+def _starts(program: Program, step: Step, x: Value, y: Value) -> list[int]:
+    """The first element of the operand that each pixel reads, padding cut off."""
+    window, (batches, rows, columns, _), (_, height, width, depth) = (
+        _window(program, step, x, y), _four(y.shape), _four(x.shape)
+    )  # fmt: skip
+    assert window is not None
+    tops = [max(row * window.strides[0] - window.pads[0], 0) for row in range(rows)]
+    lefts = [max(column * window.strides[1] - window.pads[1], 0) for column in range(columns)]
+    return [((b * height + top) * width + left) * depth for b in range(batches) for top in tops for left in lefts]
+
+
+def _four(shape: tuple[int, ...]) -> tuple[int, int, int, int]:
+    batches, rows, columns, channels = shape
+    return batches, rows, columns, channels
+
+
+def _window_pieces(x: Value, y: Value, starts: list[int], *, by_channel: bool) -> Iterator[list[Piece]]:
+    channels, depth, out, into = y.shape[3], x.shape[3], _width(y), _width(x)
+    for pixel in reversed(range(len(starts))):
+        read, before = starts[pixel] * into, pixel * channels * out
+        if not by_channel:
+            yield [(before + (channels - 1) * out, read)]
+            continue
+        each = channels // depth  # results of one channel; the last of them is the one that matters
+        yield [(before + ((c + 1) * each - 1) * out, read + c * into) for c in {0, depth - 1}]
 
 
 def _kernel(program: Program, step: Step) -> tuple[int, int] | None:

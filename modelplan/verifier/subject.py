@@ -133,8 +133,9 @@ def plan_subject(plan: Plan, model: FileModel | None = None) -> Subject:
 
 
 def _with_loop_order(program: Program, runtime: Runtime) -> Program:
-    """The program with whether the kernels of the runtime write front to back."""
-    return replace(program, sequential=runtime.library.sequential, plain_loops=runtime.library.plain_loops)
+    """The program with the name of the runtime's kernels, and whether they write front to back."""
+    known = runtime.library
+    return replace(program, sequential=known.sequential, plain_loops=known.plain_loops, library=known.name)
 
 
 def _declared(overlaps: Sequence[Overlap]) -> dict[tuple[int, int, int, int], int]:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from modelplan.runtimes.tflm import planner
 from modelplan.verifier.addresses import Layout
+from modelplan.verifier.cmsis_nn import GATHERED
 from modelplan.verifier.program import Program, Step
 from modelplan.verifier.rewrites.contents import Catalogue, Content, Fault, row_words
 from modelplan.verifier.rewrites.copy_order import PADS, Addresses, Move, in_order, meet, run_elements
@@ -261,10 +262,16 @@ class _Memory:
             read = move.source if whole is not None else move.source[move.kept]
             if not any(meet(read, target) for target in targets):
                 continue
-            if not (self.program.sequential and in_order(event.op, moves, whole)):
+            if not (self.program.sequential and self._in_order(event, moves, whole)):
                 raise Fault(
                     event.where, f"writes over {self.cells[event.reads[move.operand][0]].label} while it copies it"
                 )
+
+    def _in_order(self, event: Event, moves: Sequence[Move], whole: Addresses | None) -> bool:
+        """Whether the kernel reads what it copies before it overwrites it; CMSIS-NN pads by rows, TFLM by elements."""
+        if event.op.kind in PADS and self.program.library in GATHERED:
+            return self._permitted(event, moves[0].operand, 0)
+        return in_order(event.op, moves, whole)
 
     def _check_overlaps(self, event: Event, operands: Sequence[int]) -> None:
         for output, (y, _) in enumerate(event.writes):
