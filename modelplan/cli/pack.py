@@ -62,7 +62,9 @@ def run(arguments: Namespace) -> int:
     write_headers(arguments, read_tflite(written, arguments.output), plan)
     outcome = "packed" if gains else "a plan that gains nothing" if arguments.force else "nothing gained"
     lines = [] if gains or arguments.force else [f"{arguments.output} is a copy of it; --force writes the plan"]
-    terminal.show([Section(f"{file.path}: {outcome}", (*lines, *outcome_lines(model, plan, before, after)))])
+    terminal.show(
+        [Section(f"{file.path}: {outcome}", (*lines, *outcome_lines(model, plan, before, after, arguments.kernels)))]
+    )
     return 0
 
 
@@ -89,7 +91,7 @@ def write_headers(arguments: Namespace, written: FileModel, plan: Packing) -> No
         files.write(arguments.shim, text)
 
 
-def outcome_lines(model: FileModel, plan: Packing, before: Requirement, after: Requirement) -> list[str]:
+def outcome_lines(model: FileModel, plan: Packing, before: Requirement, after: Requirement, kernels: str) -> list[str]:
     """Before and after, what is shared, and the bound."""
     lines = [
         f"head before    {human(plan.before)}",
@@ -105,5 +107,5 @@ def outcome_lines(model: FileModel, plan: Packing, before: Requirement, after: R
         lines.append(f"shared bytes   tensors {names}")
     if plan.used_overlaps:
         count = f"{len(plan.used_overlaps)} outputs run" if len(plan.used_overlaps) > 1 else "one output runs"
-        lines.append(f"kernels        TFLM's reference kernels only: {count} into an input that is still being read")
+        lines.append(f"kernels        {kernels} kernels only: {count} into an input that is still being read")
     return lines

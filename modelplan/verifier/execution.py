@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 
 from modelplan.errors import BrokenPlanError
 from modelplan.runtimes.tflm import planner
-from modelplan.runtimes.tflm.file import FileModel
+from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.runner import INSTALL, RefusalError, installed, run_tflm, tflm_version
+from modelplan.verifier.rewrites.executing import for_reference_kernels
 from modelplan.verifier.subject import Subject
 from modelplan.verifier.verdicts import Skipped
 
@@ -29,13 +30,16 @@ def execute(subject: Subject, write_plan: PlanWriter, seed: int = 0) -> str:
         raise Skipped("the plan is not one that TFLM can read from a .tflite file")
     if not installed():
         raise Skipped(f"tflite-micro is not installed; {INSTALL}")
+    planned_file, kernels = write_plan(offline.model, offline.offsets), subject.program.library
+    if for_reference_kernels(read_tflite(planned_file, offline.model.name), kernels).data != planned_file:
+        raise Skipped(f"the plan holds for {kernels} kernels only, and the wheel has TFLM's own")
     online = (planner.ONLINE,) * len(offline.offsets)
     try:
         own = run_tflm(write_plan(offline.model, online), rounds=_ROUNDS, seed=seed)
     except RefusalError as problem:
         raise Skipped(f"the model does not run without the plan either: {problem}") from None
     try:
-        planned = run_tflm(write_plan(offline.model, offline.offsets), rounds=_ROUNDS, seed=seed)
+        planned = run_tflm(planned_file, rounds=_ROUNDS, seed=seed)
     except RefusalError as problem:
         raise BrokenPlanError(f"with the plan {problem}") from None
     if planner.padded(planned.head) != planner.padded(offline.head):  # TFLM rounds no head that ends off its alignment

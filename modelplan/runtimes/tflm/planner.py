@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from modelplan.errors import ModelError
-from modelplan.loaders.tflite_tables import get_metadata
+from modelplan.loaders.tflite_tables import get_metadata, metadata_entries, metadata_payload
 from modelplan.runtimes.tflm.file import FileModel
 from modelplan.runtimes.tflm.scratch import scratch_requests
 
@@ -239,6 +239,18 @@ def read_plan(model: FileModel) -> tuple[int, ...] | None:
             f" expected {len(model.tensors)}, one for each tensor of every subgraph"
         )
     return struct.unpack_from(f"<{count}i", payload, 12)
+
+
+def without_plan(data: bytes) -> bytes:
+    """The .tflite file with every offset of its plan left to TFLM, all else unchanged.
+
+    Raises:
+        ModelError: `data` is not a TFLite flatbuffer.
+    """
+    for entry in metadata_entries(data, METADATA)[-1:]:
+        start, size = metadata_payload(data, entry)
+        data = data[: start + 12] + b"\xff" * (size - 12) + data[start + size :]
+    return data
 
 
 def padded(size: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from textwrap import shorten
 from typing import Any
@@ -13,15 +13,20 @@ import numpy as np
 
 from modelplan.errors import BrokenPlanError
 from modelplan.runtimes.tflm import planner
+from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.runner import INSTALL, RefusalError, installed, run_tflm, tflm_version
-from modelplan.verifier.rewrites.comparing import Compared
-from modelplan.verifier.rewrites.reading import Source
+from modelplan.verifier.rewrites.comparing import Compared, compare_rows
+from modelplan.verifier.rewrites.contents import Fault, Unproved
+from modelplan.verifier.rewrites.memory import replay_memory
+from modelplan.verifier.rewrites.reading import Source, read_source
 from modelplan.verifier.rewrites.truncating import cut_off, region_ends
 from modelplan.verifier.values import INSTALL as INSTALL_LITERT
 from modelplan.verifier.values import random_array
 from modelplan.verifier.verdicts import Skipped
 
 _ROUNDS = 2
+#: Said of a file whose plan counts on the order of kernels that the wheel does not have.
+UNPLANNED = "without the plan, which holds for {} kernels only"
 #: Characters of LiteRT's reason that are quoted.
 _LONGEST = 120
 #: What a run of a file gives: something of each invocation's outputs that is equal where the outputs are.
@@ -36,8 +41,12 @@ class Effort:
     seconds: float | None = None
 
 
-def execute_on_tflm(original: Source, rewritten: Source, compared: Compared, effort: Effort = Effort()) -> str:
+def execute_on_tflm(
+    original: Source, rewritten: Source, compared: Compared, effort: Effort = Effort(), kernels: str = "reference"
+) -> str:
     """Runs both files on TFLM's reference kernels, several inputs in a row without a reset.
+
+    A plan that holds for other `kernels` only is left out.
 
     Raises:
         BrokenPlanError: outputs differ, or TFLM's head is not the predicted one.
@@ -46,6 +55,9 @@ def execute_on_tflm(original: Source, rewritten: Source, compared: Compared, eff
     if not installed():
         raise Skipped(f"tflite-micro is not installed; {INSTALL}")
     heads = []
+    plain = for_reference_kernels(rewritten.model, kernels)
+    unplanned = plain is not rewritten.model
+    rewritten = replace(rewritten, model=plain)
 
     def run(data: bytes) -> Outputs:
         done = run_tflm(data, rounds=_ROUNDS, seed=effort.seed, extremes=True)
@@ -56,7 +68,25 @@ def execute_on_tflm(original: Source, rewritten: Source, compared: Compared, eff
     predicted = planner.predicted_head(rewritten.model)  # with reference kernels, which the wheel has
     if planner.padded(heads[1]) != planner.padded(predicted):
         raise BrokenPlanError(f"TFLM reports a head of {heads[1]:,} bytes, predicted are {predicted:,}")
-    return f"{said}, head {heads[1]:,} bytes, tflite-micro {tflm_version()}"
+    head = UNPLANNED.format(kernels) if unplanned else f"head {heads[1]:,} bytes"
+    return f"{said}, {head}, tflite-micro {tflm_version()}"
+
+
+def for_reference_kernels(model: FileModel, kernels: str) -> FileModel:
+    """The file as TFLM's own kernels can run it: without its plan where that holds for `kernels` only.
+
+    Raises:
+        ModelError: the file holds what cannot be followed.
+    """
+    if kernels == "reference":
+        return model
+    source = read_source(model)
+    try:
+        compared = compare_rows(source, source)
+        replay_memory(source, compared.rewritten, compared.catalogue)
+    except (Fault, Unproved, BrokenPlanError):
+        return read_tflite(planner.without_plan(model.data), model.name)
+    return model
 
 
 def execute_on_litert(original: Source, rewritten: Source, compared: Compared, effort: Effort = Effort()) -> str:

@@ -60,7 +60,7 @@ def rewrite_levels(
     yield verdict
     if effort is None or verdict.outcome != "ok":
         return
-    yield _verdict(NAMES[2], lambda: execute_on_tflm(before, after, compared, effort))
+    yield _verdict(NAMES[2], lambda: execute_on_tflm(before, after, compared, effort, kernels))
     yield _verdict(NAMES[3], lambda: execute_on_litert(before, after, compared, effort))
 
 
