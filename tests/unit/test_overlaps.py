@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import overlap_sweep
 import pytest
 
 from modelplan import BrokenPlanError, Graph, ModelError, Op, Placement, Problem, Tensor, check, height, load, plan
@@ -26,6 +27,8 @@ from modelplan.outputs.json_plan import render
 from modelplan.outputs.summary import summary
 from modelplan.outputs.text import used_overlaps
 from modelplan.pipeline import Options
+from modelplan.runtimes.tflm import TFLM
+from modelplan.runtimes.tflm.kernels import LIBRARIES
 from modelplan.saved_plan import read
 from modelplan.types import Kind
 from modelplan.verifier.addresses import Layout
@@ -245,9 +248,93 @@ def test_the_plans_own_word_does_not_count() -> None:
         replay(plan_subject(moved).program, plan_subject(moved).layout)
 
 
-@pytest.mark.parametrize("kernels", ["cmsis-dsp", "cmsis-mve"])
+@pytest.mark.parametrize("kernels", ["esp-nn", "esp-nn-generic"])
 def test_other_kernels_are_not_trusted(kernels: str) -> None:
     assert not plan(chain(), Options("tflm", "file", "max", kernels=kernels)).overlaps
+
+
+# -- CMSIS-NN ----------------------------------------------------------------------------------------------------------
+
+CMSIS_NN = ["cmsis-c", "cmsis-dsp", "cmsis-mve"]
+#: Operators that TFLM builds from files of its folder cmsis_nn.
+REPLACED = {
+    "ADD", "AVERAGE_POOL_2D", "BATCH_MATMUL", "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "MAXIMUM",
+    "MAX_POOL_2D", "MINIMUM", "MUL", "PAD", "PADV2", "SOFTMAX", "SVDF", "TRANSPOSE", "TRANSPOSE_CONV",
+    "UNIDIRECTIONAL_SEQUENCE_LSTM",
+}  # fmt: skip
+
+
+def lead_under(kernels: str, graph: Graph) -> int | None:
+    """What planning allows; the verifier has to say the same."""
+    program = replace(graph_program(graph, [0]), sequential=True, library=kernels)
+    lead = LIBRARIES[kernels].leads
+    assert lead is not None
+    found = lead[graph.ops[0].kind](graph, graph.ops[0], 0)
+    assert least_lead(program, program.steps[0], 0, 0) == found
+    return found
+
+
+@pytest.mark.parametrize("kernels", CMSIS_NN)
+def test_every_overlap_of_a_kernel_that_cmsis_nn_replaces_has_a_lead_of_its_own(kernels: str) -> None:
+    leads = LIBRARIES[kernels].leads
+    assert leads is not None
+    assert leads.keys() == REPLACED & TFLM.sharing.front_to_back.keys()
+
+
+@pytest.mark.parametrize("kernels", CMSIS_NN)
+def test_both_derivations_of_cmsis_nn_agree(kernels: str) -> None:
+    for case in itertools.islice(overlap_sweep.cases(11), 700):
+        lead_under(kernels, overlap_sweep.graph_of(case))
+
+
+#: Operator, operand, output channels, kernel, stride, dilation, and the lead on the paths C, DSP and MVE. Pixels are
+#: gathered by two or four before they are written; matrix products of pixels where they lie need the whole map on C and
+#: DSP, four pixels less one element on MVE.
+PATHS = [
+    ("CONV_2D", (1, 4, 4, 8), 16, 1, 1, 1, (254, 254, 16 * 16 - 1 - 12 * 8)),
+    ("CONV_2D", (1, 4, 4, 8), 16, 1, 1, 2, (14 * 16 - 14 * 8, 14 * 16 - 14 * 8, 12 * 16 - 12 * 8)),
+    ("CONV_2D", (1, 4, 4, 8), 8, 1, 1, 2, (0, 0, 0)),
+    ("CONV_2D", (1, 4, 4, 8), 2, 1, 1, 1, (0, 0, 7)),
+    ("CONV_2D", (1, 4, 4, 8), 9, 1, 2, 1, (17, 17, 8)),
+    ("DEPTHWISE_CONV_2D", (1, 4, 4, 8), 8, 3, 1, 1, (40, 40, 32)),
+    ("MAX_POOL_2D", (1, 4, 4, 8), 8, 2, 2, 1, (8, 8, 8)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "x", "channels", "k", "stride", "dilation", "leads"), PATHS)
+def test_leads_of_cmsis_nn(
+    kind: str, x: tuple[int, ...], channels: int, k: int, stride: int, dilation: int, leads: tuple[int, ...]
+) -> None:
+    graph = window(kind, x, channels, k, stride, "SAME", dilation)
+    if kind == "DEPTHWISE_CONV_2D":
+        each = (*graph.ops[0].attributes, ("depth_multiplier", 1))
+        graph = replace(graph, ops=(replace(graph.ops[0], attributes=each),))
+    assert tuple(lead_under(kernels, graph) for kernels in CMSIS_NN) == leads
+
+
+def with_weights(graph: Graph, shape: tuple[int, ...], dtype: str = "int8") -> Graph:
+    tensors = (graph.tensors[0], replace(graph.tensors[1], shape=shape, dtype=dtype), *graph.tensors[2:])
+    return replace(graph, tensors=tensors)
+
+
+@pytest.mark.parametrize("kernels", CMSIS_NN)
+def test_kernels_of_cmsis_nn_that_were_not_followed_are_refused(kernels: str) -> None:
+    graph = window("CONV_2D", (1, 4, 4, 8), 8, 3, 1, "SAME")
+    assert lead_under(kernels, graph) is not None
+    assert lead_under(kernels, with_weights(graph, (8, 3, 3, 4))) is None  # two groups
+    assert lead_under(kernels, with_weights(graph, (8, 3, 3, 8), "int4")) is None
+
+
+def test_a_map_of_more_than_124_channels_is_walked_twice_with_helium() -> None:
+    for channels, known in [(124, True), (125, False)]:
+        graph = window("DEPTHWISE_CONV_2D", (1, 4, 4, channels), channels, 3, 1, "SAME")
+        each = (*graph.ops[0].attributes, ("depth_multiplier", 1))
+        graph = replace(graph, ops=(replace(graph.ops[0], attributes=each),))
+        assert (lead_under("cmsis-mve", graph) is not None) == known
+        assert lead_under("cmsis-dsp", graph) is not None
+
+
+# -- other runtimes ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("runtime", ["litert", "ort", "executorch"])
