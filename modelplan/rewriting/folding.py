@@ -1,4 +1,4 @@
-"""Convolutions that take over the padding in front of them: a PAD and a VALID convolution become one with SAME."""
+"""Convolutions that say the same in another way: with the padding in front of them, or with a dilation of one pixel."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from modelplan.rewriting.stripes.layers import extent
-from modelplan.types import Graph, Op
+from modelplan.types import Graph, Op, Runtime
+
+#: What a dilation is set to where it makes no difference, since the kernel has one row and one column.
+_DILATED = (("dilation_h_factor", 2), ("dilation_w_factor", 2))
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,31 @@ def folded(graph: Graph, same_scale: Callable[[int, int], bool]) -> Folded:
             gone.add(pad)
     kept = tuple(i for i in range(len(ops)) if i not in gone)
     return Folded(replace(graph, ops=tuple(ops[i] for i in kept)), kept)
+
+
+def gathered(whole: Folded, runtime: Runtime) -> Folded:
+    """The graph in which pointwise convolutions say a dilation of 2 where their outputs may then start later.
+
+    The dilation of a single pixel changes no result, but CMSIS-NN takes another kernel: one that gathers a few pixels
+    and writes them, instead of one that goes over the whole operand again for every two channels.
+    """
+    lead = runtime.library.leads.get("CONV_2D")
+    if lead is None or not runtime.library.sequential:
+        return whole
+    ops = list(whole.graph.ops)
+    for index, op in enumerate(ops):
+        dilated = replace(op, attributes=tuple((dict(op.attributes) | dict(_DILATED)).items()))
+        if _pointwise(whole.graph, op):
+            before, after = lead(whole.graph, op, 0), lead(whole.graph, dilated, 0)
+            ops[index] = dilated if after is not None and (before is None or after < before) else op
+    return replace(whole, graph=replace(whole.graph, ops=tuple(ops))) if ops != list(whole.graph.ops) else whole
+
+
+def _pointwise(graph: Graph, op: Op) -> bool:
+    """Whether a convolution reads one pixel for each of its own, undilated."""
+    if op.kind != "CONV_2D" or len(op.inputs) < 2 or graph.tensors[op.inputs[1]].shape[1:3] != (1, 1):
+        return False
+    return all(op.attribute(name) in (None, 1) for name, _ in _DILATED)
 
 
 def _padding_before(graph: Graph, op: Op) -> int | None:

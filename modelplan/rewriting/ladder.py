@@ -11,7 +11,7 @@ from modelplan.errors import RequestError
 from modelplan.loaders import load_model
 from modelplan.loaders.files import fingerprint, read_bytes
 from modelplan.pipeline import Options
-from modelplan.rewriting.folding import Folded, folded
+from modelplan.rewriting.folding import Folded, folded, gathered
 from modelplan.rewriting.rungs import RUNGS, Goal, ModelOnTarget, Report, Rung
 from modelplan.rewriting.stripe_search import Point, StripeSearch
 from modelplan.rewriting.striped_tflite import write_striped
@@ -100,7 +100,7 @@ def fit(
         max_macs: multiply-accumulates that may be added, as a share of the model's.
         max_ops: operators that the file may have.
         max_flash: bytes that the file may have.
-        without: rungs that are not taken: "order", "views", "overlaps", "fold", "split".
+        without: rungs that are not taken: "order", "views", "overlaps", "fold", "gather", "split".
         seed: of the search; the same seed gives the same file.
         progress: is called with a line now and then.
 
@@ -216,6 +216,12 @@ class _Climb:
             if len(fewer.file_ops) < len(order):
                 whole, orders = fewer, [tuple(range(len(fewer.file_ops)))]
                 yield self._planned("fold", whole, orders, leads)
+        if not without & {"gather", "overlaps"}:
+            other = gathered(whole, self.model.runtime)
+            rung = None if other is whole else self._planned("gather", other, orders, leads)
+            if rung and self.model.measure(rung) < min(map(self.model.measure, self.rungs)):
+                whole = other
+                yield rung
         if "split" not in without:
             yield from self._split(whole, orders, leads)
 

@@ -31,6 +31,7 @@ RUNGS = {
     "views": "an offline plan in which views share bytes",
     "overlaps": "and outputs run into operands that are still read",
     "fold": "and convolutions do the padding in front of them",
+    "gather": "and pointwise convolutions gather a few pixels before they write them",
     "split": "and the largest maps are computed in stripes",
 }
 #: Tries of the packer for a glance at a plan, for a look at a promising one, and for an answer.

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from modelplan.errors import ModelError, RequestError
 from modelplan.loaders.tflite_tables import get_metadata
+from modelplan.ops.conditions import number
 from modelplan.rewriting.flatbuffer_tables import (
     MODEL,
     OPERATOR,
@@ -49,6 +50,8 @@ _OPTIONS_OF = {"CONV_2D": 1, "DEPTHWISE_CONV_2D": 2, "AVERAGE_POOL_2D": 5, "MAX_
 #: Code that stands in the old field of one byte for those that do not fit.
 _LARGE_CODE = 127
 _WHILE_OPTIONS = (4, 4)
+#: Places of the dilations in the options of CONV_2D, 1 where they are left out.
+_DILATIONS = {4: "dilation_w_factor", 5: "dilation_h_factor"}
 _CONCATENATION_OPTIONS = (4, 1)
 #: Metadata that speaks of operators by number.
 _BY_NUMBER = "model_control_dependencies"
@@ -210,20 +213,28 @@ class _Writer:
 
     def _stays(self, step: Step) -> bool:
         """Whether the operator's table in the file is right as it stands, but for numbers."""
-        if step.source < 0 or self._padding(step) is not None:
+        if step.source < 0 or self._options(step):
             return False
         listed = [tuple(self._listed(self._table(step), part)) for part in (_OP_INPUTS, _OP_OUTPUTS)]
         return listed == [step.inputs, step.outputs]
 
-    def _padding(self, step: Step) -> int | None:
-        """The padding that an operator must have and has not in the file."""
+    def _options(self, step: Step) -> dict[int, int]:
+        """The options that an operator must have and has not in the file, by their places."""
         if step.kind not in OPTIONS:
-            return None
-        given = self.program.graph.ops[step.source].attribute("padding")
-        wanted = int(dict(step.changes).get("padding", given) == "VALID")
+            return {}
+        op = self.program.graph.ops[step.source]
+        wanted = {0: int(dict(step.changes).get("padding", op.attribute("padding")) == "VALID")}
+        if step.kind == "CONV_2D":
+            wanted |= {place: number(op, name, 1) for place, name in _DILATIONS.items()}
         options = child(self.model, self._table(step), _OPTIONS)
-        at = field(self.model, options, 0)
-        return None if wanted == (self.model[at] if at else 0) else wanted
+        return {place: value for place, value in wanted.items() if value != self._option(options, place)}
+
+    def _option(self, options: int, place: int) -> int:
+        """An option of a convolution or a pool as the file has it: the padding is a byte."""
+        at = field(self.model, options, place)
+        if not at:
+            return int(place in _DILATIONS)
+        return self._int(at) if place in _DILATIONS else self.model[at]
 
     def _tensor(self, value: int) -> int:
         """The table of a value; each is written once."""
@@ -263,10 +274,10 @@ class _Writer:
         if step.source < 0:
             return self.front.table(OPERATOR, fields | self._added(step, subgraph))
         table = self._table(step)
-        padding = self._padding(step)
-        if padding is not None:
+        changed = self._options(step)
+        if changed:
             options = child(self.model, table, _OPTIONS)
-            fields[_OPTIONS] = self.front.table(OPTIONS[step.kind], {0: padding}, options)
+            fields[_OPTIONS] = self.front.table(OPTIONS[step.kind], changed, options)
         return self.front.table(OPERATOR, fields, table)
 
     def _added(self, step: Step, subgraph: int) -> dict[int, int]:

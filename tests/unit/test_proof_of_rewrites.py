@@ -31,12 +31,14 @@ from striped_files import (
     with_operand,
 )
 
+from modelplan import Graph, load
 from modelplan.errors import BrokenPlanError, ModelError, ModelPlanError, RequestError
-from modelplan.rewriting.folding import folded
+from modelplan.rewriting.folding import Folded, folded, gathered
 from modelplan.rewriting.striped_tflite import write_striped
 from modelplan.rewriting.stripes.building import built
 from modelplan.rewriting.stripes.program import Program
-from modelplan.runtimes.tflm import planner
+from modelplan.runtimes import with_kernels
+from modelplan.runtimes.tflm import TFLM, planner
 from modelplan.runtimes.tflm.file import read_tflite
 from modelplan.verifier.rewrites.proving import prove_rewrite
 
@@ -315,3 +317,44 @@ def test_a_folded_padding_is_proved(tmp_path: Path) -> None:
 def test_a_folded_padding_of_another_zero_point(tmp_path: Path) -> None:
     data = padded_convolution(zero=5)
     assert "operand 0" in refused_file(data, folded_file(data, tmp_path))
+
+
+def whole_graph(path: Path) -> Folded:
+    graph = load(path)
+    assert isinstance(graph, Graph)
+    return Folded(graph, tuple(range(len(graph.ops))))
+
+
+def written(data: bytes, whole: Folded) -> bytes:
+    return write_striped(data, built(whole.graph, whole.file_ops, (), whole.file_ops))[0]
+
+
+def test_pointwise_convolutions_with_a_dilation_are_proved(models: Path) -> None:
+    """CMSIS-NN takes another kernel for them; with TFLM's own nothing is gained, and nothing changed."""
+    path = models / "mobilenet_v2_like.tflite"
+    data, whole = path.read_bytes(), whole_graph(path)
+    assert gathered(whole, TFLM) is whole
+    other = gathered(whole, with_kernels(TFLM, "cmsis-dsp"))
+    pairs = [(a, b) for a, b in zip(whole.graph.ops, other.graph.ops, strict=True) if a != b]
+    assert len(pairs) > 5
+    for before, after in pairs:
+        assert whole.graph.tensors[before.inputs[1]].shape[1:3] == (1, 1)
+        assert after.attribute("dilation_w_factor") == after.attribute("dilation_h_factor") == 2
+    changed = written(data, other)
+    again = read_tflite(changed, "gathered").subgraphs[0].ops
+    dilated = [op for op in again if op.kind == "CONV_2D" and op.options.DilationWFactor() == 2]
+    assert len(dilated) == len(pairs)
+    assert [verdict.outcome for verdict in prove_rewrite(data, changed)] == ["ok", "ok"]
+
+
+def test_a_dilation_of_a_larger_kernel_is_no_equal(models: Path) -> None:
+    path = models / "mobilenet_v2_like.tflite"
+    data, whole = path.read_bytes(), whole_graph(path)
+    ops = list(whole.graph.ops)
+    large = next(i for i, op in enumerate(ops) if whole.graph.tensors[op.inputs[1]].shape[1:3] == (3, 3))
+    assert ops[large].kind == "CONV_2D"
+    given = dict(ops[large].attributes) | {"dilation_h_factor": 2, "dilation_w_factor": 2}
+    ops[large] = replace(ops[large], attributes=tuple(given.items()))
+    other = replace(whole, graph=replace(whole.graph, ops=tuple(ops)))
+    with pytest.raises(BrokenPlanError, match="not equal"):
+        prove_rewrite(data, written(data, other))

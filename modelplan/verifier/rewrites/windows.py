@@ -21,8 +21,8 @@ _SAME = 0
 _AT_LEAST_ONE = ("StrideH", "StrideW", "DilationHFactor", "DilationWFactor", "FilterHeight", "FilterWidth")
 #: Rows that a stride or a window may reach over.
 _MOST = 1 << 16
-#: Options that only say which windows are read.
-_WINDOW_OPTIONS = {"Padding"}
+#: Options that only say which windows are read; a dilation says nothing of a kernel of one row or column.
+_WINDOW_OPTIONS = {"Padding", "DilationHFactor", "DilationWFactor"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +60,11 @@ def spread_of(op: Operation, operands: Sequence[Operand | None], output: Cell) -
     return _whole(op, operands, output)
 
 
-def _whole(_op: Operation, operands: Sequence[Operand | None], output: Cell) -> Spread:
-    """An operator that is the same only where all of its operands are."""
+def _whole(op: Operation, operands: Sequence[Operand | None], output: Cell) -> Spread:
+    """An operator that is the same only where all of its operands and options are."""
     rest = tuple((f"operand {i}", _everything(x)) for i, x in enumerate(operands))
-    return Spread(tuple(each_row(n) for n in output.shape), (*rest, ("shape", output.shape)))
+    options = tuple((f"option {name}", value) for name, value in op.options if name in _WINDOW_OPTIONS)
+    return Spread(tuple(each_row(n) for n in output.shape), (*rest, *options, ("shape", output.shape)))
 
 
 def _everything(x: Operand | None) -> Hashable:
@@ -115,7 +116,8 @@ def _convolution(op: Operation, operands: Sequence[Operand | None], output: Cell
         )
         for a in (0, 1)
     ]  # fmt: skip
-    rest = (("operand 0", _without(x, (0, 1, 2))), *_others(operands, 1))
+    steps = tuple((f"option Dilation{'HW'[a]}Factor", r.dilation if r.kernel > 1 else 1) for a, r in enumerate(reaches))
+    rest = (("operand 0", _without(x, (0, 1, 2))), *steps, *_others(operands, 1))
     return _over_map(x, reaches, each_row(output.shape[-1]), rest)
 
 
