@@ -240,6 +240,10 @@ class Many(Writer):
         return getattr(tflite.BuiltinOptions, name), getattr(tflite, f"{name}End")(self.b)
 
 
+class NotRunError(Exception):
+    """TFLM does not run a file."""
+
+
 @dataclass(frozen=True)
 class Placed:
     """A case with the bytes by which its output must start before its operand."""
@@ -316,7 +320,7 @@ def _digests(program: Path, data: bytes, inputs: bytes) -> list[tuple[str, ...]]
         Path(box, "in").write_bytes(inputs)
         done = start(program, box, "--arena", str(_ARENA), "--runs", "2")
     if done.returncode:
-        raise RuntimeError(f"{program.name}: {done.stdout[-500:]} {done.stderr[-500:]}")
+        raise NotRunError(f"{program.name}: {done.stdout[-500:]} {done.stderr[-500:]}")
     return list(zip(*json.loads(done.stdout)["output_sha256"], strict=True))
 
 
@@ -324,8 +328,29 @@ def swept(program: Path, kernels: str, number: int, seed: int) -> Iterator[tuple
     """So many placements, executed: each with whether it is right at its lead, and one element closer."""
     found = list(islice(offered(cases(seed), kernels), number))
     for a, b in pairwise([*range(0, number, _FOR_ONE_FILE), number]):
-        for one, (same, closer) in zip(found[a:b], compared(program, found[a:b]), strict=True):
+        yield from _executed(program, found[a:b])
+
+
+def _executed(program: Path, placed: Sequence[Placed]) -> Iterator[tuple[Placed, bool, bool]]:
+    """The placements with their outcomes; without operators that these kernels do not run wherever their output is."""
+    try:
+        for one, (same, closer) in zip(placed, list(compared(program, placed)), strict=True):
             yield one, same, closer
+    except NotRunError:
+        if len(placed) > 1:
+            for part in (placed[: len(placed) // 2], placed[len(placed) // 2 :]):
+                yield from _executed(program, part)
+        elif _runs_apart(program, placed[0]):
+            yield placed[0], False, False
+
+
+def _runs_apart(program: Path, one: Placed) -> bool:
+    content, ends = file_of([one])
+    data = planned(content, ends, ends[-1] + 1, [one], [one.sizes[1] + _GUARD])
+    try:
+        return bool(_digests(program, data, _values(np.random.default_rng(5), one.case)))
+    except NotRunError:
+        return False
 
 
 def _measure(name: str, folder: Path, number: int, seed: int) -> int:

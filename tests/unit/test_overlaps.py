@@ -325,6 +325,13 @@ def test_kernels_of_cmsis_nn_that_were_not_followed_are_refused(kernels: str) ->
     assert lead_under(kernels, with_weights(graph, (8, 3, 3, 8), "int4")) is None
 
 
+def test_a_single_channel_may_write_beyond_its_scratch_with_helium() -> None:
+    graph = window("DEPTHWISE_CONV_2D", (1, 4, 4, 1), 3, 3, 1, "SAME")
+    each = (*graph.ops[0].attributes, ("depth_multiplier", 3))
+    graph = replace(graph, ops=(replace(graph.ops[0], attributes=each),))
+    assert [lead_under(kernels, graph) is None for kernels in CMSIS_NN] == [False, False, True]
+
+
 def test_a_map_of_more_than_124_channels_is_walked_twice_with_helium() -> None:
     for channels, known in [(124, True), (125, False)]:
         graph = window("DEPTHWISE_CONV_2D", (1, 4, 4, channels), channels, 3, 1, "SAME")

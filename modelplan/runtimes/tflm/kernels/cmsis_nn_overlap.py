@@ -3,8 +3,9 @@
 What a lead is stands in `ops/safe_overlap.py`. These kernels finish blocks of pixels: all of a block is read before it
 is written (a *held* block, gathered in scratch first), or its last elements are written after its last read. The
 kernel that CMSIS-NN takes, and so its blocks, depends on path, types and shapes. Operands of 32-bit floats go to TFLM's
-own kernels. No lead is known for 4-bit weights, grouped convolutions, 8-bit TRANSPOSE_CONV, and depthwise convolutions
-that go over the whole map once for each 124 channels.
+own kernels. No lead is known for 4-bit weights, grouped convolutions and 8-bit TRANSPOSE_CONV, and with Helium for
+depthwise convolutions that go over the whole map once for each 124 channels, nor for those of a single channel: their
+scratch is as large as a stride says that TFLM has not set yet, so they may write beyond it.
 Source: CMSIS-NN of June 2026, ConvolutionFunctions, PoolingFunctions, FullyConnectedFunctions, PadFunctions,
 arm_nn_mat_mult_nt_t_s8.c; tflite-micro of August 2026, micro/kernels/cmsis_nn/*.cc.
 """
@@ -100,8 +101,8 @@ def _convolved_by_channel(path: Path, graph: Graph, op: Op, operand: int) -> int
         return None
     if x.dtype == "int16":
         return safe_overlap.convolved_by_channel(graph, op, operand)
-    if path.mve and x.shape[3] == 1 and y.shape[3] > 1:  # turned into a convolution
-        return _of_windows(path, graph, op, operand, kernel)
+    if path.mve and x.shape[3] == 1 < y.shape[3]:
+        return None
     pads, _, dilations = _steps(op, x, y, kernel)
     if each == 1 == x.shape[0] and dilations == (1, 1):
         return _one_each(path, graph, op, operand, small=kernel == (3, 3) and max(pads) <= 1)
