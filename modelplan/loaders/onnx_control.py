@@ -189,6 +189,10 @@ def _stable(
 ) -> tuple[Builder, Graph]:
     """The body as a graph, its carried values of a size that no iteration changes, or open."""
     types = [builder.types[t] if t >= 0 else None for t in carried]
+    if carried and all(
+        _is_given(builder, v.name, known) for v, known in zip(body.input[len(start) :], types, strict=False)
+    ):
+        return _run(builder, body, [*start, *types], place, carried)  # what changes would get the same shape again
     mark = builder.model.mark()
     builder.model.trials += 1
     try:
@@ -201,6 +205,12 @@ def _stable(
     builder.model.restore(mark)
     loose = [before and _loosened(before, now) for before, now in zip(types, after, strict=True)]
     return _run(builder, body, [*start, *loose], place, carried)
+
+
+def _is_given(builder: Builder, name: str, known: Type | None) -> bool:
+    """Whether a carried value has the shape that the caller gave for values of this name, also once it is loosened."""
+    given = builder.model.dims.shapes.get(name)
+    return known is None or (given is not None and known.shape == given)
 
 
 def _same(a: Type, b: Type) -> bool:

@@ -6,11 +6,13 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import dense
 import onnx
 import pytest
 from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor, make_tensor_value_info
 
 from modelplan import Graph, ModelError, RequestError, load
+from modelplan.loaders import onnx_control
 
 FLOAT, INT64 = 1, 7
 Shape = list[int | str | None]
@@ -243,3 +245,20 @@ def test_branches_of_different_rank_are_settled_by_a_shape(tmp_path: Path) -> No
     path = fork(tmp_path, branches, [make_node("Exp", ["h"], ["y"])], [numbers("zero", 0)])
     assert "'h' of unknown rank" in refusal(path, "x=2,5")
     assert shapes_of(path, "x=2,5", "h=1,2,5")["y"] == (1, 2, 5)
+
+
+def test_loops_in_loops_with_a_given_shape_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the shape pins no second reading changes; each level read twice would be 4,096 bodies."""
+    path = tmp_path / "loops.onnx"
+    path.write_bytes(dense.onnx_loops_in_loops(12))
+    read: list[str] = []
+    run = onnx_control._run
+
+    def counted(*arguments: Any) -> Any:
+        read.append(arguments[1].name)
+        return run(*arguments)
+
+    monkeypatch.setattr(onnx_control, "_run", counted)
+    with pytest.raises(ModelError, match="unknown extents"):
+        load(path)
+    assert len(read) < 12 * 12 * 7
