@@ -329,7 +329,7 @@ def test_the_last_analysis_of_a_combination_says_all(models: Path) -> None:
 
 
 def test_a_combination_that_beats_single_changes_is_found(models: Path) -> None:
-    found = advice(*started(load_file(str(models / "unet_small.tflite"))), effort=2).suggestions
+    found = advice(*started(load_file(str(models / "autoencoder.tflite"))), effort=2).suggestions
     both = next(one for one in found if len(one.steps) > 1)
     steps = {(step,) for step in both.steps}
     assert both.steps[-1] == "tail in another memory"
