@@ -17,11 +17,13 @@ from modelplan.loaders.files import read_text
 
 #: The file that holds nothing but what modelplan reads, and the one that many tools share.
 OWN, SHARED = "modelplan.toml", "pyproject.toml"
-#: Keys of a budget that hold one text, and those that hold one text or several.
-_TEXT = ("name", "runtime", "abi", "kernels", "used", "arena-symbol")
-_TEXTS = ("model", "target", "dim", "shape", "reserve", "define", "include")
+#: Keys of a budget that are options of `check`: those that hold one text, and those that hold one text or several.
+ONE_TEXT = ("runtime", "abi", "kernels", "used", "arena-symbol")
+TEXTS = ("dim", "shape", "reserve", "define", "include")
+_TEXT = ("name", *ONE_TEXT)
+_TEXTS = ("model", "target", *TEXTS)
 _BYTES = ("arena", "head", "flash")
-KEYS = ("name", "model", "target", *_BYTES, "growth", *_TEXT[1:], *_TEXTS[2:])
+KEYS = ("name", "model", "target", *_BYTES, "growth", *ONE_TEXT, *TEXTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,11 @@ class BudgetFile:
     path: Path
     rows: tuple[Row, ...]
     baseline: str = ""
+
+    @property
+    def prefix(self) -> str:
+        """What stands before `budget` in the headers of the file."""
+        return _prefix(self.path)
 
 
 def found_upwards(start: Path) -> Path:
@@ -74,7 +81,7 @@ def read_budgets(path: Path, *, may_be_empty: bool = False) -> BudgetFile:
     table = _shared_table(document) if path.name == SHARED else document
     if not isinstance(table, dict):
         raise RequestError(f"{path}: no table [tool.modelplan]")
-    prefix = "tool.modelplan." if path.name == SHARED else ""
+    prefix = _prefix(path)
     for key in table.keys() - {"budget", "baseline"}:
         raise RequestError(f"{path}: {prefix}{key}: no such key; there are: {prefix}budget, {prefix}baseline")
     baseline = table.get("baseline", "")
@@ -86,6 +93,10 @@ def read_budgets(path: Path, *, may_be_empty: bool = False) -> BudgetFile:
     if not rows and not may_be_empty:
         raise RequestError(f"{path}: no budget; state one as [[{prefix}budget]], or `modelplan budget set MODEL`")
     return BudgetFile(path, tuple(_row(path, number, row) for number, row in enumerate(rows, 1)), baseline)
+
+
+def _prefix(path: Path) -> str:
+    return "tool.modelplan." if path.name == SHARED else ""
 
 
 def _parsed(path: Path) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from modelplan import bounds, pipeline
 from modelplan.aliasing.explaining import reasons
+from modelplan.byte_counts import parse_bytes
 from modelplan.cli import files, model_options, terminal
 from modelplan.errors import RequestError
 from modelplan.explaining.quick import quick_suggestions
@@ -24,7 +25,6 @@ from modelplan.outputs import OUTPUTS, figures, render, text
 from modelplan.outputs.arena_report import alternatives_section, headline, lower_alternatives, parts_section
 from modelplan.outputs.explanation import best_lines
 from modelplan.outputs.report import Section
-from modelplan.outputs.units import parse_bytes
 from modelplan.rewriting.alternatives import ModelFile, Target, alternatives, as_it_stands, carried_offsets, load_file
 from modelplan.types import Alternative, Plan, Requirement
 
@@ -38,9 +38,7 @@ def configure(parser: ArgumentParser) -> None:
     model_options.add_planning(parser)
     model_options.add_allocator(parser, "the plan that the file carries for TFLM, which is also the default there")
     model_options.add_abi(parser, default=None)
-    parser.add_argument(
-        "--capacity", metavar="BYTES", help="the memory there is, such as 64KiB (default: the block of the target)"
-    )
+    model_options.add_capacity(parser)
     model_options.add_target(parser)
     model_options.add_draw(parser)
     parser.add_argument(

@@ -22,18 +22,13 @@ from modelplan.budgets.reading import OWN, SHARED, BudgetFile, Row, found_upward
 from modelplan.budgets.saved_figures import baseline_document
 from modelplan.budgets.writing import with_budget, with_number
 from modelplan.cli import files, model_options, terminal
-from modelplan.cli.checks import Asked, budget_file, from_file, outcome, row_checks
+from modelplan.cli.checks import OPTIONS, Asked, budget_file, from_file, outcome, row_checks
 from modelplan.errors import ModelError, RequestError
 from modelplan.loaders.files import read_text
 from modelplan.outputs.report import Section
 from modelplan.outputs.units import counted, human
 
 _QUANTITIES = ("arena", "head", "flash")
-#: What a new budget states beside its model and its arena.
-_OPTIONS = (
-    *("target", "runtime", "abi", "kernels", "dim", "shape"),
-    *("reserve", "used", "arena_symbol", "define", "include"),
-)
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -90,7 +85,7 @@ def set_budgets(arguments: Namespace) -> int:
         if not named or named & own:
             edit = with_row(edit, number, row)
     new = [path for path in arguments.models if Path(path).resolve() not in known]
-    given = [name for name in _OPTIONS if getattr(arguments, name)]
+    given = [name for name in OPTIONS if getattr(arguments, name)]
     if given and not new:
         raise RequestError(f"--{given[0].replace('_', '-')} is for a MODEL without a budget, of which none is named")
     for path in new:
@@ -108,11 +103,6 @@ class Edit:
     file: BudgetFile
     share: Fraction
     lines: tuple[str, ...] = ()
-
-    @property
-    def prefix(self) -> str:
-        """What stands before `budget` in the headers of the file."""
-        return "tool.modelplan." if self.file.path.name == SHARED else ""
 
 
 def headroom(text: str) -> Fraction:
@@ -142,7 +132,7 @@ def project_file(arguments: Namespace) -> BudgetFile:
 
 def with_row(edit: Edit, number: int, row: Row) -> Edit:
     """The edit with the numbers of one budget set to the most that its models need."""
-    found = sized(row_checks(edit.file, row))
+    found = sized(list(row_checks(edit.file, row)))
     place = row.place.removeprefix(f"{edit.file.path}: ")
     stated = [key for key in _QUANTITIES if getattr(row.limits, key) is not None]
     if not stated:
@@ -151,7 +141,7 @@ def with_row(edit: Edit, number: int, row: Row) -> Edit:
         needed = most(found, key)
         value = with_headroom(needed, edit.share)
         line = f"{place}: {key} {human(getattr(row.limits, key))} -> {human(value)}, needed {human(needed)}"
-        text = with_number(edit.text, edit.prefix, number, key, written(value))
+        text = with_number(edit.text, edit.file.prefix, number, key, written(value))
         edit = replace(edit, text=text, lines=(*edit.lines, line))
     return edit
 
@@ -160,7 +150,7 @@ def with_model(edit: Edit, path: str, arguments: Namespace) -> Edit:
     """The edit with a budget for a model that has none."""
     folder = edit.file.path.parent
     key = Path(os.path.relpath(path, folder)).as_posix()
-    options = {name: getattr(arguments, name) for name in _OPTIONS if getattr(arguments, name)}
+    options = {name: getattr(arguments, name) for name in OPTIONS if getattr(arguments, name)}
     target = arguments.target or ""
     in_files = target.startswith("from:") or target.partition("#")[0].endswith(".toml") or arguments.used
     if folder.resolve() != Path.cwd() and (in_files or arguments.include):
@@ -170,7 +160,7 @@ def with_model(edit: Edit, path: str, arguments: Namespace) -> Edit:
     value = with_headroom(needed, edit.share)
     row = {"model": key, "arena": written(value)} | {name.replace("_", "-"): one for name, one in options.items()}
     line = f"{key}: arena {human(value)}, needed {human(needed)}"
-    return replace(edit, text=with_budget(edit.text, edit.prefix, row), lines=(*edit.lines, line))
+    return replace(edit, text=with_budget(edit.text, edit.file.prefix, row), lines=(*edit.lines, line))
 
 
 def sized(asked: Sequence[Asked]) -> list[Outcome]:

@@ -19,11 +19,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from modelplan.byte_counts import parse_bytes
 from modelplan.cli import files, model_options, terminal
 from modelplan.errors import RequestError
 from modelplan.outputs.checks import FORMATS
 from modelplan.outputs.report import Section, printable
-from modelplan.outputs.units import human, parse_bytes
+from modelplan.outputs.units import human
 from modelplan.types import Alternative
 
 if TYPE_CHECKING:
@@ -33,11 +34,6 @@ if TYPE_CHECKING:
 
 #: Seconds for what would make models fit that need too much, where a file states the budgets.
 _SECONDS = 2.0
-#: Options that a file with budgets states by itself.
-_OF_MODELS = (
-    *("budget", "growth", "runtime", "kernels", "abi", "target", "used", "arena_symbol"),
-    *("dim", "shape", "reserve", "define", "include"),
-)
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -112,7 +108,7 @@ def check_project(arguments: Namespace, outputs: dict[str, str]) -> int:
     from modelplan.budgets.measuring import Measurements
     from modelplan.cli import checks
 
-    given = [name for name in _OF_MODELS if getattr(arguments, name)]
+    given = [name for name in ("budget", "growth", *checks.OPTIONS) if getattr(arguments, name)]
     if given:
         option = f"--{given[0].replace('_', '-')}"
         raise RequestError(f"{option} is for a MODEL that is named; without one the file with the budgets states it")

@@ -14,7 +14,7 @@ from modelplan.budgets.comparing import Baseline, compared
 from modelplan.budgets.findings import Check, Outcome
 from modelplan.budgets.judging import judgements
 from modelplan.budgets.measuring import Measurements, setting_of
-from modelplan.budgets.reading import BudgetFile, Row, found_upwards, matched, read_budgets
+from modelplan.budgets.reading import ONE_TEXT, TEXTS, BudgetFile, Row, found_upwards, matched, read_budgets
 from modelplan.budgets.revisions import revision
 from modelplan.budgets.saved_figures import read_baseline
 from modelplan.cli import model_options
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from modelplan.targets.choosing import Chosen
 
 #: What a budget may state beside its limits, as the options of `check` name it in their arguments.
-_LISTS = ("dim", "shape", "reserve", "define", "include")
-_SINGLE = ("runtime", "abi", "kernels", "used", "arena_symbol")
+OPTIONS = tuple(key.replace("-", "_") for key in ("target", *ONE_TEXT, *TEXTS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +61,8 @@ def from_file(file: BudgetFile) -> list[Asked]:
     return found
 
 
-def row_checks(file: BudgetFile, row: Row) -> list[Asked]:
+def row_checks(file: BudgetFile, row: Row) -> Iterator[Asked]:
     """The checks of one budget: each model with each target."""
-    return list(_row_checks(file, row))
-
-
-def _row_checks(file: BudgetFile, row: Row) -> Iterator[Asked]:
     models = list(matched(file, row))
     for target in row.targets or (None,):
         options = _options(row, target, file.path.parent)
@@ -89,9 +84,9 @@ def _name(row: Row, key: str, target: str | None, models: int) -> str:
 def _options(row: Row, target: str | None, folder: Path) -> Namespace:
     """The options of a budget as `check` has them; files are relative to the folder of the file with budgets."""
     found = row.options
-    lists = {name: list(found.get(name, ())) for name in _LISTS}
+    lists = {key: list(found.get(key, ())) for key in TEXTS}
     lists["include"] = [str(folder / one) for one in lists["include"]]
-    single = {name: next(iter(found.get(name.replace("_", "-"), ())), None) for name in _SINGLE}
+    single = {key.replace("-", "_"): next(iter(found.get(key, ())), None) for key in ONE_TEXT}
     if single["used"] is not None:
         single["used"] = str(folder / single["used"])
     return Namespace(**lists, **single, target=None if target is None else _target_path(target, folder))

@@ -15,13 +15,13 @@ from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 from modelplan import pipeline
+from modelplan.byte_counts import parse_bytes
 from modelplan.cli import files, model_options, terminal
 from modelplan.differences.comparing import difference
 from modelplan.differences.findings import Difference
 from modelplan.differences.sides import Side, side_of
 from modelplan.errors import RequestError
 from modelplan.outputs import canvas, difference_chart, difference_markdown, difference_report
-from modelplan.outputs.units import parse_bytes
 from modelplan.rewriting.alternatives import load_file
 
 if TYPE_CHECKING:
@@ -59,9 +59,7 @@ def _add_shared(parser: ArgumentParser) -> None:
     model_options.add_planning(parser)
     model_options.add_allocator(parser, "the plan that the file carries for TFLM, which is also the default there")
     model_options.add_abi(parser, default=None)
-    parser.add_argument(
-        "--capacity", metavar="BYTES", help="the memory there is, such as 64KiB (default: the block of the target)"
-    )
+    model_options.add_capacity(parser)
     model_options.add_target(parser)
 
 

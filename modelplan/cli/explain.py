@@ -11,6 +11,7 @@ import time
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
+from modelplan.byte_counts import parse_bytes
 from modelplan.cli import files, model_options, terminal
 from modelplan.cli.analyze import plans_of
 from modelplan.errors import RequestError
@@ -20,7 +21,6 @@ from modelplan.explaining.ranking import advice
 from modelplan.explaining.subjects import measured, subject_of
 from modelplan.outputs import explanation
 from modelplan.outputs.report import Section
-from modelplan.outputs.units import parse_bytes
 from modelplan.rewriting.alternatives import as_it_stands, load_file
 from modelplan.types import Plan
 
@@ -37,9 +37,7 @@ def configure(parser: ArgumentParser) -> None:
     model_options.add_planning(parser)
     model_options.add_allocator(parser, "the plan that the file carries for TFLM, which is also the default there")
     model_options.add_abi(parser, default=None)
-    parser.add_argument(
-        "--capacity", metavar="BYTES", help="the memory there is, such as 64KiB (default: the block of the target)"
-    )
+    model_options.add_capacity(parser)
     model_options.add_target(parser)
     parser.add_argument(
         "--seconds",

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelplan import __version__
+from modelplan.byte_counts import parse_bytes
 from modelplan.cli import files, model_options, terminal
 from modelplan.errors import RequestError
 from modelplan.outputs import tflm_headers
 from modelplan.outputs.report import Section, Table
-from modelplan.outputs.units import human, parse_bytes
+from modelplan.outputs.units import human
 from modelplan.rewriting.ladder import Ladder, climb
 from modelplan.rewriting.rungs import RUNGS, Goal, Rung
 from modelplan.runtimes.tflm.abi import ABI_NAMES

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from modelplan import allocators
+from modelplan.byte_counts import parse_bytes
 from modelplan.errors import ModelError, RequestError
 from modelplan.loaders.files import read_text
-from modelplan.outputs.units import parse_bytes
 from modelplan.runtimes import RUNTIMES
 from modelplan.runtimes.tflm.abi import ABI_NAMES, GROUPS
 from modelplan.types import Budget, Graph, Overlap, Progress
@@ -99,6 +99,13 @@ def add_abi(parser: ArgumentParser | _ArgumentGroup, default: str | None = USUAL
         help=f"for which target the whole arena is sized: {', '.join(ABI_NAMES)};"
         f" {' and '.join(GROUPS)} hold on all targets with so many bits"
         f" (default: {default or f'that of --target, else {USUAL_ABI}'})",
+    )
+
+
+def add_capacity(parser: ArgumentParser) -> None:
+    """Adds the memory there is, in place of a target's block."""
+    parser.add_argument(
+        "--capacity", metavar="BYTES", help="the memory there is, such as 64KiB (default: the block of the target)"
     )
 
 

@@ -13,13 +13,14 @@ from pathlib import Path
 
 from modelplan import bounds, referee
 from modelplan.allocators import DEFAULT, place
+from modelplan.byte_counts import parse_bytes
 from modelplan.cli import files, model_options, terminal
 from modelplan.cli.progress import ProgressLine
 from modelplan.errors import RequestError
 from modelplan.loaders import load_problem
 from modelplan.outputs import problem_csv
 from modelplan.outputs.report import Section, printable
-from modelplan.outputs.units import counted, human, parse_bytes, stand_in
+from modelplan.outputs.units import counted, human, stand_in
 from modelplan.types import Placement, Problem
 
 #: Why a search stopped before the proof.

@@ -19,9 +19,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from modelplan import allocators
+from modelplan.byte_counts import parse_bytes
 from modelplan.cli import files, model_options, terminal
 from modelplan.errors import RequestError
-from modelplan.outputs.units import parse_bytes
 from modelplan.rewriting.alternatives import load_file
 from modelplan.runtimes.tflm.file import FileModel
 from modelplan.together.reading import Choices

@@ -45,7 +45,8 @@ def difference(old: Side, new: Side) -> Difference:
             " and a converter rewrites them; `modelplan check` judges each by itself"
         )
     found = _Comparison(old, new, Pairing(old.structure, new.structure, matched_ops(old.structure, new.structure)))
-    changes = tuple(sorted(found.changes(), key=_by_effect))
+    of_ops = list(found.op_changes())
+    changes = tuple(sorted([*of_ops, *found.input_changes()], key=_by_effect))
     whole = old.whole and new.whole
     return Difference(
         old.name,
@@ -67,7 +68,7 @@ def difference(old: Side, new: Side) -> Difference:
         (old.needed.refusals, new.needed.refusals),
         (old.capacity, new.capacity),
         (old.live, new.live),
-        tuple(_columns(found, changes)),
+        tuple(_columns(found, of_ops)),
     )
 
 
@@ -154,8 +155,8 @@ class _Comparison:
 
     # -- operators and inputs ----------------------------------------------------------------------------------
 
-    def changes(self) -> Iterator[OpChange]:
-        """Everything that differs."""
+    def op_changes(self) -> Iterator[OpChange]:
+        """Operators that differ, are added or gone."""
         sizes, bodies = (self.old.plan.graph, self.new.plan.graph), Bodies()
         for i, j in self.pairing.pairs:
             details = details_of(self.pairing, i, j, sizes)
@@ -165,7 +166,6 @@ class _Comparison:
             yield self.op_change(Change.GONE, i, -1, self.alone(self.old, i))
         for j in self.pairing.added:
             yield self.op_change(Change.ADDED, -1, j, self.alone(self.new, j))
-        yield from self.input_changes()
 
     def pair_change(self, i: int, j: int, details: Details) -> Iterator[OpChange]:
         """The change of an operator that both sides have; nothing where it is the same."""
@@ -267,7 +267,7 @@ class _Comparison:
 
 def _columns(found: _Comparison, changes: Sequence[OpChange]) -> Iterator[Column]:
     """The steps of both sides in one order: those before the next operator that stayed, old ones first, then it."""
-    became = {(one.before, one.after): one.change for one in changes if not one.label.startswith("input ")}
+    became = {(one.before, one.after): one.change for one in changes}
     orders = found.old.plan.schedule.order, found.new.plan.schedule.order
     partners = {j: i for i, j in found.pairing.pairs}
 

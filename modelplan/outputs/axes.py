@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from modelplan.outputs import canvas, lettering
-from modelplan.outputs.canvas import BODY, INK, MUTED, SMALL, TITLE, WARNING, Margins, Sheet
+from modelplan.outputs.canvas import BODY, FAINT, INK, MUTED, SMALL, TITLE, WARNING, Margins, Sheet
 from modelplan.outputs.drawing import KINDS, Drawing
 from modelplan.outputs.units import brief, human
 
@@ -323,6 +323,18 @@ def byte_ticks(top: float) -> tuple[list[tuple[int, str]], str]:
         spacing *= 2
     unit, scale = next((u, s) for u, s in _UNITS if spacing >= s)
     return [(at, f"{at // scale:,}") for at in range(0, int(top) + 1, spacing)], unit
+
+
+def draw_live_bytes(sheet: Sheet, left: float) -> None:
+    """The scale of a memory curve with faint lines across, and what it counts `left` points from the sheet's edge."""
+    ticks, unit = byte_ticks(sheet.top)
+    for at, text in ticks:
+        y, edge = sheet.y(at), sheet.margins.left
+        sheet.line((edge - 3, edge), (y, y), color=MUTED, linewidth=0.5)
+        sheet.write(edge - 5, y, text, SMALL, ha="right")
+        sheet.axes.axhline(at, color=FAINT, linewidth=0.5, zorder=0.2)
+    middle = sheet.margins.bottom + sheet.plot_height / 2
+    sheet.write(left, middle, f"live bytes in {unit}", BODY, rotation=90, ha="center", va="center", color=MUTED)
 
 
 _UNITS = (("GiB", 1024**3), ("MiB", 1024**2), ("KiB", 1024), ("B", 1))

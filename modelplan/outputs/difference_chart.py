@@ -18,8 +18,8 @@ import numpy.typing as npt
 from modelplan import __version__
 from modelplan.differences.findings import Change, Column, Difference
 from modelplan.outputs import canvas, lettering
-from modelplan.outputs.axes import byte_ticks, spread
-from modelplan.outputs.canvas import BODY, FAINT, INK, MUTED, SMALL, TITLE, WARNING, Margins, Sheet
+from modelplan.outputs.axes import byte_ticks, draw_live_bytes, spread
+from modelplan.outputs.canvas import BODY, INK, MUTED, SMALL, TITLE, WARNING, Margins, Sheet
 from modelplan.outputs.difference_report import became, parts_kept
 from modelplan.outputs.units import brief, human
 
@@ -87,7 +87,7 @@ def draw(chart: DifferenceChart) -> Sheet:
     sheet = canvas.sheet(Margins(left, _RIGHT, above, foot), width, _PLOT_HEIGHT, count, top)
     _draw_tints(sheet, chart)
     _draw_curves(sheet, chart)
-    _draw_bytes(sheet)
+    draw_live_bytes(sheet, _EDGE)
     _draw_levels(sheet, chart)
     _draw_head(sheet, chart)
     _draw_peaks(sheet, chart)
@@ -133,17 +133,6 @@ def _draw_curves(sheet: Sheet, chart: DifferenceChart) -> None:
             sheet.axes.stairs(values, edges, fill=True, color=colour, alpha=0.16, linewidth=0, zorder=1)
         width = 1.5 if old else 1.2
         sheet.axes.stairs(values, edges, baseline=None, color=colour, linewidth=width, linestyle=style, zorder=3 + old)
-
-
-def _draw_bytes(sheet: Sheet) -> None:
-    ticks, unit = byte_ticks(sheet.top)
-    for at, text in ticks:
-        y, left = sheet.y(at), sheet.margins.left
-        sheet.line((left - 3, left), (y, y), color=MUTED, linewidth=0.5)
-        sheet.write(left - 5, y, text, SMALL, ha="right")
-        sheet.axes.axhline(at, color=FAINT, linewidth=0.5, zorder=0.2)
-    middle = sheet.margins.bottom + sheet.plot_height / 2
-    sheet.write(_EDGE, middle, f"live bytes in {unit}", BODY, rotation=90, ha="center", va="center", color=MUTED)
 
 
 def _draw_levels(sheet: Sheet, chart: DifferenceChart) -> None:

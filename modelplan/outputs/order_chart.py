@@ -18,8 +18,8 @@ import numpy as np
 from modelplan import bounds, lifetimes
 from modelplan.aliasing import topological
 from modelplan.outputs import canvas, lettering
-from modelplan.outputs.axes import byte_ticks, spread, stride
-from modelplan.outputs.canvas import BODY, FAINT, INK, MUTED, SMALL, TITLE, WARNING, Margins, Sheet
+from modelplan.outputs.axes import draw_live_bytes, spread, stride
+from modelplan.outputs.canvas import BODY, INK, MUTED, SMALL, TITLE, WARNING, Margins, Sheet
 from modelplan.outputs.units import brief, human
 from modelplan.rewriting.reordering import moved
 from modelplan.types import Aliases, IntArray, Plan
@@ -93,7 +93,7 @@ def draw(drawing: OrderDrawing) -> Sheet:
     foot = _EDGE + 2 * _ROW + _BAND + _words_height(drawing)
     sheet = canvas.sheet(Margins(_LEFT, _RIGHT, _TOP, foot), width, _PLOT_HEIGHT, steps, top)
     _draw_curves(sheet, drawing)
-    _draw_bytes(sheet)
+    draw_live_bytes(sheet, _EDGE)
     _draw_levels(sheet, drawing)
     _draw_head(sheet, drawing)
     _draw_moves(sheet, drawing)
@@ -107,17 +107,6 @@ def _draw_curves(sheet: Sheet, drawing: OrderDrawing) -> None:
     for live, colour, width in lines:
         sheet.axes.stairs(live, edges, color=colour, linewidth=width, zorder=3)
     sheet.axes.stairs(drawing.after, edges, fill=True, color=_AFTER, alpha=0.16, linewidth=0, zorder=1)
-
-
-def _draw_bytes(sheet: Sheet) -> None:
-    ticks, unit = byte_ticks(sheet.top)
-    for at, text in ticks:
-        y, left = sheet.y(at), sheet.margins.left
-        sheet.line((left - 3, left), (y, y), color=MUTED, linewidth=0.5)
-        sheet.write(left - 5, y, text, SMALL, ha="right")
-        sheet.axes.axhline(at, color=FAINT, linewidth=0.5, zorder=0)
-    middle = sheet.margins.bottom + sheet.plot_height / 2
-    sheet.write(_EDGE, middle, f"live bytes in {unit}", BODY, rotation=90, ha="center", va="center", color=MUTED)
 
 
 def _draw_levels(sheet: Sheet, drawing: OrderDrawing) -> None:

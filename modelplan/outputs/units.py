@@ -1,7 +1,5 @@
 """Bytes as people read them, KiB or MiB with the byte count beside it, counts, and whose height a figure is."""
 
-from modelplan.byte_counts import parse_bytes as parse_bytes
-
 
 def human(size: int) -> str:
     """`size` in the largest unit that keeps it above one, and in bytes.

@@ -141,12 +141,8 @@ def climb(
     found = _Climb(ModelOnTarget(data, graph, graph.source, goal, report, check)).ladder()
     if found.chosen is None:
         return found
-    return replace(found, proof=tuple(_proof(data, found.chosen.model, goal)))
-
-
-def _proof(original: bytes, rewritten: bytes, goal: Goal) -> list[Verdict]:
-    """The verdicts on a rewritten file, of all levels of proof that can run."""
-    return prove_rewrite(original, rewritten, goal.kernels, Effort(goal.seed, _PROOF_SECONDS))
+    proof = prove_rewrite(data, found.chosen.model, goal.kernels, Effort(goal.seed, _PROOF_SECONDS))
+    return replace(found, proof=tuple(proof))
 
 
 class _Climb:

@@ -95,7 +95,8 @@ def _owners(parts: Sequence[Part], relation: Relation) -> Iterator[tuple[Owned, 
         here = next(one.delta for one in first if (one.model, one.buffer) == (pipe.source.model, a)) + up
         there = next(one.delta for one in second if (one.model, one.buffer) == (pipe.target.model, b)) + down
         if first is second:
-            _require_same_bytes(parts, pipe.target, here == there)
+            if here != there:
+                raise _in_two_places(parts, pipe.target)
             continue
         moved = [*first, *(replace(one, delta=one.delta + here - there) for one in second)]
         least = min(one.delta for one in moved)
@@ -109,10 +110,9 @@ def _owners(parts: Sequence[Part], relation: Relation) -> Iterator[tuple[Owned, 
             yield tuple(group)
 
 
-def _require_same_bytes(parts: Sequence[Part], place: Place, same: bool) -> None:  # noqa: FBT001 - reads as a sentence
+def _in_two_places(parts: Sequence[Part], place: Place) -> RequestError:
     part = parts[place.model]
-    if not same:
-        raise RequestError(f"{part.graph.tensors[place.tensor].name!r} of {part.name} cannot be in two places at once")
+    return RequestError(f"{part.graph.tensors[place.tensor].name!r} of {part.name} cannot be in two places at once")
 
 
 def _is_state(parts: Sequence[Part], one: Owned) -> bool:

@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 import re
-import shlex
-from pathlib import Path
 
 import pytest
+from documented import ROOT, printed_as_shown
 
-from modelplan.cli import main
-
-ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "explain.md"
-EXAMPLE = re.compile(r"(## Example\n\n```sh\nmodelplan ([^\n]*)\n```\n\n```text\n)(.*?)(```)", re.DOTALL)
+EXAMPLE = re.compile(r"(## Example\n\n```sh\nmodelplan ([^\n]*)\n```\n\n```text\n)(.*?)```", re.DOTALL)
 
 
 def test_the_example_is_what_the_command_prints(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], pytestconfig: pytest.Config
 ) -> None:
-    found = EXAMPLE.search(PAGE.read_text())
-    assert found
     monkeypatch.chdir(ROOT)
-    assert main(shlex.split(found[2])) == 0
-    printed = capsys.readouterr().out
-    if pytestconfig.getoption("--update"):
-        PAGE.write_text(EXAMPLE.sub(lambda match: match[1] + printed + match[4], PAGE.read_text()))
-        return
-    assert found[3] == printed
+    assert printed_as_shown(PAGE, EXAMPLE, capsys, update=pytestconfig.getoption("--update"))

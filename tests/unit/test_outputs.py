@@ -23,10 +23,11 @@ from modelplan import (
     render,
     schedulers,
 )
+from modelplan.byte_counts import parse_bytes
 from modelplan.outputs import OUTPUTS, problem_csv
 from modelplan.outputs.report import WIDTH, Section, Table, folded, plain, printable
 from modelplan.outputs.summary import summary
-from modelplan.outputs.units import counted, human, parse_bytes
+from modelplan.outputs.units import counted, human
 from modelplan.runtimes import RUNTIMES
 
 

@@ -14,7 +14,7 @@ from modelplan.outputs.checks.report import (
     headline,
     model_changes,
     outlook,
-    remedy_lines,
+    remedy_commands,
     unknown_lines,
 )
 from modelplan.outputs.report import printable
@@ -109,11 +109,12 @@ def _change(change: ModelChange) -> str:
 def _remedy(one: Outcome) -> str:
     """What would make a check pass, with the commands in a block to copy; empty where nothing was tried."""
     lines = [*map(_code, one.refusals), *map(_plain, [] if one.refusals else outlook(one))]
-    commands = [line.removeprefix("fits after: ") for line in remedy_lines(one)]
+    commands = remedy_commands(one)
     if not lines:
         return ""
     words = "".join(f"* {line}\n" for line in lines)
-    pasted = "".join(f"\n{_fence(line, 3)}sh\n{printable(line)}\n{_fence(line, 3)}\n" for line in commands)
+    fence = _fence(commands, 3)
+    pasted = f"\n{fence}sh\n{printable(commands)}\n{fence}\n" if commands else ""
     return f"\n{_code(one.check.name)}\n\n{words}{pasted}"
 
 

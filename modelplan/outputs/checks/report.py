@@ -141,17 +141,21 @@ def _against(judged: Judgement) -> list[str]:
     return [*found, f"spare     {human(-judged.excess)}" if judged.passed else f"excess    {human(judged.excess)}"]
 
 
+def remedy_commands(one: Outcome) -> str:
+    """The commands after which the model fits, in one line; empty where it fits or none is known."""
+    return " && ".join(one.remedies[0].commands) if one.remedies and not one.passed else ""
+
+
 def remedy_lines(one: Outcome) -> tuple[str, ...]:
-    """The commands after which the model fits, in one line; nothing where it fits or none is known."""
-    known = one.remedies[:1] if not one.passed else []
-    return tuple(f"fits after: {' && '.join(found.commands)}" for found in known)
+    """The line that tells of these commands; nothing where there are none."""
+    commands = remedy_commands(one)
+    return (f"fits after: {commands}",) if commands else ()
 
 
 def outlook(one: Outcome) -> list[str]:
     """What would fit, the least change first, or how far the best is from fitting."""
     if one.remedies and one.remedies[0].requirement is not None:
-        first = one.remedies[0]
-        return [f"{first.change}: {human(one.remedies[0].requirement.arena)}"]
+        return [f"{one.remedies[0].change}: {human(one.remedies[0].requirement.arena)}"]
     if one.others is None:
         return [_NO_TIME]
     if one.needed is None or not one.others:

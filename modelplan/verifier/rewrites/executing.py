@@ -26,7 +26,7 @@ from modelplan.verifier.verdicts import Skipped
 
 _ROUNDS = 2
 #: Said of a file whose plan counts on the order of kernels that the wheel does not have.
-UNPLANNED = "without the plan, which holds for {} kernels only"
+_UNPLANNED = "without the plan, which holds for {} kernels only"
 #: Characters of LiteRT's reason that are quoted.
 _LONGEST = 120
 #: What a run of a file gives: something of each invocation's outputs that is equal where the outputs are.
@@ -68,7 +68,7 @@ def execute_on_tflm(
     predicted = planner.predicted_head(rewritten.model)  # with reference kernels, which the wheel has
     if planner.padded(heads[1]) != planner.padded(predicted):
         raise BrokenPlanError(f"TFLM reports a head of {heads[1]:,} bytes, predicted are {predicted:,}")
-    head = UNPLANNED.format(kernels) if unplanned else f"head {heads[1]:,} bytes"
+    head = _UNPLANNED.format(kernels) if unplanned else f"head {heads[1]:,} bytes"
     return f"{said}, {head}, tflite-micro {tflm_version()}"
 
 
