@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from modelplan.differences.findings import Difference
 from modelplan.outputs import difference_report as words
-from modelplan.outputs.report import printable
+from modelplan.outputs.markdown import literal
 
 _MOST_ROWS = 20
-#: What Markdown would take for marks of its own.
-_MARKS = re.compile(r"([\\`*_\[\]~|#])")
 
 
 def render_difference(found: Difference) -> str:
     """The difference as Markdown, ending in a newline; names out of files cannot become marks or HTML."""
     title = f"{found.old} → {found.new}" if found.old != found.new else found.old
-    blocks = [f"### {plain(title)}"]
+    blocks = [f"### {literal(title)}"]
     if found.empty:
         return "\n\n".join([*blocks, "Nothing differs but names, if anything."]) + "\n"
     blocks.append(listed(words.head_lines(found)))
     if any(part.bytes.delta for part in (*found.parts, *found.flash)):
         blocks.append(rows_under(("part", ">before", ">after", ">change"), words.memory_rows(found)))
-    blocks.append(f"**{plain(words.peak_title(found))}**")
+    blocks.append(f"**{literal(words.peak_title(found))}**")
     blocks += [listed(lines)] if (lines := list(words.peak_lines(found))) else []
     if any(part.bytes.before != part.bytes.after for part in found.peak_parts):
         blocks.append(rows_under(("alive", "made by", ">before", ">after", ">change"), words.peak_rows(found)))
@@ -36,28 +33,19 @@ def _operators(found: Difference) -> Iterator[str]:
     rows = [(words.signed(one.effect) or "0", words.short_names(one.line)) for one in own[:_MOST_ROWS]]
     rows += [(line.split()[0], line.strip().partition("  ")[2]) for line in words.others_line(own[_MOST_ROWS:])]
     if rows:
-        yield f"**{plain(words.EFFECT_TITLE)}**"
+        yield f"**{literal(words.EFFECT_TITLE)}**"
         yield rows_under((">bytes", "operator"), rows)
     if rest := [*words.following_lines(found), *words.value_lines(found), *words.order_lines(found)]:
         yield listed(rest)
 
 
-def plain(text: str) -> str:
-    r"""The text as Markdown shows it literally.
-
-    >>> print(plain("a_b <i>|x"))
-    a\_b &lt;i>\|x
-    """
-    return _MARKS.sub(r"\\\1", printable(text).replace("&", "&amp;").replace("<", "&lt;"))
-
-
 def listed(lines: Iterator[str] | Sequence[str]) -> str:
     """A line for each, as a list."""
-    return "\n".join(f"- {plain(line)}" for line in lines)
+    return "\n".join(f"- {literal(line)}" for line in lines)
 
 
 def rows_under(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Rows under headings; a column whose heading starts with `>` is aligned to the right."""
     marks = ["---:" if heading.startswith(">") else "---" for heading in headings]
-    lines = [[heading.removeprefix(">") for heading in headings], marks, *([plain(c) for c in row] for row in rows)]
+    lines = [[heading.removeprefix(">") for heading in headings], marks, *([literal(c) for c in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

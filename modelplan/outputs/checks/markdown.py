@@ -17,6 +17,7 @@ from modelplan.outputs.checks.report import (
     remedy_commands,
     unknown_lines,
 )
+from modelplan.outputs.markdown import literal
 from modelplan.outputs.report import printable
 from modelplan.outputs.units import counted
 
@@ -49,8 +50,8 @@ def marker(findings: Findings) -> str:
 
 def pull_request_comment(findings: Findings) -> str:
     """The comment in Markdown, of at most 64 KiB; what is left out is counted."""
-    unknown = "".join(f"\n{_plain(line)}\n" for line in unknown_lines(findings))
-    opening = f"{marker(findings)}\n### Memory: {_plain(headline(findings))}\n{unknown}"
+    unknown = "".join(f"\n{literal(line)}\n" for line in unknown_lines(findings))
+    opening = f"{marker(findings)}\n### Memory: {literal(headline(findings))}\n{unknown}"
     blocks = [block for block in _blocks(findings) if block.rows]
     found, dropped = [opening], 0
     left = MOST - _NOTE - len(opening.encode()) - sum(len((b.opening + b.closing).encode()) for b in blocks)
@@ -101,14 +102,14 @@ def _rows(one: Outcome, *, compared: bool) -> Iterator[str]:
 
 def _change(change: ModelChange) -> str:
     """The arenas of a model that changed, and what made them change."""
-    arenas = [f"* {_plain(arena_change(one))}" for one in change.outcomes]
+    arenas = [f"* {literal(arena_change(one))}" for one in change.outcomes]
     lines = [*arenas, *(f"  * {_code(line)}" for line in change.causes)]
     return f"\n{_code(change.model)}\n\n" + "".join(f"{line}\n" for line in lines)
 
 
 def _remedy(one: Outcome) -> str:
     """What would make a check pass, with the commands in a block to copy; empty where nothing was tried."""
-    lines = [*map(_code, one.refusals), *map(_plain, [] if one.refusals else outlook(one))]
+    lines = [*map(_code, one.refusals), *map(literal, [] if one.refusals else outlook(one))]
     commands = remedy_commands(one)
     if not lines:
         return ""
@@ -116,11 +117,6 @@ def _remedy(one: Outcome) -> str:
     fence = _fence(commands, 3)
     pasted = f"\n{fence}sh\n{printable(commands)}\n{fence}\n" if commands else ""
     return f"\n{_code(one.check.name)}\n\n{words}{pasted}"
-
-
-def _plain(text: str) -> str:
-    """The text without a meaning for Markdown or HTML, and without mentions."""
-    return re.sub(r"([\\`*_{}\[\]<#|~@&!])", lambda found: f"&#{ord(found[1])};", printable(text))
 
 
 def _code(text: str, *, cell: bool = False) -> str:
