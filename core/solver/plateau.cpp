@@ -7,14 +7,31 @@
 #include <queue>
 
 #include "load_tree.hpp"
+#include "random.hpp"
 
 namespace modelplan::solver {
 namespace {
 
+// The breadth of all sections before each, where sections of less load count less; empty where all count one.
+Array<double> breadths(View<const Bytes> loads, const DiveRule& rule) {
+  if (rule.low_weight == 1) return {};
+  const double least = (1 - rule.low) * static_cast<double>(*std::max_element(loads.begin(), loads.end()));
+  Array<double> found{0};
+  for (const Bytes load : loads)
+    found.push_back(found.back() + (static_cast<double>(load) < least ? rule.low_weight : 1));
+  return found;
+}
+
 // Unplaced items by width class floor(log2 width), each class in order of first section.
 class Shelves {
  public:
-  Shelves(const PackingInstance& instance, Poller& poller) : instance_(instance), slot_(instance.items.size()) {
+  Shelves(const PackingInstance& instance, View<const Bytes> loads, const DiveRule& rule, Poller& poller)
+      : instance_(instance),
+        looks_(rule.looks),
+        noise_(rule.noise),
+        random_(rule.seed),
+        breadth_(breadths(loads, rule)),
+        slot_(instance.items.size()) {
     for (Id i = 0; i < instance.count(); ++i) {
       poller.count();
       const std::size_t k = width_class(width(i));
@@ -33,9 +50,9 @@ class Shelves {
     while (node /= 2) c.least_last[node] = std::min(c.least_last[2 * node], c.least_last[2 * node + 1]);
   }
 
-  // The widest item inside [first, last), the larger of equal ones, among up to kLooks of the widest class that
-  // has one; if `section` >= 0 it must be alive there. -1 if there is none.
-  Id widest(Id first, Id last, Id section, Meter& meter) const {
+  // The broadest item inside [first, last), the larger of equal ones, among some of the widest class that has one; if
+  // `section` >= 0 it must be alive there. -1 if there is none.
+  Id widest(Id first, Id last, Id section, Meter& meter) {
     for (std::size_t k = std::min(classes_.size() - 1, width_class(last - first)) + 1; k-- > 0;) {
       const Id found = widest_of(classes_[k], k, first, last, section, meter);
       if (found >= 0) return found;
@@ -44,7 +61,6 @@ class Shelves {
   }
 
  private:
-  static constexpr int kLooks = 64;
   static constexpr Id kGone = std::numeric_limits<Id>::max();
 
   struct Class {
@@ -54,6 +70,12 @@ class Shelves {
   };
 
   Id width(Id i) const { return instance_.items[i].last - instance_.items[i].first; }
+  // The width of an item as the rule counts it.
+  double breadth(Id i) {
+    const Item& item = instance_.items[i];
+    const double found = breadth_.empty() ? item.last - item.first : breadth_[item.last] - breadth_[item.first];
+    return noise_ > 0 ? found * (1 - noise_ * random_.unit()) : found;
+  }
   static std::size_t width_class(Id width) { return as_size(std::bit_width(static_cast<unsigned>(width)) - 1); }
 
   void build(Class& c) const {
@@ -64,21 +86,23 @@ class Shelves {
       c.least_last[node] = std::min(c.least_last[2 * node], c.least_last[2 * node + 1]);
   }
 
-  Id widest_of(const Class& c, std::size_t k, Id first, Id last, Id section, Meter& meter) const {
+  Id widest_of(const Class& c, std::size_t k, Id first, Id last, Id section, Meter& meter) {
     const Id reach = static_cast<Id>(std::int64_t{2} << k);  // items of this class are narrower
     const Id from = section < 0 ? first : std::max(first, section - reach + 2);
     const Id to = section < 0 ? last : section + 1;  // first sections in [from, to)
     const auto begin = std::lower_bound(c.firsts.begin(), c.firsts.end(), from) - c.firsts.begin();
     const auto end = std::lower_bound(c.firsts.begin() + begin, c.firsts.end(), to) - c.firsts.begin();
     Id best = -1;
+    double most = 0;
     int looks = 0;
-    for (Id j = next_within(c, static_cast<Id>(begin), static_cast<Id>(end), last); j >= 0 && looks < kLooks;
+    for (Id j = next_within(c, static_cast<Id>(begin), static_cast<Id>(end), last); j >= 0 && looks < looks_;
          j = next_within(c, j + 1, static_cast<Id>(end), last), ++looks) {
       const Id i = c.items[j];
       if (section >= 0 && instance_.items[i].last <= section) continue;
-      if (best < 0 || width(i) > width(best) ||
-          (width(i) == width(best) && instance_.items[i].size > instance_.items[best].size))
-        best = i;
+      const double own = breadth(i);
+      if (best >= 0 && (own < most || (own == most && instance_.items[i].size <= instance_.items[best].size))) continue;
+      best = i;
+      most = own;
     }
     meter.add(looks + 4);
     return best;
@@ -102,7 +126,11 @@ class Shelves {
   }
 
   const PackingInstance& instance_;
-  Array<Id> slot_;  // per item: its index within its class
+  int looks_;
+  double noise_;
+  Random random_;
+  Array<double> breadth_;  // of all sections before each; empty where each counts one
+  Array<Id> slot_;         // per item: its index within its class
   Array<Class> classes_;
 };
 
@@ -120,11 +148,12 @@ Array<Bytes> plain_loads(const PackingInstance& instance) {
 
 class Dive {
  public:
-  Dive(const PackingInstance& instance, Meter& meter, Poller& poller)
+  Dive(const PackingInstance& instance, const DiveRule& rule, View<const Bytes> loads, Meter& meter, Poller& poller)
       : instance_(instance),
         meter_(meter),
-        shelves_(instance, poller),
-        loads_(plain_loads(instance)),
+        valleys_first_(rule.valleys_first),
+        shelves_(instance, loads, rule, poller),
+        loads_(loads),
         level_(instance.load.size()),
         last_(instance.load.size()),
         peak_(instance.load.size()),
@@ -178,17 +207,23 @@ class Dive {
     }
   }
 
-  // Places one item: on the most critical plateau if one fits there over its heaviest section; else in the
-  // valley that lies next to it, filling that up to the plateau's level first.
+  // Places one item: on the most critical plateau if one fits there over its heaviest section; else, or where valleys
+  // come first, in the valley that lies next to it, filling that up to the plateau's level first.
   void place_one() {
     if (valley_ < 0) {
       const Id plateau = most_critical();
       const Id item = shelves_.widest(plateau, last_[plateau], peak(plateau).place, meter_);
-      if (item >= 0) return put(item, plateau);
+      if (item >= 0 && (!valleys_first_ || covers(item, plateau) || descend(plateau) == plateau))
+        return put(item, plateau);
       valley_ = plateau;
       goal_ = level_[plateau];
+      if (valleys_first_) push(plateau);  // it may stay as it is
     }
     fill_valley();
+  }
+
+  bool covers(Id item, Id plateau) const {
+    return instance_.items[item].first == plateau && instance_.items[item].last == last_[plateau];
   }
 
   void fill_valley() {
@@ -286,6 +321,7 @@ class Dive {
 
   const PackingInstance& instance_;
   Meter& meter_;
+  bool valleys_first_;
   Shelves shelves_;
   LoadTree loads_;
   Array<Bytes> level_;          // of the plateau that begins at a section
@@ -300,9 +336,20 @@ class Dive {
 
 }  // namespace
 
-Array<Bytes> plateau_dive(const PackingInstance& instance, Meter& meter) {
+Array<Bytes> plateau_dive(const PackingInstance& instance, const DiveRule& rule, Meter& meter) {
   Poller poller(meter.signal());
-  return Dive(instance, meter, poller).run();
+  return Dive(instance, rule, plain_loads(instance), meter, poller).run();
+}
+
+DiveRule varied_dive(std::uint64_t number, std::uint64_t seed) {
+  constexpr double kLow[] = {0.03, 0.01, 0.1}, kLowWeight[] = {0.001, 0.01, 0.1};
+  const double noise = number < 9 ? 0 : 0.01 * static_cast<double>(1 + number % 4);
+  return {.looks = 1000,
+          .valleys_first = true,
+          .low = kLow[number % 3],
+          .low_weight = kLowWeight[number / 3 % 3],
+          .noise = noise,
+          .seed = seed * 1'000'000 + number};
 }
 
 }  // namespace modelplan::solver

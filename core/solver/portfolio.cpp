@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "first_fit.hpp"
+#include "plateau.hpp"
 
 namespace modelplan::solver {
 namespace {
@@ -11,10 +12,14 @@ namespace {
 constexpr std::size_t kLanes = 2;                // tasks per round
 constexpr std::int64_t kFirstSlice = 2'000'000;  // work of a task, some milliseconds; grows to
 constexpr std::int64_t kLastSlice = 40'000'000;
+constexpr std::int64_t kSearchWidth = 30'000'000;  // the search's memory is linear in the width
+constexpr double kCrowd = 0.125;  // share of the buffers alive on average: dives come before the search
+constexpr int kFirstDives = 4;
+constexpr std::int64_t kDiveCost = 4;         // a look of a dive, in looks of the search
 constexpr std::int64_t kScanWidth = 400'000;  // above this the picks that count candidates cost too much
 constexpr std::int64_t kLateRestarts = 24;
 constexpr std::size_t kAll = 1000, kFirstSettings = 8;  // settings
-constexpr Id kSmallItems = 500, kNoisyItems = 1500;
+constexpr Id kSmallItems = 500, kNoisyItems = 1500, kMediumItems = 3000;
 constexpr std::int64_t kExtraNodes = 250;  // that a run may take beyond one for each buffer
 constexpr double kNoises[] = {0.15, 0.3};
 
@@ -103,6 +108,7 @@ template <class Coord>
 Portfolio<Coord>::Portfolio(const PackingInstance& instance, const Options& options, const StopSignal& signal,
                             State& state)
     : instance_(instance),
+      searchable_(instance.width <= kSearchWidth),
       capacity_(options.capacity),
       minimize_(options.minimize || options.capacity < 0),
       options_(options),
@@ -113,13 +119,16 @@ Portfolio<Coord>::Portfolio(const PackingInstance& instance, const Options& opti
 
 template <class Coord>
 void Portfolio<Coord>::run() {
-  first_fits(1'000'000);
-  if (capacity_ >= 0 && state_.bound <= capacity_) all_settings(capacity_);
-  if (minimize_) all_settings(state_.bound);
-  first_fits(200'000'000);
+  if (is_crowded()) first_dives();
+  if (searchable_) {
+    first_fits(1'000'000);
+    if (capacity_ >= 0 && state_.bound <= capacity_) all_settings(capacity_);
+    if (minimize_) all_settings(state_.bound);
+    first_fits(200'000'000);
+  }
   make_arms();
   slice_ = kFirstSlice;
-  while (!over()) {
+  while (!over() && !arms_.empty()) {
     arms_round();
     slice_ = std::min(slice_ + slice_ / 8, kLastSlice);
   }
@@ -143,6 +152,26 @@ void Portfolio<Coord>::first_fits(std::int64_t most_conflicts) {
   }
 }
 
+// Whether so many buffers are alive at once that the search hardly ever ends.
+template <class Coord>
+bool Portfolio<Coord>::is_crowded() const {
+  const auto alive = static_cast<double>(instance_.width) / instance_.sections();
+  return instance_.count() > kNoisyItems && alive > kCrowd * instance_.count();
+}
+
+// Dives by several rules, if the instance has nothing that they do not know of.
+template <class Coord>
+void Portfolio<Coord>::first_dives() {
+  for (int round = 0; round < kFirstDives / static_cast<int>(kLanes) && may_dive() && !over(); ++round) {
+    Array<Task> tasks;
+    for (std::size_t k = 0; k < kLanes; ++k)
+      tasks.push_back([this, number = dives_++, work = share_left()](std::size_t, const std::atomic<bool>& abandon) {
+        return dive(number, work, abandon);
+      });
+    run_round(tasks);
+  }
+}
+
 // The settings from `begin` to `end` once each, without noise, at one height.
 template <class Coord>
 void Portfolio<Coord>::plain_settings(Bytes height, std::size_t begin, std::size_t end) {
@@ -150,13 +179,12 @@ void Portfolio<Coord>::plain_settings(Bytes height, std::size_t begin, std::size
   for (; begin < count && !over() && state_.height > height && state_.bound <= height; begin += kLanes) {
     Array<Task> tasks;
     for (std::size_t k = begin; k < std::min(count, begin + kLanes); ++k)
-      tasks.push_back(
-          [this, k, height, work = share_left()](PackingSearch<Coord>& own, const std::atomic<bool>& abandon) {
-            Meter meter(signal_, work, Meter::kPollEvery, &abandon);
-            Random unused(0);
-            const Setting setting = settings_for(instance_)[k];
-            return single(own, setting, height, 0, node_limit(instance_, setting), unused, meter);
-          });
+      tasks.push_back([this, k, height, work = share_left()](std::size_t lane, const std::atomic<bool>& abandon) {
+        Meter meter(signal_, work, Meter::kPollEvery, &abandon);
+        Random unused(0);
+        const Setting setting = settings_for(instance_)[k];
+        return single(search(lane), setting, height, 0, node_limit(instance_, setting), unused, meter);
+      });
     run_round(tasks);
   }
 }
@@ -170,10 +198,10 @@ void Portfolio<Coord>::noisy_settings(Bytes height, View<const Setting> chosen, 
     Array<Task> tasks;
     for (const Setting& setting : chosen)
       tasks.push_back([this, setting, height, nodes, seed = options_.seed * rounds + round, work = share_left()](
-                          PackingSearch<Coord>& own, const std::atomic<bool>& abandon) {
+                          std::size_t lane, const std::atomic<bool>& abandon) {
         Meter meter(signal_, work, Meter::kPollEvery, &abandon);
         Random random(seed);
-        return single(own, setting, height, kNoises[0], setting.patience * nodes, random, meter);
+        return single(search(lane), setting, height, kNoises[0], setting.patience * nodes, random, meter);
       });
     run_round(tasks);
   }
@@ -213,19 +241,23 @@ void Portfolio<Coord>::make_arms() {
   struct Row {
     Method method;
     Target target;
-    double small, late, medium, large;
+    double small, late, medium, large, wide;  // shares; wide: where the complete search takes too much memory
   };
-  constexpr Row kRows[] = {{Method::kRestart, Target::kBound, 0.60, 0.03, 0.40, 0.40},
-                           {Method::kLocal, Target::kBest, 0.12, 0.46, 0.15, 0.05},
-                           {Method::kLocal, Target::kBound, 0.15, 0.02, 0.10, 0.05},
-                           {Method::kLocal, Target::kBest, 0.05, 0.46, 0.15, 0.05},
-                           {Method::kRestart, Target::kMiddle, 0.03, 0.01, 0.15, 0.35},
-                           {Method::kRestart, Target::kBest, 0.05, 0.02, 0.05, 0.10}};
+  constexpr Row kRows[] = {{Method::kRestart, Target::kBound, 0.60, 0.03, 0.40, 0.40, 0},
+                           {Method::kLocal, Target::kBest, 0.12, 0.46, 0.15, 0.05, 0},
+                           {Method::kLocal, Target::kBound, 0.15, 0.02, 0.10, 0.05, 0},
+                           {Method::kLocal, Target::kBest, 0.05, 0.46, 0.15, 0.05, 0},
+                           {Method::kRestart, Target::kMiddle, 0.03, 0.01, 0.15, 0.35, 0},
+                           {Method::kRestart, Target::kBest, 0.05, 0.02, 0.05, 0.10, 0},
+                           {Method::kDive, Target::kBest, 0, 0, 0.10, 0.50, 0.50},
+                           {Method::kDive, Target::kBest, 0, 0, 0, 0, 0.50}};
   for (const Row& row : kRows) {
     const std::uint64_t seed = options_.seed * 1000 + arms_.size();
-    const double share = instance_.count() <= kSmallItems ? row.small
-                         : instance_.count() <= 3000      ? row.medium
-                                                          : row.large;
+    const double share = !searchable_                        ? row.wide
+                         : instance_.count() <= kSmallItems  ? row.small
+                         : instance_.count() <= kMediumItems ? row.medium
+                                                             : row.large;
+    if (share == 0 || (row.method == Method::kDive && !may_dive())) continue;
     const double late = instance_.count() <= kSmallItems ? row.late : share;
     arms_.push_back({row.method, row.target, share, late, Random(seed),
                      LocalSearch<Coord>(instance_, seed, static_cast<int>(arms_.size()) / 2)});
@@ -266,7 +298,14 @@ template <class Coord>
 typename Portfolio<Coord>::Task Portfolio<Coord>::task_of(Arm& arm, std::int64_t work) {
   if (arm.method == Method::kLocal && arm.target == Target::kBest) follow_leader(arm);
   const Order order{height_of(arm.target), height_of(Target::kBound), work, std::max(work, share_left())};
-  return [this, &arm, order](PackingSearch<Coord>& own, const std::atomic<bool>& abandon) {
+  if (arm.method == Method::kDive)
+    return [this, &arm, order, number = dives_++](std::size_t, const std::atomic<bool>& abandon) {
+      Outcome outcome = dive(number, order.most_work, abandon);
+      arm.used += outcome.work;
+      return outcome;
+    };
+  return [this, &arm, order](std::size_t lane, const std::atomic<bool>& abandon) {
+    PackingSearch<Coord>& own = search(lane);
     Outcome outcome =
         arm.method == Method::kLocal ? descents(arm, own, order, abandon) : restarts(arm, own, order, abandon);
     arm.used += outcome.work;
@@ -347,6 +386,20 @@ typename Portfolio<Coord>::Outcome Portfolio<Coord>::descents(Arm& arm, PackingS
   return outcome;
 }
 
+// A dive from the bottom up by a rule of its own, to its end.
+template <class Coord>
+typename Portfolio<Coord>::Outcome Portfolio<Coord>::dive(std::uint64_t number, std::int64_t work,
+                                                          const std::atomic<bool>& abandon) const {
+  Outcome outcome;
+  Meter meter(signal_, work / kDiveCost, Meter::kPollEvery, &abandon);
+  outcome.offsets = plateau_dive(instance_, varied_dive(number, options_.seed), meter);
+  outcome.work = meter.used() * kDiveCost;
+  if (outcome.offsets.empty()) return outcome;
+  outcome.found = Verdict::kFeasible;
+  outcome.height = height_of(outcome.offsets);
+  return outcome;
+}
+
 // --- rounds ------------------------------------------------------------------------------------------------------
 
 template <class Coord>
@@ -369,7 +422,7 @@ template <class Coord>
 void Portfolio<Coord>::run_in_turn(const Array<Task>& tasks) {
   const std::atomic<bool> never{false};
   for (const Task& task : tasks) {
-    Outcome outcome = task(search(0), never);
+    Outcome outcome = task(0, never);
     merge(outcome);
     if (is_answered() || signal_.stopped()) return;
   }
@@ -383,7 +436,7 @@ void Portfolio<Coord>::run_in_parallel(const Array<Task>& tasks) {
   Array<std::exception_ptr> errors(tasks.size());
   const auto work = [&](std::size_t k) {
     try {
-      outcomes[k] = tasks[k](*searches_[k], abandon[k]);
+      outcomes[k] = tasks[k](k, abandon[k]);
       if (answers(outcomes[k]))
         for (std::size_t later = k + 1; later < tasks.size(); ++later) abandon[later].store(true);
     } catch (const Interrupted&) {  // nothing to merge
@@ -391,7 +444,6 @@ void Portfolio<Coord>::run_in_parallel(const Array<Task>& tasks) {
       errors[k] = std::current_exception();
     }
   };
-  for (std::size_t k = 0; k < tasks.size(); ++k) search(k);
   Array<std::thread> others;
   for (std::size_t k = 1; k < tasks.size(); ++k) others.emplace_back(work, k);
   work(0);
@@ -420,9 +472,15 @@ void Portfolio<Coord>::merge(Outcome& outcome) {
 }
 
 template <class Coord>
-void Portfolio<Coord>::keep(Array<Bytes> offsets) {
+Bytes Portfolio<Coord>::height_of(View<const Bytes> offsets) const {
   Bytes height = 0;
   for (Id i = 0; i < instance_.count(); ++i) height = std::max(height, instance_.top(i, offsets[i]));
+  return height;
+}
+
+template <class Coord>
+void Portfolio<Coord>::keep(Array<Bytes> offsets) {
+  const Bytes height = height_of(offsets);
   if (height >= state_.height) return;
   state_.height = height;
   state_.offsets = std::move(offsets);

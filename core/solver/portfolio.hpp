@@ -48,9 +48,9 @@ class Portfolio {
     Array<Bytes> offsets;  // where the verdict is kFeasible
     std::int64_t work = 0, nodes = 0;
   };
-  using Task = std::function<Outcome(PackingSearch<Coord>&, const std::atomic<bool>& abandon)>;
+  using Task = std::function<Outcome(std::size_t lane, const std::atomic<bool>& abandon)>;
 
-  enum class Method { kRestart, kLocal };
+  enum class Method { kRestart, kLocal, kDive };
   enum class Target { kBound, kMiddle, kBest };
   struct Order {                   // fixed when the round is made up
     Bytes height, floor;           // what to ask for, and the least that is of use
@@ -68,6 +68,7 @@ class Portfolio {
   };
 
   void first_fits(std::int64_t most_conflicts);
+  void first_dives();
   void all_settings(Bytes height);
   void plain_settings(Bytes height, std::size_t begin, std::size_t end);
   void noisy_settings(Bytes height, View<const Setting> chosen, std::uint64_t rounds);
@@ -79,9 +80,11 @@ class Portfolio {
   Outcome restarts(Arm& arm, PackingSearch<Coord>& search, const Order& order, const std::atomic<bool>& abandon);
   Outcome descents(Arm& arm, PackingSearch<Coord>& search, const Order& order, const std::atomic<bool>& abandon);
   static Verdict descent(LocalSearch<Coord>& local, PackingSearch<Coord>& search, Bytes height, Meter& meter);
+  Outcome dive(std::uint64_t number, std::int64_t work, const std::atomic<bool>& abandon) const;
   Outcome single(PackingSearch<Coord>& search, const Setting& chosen, Bytes height, double noise, std::int64_t nodes,
                  Random& random, Meter& meter) const;
   Bytes height_of(Target target) const;
+  Bytes height_of(View<const Bytes> offsets) const;
 
   void run_round(const Array<Task>& tasks);
   void run_in_turn(const Array<Task>& tasks);
@@ -94,12 +97,15 @@ class Portfolio {
   Bytes goal() const { return capacity_ >= 0 && !minimize_ ? std::max(capacity_, state_.bound) : state_.bound; }
   std::int64_t work_left() const;
   std::int64_t share_left() const;
+  bool may_dive() const { return !instance_.pinned && !instance_.has_facts(); }
+  bool is_crowded() const;
   bool over() const { return is_answered() || work_left() <= 0 || signal_.poll(); }
   void keep(Array<Bytes> offsets);
   void report() const;
   PackingSearch<Coord>& search(std::size_t lane);
 
   const PackingInstance& instance_;
+  bool searchable_;  // else the complete search would take too much memory
   Bytes capacity_;
   bool minimize_;
   const Options& options_;
@@ -109,6 +115,7 @@ class Portfolio {
   Array<std::unique_ptr<PackingSearch<Coord>>> searches_;
   Array<Arm> arms_;
   std::int64_t slice_ = 0;
+  std::uint64_t dives_ = 0;
   bool first_fits_done_ = false;
 };
 

@@ -14,7 +14,6 @@ namespace {
 
 constexpr Bytes kNarrow = Bytes{1} << 29;             // heights below this many units are searched in 32 bits,
 constexpr Bytes kNarrowPlain = (Bytes{1} << 31) - 2;  // and these where no sum is ever above the height
-constexpr std::int64_t kSearchWidth = 30'000'000;     // the search's memory is linear in the width
 
 constexpr double kFewJoined = 0.6;             // of the buffers: more are left to the search of the whole
 constexpr std::int64_t kJoinedSteps = 20'000;  // for the search of what is left
@@ -45,7 +44,7 @@ void first_answers(const PackingInstance& instance, const Options& options, cons
   if (state.height <= state.bound) return;
   report(options, state);
   Meter meter(signal, options.steps > 0 ? options.steps * 1000 : kUnlimited);
-  Array<Bytes> offsets = plateau_dive(instance, meter);
+  Array<Bytes> offsets = plateau_dive(instance, {}, meter);
   state.work += meter.used();
   if (offsets.empty()) return;
   const Bytes height = height_of(instance, offsets);
@@ -117,7 +116,7 @@ void search(const PackingInstance& instance, const Options& options, const StopS
   if (!is_answered(options, state)) join(instance, options, signal, state);
   repair(instance, options, signal, state);
   report(options, state);
-  if (instance.width > kSearchWidth || state.height <= state.bound) return;
+  if (state.height <= state.bound) return;
   const bool plain = !instance.aligned && !instance.pinned && !instance.has_facts();
   if (state.height / instance.unit < (plain ? kNarrowPlain : kNarrow))
     improve<std::int32_t>(instance, options, signal, state);

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import graphs
 import pytest
+from problem_families import rand_unif
 
 from modelplan import Budget, Placement, Problem, RequestError, _core, height, load, load_bound, place
 
@@ -90,3 +91,11 @@ def test_set_d_meets_its_load_bound(corpus: Path) -> None:
     assert isinstance(problem, Problem)
     placement = place(problem, "modelplan", Budget(seed=7, steps=1_600_000))
     assert height(problem, placement) == placement.lower_bound == 986_112
+
+
+@pytest.mark.parametrize(("count", "steps"), [(3_000, 60_000), (20_000, 400_000)])
+def test_where_a_third_of_all_buffers_is_alive_the_height_is_near_the_load(count: int, steps: int) -> None:
+    problem = rand_unif(count, 0)
+    alone, together = (place(problem, budget=Budget(steps=steps, threads=threads)) for threads in (1, 2))
+    assert 1000 * height(problem, alone) <= 1003 * load_bound(problem)
+    assert list(alone.offsets) == list(together.offsets)
