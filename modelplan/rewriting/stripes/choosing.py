@@ -147,7 +147,7 @@ def candidates(space: Space, ceiling: int, floor: int) -> list[Candidate]:
         macs = sum(op_macs(space.graph, space.graph.ops[op]) for op in base.ops)
         forms = list(_forms(base, base.region, base.region.cuts[-1]))
         priced += len(forms)
-        mine = [_priced(_formed(space, base, form), across, macs, space.tail) for form in forms]
+        mine = [_priced(space, base, form, across, macs) for form in forms]
         found += _undominated(c for c in mine if c is not None and c.peak < ceiling)
     return found
 
@@ -254,9 +254,12 @@ def _paced_forms(base: Ground, region: Region, pad: frozenset[int]) -> Iterator[
             yield replace(region, cuts=even_cuts(first, -(-first // rows)), pad=pad, paced=True)
 
 
-def _priced(base: Ground, across: int, macs: int, tail: Tail) -> Candidate | None:
+def _priced(space: Space, whole: Ground, form: Region, across: int, macs: int) -> Candidate | None:
+    """The cost of a region in one form; None where its operators cannot be computed so."""
+    tail = space.tail
     try:
-        looped = base.region.loop
+        base = _formed(space, whole, form)
+        looped = form.loop
         cost = estimate_loop(base, across, tail) if looped else estimate(base, stripe_rows(base), across, tail)
     except IllegalStripeError:
         return None
