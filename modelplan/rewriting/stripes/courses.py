@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from modelplan.rewriting.stripes.regions import Ground
-from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer, fed, needed
+from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer, fed, needed, rows_behind
 
 #: How many rows more than the least a window may have, so that it is the same for all iterations.
 _SLACK = 12
@@ -36,10 +36,13 @@ class Course:
 
     `taken` are rows of what is held of an operand, by operator and position; of a map from outside of the loop all is
     held. An operator makes `made` rows, of which those of `kept` are held. `result` are the rows of the result.
+    `used` are the rows [lo, hi) of an operand's map that the result depends on, in each iteration; what else is taken
+    may hold anything.
     """
 
     result: Run
     taken: dict[tuple[int, int], Run] = field(default_factory=dict)
+    used: dict[tuple[int, int], tuple[tuple[int, int], ...]] = field(default_factory=dict)
     made: dict[int, int] = field(default_factory=dict)
     kept: dict[int, Run] = field(default_factory=dict)
 
@@ -58,7 +61,8 @@ def undivided(base: Ground, axis: int) -> Course:
         course.made[op], course.kept[op] = height, Run((0,), height)
         for position in base.layers[op].operands:
             place = (base.layers[op].places or range(axis + 1))[axis]
-            course.taken[op, position] = Run((0,), tensors[ops[op].inputs[position]].shape[place])
+            extent = tensors[ops[op].inputs[position]].shape[place]
+            course.taken[op, position], course.used[op, position] = Run((0,), extent), ((0, extent),)
     return course
 
 
@@ -69,7 +73,26 @@ def course_of(base: Ground, layers: Mapping[int, Layer], rows: int) -> Course:
         IllegalStripeError: no window height suits all iterations.
     """
     result = result_runs(layers[base.ops[-1]].rows_out, rows)
-    return _passed_on(base, layers, result) if base.region.lazy else _cut_each(base, layers, result)
+    course = _passed_on(base, layers, result) if base.region.lazy else _cut_each(base, layers, result)
+    course.used = _used(base, layers, result)
+    return course
+
+
+def _used(
+    base: Ground, layers: Mapping[int, Layer], result: Run
+) -> dict[tuple[int, int], tuple[tuple[int, int], ...]]:
+    """For each operand the rows of its map that the result's rows are made of, in each iteration."""
+    ops, found = base.graph.ops, {}
+    last = ops[base.ops[-1]].outputs[0]
+    wanted = {last: [(start, start + result.extent) for start in result.starts]}
+    for op in reversed(base.ops):
+        rows = [rows_behind(layers[op], a, b) for a, b in wanted[ops[op].outputs[0]]]
+        for position in layers[op].operands:
+            found[op, position] = tuple(rows)
+            x = ops[op].inputs[position]
+            others = wanted.get(x, rows)
+            wanted[x] = [(min(a, c), max(b, d)) for (a, b), (c, d) in zip(rows, others, strict=True)]
+    return found
 
 
 def _cut_each(base: Ground, layers: Mapping[int, Layer], result: Run) -> Course:

@@ -53,6 +53,43 @@ _TYPES = frozenset({"int8", "uint8", "int16", "int32", "int64", "float32", "bool
 SLICED = frozenset({"int8", "int16", "int32", "float32", "bool"})
 
 
+#: Operators whose kernels run alike whatever the rows hold: none of them divides, takes a root or rounds a float.
+_UNMOVED = frozenset(
+    [
+        *_WINDOWS,
+        "RESIZE_NEAREST_NEIGHBOR",
+        "RESIZE_BILINEAR",
+        "TRANSPOSE_CONV",
+        "TRANSPOSE",
+        "CONCATENATION",
+        "RELU",
+        "RELU6",
+        "RELU_N1_TO_1",
+        "LEAKY_RELU",
+        "PRELU",
+        "HARD_SWISH",
+        "LOGISTIC",
+        "TANH",
+        "ABS",
+        "NEG",
+        "ADD",
+        "SUB",
+        "MUL",
+        "MAXIMUM",
+        "MINIMUM",
+        "SQUARED_DIFFERENCE",
+    ]
+)
+_UNMOVED_TYPES = frozenset({"int8", "uint8", "int16", "float32"})
+
+
+def takes_anything(graph: Graph, index: int) -> bool:
+    """Whether rows of an operator's operands that are cut off behind it may hold anything."""
+    op = graph.ops[index]
+    maps = (graph.tensors[t] for t in (*op.reads, *op.writes))
+    return op.kind in _UNMOVED and all(x.dtype in _UNMOVED_TYPES for x in maps if x.kind is not Kind.CONSTANT)
+
+
 def layer_of(graph: Graph, index: int, axis: int, *, tiled: bool = False) -> Layer | str:
     """How the rows of operator `index` along `axis` depend on those of its operands, or why it cannot be split.
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from itertools import product
 
 from modelplan.rewriting.stripes.courses import Course, Run, course_of, undivided
-from modelplan.rewriting.stripes.layers import sized
-from modelplan.rewriting.stripes.program import Added, Home, Loop, Program, Step
+from modelplan.rewriting.stripes.layers import sized, takes_anything
+from modelplan.rewriting.stripes.program import Added, Block, Home, Loop, Program, Step
 from modelplan.rewriting.stripes.regions import Ground
 from modelplan.rewriting.stripes.windows import IllegalStripeError
 
@@ -88,6 +88,7 @@ class _Writer:
         self.program, self.base, self.found, self.y = program, base, found, found.result
         self.count = len(found.tiles)
         self.name = f"{base.graph.tensors[self.y].name}/loop"
+        self.loose = all(takes_anything(base.graph, op) for op in base.ops)
         self.body: list[Step] = []
         self.held: dict[int, int] = {}
 
@@ -136,7 +137,8 @@ class _Writer:
             x = op.inputs[position]
             runs = [course.taken[index, position] for course in self.found.courses]
             source = self.held.get(x, x)
-            inputs[position] = self._rows(counter, x, source, runs, f"op{index}_window", layer.places)
+            blocks = self._used(x, (index, position), layer.places) if x not in self.held and self.loose else ()
+            inputs[position] = self._rows(counter, x, source, runs, f"op{index}_window", layer.places, blocks)
         made = [course.made[index] for course in self.found.courses]
         if layer.kind == "grow":
             position, size = sized(graph, op, self.base.region.axis, 0)
@@ -149,11 +151,18 @@ class _Writer:
         )
 
     def _rows(
-        self, counter: int, t: int, source: int, runs: Sequence[Run], what: str, places: tuple[int, ...] = ()
+        self,
+        counter: int,
+        t: int,
+        source: int,
+        runs: Sequence[Run],
+        what: str,
+        places: tuple[int, ...] = (),
+        used: tuple[Block, ...] = (),
     ) -> int:
         """The rows and columns `runs` of a value: itself, or a copy from a table's places on.
 
-        They lie along axes 1 and 2 of the value, or where `places` says.
+        They lie along axes 1 and 2 of the value, or where `places` says. The result depends on the blocks `used`.
         """
         extents, axes = list(self.program.shape(source)), (places or (0, 1, 2))[1:3]
         if all(run.is_all_of(extents[axis]) for run, axis in zip(runs, axes, strict=True)):
@@ -168,8 +177,20 @@ class _Writer:
         added = Added(f"{self.base.graph.tensors[t].name}/{what}", t, tuple(extents))
         value = self.program.add(added, Home(self.program.new_group(), 0))
         size = self.program.constant(self.program.shape(value))
-        self.body.append(Step("SLICE", (source, begin_vector, size), (value,), starts=tuple(begins)))
+        self.body.append(Step("SLICE", (source, begin_vector, size), (value,), starts=tuple(begins), used=used))
         return value
+
+    def _used(self, x: int, operand: tuple[int, int], places: tuple[int, ...]) -> tuple[Block, ...]:
+        """The block of an entering map that the result depends on, for each tile."""
+        first, second = (places or (0, 1, 2))[1:3]
+        blocks = []
+        for tile in self.found.tiles:
+            begin, extents = [0] * _RANK, list(self.program.shape(x))
+            for axis, course, at in zip((first, second), self.found.courses, tile, strict=True):
+                lo, hi = course.used[operand][at]
+                begin[axis], extents[axis] = lo, hi - lo
+            blocks.append((tuple(begin), tuple(extents)))
+        return tuple(blocks)
 
     def _begin(self, counter: int, begins: Sequence[tuple[int, ...]], what: str) -> int:
         """The begin vector of this iteration, out of a table."""

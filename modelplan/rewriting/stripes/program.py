@@ -22,6 +22,10 @@ VIEWS = frozenset({"RESHAPE", "SQUEEZE", "EXPAND_DIMS"})
 MOST_JOINED = 10
 
 
+#: The place of a block in a tensor, and its extents.
+Block = tuple[tuple[int, ...], tuple[int, ...]]
+
+
 class Home(NamedTuple):
     """The group that a value lies in, and its byte there."""
 
@@ -35,7 +39,8 @@ class Step:
 
     `source` is the operator of the graph that it carries out on a stripe, -1 where the rewrite adds it. `changes` are
     attributes that replace those of the source. In a loop `starts` are the places from which a SLICE reads or a
-    DYNAMIC_UPDATE_SLICE writes, along all axes, one for each iteration. A WHILE runs `loop`.
+    DYNAMIC_UPDATE_SLICE writes, along all axes, one for each iteration. Of what such a SLICE reads, `used` is the block
+    that any result depends on, as (place, extents) for each iteration; empty where that is all. A WHILE runs `loop`.
     """
 
     kind: str
@@ -44,6 +49,7 @@ class Step:
     source: int = -1
     changes: tuple[tuple[str, Attribute], ...] = ()
     starts: tuple[tuple[int, ...], ...] = ()
+    used: tuple[Block, ...] = ()
     loop: Loop | None = None
 
     @property
@@ -232,7 +238,7 @@ def _whole(program: Program, value: int, step: int, *, writes: bool) -> Iterator
 
 def _of_step(program: Program, number: int, step: Step, iteration: int) -> Iterator[Access]:
     if step.starts:
-        yield from _from_place(program, number, step, step.starts[iteration])
+        yield from _from_place(program, number, step, iteration)
         return
     if step.kind in VIEWS and program.homes.get(step.inputs[0]) == program.homes.get(step.outputs[0]):
         return
@@ -273,16 +279,19 @@ def block_runs(
         yield at * inner, (at + part[axis]) * inner
 
 
-def _from_place(program: Program, number: int, step: Step, begin: Sequence[int]) -> Iterator[Access]:
-    """A SLICE or DYNAMIC_UPDATE_SLICE of a block that begins at a place, with its begin vector.
+def _from_place(program: Program, number: int, step: Step, iteration: int) -> Iterator[Access]:
+    """A SLICE or DYNAMIC_UPDATE_SLICE of a block, with its begin vector.
 
-    Between the runs of a block that is read other bytes are kept alive too, which keeps lives few.
+    Only what a result depends on counts as read. Between the runs of that block other bytes are kept alive too, which
+    keeps lives few.
     """
     updates = step.kind == "DYNAMIC_UPDATE_SLICE"
     vector, part = (step.inputs[2], step.inputs[1]) if updates else (step.inputs[1], step.outputs[0])
     group, start = program.homes[step.inputs[0]]
     shape, extents = program.shape(step.inputs[0]), program.shape(part)
-    runs = list(block_runs(shape, extents, begin, program.nbytes(part) // prod(extents)))
+    width = program.nbytes(part) // prod(extents)
+    begin, extents = step.used[iteration] if step.used else (step.starts[iteration], extents)
+    runs = list(block_runs(shape, extents, begin, width))
     yield from _whole(program, vector, number, writes=False)
     if updates:
         yield from _whole(program, part, number, writes=False)

@@ -74,10 +74,8 @@ def needed(layer: Layer, a: int, b: int, *, pad: bool) -> Window:
         return Window(a, b, made=b - a)
     if layer.kind == "grow":
         return _grown(layer, a, b)
+    lo, hi = rows_behind(layer, a, b)
     first, last = a * layer.stride - layer.above, (b - 1) * layer.stride - layer.above + layer.reach
-    lo, hi = max(0, first), min(layer.rows_in, last)
-    if lo >= hi:
-        raise IllegalStripeError(f"output rows {a} to {b - 1} consist of padding alone")
     if layer.kind in ("pad", "cut"):
         return Window(lo, hi, lo - first, last - hi, made=b - a, padded=True)
     if not layer.bordered:
@@ -85,6 +83,24 @@ def needed(layer: Layer, a: int, b: int, *, pad: bool) -> Window:
     if pad and layer.paddable:
         return Window(lo, hi, lo - first, last - hi, made=b - a, padded=True)
     return _trimmed(layer, a, b, lo, hi)
+
+
+def rows_behind(layer: Layer, a: int, b: int) -> tuple[int, int]:
+    """The rows [lo, hi) of an operand that output rows [a, b) are made of, however large a window is.
+
+    Raises:
+        IllegalStripeError: the rows consist of padding alone.
+    """
+    if layer.kind == "pointwise":
+        return a, b
+    if layer.kind == "grow":
+        window = _grown(layer, a, b)
+        return window.lo, window.hi
+    first, last = a * layer.stride - layer.above, (b - 1) * layer.stride - layer.above + layer.reach
+    lo, hi = max(0, first), min(layer.rows_in, last)
+    if lo >= hi:
+        raise IllegalStripeError(f"output rows {a} to {b - 1} consist of padding alone")
+    return lo, hi
 
 
 def _grown(layer: Layer, a: int, b: int) -> Window:

@@ -20,17 +20,26 @@ _FRONT_TO_BACK = {"SLICE", "STRIDED_SLICE", "CONCATENATION", "GATHER", "PAD", "P
 
 @dataclass(frozen=True)
 class Move:
-    """A copy as addresses, byte by byte; no source where it is a constant. `run` bytes are copied at once."""
+    """A copy as addresses, byte by byte; no source where it is a constant. `run` bytes are copied at once.
+
+    `counts` says which bytes must come through right, None where all must.
+    """
 
     operand: int
     source: Addresses | None
     target: Addresses
     run: int
+    counts: npt.NDArray[np.bool_] | None = None
 
     @property
     def kept(self) -> npt.NDArray[np.bool_]:
         """Which bytes come to stand at another address."""
         return np.ones(len(self.target), dtype=np.bool_) if self.source is None else self.source != self.target
+
+    @property
+    def counting(self) -> npt.NDArray[np.bool_]:
+        """Which of these bytes must come through right."""
+        return self.kept if self.counts is None else self.kept & self.counts
 
     @property
     def changed(self) -> Addresses:
@@ -60,7 +69,7 @@ def in_order(op: Operation, moves: Sequence[Move], whole: Addresses | None) -> b
     written = np.concatenate([move.changed for move in moves])
     at = np.concatenate([t[move.kept] for t, move in zip(times, moves, strict=True)])
     return all(
-        _read_before(move.source[move.kept], t[move.kept], written, at)
+        _read_before(move.source[move.counting], t[move.counting], written, at)
         for t, move in zip(times, moves, strict=True)
         if move.source is not None
     )

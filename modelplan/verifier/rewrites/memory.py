@@ -2,7 +2,7 @@
 
 The arena is an array with one fingerprint for each byte: of the map, the row and the column that stands there. Copies
 take along whatever stands at their source, right or not; operators that compute must find their own elements, except
-those of rows that are never kept. Parent, condition and body of a loop share the arena and run in TFLM's order.
+those of which no output is made. Parent, condition and body of a loop share the arena and run in TFLM's order.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from modelplan.verifier.rewrites.contents import Catalogue, Content, Fault, row_
 from modelplan.verifier.rewrites.copy_order import PADS, Addresses, Move, in_order, meet, run_elements
 from modelplan.verifier.rewrites.fingerprints import JUNK, U64, Fingerprints
 from modelplan.verifier.rewrites.moving import Copy, Places
+from modelplan.verifier.rewrites.needs import Mask, Masks, counting_elements
 from modelplan.verifier.rewrites.reading import Cell, Operation, Source
 from modelplan.verifier.rewrites.running import Event, Trace
 from modelplan.verifier.safe_overlap import may_overlap
@@ -56,8 +57,8 @@ def replay_memory(source: Source, trace: Trace, catalogue: Catalogue, kernels: s
     loops = _check_loops(source, subject.layout) if planned else 0
     memory = _Memory(source, subject, catalogue)
     memory.write_inputs(trace)
-    for event in trace.events:
-        memory.perform(event)
+    for event, masks in zip(trace.events, counting_elements(source, trace), strict=True):
+        memory.perform(event, masks)
     memory.check_outputs(trace)
     return Replayed(len(memory.bytes), len(trace.events), loops, planned)
 
@@ -134,17 +135,20 @@ class _Memory:
         for t, content in zip(main.outputs, trace.outputs, strict=True):
             self._check(main.cells[t].number, content, "the caller")
 
-    def perform(self, event: Event) -> None:
-        """One operator: its reads are checked, or its copies made; then its results stand in memory."""
+    def perform(self, event: Event, masks: Masks) -> None:
+        """One operator: its reads are checked, or its copies made; then its results stand in memory.
+
+        `masks` say of its operands which elements count.
+        """
         writer = self._writer(event.where)
         if event.passes:
             self._pass(event, writer)
             return
         if event.copies:
-            self._move(event, writer)
+            self._move(event, masks, writer)
             return
-        for t, content in event.reads:
-            self._check(t, content, event.where)
+        for (t, content), mask in zip(event.reads, masks, strict=True):
+            self._check(t, content, event.where, mask)
         self._check_overlaps(event, range(len(event.reads)))
         self._use_scratch(event, writer)
         if event.op.kind in _VIEWS:
@@ -157,7 +161,7 @@ class _Memory:
         self.writers.append(name)
         return len(self.writers) - 1
 
-    def _check(self, t: int, content: Content, where: str) -> None:
+    def _check(self, t: int, content: Content, where: str, mask: Mask | None = None) -> None:
         span = self._span(t)
         if span is None:
             return
@@ -169,6 +173,8 @@ class _Memory:
         wanted = self.prints.wanted(content)
         if wanted is not None:
             wrong &= wanted[..., None]
+        if mask is not None:
+            wrong &= mask[..., None]
         if wrong.any():
             self._refuse(t, span[0], wrong, where)
 
@@ -207,14 +213,14 @@ class _Memory:
             self.bytes[target[0] : target[1]] = self.bytes[source[0] : source[1]]
             self.writer[target[0] : target[1]] = writer
 
-    def _move(self, event: Event, writer: int) -> None:
+    def _move(self, event: Event, masks: Masks, writer: int) -> None:
         """Copies as the operator makes them: what stands at the source, right or wrong, comes to the target."""
         moved = {copy.operand for copy in event.copies}
         steering = [i for i in range(len(event.reads)) if i not in moved]
         for i in steering:
             self._check(*event.reads[i], event.where)
         self._check_overlaps(event, steering)
-        moves = [found for copy in event.copies if (found := self._addresses(event, copy)) is not None]
+        moves = [found for copy in event.copies if (found := self._addresses(event, copy, masks)) is not None]
         self._check_moves(event, moves)
         self._use_scratch(event, writer)
         taken = [None if move.source is None else self.bytes[move.source] for move in moves]
@@ -229,15 +235,17 @@ class _Memory:
             self.bytes[move.target[changed]] = stood[changed]
             self.writer[move.target[changed]] = writer
 
-    def _addresses(self, event: Event, copy: Copy) -> Move | None:
+    def _addresses(self, event: Event, copy: Copy, masks: Masks) -> Move | None:
         """Where the bytes of a copy come from and go to; None where the target is not in the arena."""
+        mask = masks[copy.operand]
         x, y = event.reads[copy.operand][0], event.writes[copy.output][0]
         target, source = self._span(y), self._span(x)
         if target is None:
             return None
         run = self.width[x] * run_elements(event.op, copy, len(self.cells[x].shape))
         to = self._places(y, target[0], copy.target)
-        return Move(copy.operand, None if source is None else self._places(x, source[0], copy.source), to, run)
+        counts = None if mask is None else np.repeat(mask[np.ix_(*copy.source)].reshape(-1), self.width[x])
+        return Move(copy.operand, None if source is None else self._places(x, source[0], copy.source), to, run, counts)
 
     def _places(self, t: int, start: int, places: tuple[Places, ...]) -> Addresses:
         """The address of every byte of a block, element by element."""
@@ -259,7 +267,7 @@ class _Memory:
             targets = [other.changed for other in moves] if whole is None else [whole]
             if move.source is None:
                 continue
-            read = move.source if whole is not None else move.source[move.kept]
+            read = move.source if whole is not None else move.source[move.counting]
             if not any(meet(read, target) for target in targets):
                 continue
             if not (self.program.sequential and self._in_order(event, moves, whole)):

@@ -60,6 +60,21 @@ def spread_of(op: Operation, operands: Sequence[Operand | None], output: Cell) -
     return _whole(op, operands, output)
 
 
+def places_read(
+    op: Operation, operands: Sequence[Cell], data: int, output: Cell
+) -> tuple[tuple[Window, ...], ...] | None:
+    """For each index along batch, rows and columns of the output the places of operand `data` that it reads.
+
+    Places that are none of the operand's stand for its borders. None where this is not known; all channels are read.
+    """
+    rule, x = _RULES.get(op.kind), operands[data]
+    if rule is None or len(x.shape) != 4 or not all(1 <= op.option(name, 1) <= _MOST for name in _AT_LEAST_ONE):
+        return None
+    placed = [Operand(cell, Content(0, tuple(tuple(range(n)) for n in cell.shape))) for cell in operands]
+    found = rule(op, placed, output)
+    return None if found is None or len(found.axes) != 4 else found.axes[:3]
+
+
 def _whole(op: Operation, operands: Sequence[Operand | None], output: Cell) -> Spread:
     """An operator that is the same only where all of its operands and options are."""
     rest = tuple((f"operand {i}", _everything(x)) for i, x in enumerate(operands))
