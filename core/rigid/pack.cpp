@@ -8,6 +8,7 @@
 
 #include "../load_bound.hpp"
 #include "ejecting.hpp"
+#include "narrowing.hpp"
 #include "units.hpp"
 
 namespace modelplan::rigid {
@@ -285,22 +286,56 @@ class Search {
   Array<std::size_t> order_;
 };
 
-// The bases of the lowest packing of several searches, each with its share of the tries: where one search ends depends
-// more on where it begins than on how long it takes. With a deadline there is one search.
-Array<std::int64_t> best_of_rounds(Packer& packer, const Options& options, Packed& found) {
+// Lowers a packing by the constraint search as long as tries are left; a try counts as many steps as it takes time.
+void narrow(const Packer& packer, const Options& options, const StopSignal& signal, Array<std::int64_t>& bases,
+            Packed& found) {
+  constexpr std::int64_t kSteps = 80, kShare = 800;  // steps of a try, tries between two looks at the signal
+  const std::int64_t enough = std::max(found.bound, options.enough);
+  Narrower search(packer.units(), options.seed);
+  std::int64_t height = packer.height(bases);
+  while (height > enough && found.tries < options.tries && !signal.poll(found.tries)) {
+    const std::int64_t share = std::min(kShare, options.tries - found.tries);
+    std::int64_t steps = share * kSteps;
+    while (steps > 0 && height > enough && search.lower(bases, height - 1, steps)) height = packer.height(bases);
+    found.tries += share;
+  }
+  if (height <= found.bound)
+    found.ended = Ended::kOptimal;
+  else if (height <= options.enough)
+    found.ended = Ended::kFits;
+  else if (signal.stopped())
+    found.ended = signal.cancelled() ? Ended::kCancelled : Ended::kDeadline;
+}
+
+// The bases of the lowest packing of several searches, each with its share of the tries up to `tries`: where one search
+// ends depends more on where it begins than on how long it takes. With a deadline there is one search.
+void search_rounds(Packer& packer, const Options& options, std::int64_t tries, Array<std::int64_t>& bases,
+                   Packed& found) {
   constexpr std::int64_t kRound = 2500;
   const auto starts = first_orders(packer);
-  Array<std::int64_t> bases;
-  do {
+  while (found.ended == Ended::kBudget && found.tries < tries) {
     Options round = options;
-    if (options.seconds <= 0) round.tries = std::min(kRound, options.tries - found.tries);
+    if (options.seconds <= 0) round.tries = std::min(kRound, tries - found.tries);
     round.seed = options.seed + static_cast<std::uint64_t>(found.tries);
     Search search(packer, round, found.bound);
     search.run(starts);
     found.tries += std::max<std::int64_t>(search.tries(), 1);
     found.ended = search.ended(found.bound);
     if (bases.empty() || packer.height(search.bases()) < packer.height(bases)) bases = search.bases();
-  } while (found.ended == Ended::kBudget && found.tries < options.tries);
+  }
+}
+
+// Searches in rounds; of many tries the second half goes to the constraint search, where that takes the units.
+Array<std::int64_t> best_bases(Packer& packer, const Options& options, Packed& found) {
+  constexpr std::int64_t kMany = 1000;
+  const StopSignal signal(options.seconds > 0 ? options.seconds : std::numeric_limits<double>::infinity(),
+                          options.cancelled);
+  Array<std::int64_t> bases;
+  found.ended = Ended::kBudget;
+  search_rounds(packer, options, options.tries < kMany ? options.tries : options.tries / 2, bases, found);
+  if (found.ended == Ended::kBudget && options.tries >= kMany && Narrower::takes(packer.units(), packer.height(bases)))
+    narrow(packer, options, signal, bases, found);
+  search_rounds(packer, options, options.tries, bases, found);
   return bases;
 }
 
@@ -314,7 +349,7 @@ Packed pack(const Problem& problem, const Options& options) {
   Packer packer(units);
   Array<std::int64_t> bases = packer.bases();
   found.ended = Ended::kOptimal;
-  if (!units.used.empty()) bases = best_of_rounds(packer, options, found);
+  if (!units.used.empty()) bases = best_bases(packer, options, found);
   for (std::size_t b = 0; b < problem.count(); ++b) found.offsets.push_back(bases[units.unit[b]] + units.delta[b]);
   return found;
 }

@@ -1,0 +1,186 @@
+#include "narrowing.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+namespace modelplan::rigid {
+namespace {
+
+constexpr std::int64_t kMostPlaces = 1 << 14;  // of a unit: beyond, sets of places cost more than they give
+constexpr double kFailures = 60, kGrowth = 1.2, kMostFailures = 5000;  // before a new start
+constexpr std::size_t kWidest = 16;  // places to either side that a unit loses with one where it did not work out
+
+}  // namespace
+
+Narrower::Narrower(const Units& units, std::uint64_t seed)
+    : units_(units), random_(seed), weight_(units.units.size(), 1.0) {}
+
+bool Narrower::takes(const Units& units, std::int64_t height) {
+  return std::ranges::all_of(units.used, [&](std::size_t u) {
+    const Unit& unit = units.units[u];
+    return unit.pin == Unit::kFree && (height - unit.high - unit.least) / unit.step < kMostPlaces;
+  });
+}
+
+bool Narrower::lower(Array<std::int64_t>& bases, std::int64_t limit, std::int64_t& steps) {
+  if (!set_out(bases, limit)) return false;
+  double failures = kFailures;
+  while (steps > 0) {
+    if (search(static_cast<std::int64_t>(failures), steps)) {
+      for (const std::size_t u : free_) bases[u] = first_[u] + last_[u] * units_.units[u].step;
+      return true;
+    }
+    undo(0);
+    levels_.clear();
+    std::fill(stands_.begin(), stands_.end(), 0);
+    failures = std::min(failures * kGrowth, kMostFailures);
+  }
+  return false;
+}
+
+// The places of all units below the limit; false where one has none.
+bool Narrower::set_out(const Array<std::int64_t>& bases, std::int64_t limit) {
+  const std::size_t n = units_.units.size();
+  first_.assign(n, 0);
+  last_.assign(n, 0);
+  left_.assign(n, 0);
+  stands_.assign(n, 0);
+  free_.clear();
+  taken_.clear();
+  levels_.clear();
+  std::int64_t most = 0;
+  for (const std::size_t u : units_.used) {
+    const Unit& unit = units_.units[u];
+    first_[u] = unit.from(unit.least);
+    const std::int64_t end = unit.until(limit - unit.high);
+    if (end < first_[u]) return false;
+    left_[u] = (end - first_[u]) / unit.step + 1;
+    last_[u] = std::clamp((bases[u] - first_[u]) / unit.step, std::int64_t{0}, left_[u] - 1);
+    most = std::max(most, left_[u]);
+    free_.push_back(u);
+  }
+  words_ = as_size((most + kBits - 1) / kBits);
+  places_.assign(n * words_, 0);
+  for (const std::size_t u : free_)
+    for (std::int64_t at = 0; at < left_[u]; at += kBits)
+      places_[u * words_ + as_size(at / kBits)] = left_[u] - at >= kBits ? ~Word{0} : (Word{1} << (left_[u] - at)) - 1;
+  return true;
+}
+
+// Places units until all stand, true, or so many have failed or all steps are made.
+bool Narrower::search(std::int64_t failures, std::int64_t& steps) {
+  while (levels_.size() < free_.size()) {
+    if (steps-- <= 0) return false;
+    const std::size_t u = next_unit();
+    std::int64_t place = choose(u);
+    levels_.push_back({u, place, taken_.size()});
+    stands_[u] = 1;
+    bool fits = stand(u, place);
+    while (!fits) {  // takes back what stands last, which loses that place
+      if (failures-- <= 0 || levels_.empty()) return false;
+      const Level level = levels_.back();
+      levels_.pop_back();
+      undo(level.taken);
+      stands_[level.unit] = 0;
+      const auto wide = static_cast<std::int64_t>(below(kWidest));
+      fits = take(level.unit, std::max<std::int64_t>(0, level.place - wide), level.place + wide + 1);
+      if (!fits) weight_[level.unit] += 1;
+    }
+  }
+  return true;
+}
+
+std::size_t Narrower::next_unit() const {
+  std::size_t best = free_.front();
+  double least = std::numeric_limits<double>::max();
+  for (const std::size_t u : free_) {
+    if (stands_[u] != 0) continue;
+    const double dear = static_cast<double>(left_[u]) / weight_[u];
+    if (dear < least) {
+      least = dear;
+      best = u;
+    }
+  }
+  return best;
+}
+
+std::int64_t Narrower::choose(std::size_t u) {
+  if (has(u, last_[u])) return last_[u];
+  const std::size_t choice = below(8);
+  if (choice == 0) return nearest(u, 0);
+  if (choice == 1) return nearest(u, static_cast<std::int64_t>(words_) * kBits - 1);
+  return nearest(u, last_[u]);
+}
+
+// A unit stands at a place: takes the places away from others that it forbids; false where one has none left.
+bool Narrower::stand(std::size_t u, std::int64_t place) {
+  last_[u] = place;
+  const std::int64_t base = first_[u] + place * units_.units[u].step;
+  for (const Neighbour& other : units_.near[u]) {
+    const std::size_t v = other.unit;
+    if (stands_[v] != 0 || left_[v] == 0) continue;
+    const std::int64_t step = units_.units[v].step;
+    for (const Gap& gap : other.gaps) {  // of base - base(v): base(v) lies strictly between base - hi and base - lo
+      const std::int64_t from = base - gap.hi + 1 - first_[v], to = base - gap.lo - first_[v];
+      if (to <= 0) continue;
+      if (!take(v, from <= 0 ? 0 : (from + step - 1) / step, (to + step - 1) / step)) {
+        weight_[v] += 1;
+        weight_[u] += 1;
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+// Takes away the places [from, to) of a unit; false if none is left.
+bool Narrower::take(std::size_t u, std::int64_t from, std::int64_t to) {
+  to = std::min(to, static_cast<std::int64_t>(words_) * kBits);
+  for (std::int64_t at = from; at < to;) {
+    const std::int64_t word = at / kBits, end = std::min(to, (word + 1) * kBits);
+    Word bits = ~Word{0} << (at % kBits);
+    if (end % kBits != 0) bits &= (Word{1} << (end % kBits)) - 1;
+    Word& mine = places_[u * words_ + as_size(word)];
+    bits &= mine;
+    if (bits != 0) {
+      mine &= ~bits;
+      left_[u] -= std::popcount(bits);
+      taken_.push_back({u, as_size(word), bits});
+    }
+    at = end;
+  }
+  return left_[u] > 0;
+}
+
+void Narrower::undo(std::size_t taken) {
+  for (; taken_.size() > taken; taken_.pop_back()) {
+    const Taken& last = taken_.back();
+    places_[last.unit * words_ + last.word] |= last.bits;
+    left_[last.unit] += std::popcount(last.bits);
+  }
+}
+
+// The place that is left nearest to a place.
+std::int64_t Narrower::nearest(std::size_t u, std::int64_t place) const {
+  const Word* words = &places_[u * words_];
+  std::int64_t up = -1, down = -1;
+  for (std::int64_t word = place / kBits; word < static_cast<std::int64_t>(words_); ++word) {
+    Word bits = words[word];
+    if (word == place / kBits) bits &= ~Word{0} << (place % kBits);
+    if (bits == 0) continue;
+    up = word * kBits + std::countr_zero(bits);
+    break;
+  }
+  for (std::int64_t word = place / kBits; word >= 0; --word) {
+    Word bits = words[word];
+    if (word == place / kBits && place % kBits != kBits - 1) bits &= (Word{1} << (place % kBits + 1)) - 1;
+    if (bits == 0) continue;
+    down = word * kBits + kBits - 1 - std::countl_zero(bits);
+    break;
+  }
+  if (up < 0 || down < 0) return std::max(up, down);
+  return up - place < place - down ? up : down;
+}
+
+}  // namespace modelplan::rigid
