@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from random_cnns import Network
 
-from modelplan import runtimes
+from modelplan import BrokenPlanError, runtimes
 from modelplan.loaders import load
 from modelplan.rewriting.flatbuffer_tables import OPTIONS
 from modelplan.rewriting.plan_metadata import write_plan
@@ -75,6 +75,57 @@ def striped(data: bytes, folder: Path, **ways: object) -> Striped:
     leads = placing.kernel_leads(runtimes.runtime("tflm", "tflite"))
     packing = placing.pack(placing.problem_of(program, leads, planner.ALIGNMENT), 300)
     return Striped(data, program, placing.value_addresses(program, packing))
+
+
+def largest_distance(made: Striped, *, used: bool = True) -> int:
+    """Bytes above the input at which the output may start, as the planner sees it, with all else out of the way.
+
+    Without `used` all that a loop takes counts as read. The addresses stay as they are at that distance.
+    """
+    program = made.program if used else _all_used(made.program)
+    leads = placing.kernel_leads(runtimes.runtime("tflm", "tflite"))
+
+    def holds(distance: int) -> bool:
+        packing = set_apart(made, distance)
+        try:
+            placing.replay_steps(program, packing, leads)
+        except BrokenPlanError:
+            return False
+        return True
+
+    low, high = -program.nbytes(program.graph.outputs[0]), program.nbytes(program.graph.inputs[0]) - 1
+    assert holds(low)
+    assert not holds(high)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    set_apart(made, low)
+    return low
+
+
+def set_apart(made: Striped, distance: int) -> placing.Packing:
+    """Puts the output `distance` bytes above the input and everything else beyond both."""
+    program = made.program
+    sizes: dict[int, int] = {}
+    for value, home in program.homes.items():
+        sizes[home.group] = max(sizes.get(home.group, 0), home.delta + program.nbytes(value))
+    x, y = (program.homes[t].group for t in (program.graph.inputs[0], program.graph.outputs[0]))
+    bases = [planner.padded(sizes[y])] * program.groups
+    bases[y] += distance
+    at = planner.padded(bases[x] + sizes[x] + sizes[y])
+    for group in sorted(sizes.keys() - {x, y}):
+        bases[group], at = at, planner.padded(at + sizes[group])
+    packing = placing.Packing(tuple(bases), at, 0)
+    made.place.update(placing.value_addresses(program, packing))
+    return packing
+
+
+def _all_used(program: Program) -> Program:
+    steps = []
+    for step in program.steps:
+        body = tuple(replace(inner, used=()) for inner in step.loop.body) if step.loop else ()
+        steps.append(replace(step, loop=replace(step.loop, body=body)) if step.loop else step)
+    return replace(program, steps=steps)
 
 
 def graph_of(data: bytes, folder: Path) -> Graph:

@@ -13,6 +13,8 @@ from striped_files import (
     Striped,
     change_table,
     graph_of,
+    largest_distance,
+    set_apart,
     shift_slice,
     step_at,
     striped,
@@ -23,7 +25,7 @@ from striped_files import (
 from modelplan import BrokenPlanError, fit
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import read_tflite
-from modelplan.runtimes.tflm.runner import INSTALL, installed
+from modelplan.runtimes.tflm.runner import INSTALL, installed, run_tflm
 from modelplan.verifier.rewrites.comparing import compare_rows
 from modelplan.verifier.rewrites.executing import execute_on_litert, execute_on_tflm
 from modelplan.verifier.rewrites.reading import read_source
@@ -156,6 +158,18 @@ def test_a_region_that_is_wrong_is_seen_by_execution(make: Callable[..., Striped
     assert "bit-equal" in run_on(original, right, compared)
     with pytest.raises(BrokenPlanError, match="differ from the model's"):
         run_on(original, wrong, compared)
+
+
+@runtime
+@pytest.mark.parametrize("way", [{"lazy": True, "cuts": (0, 5, 10, 12)}, {"cuts": (0, 6, 12), "columns": 4}])
+def test_rows_that_are_cut_off_may_hold_anything(make: Callable[..., Striped], way: dict[str, object]) -> None:
+    """As far as the proof allows, and not a byte further, as TFLM shows."""
+    made = make(carry=False, loop=True, **way)
+    distance = largest_distance(made)
+    wanted, found = (run_tflm(data, rounds=2, extremes=True).outputs for data in (made.data, made.file()))
+    assert found == wanted
+    set_apart(made, distance + 1)
+    assert run_tflm(made.file(), rounds=2, extremes=True).outputs != wanted
 
 
 def test_fit_carries_its_proof(corpus: Path) -> None:

@@ -19,9 +19,11 @@ from striped_files import (
     change_table,
     constant,
     graph_of,
+    largest_distance,
     loop_of,
     number_of,
     padded_convolution,
+    set_apart,
     shift_slice,
     step_at,
     striped,
@@ -54,7 +56,10 @@ WAYS: dict[str, dict[str, object]] = {
     "loop of single rows": {"carry": False, "lazy": True, "loop": True, "cuts": tuple(range(13))},
     "loop with cuts": {"carry": False, "loop": True, "cuts": (0, 3, 6, 9, 12)},
     "loop of tiles": {"carry": False, "loop": True, "cuts": (0, 6, 12), "columns": 4},
+    "uneven loop": {"carry": False, "lazy": True, "loop": True, "cuts": (0, 5, 10, 12)},
 }
+#: Loops in which rows that are cut off again stand in the way of the result.
+GAINING = {"loop", "loop of tiles", "uneven loop"}
 
 
 @pytest.fixture
@@ -173,6 +178,31 @@ def test_a_stripe_that_reads_a_row_that_is_overwritten(make: Callable[[str], Str
     made.place[first.outputs[0]] = needed
     said = refused_file(made.data, made.file())
     assert re.search(r"of the arena, overwritten by op \d+ |which it still reads", said)
+
+
+@pytest.mark.parametrize("way", ["loop", "loop with cuts", "loop of tiles", "uneven loop"])
+def test_a_row_that_counts_is_overwritten(make: Callable[[str], Striped], way: str) -> None:
+    """The result may run into rows that are read only to be cut off; one byte further is one that counts."""
+    made = make(way)
+    everything, least = largest_distance(made, used=False), largest_distance(made)
+    assert everything <= least
+    assert (everything < least) == (way in GAINING)
+    assert [verdict.outcome for verdict in prove_rewrite(made.data, made.file())] == ["ok", "ok"]
+    set_apart(made, least + 1)
+    assert re.search(r"of the arena, overwritten by op \d+ ", refused_file(made.data, made.file()))
+
+
+@pytest.mark.parametrize("way", ["loop", "loop with cuts", "uneven loop"])
+def test_a_cut_that_keeps_a_row_that_was_overwritten(make: Callable[[str], Striped], way: str) -> None:
+    made = make(way)
+    largest_distance(made)
+    table = "cut_begins" if way != "loop with cuts" else "op1_cut_begins"
+    begins = made.program.added[table_named(made.program, table)].numbers or ()
+    for entry in range(1, len(begins), 4):
+        for change in (-1, 1):
+            faulty = deepcopy(made)
+            change_table(faulty.program, table, entry, begins[entry] + change)
+            assert "op " in refused_file(made.data, faulty.file())
 
 
 @pytest.mark.parametrize("way", ["loop", "loop of single rows", "loop with cuts", "loop of tiles"])
