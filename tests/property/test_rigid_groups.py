@@ -82,10 +82,11 @@ def optimum(problem: Problem, most: int) -> int | None:
     return best
 
 
-@given(RIGID)
-def test_a_packing_is_valid_and_never_below_its_bound(problem: Problem) -> None:
+@given(RIGID, st.sampled_from((60, 1500)))
+def test_a_packing_is_valid_and_never_below_its_bound(problem: Problem, steps: int) -> None:
+    """With many steps the constraint search too, which then begins at what first fit left above the bound."""
     try:
-        placement = place(problem, budget=Budget(steps=60))
+        placement = place(problem, budget=Budget(steps=steps))
     except RequestError:
         return
     assert valid(problem, placement.offsets.tolist())
