@@ -5,7 +5,7 @@ The bytes rank plans while they are searched; what is answered is sized by `runt
 
 from __future__ import annotations
 
-from modelplan.rewriting.stripes.layers import op_macs
+from modelplan.ops.macs import op_macs
 from modelplan.rewriting.stripes.program import Program, Step
 
 #: Bytes that TFLM keeps for one more operator, without its tensors and channels, by kind: to rank plans only.

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from modelplan import runtimes
+from modelplan.ops.macs import graph_macs
 from modelplan.rewriting.plan_metadata import write_plan
 from modelplan.rewriting.striped_tflite import added_kinds, write_striped
 from modelplan.rewriting.stripes import placing
-from modelplan.rewriting.stripes.layers import op_macs
 from modelplan.rewriting.stripes.program import Program
 from modelplan.rewriting.stripes.regions import Region
 from modelplan.runtimes.tflm import TFLM, planner
@@ -93,7 +93,7 @@ class ModelOnTarget:
     ) -> None:
         self.data, self.graph, self.name, self.goal = data, graph, name, goal
         self.report, self.check = report, check
-        self.macs = sum(op_macs(graph, op) for op in graph.ops)
+        self.macs = graph_macs(graph)
         self.bits = 8 * layout(("pointer",), find_abis(goal.abi)[0]).size
         self.runtime: Runtime = runtimes.with_kernels(TFLM, goal.kernels)
         self._scratch: dict[object, tuple[int, ...]] = {}

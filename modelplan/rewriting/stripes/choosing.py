@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from modelplan.ops.macs import op_macs
 from modelplan.rewriting.stripes.building import built
 from modelplan.rewriting.stripes.estimating import Tail, estimate, estimate_loop, even_cuts
-from modelplan.rewriting.stripes.layers import layer_of, op_macs
+from modelplan.rewriting.stripes.layers import layer_of
 from modelplan.rewriting.stripes.placing import Leads
 from modelplan.rewriting.stripes.program import VIEWS
 from modelplan.rewriting.stripes.regions import Ground, Region, ground, stripe_rows

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from math import prod
 
 from modelplan.ops.conditions import number
+from modelplan.ops.macs import element_macs, op_macs
 from modelplan.rewriting.stripes.windows import Layer
 from modelplan.types import Graph, Kind, Op
 
@@ -232,7 +233,7 @@ def _window(graph: Graph, op: Op, axis: int) -> Layer | str:
         return "its window has no extent"
     before = _margins(graph, op, axis)[0] if own else 0
     across = _margins(graph, op, 3 - axis) if own else (0, 0)
-    macs = prod(y.shape[axis + 1 :]) * _macs_of_element(graph, op)
+    macs = prod(y.shape[axis + 1 :]) * element_macs(graph, op)
     paddable = not op.kind.endswith("POOL_2D")  # padding would be counted by a pool
     return Layer("window", (0,), x.shape[axis], y.shape[axis], macs, reach, stride, before, own, across, paddable)
 
@@ -255,21 +256,6 @@ def _margins(graph: Graph, op: Op, axis: int) -> tuple[int, int]:
     return total // 2, total - total // 2
 
 
-def _macs_of_element(graph: Graph, op: Op) -> int:
-    """Multiply-accumulates of one output element; pools count none."""
-    if op.kind == "CONV_2D":
-        return prod(graph.tensors[op.inputs[1]].shape[1:])
-    return prod(graph.tensors[op.inputs[1]].shape[1:3]) if op.kind == "DEPTHWISE_CONV_2D" else 0
-
-
-_MACS: dict[str, Callable[[Graph, Op], int]] = {
-    "CONV_2D": _macs_of_element,
-    "DEPTHWISE_CONV_2D": _macs_of_element,
-    "TRANSPOSE_CONV": lambda graph, op: prod(graph.tensors[op.inputs[1]].shape[1:]),
-    "FULLY_CONNECTED": lambda graph, op: graph.tensors[op.inputs[1]].shape[-1],
-}
-
-
 _ROWS: dict[str, Callable[[Graph, Op, int], Layer | str]] = {
     "CONCATENATION": _joined,
     "RESIZE_NEAREST_NEIGHBOR": _resized,
@@ -287,9 +273,3 @@ _REASONS = {
     "FULLY_CONNECTED": "FULLY_CONNECTED makes each value of all rows",
     "RESHAPE": "RESHAPE does not keep the rows",
 }
-
-
-def op_macs(graph: Graph, op: Op) -> int:
-    """Multiply-accumulates of an operator; 0 for those that are not convolutions or matrix products."""
-    count = _MACS.get(op.kind)
-    return prod(graph.tensors[op.outputs[0]].shape) * count(graph, op) if count and op.writes else 0
