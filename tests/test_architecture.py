@@ -27,12 +27,12 @@ LAYERS = [
     ["lifetimes", "streams", "verifier"],
     ["schedulers", "allocators"],
     ["rewriting.reordering"],
-    ["explaining.findings", "differences.findings", "budgets.findings", "together.shared_plan"],
+    ["explaining.findings", "differences.findings", "budgets.findings", "together.shared_plan", "fleets.findings"],
     ["outputs"],
     ["pipeline"],
     ["rewriting"],
     ["explaining", "differences", "together"],
-    ["budgets"],
+    ["budgets", "fleets"],
     ["cli"],
 ]
 LAYER_OF = {name: rank for rank, names in enumerate(LAYERS) for name in names}
