@@ -25,6 +25,7 @@ COMMANDS = {
     "pack": "write a plan into a .tflite file for TFLM to obey; before and after",
     "verify": "prove that a plan is safe, or name the operator that it breaks; exit 0 or 4",
     "sweep": "every combination of models, targets and settings on a cluster, one row each as Parquet",
+    "report": "results of `sweep`: which target fits which model, settings by bytes and time, regressions; exit 0 or 1",
     "solve": "place the buffers of a CSV problem; drop-in for minimalloc's command line",
     "allocators": "the table of allocators",
     "targets": "the table of devices for --target, and what a linker script or a program leaves for the arena",

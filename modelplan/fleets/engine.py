@@ -30,7 +30,7 @@ _BATCH, _AHEAD = 25, 3
 #: Workers that a task may lose before it is given up.
 _DEATHS = 2
 #: Seconds to wait for a scheduler that exists, and for its first worker.
-_WAIT = 30
+_WAIT = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +63,18 @@ def _client(cluster: Cluster) -> AbstractContextManager[Any]:
     if cluster.scheduler:
         client: AbstractContextManager[Any] = Client(cluster.scheduler, timeout=_WAIT, set_as_default=False)
         return client
-    local = LocalCluster(
-        n_workers=cluster.workers,
-        threads_per_worker=1,
-        processes=True,
-        memory_limit=0,
-        host="127.0.0.1",
-        dashboard_address=None,
-        silence_logs=logging.CRITICAL,
-    )
+    try:
+        local = LocalCluster(
+            n_workers=cluster.workers,
+            threads_per_worker=1,
+            processes=True,
+            memory_limit=0,
+            host="127.0.0.1",
+            dashboard_address=None,
+            silence_logs=logging.CRITICAL,
+        )
+    except RuntimeError as problem:  # a worker was killed while it started
+        raise RequestError(f"{_name(cluster)} did not start: {problem} Start again to go on.") from None
     return _Owned(local)
 
 

@@ -11,13 +11,15 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from modelplan.fleets.rows import Row, Status, as_record, row_of
+from modelplan.fleets.rows import Row, as_record, row_of
 from modelplan.fleets.runner import run_from
 from modelplan.fleets.table import Run
 
 _RUNNER = (sys.executable, "-P", "-m", "modelplan.fleets.runner")
-#: Times that a run is tried whose process dies.
-_TRIES = 2
+#: Stands for the exit code of a process that was stopped because it took too long.
+_LATE = 1 << 16
+#: Signals that rather come from outside than from what a process does.
+_FROM_OUTSIDE = (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM))
 #: Each thread of a worker keeps a process, which has its models loaded already.
 _OF_THREAD = threading.local()
 
@@ -31,16 +33,16 @@ class Runner:
     def ask(self, run: Run, timeout: float) -> dict[str, Any]:
         """The row of a run as a record: that of the process, or how the process ended.
 
-        A process is stopped after `timeout` seconds by the clock. Where it died otherwise the run is tried again, since
-        something outside may have ended it.
+        A process is stopped after `timeout` seconds by the clock. Where a signal from outside ended it, such as that of
+        a system without memory, the run is tried once more.
         """
-        for _ in range(_TRIES - 1):
-            record = self._try(run, timeout)
-            if record["status"] != "crashed":
-                return record
-        return self._try(run, timeout)
+        answer = self._try(run, timeout)
+        if not isinstance(answer, dict) and -answer in _FROM_OUTSIDE:
+            answer = self._try(run, timeout)
+        return answer if isinstance(answer, dict) else as_record(_ending(run, answer, timeout))
 
-    def _try(self, run: Run, timeout: float) -> dict[str, Any]:
+    def _try(self, run: Run, timeout: float) -> dict[str, Any] | int:
+        """The record, or the exit code of a process that gave none; `_LATE` where it was stopped."""
         process = self._ready()
         late = threading.Event()
 
@@ -56,13 +58,15 @@ class Runner:
             return answer
         process.wait()
         self._close()
-        return as_record(_ending(run, process.returncode, timeout, late=late.is_set()))
+        return _LATE if late.is_set() else process.returncode
 
     def _ready(self) -> subprocess.Popen[str]:
         if self._process is None or self._process.poll() is not None:
             self._close()
             pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
             self._process = subprocess.Popen(_RUNNER, text=True, **pipes)  # noqa: S603  this Python, this package
+            assert self._process.stdout is not None
+            self._process.stdout.readline()  # it is ready; what it imports until then is no time of a run
         return self._process
 
     def _close(self) -> None:
@@ -96,15 +100,14 @@ def _answer(process: subprocess.Popen[str], run: Run, timeout: float) -> dict[st
     return answer
 
 
-def _ending(run: Run, code: int, timeout: float, *, late: bool) -> Row:
+def _ending(run: Run, code: int, timeout: float) -> Row:
     """The row of a run whose process ended with `code`."""
-    if late:
+    if code == _LATE:
         return row_of(run, "timeout", f"no answer after {timeout:g} s")
-    status: Status = "crashed"
-    if code < 0:
-        name = signal.Signals(-code).name if -code in list(signal.Signals) else f"signal {-code}"
-        return row_of(run, status, f"the process ended by {name}")
-    return row_of(run, status, f"the process ended with exit code {code}")
+    how = f"exit code {code}" if code >= 0 else f"signal {-code}"
+    if -code in {int(known) for known in signal.Signals}:
+        how = signal.Signals(-code).name
+    return row_of(run, "crashed", f"the process ended by {how}")
 
 
 def rows_of(records: Sequence[dict[str, Any]], timeout: float) -> list[dict[str, Any]]:

@@ -11,9 +11,11 @@ import signal
 import sys
 from typing import Any
 
+from modelplan import pipeline
 from modelplan.fleets.rows import as_record
 from modelplan.fleets.running import Memo, measured
 from modelplan.fleets.table import Run
+from modelplan.types import Graph, Op, Tensor
 
 #: Times of the limit after which a process whose parent is gone ends itself, whatever it is doing.
 _BACKSTOP = 2.0
@@ -25,10 +27,13 @@ def run_from(record: dict[str, Any]) -> Run:
 
 
 def serve() -> None:
-    """Answers each run until the input ends."""
+    """Says that it is ready, then answers each run until the input ends."""
     answers = os.fdopen(os.dup(1), "w")
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that asks
     os.dup2(2, 1)  # what a library prints must not stand between the answers
+    _warm_up()
+    answers.write("ready\n")
+    answers.flush()
     memo = Memo()
     for line in sys.stdin:
         asked = json.loads(line)
@@ -37,6 +42,12 @@ def serve() -> None:
         _end_after(0)
         answers.write(json.dumps(as_record(row)) + "\n")
         answers.flush()
+
+
+def _warm_up() -> None:
+    """Plans a graph of one operator, so that no run waits for what is imported when it is first used."""
+    tensors = tuple(Tensor(name, (1, 4), "int8") for name in "xy")
+    pipeline.plan(Graph("", "tflite", tensors, (Op("", "RELU", (0,), (1,)),), (0,), (1,)))
 
 
 def _end_after(seconds: float) -> None:

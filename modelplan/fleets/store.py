@@ -50,7 +50,11 @@ class Results:
             self._lock = (self.parts / "lock").open("wb")
         except OSError as problem:
             raise RequestError(f"cannot write {self.parts}: {problem.strerror}") from None
-        _hold(self._lock, self.path)
+        try:
+            _hold(self._lock, self.path)
+        except RequestError:
+            self._lock.close()
+            raise
         for draft in (*self.parts.glob(".*.draft"), self.path.with_name(f".{self.path.name}.draft")):
             draft.unlink(missing_ok=True)
         self.gather()
@@ -117,7 +121,8 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
 
 def read_rows(path: Path) -> list[Row]:
     """The rows in a file; raises as `read_table`."""
-    return [Row(**record) for record in read_table(path).to_pylist()]
+    table = read_table(path)
+    return [Row(*values) for values in zip(*(table[name].to_pylist() for name in COLUMNS), strict=True)]
 
 
 def same_rows(one: Path, other: Path) -> bool:

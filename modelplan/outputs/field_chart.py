@@ -51,7 +51,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """All the answers to one problem, lowest first, and who refused it."""
+    """All the answers to one problem, lowest first, and who refused it; `facts` stand in place of the usual line."""
 
     title: str
     buffers: int
@@ -59,6 +59,7 @@ class Field:
     marks: tuple[Mark, ...]
     refused: tuple[str, ...]
     made_by: str
+    facts: str = ""
 
     def excess(self, mark: Mark) -> float:
         """Percent above the lower bound."""
@@ -163,7 +164,8 @@ def _head(sheet: Sheet, field: Field) -> None:
     y = sheet.ceiling + sheet.margins.top - _EDGE - TITLE
     title = lettering.folded(lettering.drawable(field.title), room / 1.15, TITLE) or "problem"
     sheet.write(_EDGE, y, title, TITLE, weight="bold", va="baseline")
-    facts = f"{field.buffers:,} buffers  ·  lower bound {human(field.lower_bound)}  ·  {len(field.marks)} allocators"
+    usual = f"{field.buffers:,} buffers  ·  lower bound {human(field.lower_bound)}  ·  {len(field.marks)} allocators"
+    facts = field.facts or usual
     sheet.write(_EDGE, y - _ROW, facts, BODY, va="baseline")
     x = _EDGE
     for kind in dict.fromkeys(m.kind for m in field.marks):

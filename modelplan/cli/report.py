@@ -1,0 +1,80 @@
+"""Shows the results of `modelplan sweep`: which target fits which model, what each setting needs and takes.
+
+With --against, the runs that an earlier result has too are compared; exit 1 where one needs more, fits no longer or
+has no answer any more.
+"""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser, Namespace
+from dataclasses import asdict
+from pathlib import Path
+
+from modelplan import __version__, allocators
+from modelplan.cli import files, terminal
+from modelplan.errors import RequestError
+from modelplan.fleets.findings import SweepFindings
+from modelplan.fleets.summing import summarized
+from modelplan.fleets.table import USUAL
+from modelplan.outputs import sweep_report
+from modelplan.outputs.units import human
+
+_FIGURES = (".svg", ".png", ".pdf")
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Declares the arguments."""
+    parser.add_argument("results", metavar="RESULTS.parquet", help="what `modelplan sweep` wrote")
+    parser.add_argument("--against", metavar="OLDER.parquet", help="an earlier result; exit 1 where something is worse")
+    parser.add_argument("--draw", metavar="FILE", help="settings by bytes and time, as .svg, .png or .pdf")
+    parser.add_argument("--matrix", metavar="FILE", help="every model and target as CSV; - for standard output")
+    parser.add_argument("--json", metavar="FILE", help="all of it as JSON; - for standard output")
+
+
+def run(arguments: Namespace) -> int:
+    """Runs the command."""
+    if arguments.draw and not arguments.draw.endswith(_FIGURES):
+        raise RequestError(f"{arguments.draw}: a figure's name must end in {', '.join(_FIGURES)}")
+    outputs = [arguments.draw, arguments.matrix, arguments.json]
+    files.check_outputs(outputs, [arguments.results, *filter(None, [arguments.against])])
+    from modelplan.fleets.store import read_rows
+
+    older = read_rows(Path(arguments.against)) if arguments.against else None
+    found = summarized(arguments.results, read_rows(Path(arguments.results)), older)
+    if arguments.draw and not found.settings.plans:
+        raise RequestError(
+            f"--draw {arguments.draw}: no model has a plan in every setting, so there is nothing to draw"
+        )
+    if "-" not in outputs:
+        terminal.show(sweep_report.sections(found))
+    if arguments.json:
+        files.write(arguments.json, json.dumps(asdict(found), indent=1) + "\n")
+    if arguments.matrix:
+        files.write(arguments.matrix, sweep_report.matrix(found))
+    if arguments.draw:
+        files.write(arguments.draw, drawn(found, arguments.draw))
+    return int(found.changes is not None and bool(found.changes.worse))
+
+
+def drawn(found: SweepFindings, path: str) -> bytes:
+    """The settings as a figure in the format of `path`."""
+    from modelplan.outputs import canvas, field_chart
+
+    settings = found.settings
+    marks = tuple(
+        field_chart.Mark(cost.name, _kind(cost.allocator), cost.height, round(cost.seconds * 1e6))
+        for cost in settings.costs
+    )
+    facts = f"{settings.plans:,} plans by each of {len(marks)} settings  ·  lower bound {human(settings.bound)}"
+    title = f"{Path(found.title).name}: memory against time of planning"
+    made_by = f"modelplan {__version__}"
+    field = field_chart.Field(title, settings.plans, settings.bound, marks, (), made_by, facts)
+    save = {".svg": canvas.svg, ".png": canvas.png, ".pdf": canvas.pdf}[Path(path).suffix]
+    return save(field_chart.draw, field)
+
+
+def _kind(allocator: str) -> str:
+    """The kind of an allocator, by which its mark is coloured; "portfolio" for one that is no longer there."""
+    name = allocators.DEFAULT if allocator == USUAL else allocator
+    return allocators.ALLOCATORS[name].kind if name in allocators.ALLOCATORS else "portfolio"
