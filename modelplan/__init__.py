@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from modelplan.lifetimes import buffers
     from modelplan.loaders import load
     from modelplan.outputs import render
-    from modelplan.pipeline import Options, plan
+    from modelplan.pipeline import Footprint, Options, measure, plan
     from modelplan.referee import check
     from modelplan.rewriting.ladder import Ladder, fit
     from modelplan.saved_plan import read
@@ -51,7 +51,8 @@ _HOMES = {
     "storages": "aliasing", "place": "allocators", "height": "bounds", "load_bound": "bounds",
     "BrokenPlanError": "errors", "ModelError": "errors", "ModelPlanError": "errors", "RequestError": "errors",
     "buffers": "lifetimes", "load": "loaders", "render": "outputs", "read": "saved_plan",
-    "Options": "pipeline", "plan": "pipeline", "check": "referee", "order": "schedulers",
+    "Footprint": "pipeline", "Options": "pipeline", "measure": "pipeline", "plan": "pipeline",
+    "check": "referee", "order": "schedulers",
     "Difference": "differences.findings", "diff": "differences.models",
     "Ladder": "rewriting.ladder", "fit": "rewriting.ladder",
     "SharedPlan": "together.shared_plan", "share_memory": "together.shared_memory",
@@ -61,10 +62,10 @@ _HOMES = {
 }  # fmt: skip
 
 __all__ = [
-    "Aliases", "BrokenPlanError", "Budget", "Buffer", "Difference", "Graph", "Kind", "Ladder", "Member", "Merge",
-    "ModelError", "ModelPlanError", "Op", "Options", "Placement", "Plan", "Problem", "Progress", "RequestError",
-    "Runtime", "Schedule", "SharedPlan", "Tensor", "buffers", "check", "diff", "fit", "height", "load", "load_bound",
-    "order", "place", "plan", "read", "render", "share_memory", "storages",
+    "Aliases", "BrokenPlanError", "Budget", "Buffer", "Difference", "Footprint", "Graph", "Kind", "Ladder",
+    "Member", "Merge", "ModelError", "ModelPlanError", "Op", "Options", "Placement", "Plan", "Problem", "Progress",
+    "RequestError", "Runtime", "Schedule", "SharedPlan", "Tensor", "buffers", "check", "diff", "fit", "height",
+    "load", "load_bound", "measure", "order", "place", "plan", "read", "render", "share_memory", "storages",
 ]  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
@@ -11,6 +11,7 @@ import numpy as np
 from modelplan import __version__, aliasing, allocators, bounds, lifetimes, runtimes, schedulers, streams
 from modelplan.aliasing import overlapping
 from modelplan.errors import RequestError
+from modelplan.ops.macs import graph_macs
 from modelplan.types import Aliases, Budget, Graph, Op, Overlap, Padding, Placement, Plan, Problem, Runtime, Schedule
 from modelplan.verifier import proof
 from modelplan.verifier.subject import plan_subject
@@ -91,6 +92,34 @@ def plan(
     }  # fmt: skip
     chosen = replace(options or Options(), **{name: value for name, value in named.items() if value is not None})
     return _plan_and_compare(graph, chosen, budget)
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """What a network needs: bytes of its plan, bytes below which no placement of these buffers goes, its work.
+
+    `macs` are the multiply-accumulates of convolutions and matrix products of one run.
+    """
+
+    height: int
+    bound: int
+    macs: int
+
+
+def measure(graph: Graph, options: Options | None = None, budget: Budget | None = None) -> Footprint:
+    """The height of the plan that `plan` makes of `graph`, and the work of one run: what a search over networks asks.
+
+    The plan is made, checked and proved as by `plan`; what the runtime by itself would need is left out, which takes
+    half of the time.
+
+    Raises:
+        BrokenPlanError, RequestError: as `plan`.
+
+    Cost: about 0.15 ms of one processor for an operator in alias modes none and views.
+    """
+    chosen = options or Options()
+    made = plan_on(graph, configured_runtime(graph, chosen), chosen, budget)
+    return Footprint(bounds.height(made.problem, made.placement), made.placement.lower_bound, graph_macs(graph))
 
 
 def _plan_and_compare(graph: Graph, options: Options, budget: Budget | None) -> Plan:
@@ -201,7 +230,7 @@ def _lowest(
     graph: Graph,
     offered: Aliases,
     runtime: Runtime,
-    schedules: Sequence[Schedule],
+    schedules: Iterable[Schedule],
     options: Options,
     budget: Budget | None,
 ) -> _Candidate:
@@ -212,7 +241,7 @@ def _lowest(
         if options.offsets:
             aliases = aliasing.as_placed(aliases, options.offsets)
         problem, overlaps = placement_problem(graph, schedule.order, aliases, runtime, options)
-        peak = schedulers.peak(graph, schedule.order, aliases, runtime)
+        peak = int(bounds.live_bytes(problem, max(len(schedule.order), 1)).max())
         reached = replace(schedule, peak=peak, lower_bound=min(schedule.lower_bound, peak))
         placement = allocators.place(problem, options.allocator, budget)
         found.append(_Candidate(reached, aliases, problem, placement, overlaps))

@@ -13,6 +13,7 @@ PUBLIC = [
     "Budget",
     "Buffer",
     "Difference",
+    "Footprint",
     "Graph",
     "Kind",
     "Ladder",
@@ -38,6 +39,7 @@ PUBLIC = [
     "height",
     "load",
     "load_bound",
+    "measure",
     "order",
     "place",
     "plan",
@@ -71,6 +73,7 @@ ARGUMENTS = {
         "offsets",
         "overlaps",
     ],
+    "measure": ["graph", "options", "budget"],
     "diff": ["old", "new", "runtime", "kernels", "abi"],
     "share_memory": [
         "models",

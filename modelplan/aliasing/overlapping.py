@@ -84,7 +84,7 @@ def overlaps_of_offsets(
     """
     place = {t: at for t, at in enumerate(offsets) if at >= 0 and t < len(graph.tensors)}
     place = {t: at for t, at in place.items() if graph.tensors[t].kind is Kind.ACTIVATION}
-    for index in order:
+    for index in order if place else ():
         for below, above, rule in _legal_pairs(graph, index, place, runtime):
             lead = place[above] - place[below]
             if 0 <= lead < graph.tensors[below].nbytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from modelplan import bounds, lifetimes, referee
@@ -49,7 +49,7 @@ def order(graph: Graph, aliases: Aliases, runtime: Runtime, name: str = BEST, bu
         RequestError: unknown name; the message lists the names.
         BrokenPlanError: the witness does not prove its bound.
     """
-    return orders(graph, aliases, runtime, name, budget)[0]
+    return next(orders(graph, aliases, runtime, name, budget))
 
 
 def orders(
@@ -59,7 +59,7 @@ def orders(
     name: str = BEST,
     budget: Budget | None = None,
     precedences: Iterable[tuple[int, int]] = (),
-) -> tuple[Schedule, ...]:
+) -> Iterator[Schedule]:
     """What `order` gives, then other orders of the same peak: they need not pack equally well.
 
     All keep the pairs (before, after) of `precedences`; the bound holds for the orders that do.
@@ -72,17 +72,19 @@ def orders(
     problem = order_problem(graph, aliases, runtime, precedences)
     answer = solve(problem, _limited(SCHEDULERS[name].effort, budget))
     referee.check_flow(problem, answer.witness)
-    peaks = [peak(graph, sequence, aliases, runtime) for sequence in (answer.order, *answer.alternatives)]
+    least = peak(graph, answer.order, aliases, runtime)
     first = Schedule(
         answer.order,
-        peaks[0],
-        min(answer.lower_bound, peaks[0]),
+        least,
+        min(answer.lower_bound, least),
         _method(name, answer),
         _proof(answer),
         answer.witness,
     )
-    others = zip(answer.alternatives, peaks[1:], strict=True)
-    return first, *(replace(first, order=sequence) for sequence, reached in others if reached == first.peak)
+    yield first
+    for sequence in answer.alternatives:
+        if peak(graph, sequence, aliases, runtime) == least:
+            yield replace(first, order=sequence)
 
 
 def peak(graph: Graph, sequence: Sequence[int], aliases: Aliases, runtime: Runtime) -> int:

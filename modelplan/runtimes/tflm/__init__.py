@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from modelplan.runtimes.tflm.kernels import LIBRARIES, Call, Operand, scratch_sizes
 from modelplan.types import Graph, InPlace, KernelLibrary, Kind, Op, Requirement, Runtime, Sharing, Tensor
 
@@ -45,13 +47,22 @@ def _scratch(graph: Graph, op: Op, library: str) -> tuple[int, ...]:
     """
     if graph.format != "tflite":
         return ()
+    inputs, outputs = (tuple(graph.tensors[t] if t >= 0 else None for t in ts) for ts in (op.inputs, op.outputs))
+    operands = (tuple(_operand(tensor) if tensor else None for tensor in side) for side in (inputs, outputs))
+    options = tuple((name, value) for name, value in op.attributes if isinstance(value, int | str))
+    return _sizes(op.kind, options, *operands, library)
 
-    def operands(indices: tuple[int, ...]) -> tuple[Operand | None, ...]:
-        return tuple(_operand(graph.tensors[t]) if t >= 0 else None for t in indices)
 
-    options = {name: value for name, value in op.attributes if isinstance(value, int | str)}
-    call = Call(op.kind.removeprefix("CUSTOM:"), operands(op.inputs), operands(op.outputs), options)
-    return scratch_sizes(call, library)
+@lru_cache(maxsize=4096)
+def _sizes(
+    kind: str,
+    options: tuple[tuple[str, int | str], ...],
+    inputs: tuple[Operand | None, ...],
+    outputs: tuple[Operand | None, ...],
+    library: str,
+) -> tuple[int, ...]:
+    """The same for all operators alike: searches over networks ask for many that are."""
+    return scratch_sizes(Call(kind.removeprefix("CUSTOM:"), inputs, outputs, dict(options)), library)
 
 
 def _operand(tensor: Tensor) -> Operand:
