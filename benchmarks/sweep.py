@@ -53,6 +53,8 @@ def kill_at(words: Sequence[str], output: Path, folder: Path, rows: int) -> int:
         if not killed and sweeps.measures(process):
             killed = sweeps.kill_worker(process)
         time.sleep(0.5)
+    if not killed:
+        raise SystemExit("the sweep ended before a worker could be killed")
     sweeps.kill(process)
     return rows_in(output)
 
