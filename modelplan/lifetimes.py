@@ -57,7 +57,7 @@ class _Lifetimes:
 
     def __init__(self, graph: Graph, order: Sequence[int], runtime: Runtime) -> None:
         self.graph, self.runtime = graph, runtime
-        self.first, self.last = _spans(graph, order, runtime)
+        self.first, self.last = tensor_spans(graph, order, runtime)
         self.steps = max(len(order), 1)
 
     def block(self, members: Sequence[Member]) -> tuple[int, int, int] | None:
@@ -88,7 +88,7 @@ def padded(size: int, runtime: Runtime) -> int:
     return -(-size // runtime.alignment) * runtime.alignment if runtime.pad == "tensor" else size
 
 
-def _spans(graph: Graph, order: Sequence[int], runtime: Runtime) -> tuple[list[int], list[int]]:
+def tensor_spans(graph: Graph, order: Sequence[int], runtime: Runtime) -> tuple[list[int], list[int]]:
     """For each tensor the first and the last step (inclusive) at which it must exist."""
     never = len(order)
     first = [never] * len(graph.tensors)

@@ -10,7 +10,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-REAL_COMPONENTS = ("ai_edge_litert", "onnxruntime", "ortools", "tflite_micro")
+REAL_COMPONENTS = ("ai_edge_litert", "onnxruntime", "ortools", "perfetto", "tflite_micro")
 ROOT = Path(__file__).resolve().parent.parent
 
 

@@ -31,6 +31,9 @@ from modelplan.types import Alternative, Plan, Requirement
 if TYPE_CHECKING:
     from modelplan.targets.choosing import Chosen
 
+#: Ends the name of a file for what TFLM logs of its own plan for the model file as it stands.
+_LOG = ".log.ascii"
+
 
 def configure(parser: ArgumentParser) -> None:
     """Declares the arguments."""
@@ -40,7 +43,11 @@ def configure(parser: ArgumentParser) -> None:
     model_options.add_abi(parser, default=None)
     model_options.add_capacity(parser)
     model_options.add_target(parser)
-    model_options.add_draw(parser)
+    model_options.add_draw(
+        parser,
+        "; x.ascii in the form of TFLM's log, x.log.ascii the log itself for the file as it stands; x.pftrace for"
+        " Perfetto",
+    )
     parser.add_argument(
         "--why-not",
         metavar="TENSOR",
@@ -76,10 +83,12 @@ def run(arguments: Namespace) -> int:
 
 def analyze(arguments: Namespace, path: str, chosen: Chosen | None = None) -> int:
     """Shows one model and writes what was asked for."""
-    drawn = [(draw, figures.suffix_of(draw)) for draw in arguments.draw]
+    drawn = [(draw, figures.suffix_of(draw, (_LOG, *figures.PLAN_SUFFIXES))) for draw in arguments.draw]
     file = load_file(path, arguments.dim, arguments.shape)
     arguments = model_options.on_target(arguments, chosen, file.graph)
     target = model_options.target_of(arguments, file.graph)
+    if any(suffix == _LOG for _, suffix in drawn):
+        require_log(file, target)
     needed = as_it_stands(file, target)
     plan, stands = plans_of(arguments, file, target, needed)
     plan = replace(plan, banks=chosen.banks if chosen else ())
@@ -92,7 +101,7 @@ def analyze(arguments: Namespace, path: str, chosen: Chosen | None = None) -> in
         terminal.show([*sections, *text.plan_sections(plan, stands), *asked, *best])
     for output, suffix in ((arguments.json, ".json"), (arguments.csv, ".csv"), *drawn):
         if output:
-            files.write(output, rendered(plan, suffix, needed))
+            files.write(output, planner_log(file, target, needed) if suffix == _LOG else rendered(plan, suffix, needed))
     if arguments.out:
         write_all(plan, needed, Path(arguments.out) / folder_name(path))
     return 0
@@ -142,6 +151,32 @@ def best_section(
     lines = best_lines(quick_suggestions(file, target, needed, stands, lower_alternatives(needed, others)))
     more = f"`modelplan explain {file.path}` tries the rest"
     return [Section(f"What would help most; {more}", tuple(lines or ["nothing that takes no time to try"]))]
+
+
+def require_log(file: ModelFile, target: Target) -> None:
+    """Checks that the file is one that TFLM plans.
+
+    Raises:
+        RequestError: it is not.
+    """
+    runtime = target.runtime
+    if not runtime.offline_plans or file.graph.format != runtime.default_for:
+        raise RequestError(f"{_LOG} is what TFLM logs of a .tflite file; {file.path} is planned for {runtime.name}")
+
+
+def planner_log(file: ModelFile, target: Target, needed: Requirement) -> str:
+    """What TFLM built with TF_LITE_SHOW_MEMORY_USE logs of its plan for the file as it stands.
+
+    Raises:
+        RequestError: TFLM refuses the file, and so logs no plan.
+    """
+    from modelplan.outputs import ascii_map
+    from modelplan.runtimes.tflm.arena import planned
+    from modelplan.runtimes.tflm.file import read_tflite
+
+    if needed.refusals:
+        raise RequestError(f"{_LOG}: TFLM makes no plan of {file.path}: {needed.refusals[0]}")
+    return ascii_map.planner_log(*planned(read_tflite(file.content, file.path), target.abi, target.runtime.kernels))
 
 
 def rendered(plan: Plan, suffix: str, needed: Requirement) -> str | bytes:

@@ -305,14 +305,14 @@ def budget_of(arguments: Namespace, progress: Callable[[Progress], None] | None 
         raise RequestError(str(problem)) from None
 
 
-def add_draw(parser: ArgumentParser | _ArgumentGroup) -> None:
-    """Adds the choice of figures."""
+def add_draw(parser: ArgumentParser | _ArgumentGroup, more: str = "") -> None:
+    """Adds the choice of figures; `more` tells of other files that the command draws."""
     parser.add_argument(
         "--draw",
         metavar="FILE",
         action="append",
         default=[],
-        help="a figure, told by the file's name: x.map.svg, x.lifetimes.png, x.curve.svg ...; may be repeated",
+        help=f"a figure, told by the file's name: x.map.svg, x.lifetimes.png, x.curve.svg ...{more}; may be repeated",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 
 from modelplan.errors import RequestError
@@ -11,17 +12,21 @@ from modelplan.outputs.drawing import Drawing
 #: What a figure's file may end in: .map.svg, .lifetimes.png and so on.
 SUFFIXES = tuple(suffix for suffix in OUTPUTS if suffix.endswith((".svg", ".png")))
 
+#: What shows a whole plan and cannot be made of a drawing alone.
+PLAN_SUFFIXES = (".ascii", ".pftrace")
 
-def suffix_of(path: str) -> str:
-    """The suffix that tells which figure belongs into the file `path`.
+
+def suffix_of(path: str, more: Sequence[str] = ()) -> str:
+    """The suffix that tells which figure belongs into the file `path`; `more` are suffixes beside those of figures.
 
     Raises:
         RequestError: none does; the message lists them.
     """
-    for suffix in SUFFIXES:
+    known = (*more, *SUFFIXES)
+    for suffix in known:
         if path.endswith(suffix):
             return suffix
-    raise RequestError(f"{path}: cannot tell which figure to draw; the name must end in {', '.join(SUFFIXES)}")
+    raise RequestError(f"{path}: cannot tell which figure to draw; the name must end in {', '.join(known)}")
 
 
 def render(drawing: Drawing, suffix: str) -> bytes:

@@ -31,7 +31,7 @@ from modelplan.runtimes.tflm.kernels import (
 from modelplan.runtimes.tflm.kernels.preparation import EVAL_TENSOR, KEEP, QUANTIZATION, SCRATCH, TENSOR, Event
 from modelplan.runtimes.tflm.scratch import call_of
 
-__all__ = ["ABIS", "RELEASE", "VERSION", "Arena", "ArenaRow", "Refused", "arena", "refusals"]
+__all__ = ["ABIS", "RELEASE", "VERSION", "Arena", "ArenaRow", "Refused", "arena", "planned", "refusals"]
 
 #: The release whose sources the tables follow, and the wheel whose figures `wheel` gives.
 RELEASE = "tflite-micro of August 2026 (90b983c)"
@@ -147,6 +147,23 @@ def arena(model: FileModel, abi: int | str = "64", kernels: str = "reference", h
     front = max(one.front for one in found)
     kept = tuple(map(max, zip(*(one.kept for one in found), strict=True)))
     return replace(largest, front=front, kept=kept, refusals=_everywhere([one.refusals for one in found]))
+
+
+def planned(
+    model: FileModel, abi: int | str = "64", kernels: str = "reference"
+) -> tuple[tuple[planner.Request, ...], list[int]]:
+    """What TFLM's own planner is given for the model, in its order, and the offset that it gives each.
+
+    Of several ABIs it is that whose arena is the largest.
+
+    Raises:
+        RequestError: no such ABI or kernel library.
+        ModelError: the offline plan in the file does not fit the model, or subgraphs call each other in a circle.
+    """
+    library = find_library(kernels)
+    found = [Interpreter(model, one, library) for one in find_abis(abi)]
+    rows = max(found, key=lambda one: one.arena().least).planned()
+    return rows, planner.greedy_offsets(rows, planner.read_plan(model))
 
 
 def refusals(model: FileModel, abi: int | str = "32", kernels: str = "reference") -> tuple[Refused, ...]:

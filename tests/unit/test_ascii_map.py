@@ -1,0 +1,75 @@
+"""The map in the form of TFLM's log: exactly what TFLM prints for a file, and the same form for any plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import graphs
+import pytest
+from commands import run
+
+from modelplan import Graph, height, load, pipeline, plan, render, runtimes
+from modelplan.outputs.ascii_map import Row, memory_plan, planner_log, rows_of
+from modelplan.runtimes.tflm import planner
+from modelplan.runtimes.tflm.arena import planned
+from modelplan.runtimes.tflm.file import read_tflite
+
+
+def test_each_line_is_as_tflm_prints_it() -> None:
+    rows = [Row(1600, 0, 0, 1), Row(1600, 1600, 1, 2), Row(16, 0, 2, 2)]
+    assert list(memory_plan(rows)) == [
+        "0 (id=0): size=1600, offset=0, first_used=0 last_used=1",
+        "1 (id=1): size=1600, offset=1600, first_used=1 last_used=2",
+        "* (id=2): size=16, offset=0, first_used=2 last_used=2",
+        f"   0: {'0' * 40}{'.' * 40} (2k)",
+        f"   1: {'0' * 40}{'1' * 40} (4k)",
+        f"   2: {'.' * 40}{'1' * 40} (2k)",
+    ]
+
+
+def test_shared_columns_small_arenas_and_long_lists() -> None:
+    over = list(memory_plan([Row(48, 0, 0, 1), Row(48, 32, 0, 1)]))
+    assert over[2:] == [f"   {t}: {'0' * 32}{'!' * 16}{'1' * 32} (1k)" for t in (0, 1)]
+    small = list(memory_plan([Row(16, 0, 0, 1)]))
+    assert small[1] == f"   0: {'0' * 16}{'.' * 64} (1k)", "an arena below 80 bytes takes a column for each byte"
+    marks = [line[0] for line in memory_plan([Row(16, 16 * i, 0, 1) for i in range(64)]) if "id=" in line]
+    assert "".join(marks) == "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01"
+
+
+def test_no_buffers() -> None:
+    assert list(memory_plan([])) == [f"   0: {'.' * 80} (0k)"]
+
+
+@pytest.mark.parametrize("name", ["ds_cnn_kws", "inception_like", "transformer_encoder", "unet_small"])
+def test_the_runtimes_own_plan_has_the_rows_of_its_log(models: Path, name: str) -> None:
+    path = models / f"{name}.tflite"
+    graph = load(path)
+    assert isinstance(graph, Graph)
+    own = pipeline.runtime_plan(graph, runtimes.runtime("tflm", "tflite"))
+    rows = planner.requests(read_tflite(path.read_bytes(), name))
+    offsets = planner.greedy_offsets(rows)
+    assert rows_of(own) == [Row(r.size, at, r.first, r.last) for r, at in zip(rows, offsets, strict=True)]
+    assert render(own, ".ascii") == planner_log(rows, offsets)
+
+
+def test_tensors_of_one_buffer_have_a_row_each() -> None:
+    answer = plan(graphs.chain(), alias="views")
+    x, a, b, y = rows_of(answer)
+    assert (a.offset, a.first, a.last) == (b.offset, 1, 2)
+    assert (b.first, b.last, y.first, y.last, x.first, x.last) == (2, 3, 3, 3, 0, 1)
+    assert max(row.offset + row.size for row in (x, a, b, y)) == height(answer.problem, answer.placement)
+    assert "!" in str(render(answer, ".ascii"))
+
+
+def test_analyze_writes_both_and_says_what_it_cannot_draw(models: Path, tmp_path: Path) -> None:
+    model, onnx = models / "resnet8.tflite", models / "resnet8.onnx"
+    assert run("analyze", model, "--draw", tmp_path / "a.ascii", "--draw", tmp_path / "a.log.ascii").returncode == 0
+    mine, own = (tmp_path / "a.ascii").read_text(), (tmp_path / "a.log.ascii").read_text()
+    assert own == planner_log(*planned(read_tflite(model.read_bytes(), model.name), "32"))
+    assert mine.count("\n") == own.count("\n")
+    done = run("analyze", onnx, "--draw", tmp_path / "b.log.ascii")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "is planned for ort" in done.stderr
+    done = run("analyze", model, "--draw", tmp_path / "b.log")
+    assert done.returncode == 2
+    assert ".log.ascii, .ascii, .pftrace" in done.stderr
