@@ -213,6 +213,22 @@ def looping() -> bytes:
     return model(main, condition, body)
 
 
+def calling() -> bytes:
+    """y = x + x; z = (y * y) * y by a call; out = z + y."""
+
+    def t(name: str) -> TensorRow:
+        return name, FLOAT32, (16,), None
+
+    main = Sub(
+        [t("x"), t("y"), t("z"), t("out")],
+        [("ADD", (0, 0), (1,), ()), ("CALL", (1,), (2,), (1,)), ("ADD", (2, 1), (3,), ())],
+        (0,),
+        (3,),
+    )
+    called = Sub([t("i"), t("s"), t("o")], [("MUL", (0, 0), (1,), ()), ("MUL", (1, 0), (2,), ())], (0,), (2,))
+    return model(main, called)
+
+
 def nested(depth: int, kind: str = "IF") -> bytes:
     """`depth` operators IF, each inside both branches of the one before; or as many WHILE, each in the body of one."""
     subs = []

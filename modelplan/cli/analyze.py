@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from modelplan import bounds, pipeline
 from modelplan.aliasing.explaining import reasons
 from modelplan.byte_counts import parse_bytes
-from modelplan.cli import files, model_options, terminal
+from modelplan.cli import files, model_options, overlays, terminal
 from modelplan.errors import RequestError
 from modelplan.explaining.quick import quick_suggestions
 from modelplan.outputs import OUTPUTS, figures, render, text
@@ -58,6 +58,7 @@ def configure(parser: ArgumentParser) -> None:
     outputs = parser.add_argument_group("outputs")
     outputs.add_argument("--json", metavar="FILE", help="the whole plan; - for standard output")
     outputs.add_argument("--csv", metavar="FILE", help="buffers with offsets, MiniMalloc's columns; - likewise")
+    overlays.add_overlay(outputs, "live, share of the peak, scratch, kept in the tail")
     outputs.add_argument(
         "--out",
         nargs="?",
@@ -70,11 +71,12 @@ def configure(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Runs the command."""
     models, named = arguments.models, [arguments.json, arguments.csv, *arguments.draw]
-    if len(models) > 1 and any((*named, *arguments.why_not)):
-        raise RequestError(f"{len(models)} models, but --json, --csv, --draw and --why-not are for one")
+    if len(models) > 1 and any((*named, arguments.overlay, *arguments.why_not)):
+        raise RequestError(f"{len(models)} models, but --json, --csv, --draw, --overlay and --why-not are for one")
     if arguments.out and len({folder_name(model) for model in models}) < len(models):
         raise RequestError("two of the models have the same name, so --out would write one over the other")
     files.check_outputs(named, models)
+    overlays.check_overlay(arguments.overlay, models)
     chosen = model_options.chosen_target(arguments)
     if chosen and "-" not in (arguments.json, arguments.csv):
         terminal.show([Section("", tuple(model_options.target_lines(chosen)))])
@@ -102,6 +104,8 @@ def analyze(arguments: Namespace, path: str, chosen: Chosen | None = None) -> in
     for output, suffix in ((arguments.json, ".json"), (arguments.csv, ".csv"), *drawn):
         if output:
             files.write(output, planner_log(file, target, needed) if suffix == _LOG else rendered(plan, suffix, needed))
+    if arguments.overlay:
+        overlays.write_overlay(arguments.overlay, overlay_of(file, target, needed, plan))
     if arguments.out:
         write_all(plan, needed, Path(arguments.out) / folder_name(path))
     return 0
@@ -185,6 +189,17 @@ def rendered(plan: Plan, suffix: str, needed: Requirement) -> str | bytes:
     if suffix != ".json":
         return content
     return json.dumps(json.loads(content) | {"requirement": asdict(needed)}, indent=1) + "\n"
+
+
+def overlay_of(file: ModelFile, target: Target, needed: Requirement, plan: Plan) -> Mapping[str, str]:
+    """The figures of the plan's operators for Model Explorer; what the runtime keeps for each where it is known."""
+    from modelplan.loaders.node_keys import node_keys
+    from modelplan.outputs import node_data
+
+    runtime = target.runtime
+    known = runtime.keeps is not None and file.graph.format == runtime.default_for and not needed.refusals
+    kept = runtime.keeps(file.content, file.path, target.abi, runtime.kernels) if known and runtime.keeps else ()
+    return node_data.figures_of(plan, node_keys(file.content, file.graph), kept)
 
 
 def folder_name(path: str) -> str:

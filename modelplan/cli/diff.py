@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, NoReturn
 
 from modelplan import pipeline
 from modelplan.byte_counts import parse_bytes
-from modelplan.cli import files, model_options, terminal
+from modelplan.cli import files, model_options, overlays, terminal
 from modelplan.differences.comparing import difference
 from modelplan.differences.findings import Difference
 from modelplan.differences.sides import Side, side_of
 from modelplan.errors import RequestError
-from modelplan.outputs import canvas, difference_chart, difference_markdown, difference_report
+from modelplan.loaders.files import read_bytes
+from modelplan.loaders.node_keys import node_keys
+from modelplan.outputs import canvas, difference_chart, difference_markdown, difference_report, node_data
 from modelplan.rewriting.alternatives import load_file
 
 if TYPE_CHECKING:
@@ -51,6 +53,7 @@ def configure(parser: ArgumentParser) -> None:
     outputs.add_argument("--json", metavar="FILE", help="all of it as JSON; - for standard output")
     outputs.add_argument("--markdown", metavar="FILE", help="the report as Markdown; - for standard output")
     outputs.add_argument("--draw", metavar="FILE", help="both memory curves as .svg or .png")
+    overlays.add_overlay(outputs, "delta: live bytes, new minus old, on the operators of NEW")
     outputs.add_argument("--exit-code", action="store_true", help="exit 1 where the sides differ")
 
 
@@ -71,6 +74,7 @@ def run(arguments: Namespace) -> int:
     if outputs.count("-") > 1:
         raise RequestError("--json and --markdown cannot both go to standard output")
     files.check_outputs(outputs, [arguments.old, arguments.new or arguments.old])
+    overlays.check_overlay(arguments.overlay, [arguments.old, arguments.new or arguments.old])
     if arguments.new is None and not arguments.old_options + arguments.new_options:
         raise RequestError("one model and no --old or --new OPTION=VALUE: there is nothing to compare")
     sides = _of_side(arguments, "old"), _of_side(arguments, "new")
@@ -81,6 +85,9 @@ def run(arguments: Namespace) -> int:
     if "-" not in outputs:
         terminal.show(difference_report.sections_of(found))
     _write(arguments, found)
+    if arguments.overlay:
+        nodes = node_keys(read_bytes(arguments.new or arguments.old), new.graph)
+        overlays.write_overlay(arguments.overlay, node_data.differences_of(found, new.plan.schedule.order, nodes))
     return 1 if arguments.exit_code and not found.empty else 0
 
 

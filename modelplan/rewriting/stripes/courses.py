@@ -78,9 +78,7 @@ def course_of(base: Ground, layers: Mapping[int, Layer], rows: int) -> Course:
     return course
 
 
-def _used(
-    base: Ground, layers: Mapping[int, Layer], result: Run
-) -> dict[tuple[int, int], tuple[tuple[int, int], ...]]:
+def _used(base: Ground, layers: Mapping[int, Layer], result: Run) -> dict[tuple[int, int], tuple[tuple[int, int], ...]]:
     """For each operand the rows of its map that the result's rows are made of, in each iteration."""
     ops, found = base.graph.ops, {}
     last = ops[base.ops[-1]].outputs[0]

@@ -107,7 +107,6 @@ def _copied(copies: Sequence[Copy], operands: Sequence[Cell], made: Sequence[Mas
     return masks
 
 
-
 def _repeats(copy: Copy) -> bool:
     return any(len(set(places)) != len(places) for places in copy.source)
 
