@@ -209,7 +209,15 @@ def folder_name(path: str) -> str:
 
 
 def write_all(plan: Plan, needed: Requirement, folder: Path) -> None:
-    """Every output of the table into `folder`, as plan.json, plan.map.svg and so on."""
+    """Every output of the table into `folder`, as plan.json, plan.map.svg and so on.
+
+    Without the charts of the order where no operator moved.
+    """
+    from modelplan.outputs import order_chart
+
     files.make_folder(folder)
+    still = not order_chart.of_plan(plan).moved
     for suffix in OUTPUTS:
+        if still and suffix.startswith(".order."):
+            continue
         files.write(str(folder / f"plan{suffix}"), rendered(plan, suffix, needed))

@@ -40,6 +40,8 @@ OUTPUTS: dict[str, Output] = {
             ".order.svg", "modelplan.outputs.order_chart", "svg", "live bytes in file order and in this, what moved"
         ),
         Output(".order.png", "modelplan.outputs.order_chart", "png", "the same as pixels"),
+        Output(".reuse.svg", "modelplan.outputs.reuse_chart", "svg", "every buffer its own bytes, and the plan"),
+        Output(".reuse.png", "modelplan.outputs.reuse_chart", "png", "the same as pixels"),
         Output(".ascii", "modelplan.outputs.ascii_map", "render", "addresses by step in the form of TFLM's log"),
         Output(
             ".pftrace", "modelplan.outputs.perfetto_trace", "render", "counters, operators and tensors for Perfetto"

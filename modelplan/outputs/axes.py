@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from modelplan.outputs import canvas, lettering
 from modelplan.outputs.canvas import BODY, FAINT, INK, MUTED, SMALL, TITLE, WARNING, Margins, Sheet
 from modelplan.outputs.drawing import KINDS, Drawing
@@ -34,6 +36,7 @@ _EDGE = 12.0
 _NOTE = 26.0
 _LONGEST_OP = 110.0
 _BROKEN_ABOVE = 2.0
+_MOST_PEAKS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +123,7 @@ def darker(colour: str) -> str:
 
 def head_height(drawing: Drawing, entries: Sequence[Entry], room: float) -> float:
     """Points above the plot for title, facts, legend and note."""
-    rows = len(facts(drawing)) + len(_legend_rows(entries, room))
+    rows = len(facts(drawing)) + len(legend_rows(entries, room))
     return _EDGE + TITLE + 6 + rows * _ROW + _NOTE
 
 
@@ -192,7 +195,7 @@ def head(sheet: Sheet, drawing: Drawing, what: str, entries: Sequence[Entry]) ->
         y -= _ROW
         sheet.write(left, y, lettering.folded(text, room, BODY), BODY, color=colour, va="baseline")
     y -= 4
-    for row in _legend_rows(entries, room):
+    for row in legend_rows(entries, room):
         y -= _ROW
         for x, entry in row:
             sheet.swatch(left + x, y - 1, **entry.style)
@@ -218,7 +221,7 @@ def fill(drawing: Drawing, kind: int) -> str:
     return _BEHIND_MODELS[kind - shared] if kind >= shared else _OF_MODELS[kind % len(_OF_MODELS)]
 
 
-def _legend_rows(entries: Sequence[Entry], room: float) -> list[list[tuple[float, Entry]]]:
+def legend_rows(entries: Sequence[Entry], room: float) -> list[list[tuple[float, Entry]]]:
     """The entries with their x, broken into rows of at most `room` points."""
     rows: list[list[tuple[float, Entry]]] = []
     x = 0.0
@@ -418,17 +421,33 @@ def _resting(members: Sequence[int], wanted: Sequence[float], heights: Sequence[
     return drift / len(members)
 
 
+def peak_marks(drawing: Drawing) -> list[int]:
+    """The steps that are marked as peaks: all ties, of a run of them the first, the peak step among them."""
+    firsts = [first for first, _ in drawing.peak_spans if first != drawing.peak_step]
+    return sorted([drawing.peak_step, *firsts[: _MOST_PEAKS - 1]])
+
+
 def draw_peak(sheet: Sheet, drawing: Drawing) -> None:
-    """A line at the peak step, and a pointer to it above the plot with the step, its operator and the bytes alive."""
+    """A line at each step of the peak, and a pointer to it above the plot with the step, its operator and the bytes."""
     if not len(drawing.problem):
         return
     step = drawing.peak_step
     op = f", {drawing.ops[step]}" if step < len(drawing.ops) else ""
     room = sheet.right + sheet.margins.right - 2 * _EDGE
-    text = lettering.folded(lettering.drawable(f"peak: step {step:,}{op}, {human(drawing.peak)} alive"), room, SMALL)
+    words = f"peak: step {step:,}{op}, {human(drawing.peak)} alive{_ties(drawing)}"
+    text = lettering.folded(lettering.drawable(words), room, SMALL)
     half = lettering.width(text, SMALL, bold=True) / 2
     x, y = sheet.x(step + 0.5), sheet.ceiling
     centre = min(max(x, _EDGE + half), _EDGE + room - half)
     sheet.write(centre, y + 11, text, SMALL, ha="center", va="baseline", color=WARNING, weight="bold")
-    sheet.axes.axvline(step + 0.5, color=WARNING, linewidth=0.7, linestyle=(0, (1, 2)), zorder=3.5)
-    sheet.line((x,), (y + 4,), marker="v", markersize=5, color=WARNING, markeredgewidth=0)
+    for at in peak_marks(drawing):
+        sheet.axes.axvline(at + 0.5, color=WARNING, linewidth=0.7, linestyle=(0, (1, 2)), zorder=3.5)
+        sheet.line((sheet.x(at + 0.5),), (y + 4,), marker="v", markersize=5, color=WARNING, markeredgewidth=0)
+    long = [(first, 0, last, sheet.top) for first, last in drawing.peak_spans[:_MOST_PEAKS] if last - first > 1]
+    sheet.boxes(np.array(long, dtype=np.float64).reshape(-1, 4), facecolor=WARNING, alpha=0.07, linewidth=0, zorder=3.4)
+
+
+def _ties(drawing: Drawing) -> str:
+    """At how many other steps as much is alive."""
+    others = sum(last - first for first, last in drawing.peak_spans) - 1
+    return f", and at {_count(others, 'other step')}" if others > 0 else ""

@@ -6,13 +6,14 @@ A plan yields one, and so does a problem that came without a graph. Nothing here
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from modelplan import bounds
 from modelplan.outputs.summary import summary
 from modelplan.together.shared_plan import SharedPlan
-from modelplan.types import Buffer, BufferKind, Graph, IntArray, Kind, Placement, Plan, Problem
+from modelplan.types import BoolArray, Buffer, BufferKind, Graph, IntArray, Kind, Placement, Plan, Problem
 
 #: Kinds of buffers in the order in which figures stack and list them.
 KINDS = ("input", "output", "activation", "shared", "state", "scratch", "buffer")
@@ -63,6 +64,28 @@ class Drawing:
         """The bytes alive at the peak step, without alignment."""
         alive = bounds.alive_at(self.problem, self.peak_step)
         return int(self.problem.size[alive].sum())
+
+    @property
+    def at_peak(self) -> BoolArray:
+        """For each buffer whether it is alive at a step at which as much is alive as at the peak step."""
+        spans = np.array(self.peak_spans, dtype=np.int64).reshape(-1, 2)
+        following = np.searchsorted(spans[:, 1], self.problem.start, side="right")
+        begins = np.append(spans[:, 0], np.iinfo(np.int64).max)
+        return begins[following] < self.problem.end
+
+    @cached_property
+    def peak_spans(self) -> tuple[tuple[int, int], ...]:
+        """The half-open runs of steps at which as much is alive as at the peak step."""
+        if not len(self.problem):
+            return ()
+        times, live = live_by_kind(self)
+        even = live.sum(axis=0)[:-1] == self.peak
+        spans: list[tuple[int, int]] = []
+        for first, last in zip(times[:-1][even].tolist(), times[1:][even].tolist(), strict=True):
+            if spans and spans[-1][1] == first:
+                first = spans.pop()[0]
+            spans.append((first, last))
+        return tuple(spans)
 
     @property
     def excess(self) -> int:

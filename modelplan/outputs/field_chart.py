@@ -1,4 +1,4 @@
-r"""The field: every allocator as a point, height over bound against time, and a list of them all beside the plot.
+r"""The field: every allocator as a point, height over bound against time, and a list beside the plot, ties in one row.
 
 excess ^            o naive      |  allocator      height/bound  time     Both axes are logarithmic. Height over
        |    o                    |  o ...                                 bound is drawn as the excess in percent;
@@ -34,6 +34,8 @@ _WIDTH, _LEAST_HEIGHT, _EDGE, _ROW, _GAP = 520.0, 300.0, 12.0, 14.0, 22.0
 _BOTTOM = 44.0
 _LINE = lettering.line_height(SMALL)
 _DOT = 5.0
+#: Points for the names of a row of the list, and between rows.
+_LIST, _BETWEEN = 250.0, 3.0
 #: Below this excess, in percent, the axis does not go.
 _LEAST_EXCESS = 0.01
 
@@ -130,7 +132,9 @@ def _scales(field: Field) -> Scales:
 
 
 def _sheet(field: Field, scales: Scales) -> Sheet:
-    height = max(_LEAST_HEIGHT, _LINE * (len(field.marks) + len(field.refused) + 2))
+    found = ties(field)
+    rows = sum(len(tie.lines) for tie in found) + len(field.refused) + 2
+    height = max(_LEAST_HEIGHT, _LINE * rows + _BETWEEN * len(found))
     widest = max(lettering.width(_percent(decade), SMALL) for decade in (scales.least, scales.most))
     margins = Margins(
         _EDGE + _ROW + 8 + widest, _GAP + sum(_columns(field)) + 4 * _EDGE, 2 * _EDGE + TITLE + 2 * _ROW, _BOTTOM
@@ -174,12 +178,50 @@ def _head(sheet: Sheet, field: Field) -> None:
         x += 9 + lettering.width(kind, SMALL) + _ROW
 
 
+@dataclass(frozen=True, slots=True)
+class Tie:
+    """Answers of one height: those of own first, in lines of names, with the shortest and the longest time."""
+
+    lines: tuple[tuple[Mark, ...], ...]
+    time: str
+
+
+def ties(field: Field) -> list[Tie]:
+    """The answers by height, lowest first; those that show another's height apart from those of their own."""
+    groups: dict[tuple[int, bool], list[Mark]] = {}
+    for mark in field.marks:
+        groups.setdefault((mark.height, bool(mark.found_by)), []).append(mark)
+    return [_tie(marks) for marks in groups.values()]
+
+
+def _tie(marks: Sequence[Mark]) -> Tie:
+    lines: list[list[Mark]] = []
+    room = 0.0
+    for mark in marks:
+        needed = _entry_width(mark)
+        if not lines or needed > room:
+            lines.append([])
+            room = _LIST
+        lines[-1].append(mark)
+        room -= needed
+    times = sorted(mark.microseconds for mark in marks)
+    first, last = _time(times[0]), _time(times[-1])
+    return Tie(tuple(map(tuple, lines)), first if first == last else f"{first} to {last}")
+
+
+def _entry_width(mark: Mark) -> float:
+    """Points that a name in the list takes with its dot."""
+    return 9 + lettering.width(_listed(mark), SMALL) + 8
+
+
 def _columns(field: Field) -> tuple[float, float, float]:
     """Points for names, ratios and times of the list."""
-    names = [_listed(m) for m in field.marks] + list(field.refused)
-    ratios = ["height/bound", *(_ratio(field, m) for m in field.marks)]
-    times = ["refused", *(_time(m.microseconds) for m in field.marks)]
-    return _widest(names) + _ROW, _widest(ratios) + 6, _widest(times) + 6
+    found = ties(field)
+    lines = [sum(map(_entry_width, line)) for tie in found for line in tie.lines]
+    names = max([*lines, *(9 + lettering.width(name, SMALL) for name in field.refused)], default=0.0)
+    ratios = ["height/bound", *(_ratio(field, tie.lines[0][0]) for tie in found)]
+    times = ["refused", *(tie.time for tie in found)]
+    return names + 4, _widest(ratios) + 6, _widest(times) + 10
 
 
 def _widest(texts: Sequence[str]) -> float:
@@ -196,12 +238,17 @@ def _list(sheet: Sheet, field: Field) -> None:
     y = sheet.ceiling
     sheet.write(ratios, y, "height/bound", SMALL, ha="right", color=MUTED)
     sheet.write(times, y, "time", SMALL, ha="right", color=MUTED)
-    for mark in field.marks:
-        y -= _LINE
-        _dot(sheet, left + 3, y, mark.kind, hollow=bool(mark.found_by))
-        sheet.write(left + 9, y, _listed(mark), SMALL)
-        sheet.write(ratios, y, _ratio(field, mark), SMALL, ha="right")
-        sheet.write(times, y, _time(mark.microseconds), SMALL, ha="right")
+    for tie in ties(field):
+        sheet.write(ratios, y - _LINE, _ratio(field, tie.lines[0][0]), SMALL, ha="right")
+        sheet.write(times, y - _LINE, tie.time, SMALL, ha="right")
+        for line in tie.lines:
+            y -= _LINE
+            x = left
+            for mark in line:
+                _dot(sheet, x + 3, y, mark.kind, hollow=bool(mark.found_by))
+                sheet.write(x + 9, y, _listed(mark), SMALL)
+                x += _entry_width(mark)
+        y -= _BETWEEN
     for name in field.refused:
         y -= _LINE
         sheet.write(left + 9, y, name, SMALL, color=MUTED)

@@ -39,7 +39,7 @@ _THINNEST = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Rows `first` to `last` (exclusive) with the name and the size that stand beside them."""
+    """Rows `first` to `last` (exclusive) with the name and the size of the largest, which stand beside them."""
 
     first: int
     last: int
@@ -65,6 +65,7 @@ def draw(drawing: Drawing) -> Sheet:
     order = in_order(drawing)
     found = groups(drawing, order)
     entries = [axes.Entry(text, {"facecolor": colour, "linewidth": 0}) for _, colour, text in CLASSES]
+    entries.append(axes.Entry("alive at the peak", {"facecolor": "none", **canvas.AT_PEAK}))
     sheet = _sheet(drawing, found, entries)
     _draw_bands(sheet, found, len(order))
     _draw_bars(sheet, drawing, order)
@@ -99,7 +100,8 @@ def _group(problem: Problem, forms: Sequence[Sequence[str]], rows: IntArray, fir
     room = _LONGEST_NAME - lettering.width(others, SMALL)
     largest = int(rows[np.argmax(problem.size[rows])])
     name = lettering.fitting(forms[largest], room, SMALL)
-    return Group(first, first + len(rows), name + others, brief(int(problem.size[rows].sum())))
+    most = "≤ " if len(rows) > 1 else ""
+    return Group(first, first + len(rows), name + others, most + brief(int(problem.size[largest])))
 
 
 def _sheet(drawing: Drawing, found: list[Group], entries: list[axes.Entry]) -> Sheet:
@@ -138,6 +140,8 @@ def _draw_bars(sheet: Sheet, drawing: Drawing, order: IntArray) -> None:
     bars = np.stack([start, centre - half, end, centre + half], axis=1)
     for index, (_, colour, _) in enumerate(CLASSES):
         sheet.boxes(bars[classes == index], facecolor=colour, linewidth=0, rasterized=rows > canvas.DENSE, zorder=2)
+    peak = bars[drawing.at_peak[order]]
+    sheet.boxes(peak, facecolor="none", rasterized=rows > canvas.DENSE, zorder=2.5, **canvas.AT_PEAK)
 
 
 def _write_groups(sheet: Sheet, found: list[Group], rows: int) -> None:

@@ -9,8 +9,9 @@ address ^   +-------+        A buffer alive in [start, end) at [offset, offset +
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,7 @@ from modelplan.outputs.units import brief
 from modelplan.types import IntArray, Plan
 
 Column = npt.NDArray[np.float64]
+Box = tuple[float, float, float, float]
 
 _PLOT_HEIGHT = 400.0
 _MOST_LABELS = 400
@@ -30,6 +32,10 @@ _SLIM = 2.0
 _LINE = lettering.line_height(SMALL)
 _MOST_LINES = 3
 _LEAST_TELLING = 10
+#: What is alive at the peak is named from this share of it up, at a distance of so many points where it must be.
+_LEAST_SHARE = 0.2
+_MOST_LEADERS, _LEADER_ROOM, _AWAY = 6, 150.0, 9.0
+_GROUND = {"facecolor": "white", "alpha": 0.9, "linewidth": 0, "pad": 1.0}
 _STRIPED = {"facecolor": "none", "edgecolor": MUTED, "linewidth": 0.4, "hatch": "\\\\\\\\\\\\"}
 
 
@@ -66,8 +72,11 @@ def draw(drawing: Drawing) -> Sheet:
     _draw_buffers(sheet, drawing)
     sheet.boxes(common_areas(drawing)[1], zorder=3, **_STRIPED)
     _draw_overflow(sheet, drawing)
-    for label in labels(sheet, drawing):
-        _write(sheet, label)
+    written = labels(sheet, drawing)
+    for label in written:
+        _write(sheet, label, beyond=_is_beyond(sheet, drawing, label))
+    for leader in leaders(sheet, drawing, written):
+        _write_leader(sheet, leader)
     axes.head(sheet, drawing, "memory map", entries)
     axes.byte_axis(sheet, drawing, "address")
     axes.step_axis(sheet, drawing)
@@ -104,6 +113,8 @@ def common_areas(drawing: Drawing) -> tuple[IntArray, Boxes]:
 def _legend(drawing: Drawing) -> list[axes.Entry]:
     present = np.unique(drawing.kinds)
     entries = [axes.kind_entry(drawing, int(k)) for k in present]
+    if drawing.at_peak.any():
+        entries.append(axes.Entry("alive at the peak", {"facecolor": "none", **canvas.AT_PEAK}))
     entries.append(axes.Entry("free", {"facecolor": FREE, "edgecolor": MUTED, "linewidth": 0.4}))
     if len(common_areas(drawing)[1]):
         entries.append(axes.Entry("written over what is still read", _STRIPED))
@@ -132,6 +143,8 @@ def _draw_buffers(sheet: Sheet, drawing: Drawing) -> None:
             found = boxes[slim & (turn == parity)]
             sheet.boxes(found, facecolor=tint, edgecolor=tint, linewidth=0.1, rasterized=dense, zorder=2)
         sheet.boxes(boxes[chosen & ~slim], facecolor=colour, edgecolor=MUTED, linewidth=0.5, zorder=2)
+    wide = drawing.at_peak & (drawing.problem.size > 0) & (shorter >= _SLIM)
+    sheet.boxes(boxes[wide], facecolor="none", rasterized=dense, zorder=3.2, **canvas.AT_PEAK)
 
 
 def _ranks(boxes: Boxes) -> IntArray:
@@ -167,14 +180,18 @@ def labels(sheet: Sheet, drawing: Drawing) -> list[Label]:
 def _writable(sheet: Sheet, drawing: Drawing) -> Boxes:
     """For each buffer the largest part of its rectangle that no line of the figure crosses, in points."""
     boxes = _alone(drawing)
-    limit = np.inf if drawing.problem.capacity is None else drawing.problem.capacity
-    top = np.maximum(np.minimum(boxes[:, 3], limit), boxes[:, 1])
-    low, high = _clear(boxes[:, 1], top, drawing.lower_bound, drawing.lower_bound)
-    peak, half = drawing.peak_step + 0.5, 1 / sheet.per_step
-    start, end = _clear(boxes[:, 0], boxes[:, 2], peak - half, peak + half)
-    x, y = sheet.margins.left, sheet.margins.bottom
-    per_step, per_unit = sheet.per_step, sheet.per_unit
-    return np.stack([x + start * per_step, y + low * per_unit, x + end * per_step, y + high * per_unit], axis=1)
+    low, high = _clear(boxes[:, 1], boxes[:, 3], drawing.lower_bound, drawing.lower_bound)
+    if drawing.problem.capacity is not None:
+        low, high = _clear(low, high, drawing.problem.capacity, drawing.problem.capacity)
+    start, end = _between(boxes[:, 0], boxes[:, 2], axes.peak_marks(drawing), 1 / sheet.per_step)
+    return _in_points(sheet, np.stack([start, low, end, high], axis=1))
+
+
+def _in_points(sheet: Sheet, boxes: Boxes) -> Boxes:
+    """Rectangles of steps and bytes in points of the sheet."""
+    scale = np.array([sheet.per_step, sheet.per_unit] * 2)
+    moved: Boxes = boxes * scale + np.array([sheet.margins.left, sheet.margins.bottom] * 2)
+    return moved
 
 
 def _alone(drawing: Drawing) -> Boxes:
@@ -195,6 +212,17 @@ def _clear(low: Column, high: Column, cut_low: float, cut_high: float) -> tuple[
     crosses = (low < cut_high) & (cut_low < high) | (low < cut_low) & (cut_low < high)
     keep_low = crosses & (cut_low - low >= high - cut_high)
     return np.where(crosses & ~keep_low, cut_high, low), np.where(keep_low, cut_low, high)
+
+
+def _between(low: Column, high: Column, lines: Sequence[int], half: float) -> tuple[Column, Column]:
+    """The intervals, each cut down to its longest part between the lines in the middle of these steps."""
+    borders = [-np.inf, *(line + 0.5 for line in lines), np.inf]
+    best_low, best_high = low, low
+    for left, right in pairwise(borders):
+        start, end = np.maximum(low, left + half), np.minimum(high, right - half)
+        longer = end - start > best_high - best_low
+        best_low, best_high = np.where(longer, start, best_low), np.where(longer, end, best_high)
+    return best_low, best_high
 
 
 def _label(forms: Sequence[str], size: str, x0: float, y0: float, x1: float, y1: float) -> Label | None:
@@ -238,10 +266,90 @@ def _nameless(_forms: Sequence[str], _room: float) -> tuple[str, ...]:
     return ()
 
 
-def _write(sheet: Sheet, label: Label) -> None:
+def _write(sheet: Sheet, label: Label, *, beyond: bool) -> None:
+    """Writes a label; on a light ground where it stands `beyond` the capacity, which is hatched."""
     lines = [*label.name, label.size] if label.size else label.name
+    ground = {"bbox": _GROUND} if beyond else {}
     for row, text in enumerate(lines):
         shift = ((len(lines) - 1) / 2 - row) * _LINE
         x, y = (label.x - shift, label.y) if label.turned else (label.x, label.y + shift)
         angle = 90 if label.turned else 0
-        sheet.write(x, y, text, SMALL, ha="center", va="center", rotation=angle, zorder=4)
+        sheet.write(x, y, text, SMALL, ha="center", va="center", rotation=angle, zorder=4, **ground)
+
+
+def _is_beyond(sheet: Sheet, drawing: Drawing, label: Label) -> bool:
+    capacity = drawing.problem.capacity
+    return capacity is not None and label.y > sheet.y(capacity)
+
+
+# Leaders -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """A text on a ground of its own, its centre at (x, y) points, with a line to the rectangle that it names."""
+
+    x: float
+    y: float
+    text: str
+    to: tuple[float, float]
+
+
+def leaders(sheet: Sheet, drawing: Drawing, written: Sequence[Label]) -> list[Leader]:
+    """Names for the large buffers of the peak whose rectangles are too narrow for one.
+
+    Each stands beside its rectangle where it touches no other text; one that finds no such place is left out.
+    """
+    size, boxes = drawing.problem.size, rectangles(drawing)
+    large = np.flatnonzero(drawing.at_peak & (size >= max(_LEAST_SHARE * drawing.peak, 1)))
+    homes = _in_points(sheet, boxes)
+    named = [label for label in written if label.name]
+    bare = [i for i in large.tolist() if not any(_holds(homes[i], label.x, label.y) for label in named)]
+    taken = [box for label in written for box in _extents(label)]
+    found: list[Leader] = []
+    forms = lettering.forms(drawing.problem.names)
+    for i in sorted(bare, key=lambda i: (-size[i], i))[:_MOST_LEADERS]:
+        text = lettering.fitting(forms[i], _LEADER_ROOM, SMALL)
+        text = f"{text}  {brief(int(size[i]))}" if text else brief(int(size[i]))
+        spots = _spots(sheet, homes[i], lettering.width(text, SMALL) + 4)
+        free = next((box for box in spots if not any(_touch(box, other) for other in taken)), None)
+        if free is not None:
+            taken.append(free)
+            x, y = (free[0] + free[2]) / 2, (free[1] + free[3]) / 2
+            found.append(Leader(x, y, text, ((homes[i][0] + homes[i][2]) / 2, y)))
+    return found
+
+
+def _holds(home: Column, x: float, y: float) -> bool:
+    return bool(home[0] <= x <= home[2] and home[1] <= y <= home[3])
+
+
+def _extents(label: Label) -> Iterator[Box]:
+    """The areas of a label's lines in points."""
+    lines = [*label.name, label.size] if label.size else [*label.name]
+    along = max(lettering.width(text, SMALL) for text in lines) / 2
+    across = len(lines) * _LINE / 2
+    width, height = (across, along) if label.turned else (along, across)
+    yield label.x - width, label.y - height, label.x + width, label.y + height
+
+
+def _spots(sheet: Sheet, home: Column, width: float) -> Iterator[Box]:
+    """Where a text of this width may stand beside a rectangle: right and left of its middle, then above and below."""
+    x0, y0, x1, y1 = home.tolist()
+    inside = sheet.margins.left + 2, sheet.right - 2
+    for part in (0.5, 0.7, 0.3, 0.85, 0.15):
+        y = y0 + part * (y1 - y0)
+        for left in (x1 + _AWAY, x0 - _AWAY - width):
+            if inside[0] <= left and left + width <= inside[1] and y0 + _LINE <= y <= y1 - _LINE:
+                yield left, y - _LINE / 2, left + width, y + _LINE / 2
+
+
+def _touch(a: Box, b: Box) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+
+
+def _write_leader(sheet: Sheet, leader: Leader) -> None:
+    x, y = leader.to
+    sheet.line((leader.x, x), (leader.y, y), color=WARNING, linewidth=0.8, zorder=4)
+    sheet.line((x,), (y,), marker="o", markersize=2.5, color=WARNING, markeredgewidth=0, zorder=4)
+    sheet.write(leader.x, leader.y, leader.text, SMALL, ha="center", va="center", zorder=5, bbox=_GROUND)

@@ -64,6 +64,19 @@ def test_every_allocator_is_listed_and_the_bytes_repeat(name: str) -> None:
     assert {t for t in texts if t.startswith("allocator-")} == {m.name for m in field.marks if m.name.startswith("all")}
 
 
+def test_ties_share_a_row_and_borrowed_heights_stand_apart() -> None:
+    marks = (
+        Mark("a", "exact", 10, 900), Mark("b", "search", 10, 5), Mark("c", "search", 10, 7, found_by="b"),
+        Mark("d", "offsets", 20, 5),
+    )  # fmt: skip
+    found = field_chart.ties(Field("", 1, 10, marks, (), ""))
+    assert [[m.name for line in tie.lines for m in line] for tie in found] == [["a", "b"], ["c"], ["d"]]
+    assert [tie.time for tie in found] == ["5 us to 900 us", "7 us", "5 us"]
+    with canvas.style():
+        texts = [t.get_text() for t in field_chart.draw(crowd(40)).figure.texts]
+    assert sum(text[1:2] == "." and len(text) == 6 for text in texts) == len(field_chart.ties(crowd(40)))
+
+
 def test_the_unbeaten_fall_from_fast_to_low() -> None:
     marks = (
         Mark("low", "exact", 10, 900), Mark("even", "search", 10, 950), Mark("fast", "offsets", 20, 5),

@@ -16,12 +16,13 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.transforms import Bbox
 
 from modelplan import Kind, Member, Placement, Plan, Problem, RequestError, Runtime, Schedule, place
-from modelplan.outputs import axes, canvas, figures, lettering, lifetime_chart, memory_curve, memory_map
+from modelplan.outputs import axes, canvas, figures, lettering, lifetime_chart, memory_curve, memory_map, reuse_chart
 from modelplan.outputs.canvas import Sheet
 from modelplan.outputs.drawing import KINDS, Drawing, live_by_kind, of_plan, of_problem
+from modelplan.outputs.units import brief
 from modelplan.types import Buffer, BufferKind
 
-FIGURES = [memory_map, lifetime_chart, memory_curve]
+FIGURES = [memory_map, lifetime_chart, memory_curve, reuse_chart]
 every_figure = pytest.mark.parametrize("figure", FIGURES, ids=lambda f: f.__name__.split(".")[-1])
 
 
@@ -289,6 +290,73 @@ def test_groups_cover_all_rows_once() -> None:
         rows = [row for group in groups for row in range(group.first, group.last)]
         assert rows == list(range(len(drawing.problem)))
     assert groups[0].name.endswith("more")
+
+
+def test_a_group_of_rows_shows_the_largest_and_no_sum() -> None:
+    drawing = DRAWINGS["thousand"]()
+    order = lifetime_chart.in_order(drawing)
+    for group in lifetime_chart.groups(drawing, order):
+        largest = int(drawing.problem.size[order[group.first : group.last]].max())
+        assert group.size == f"≤ {brief(largest)}"
+        assert largest <= drawing.arena
+
+
+def test_all_ties_of_the_peak_are_marked_and_their_buffers_outlined() -> None:
+    rows = [(8, 0, 1), (2, 1, 2), (5, 2, 3), (3, 2, 3), (8, 4, 7), (1, 0, 7)]
+    problem = graphs.problem(rows)
+    drawing = of_problem("ties", problem, place(problem))
+    assert drawing.peak == 9
+    assert drawing.peak_spans == ((0, 1), (2, 3), (4, 7))
+    assert axes.peak_marks(drawing) == [0, 2, 4]
+    assert drawing.at_peak.tolist() == [True, False, True, True, True, True]
+    for figure in (memory_map, lifetime_chart, memory_curve):
+        with canvas.style():
+            sheet: Sheet = figure.draw(drawing)
+        assert any("and at 4 other steps" in t.get_text() for t in sheet.figure.texts)
+        assert sorted({float(np.asarray(line.get_xdata())[0]) for line in sheet.axes.lines} & {0.5, 2.5, 4.5}) == [
+            0.5,
+            2.5,
+            4.5,
+        ]
+    with canvas.style():
+        found = [p for p in memory_map.draw(drawing).axes.patches if p.get_zorder() == 3.2]
+    assert [len(np.asarray(p.get_path().vertices)) for p in found] == [5 * 5]
+
+
+def test_a_sliver_that_is_the_peak_gets_a_name_with_a_leader() -> None:
+    """One buffer of a single step among a thousand is most of the arena: too narrow for its name."""
+    rows = [(10, step, step + 2) for step in range(998)] + [(1000, 500, 501)]
+    problem = graphs.problem(rows)
+    drawing = of_problem("sliver", problem, place(problem))
+    with canvas.style():
+        sheet = memory_map.draw(drawing)
+        found = memory_map.leaders(sheet, drawing, memory_map.labels(sheet, drawing))
+    assert [leader.text for leader in found] == ["b998  1,000 B"]
+    assert found[0].to[0] == pytest.approx(sheet.x(500.5))
+    assert "b998  1,000 B" in {t.get_text() for t in sheet.figure.texts}
+
+
+def test_names_stay_where_the_capacity_is_exceeded() -> None:
+    problem = replace(graphs.problem([(40, 0, 2), (30, 0, 2), (30, 0, 2)]), capacity=50)
+    drawing = of_problem("p", problem, Placement(np.array([0, 40, 70]), lower_bound=100))
+    with canvas.style():
+        sheet = memory_map.draw(drawing)
+        found = memory_map.labels(sheet, drawing)
+        texts = {t.get_text(): t for t in sheet.figure.texts}
+    assert {label.name for label in found} == {("b0",), ("b1",), ("b2",)}
+    assert all(abs(label.y - sheet.y(50)) > 5 for label in found)
+    assert [texts[f"b{i}"].get_bbox_patch() is not None for i in range(3)] == [False, True, True]
+
+
+def test_without_reuse_no_two_buffers_share_a_byte() -> None:
+    drawing = with_ops(30, 12)
+    offsets = reuse_chart.stacked_offsets(drawing)
+    ends = sorted(zip(offsets.tolist(), (offsets + drawing.problem.size).tolist(), strict=True))
+    assert all(one[1] <= other[0] for one, other in pairwise(ends))
+    assert ends[-1][1] == drawing.problem.size.sum()
+    with canvas.style():
+        texts = [t.get_text() for t in reuse_chart.draw(drawing).figure.texts]
+    assert any(text.startswith("this plan: ") for text in texts)
 
 
 @pytest.mark.parametrize("top", [1, 12, 1000, 55296, 3 << 20, 5 << 40])
