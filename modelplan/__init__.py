@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from modelplan.lifetimes import buffers
     from modelplan.loaders import load
     from modelplan.outputs import render
+    from modelplan.outputs.notebook import show
     from modelplan.pipeline import Footprint, Options, measure, plan
     from modelplan.referee import check
     from modelplan.rewriting.ladder import Ladder, fit
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "storages": "aliasing", "place": "allocators", "height": "bounds", "load_bound": "bounds",
     "BrokenPlanError": "errors", "ModelError": "errors", "ModelPlanError": "errors", "RequestError": "errors",
-    "buffers": "lifetimes", "load": "loaders", "render": "outputs", "read": "saved_plan",
+    "buffers": "lifetimes", "load": "loaders", "render": "outputs", "show": "outputs.notebook", "read": "saved_plan",
     "Footprint": "pipeline", "Options": "pipeline", "measure": "pipeline", "plan": "pipeline",
     "check": "referee", "order": "schedulers",
     "Difference": "differences.findings", "diff": "differences.models",
@@ -65,7 +66,7 @@ __all__ = [
     "Aliases", "BrokenPlanError", "Budget", "Buffer", "Difference", "Footprint", "Graph", "Kind", "Ladder",
     "Member", "Merge", "ModelError", "ModelPlanError", "Op", "Options", "Placement", "Plan", "Problem", "Progress",
     "RequestError", "Runtime", "Schedule", "SharedPlan", "Tensor", "buffers", "check", "diff", "fit", "height",
-    "load", "load_bound", "measure", "order", "place", "plan", "read", "render", "share_memory", "storages",
+    "load", "load_bound", "measure", "order", "place", "plan", "read", "render", "share_memory", "show", "storages",
 ]  # fmt: skip
 
 

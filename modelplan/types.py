@@ -862,3 +862,10 @@ class Plan:
             f"<Plan of {self.graph.name!r}: {ops} ops, {buffers} buffers; runtime {self.runtime.name},"
             f" aliases {self.alias}, allocator {self.allocator}>"
         )
+
+    def _repr_html_(self) -> str:
+        """The plan in a notebook: figures and memory map."""
+        from importlib import import_module  # by name: nothing here knows a later stage, and only notebooks ask
+
+        html: str = import_module("modelplan.outputs.notebook").html_of(self)
+        return html

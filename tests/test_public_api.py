@@ -46,6 +46,7 @@ PUBLIC = [
     "read",
     "render",
     "share_memory",
+    "show",
     "storages",
 ]  # fmt: skip
 
@@ -56,6 +57,7 @@ ARGUMENTS = {
     "buffers": ["graph", "order", "aliases", "runtime", "capacity"],
     "place": ["problem", "name", "budget"],
     "check": ["problem", "placement"],
+    "show": ["plan", "figure"],
     "plan": [
         "graph",
         "options",
