@@ -433,7 +433,9 @@ class Problem:
 
     Args:
         names: one for each buffer.
-        size, start, end: bytes and half-open steps.
+        size: bytes.
+        start: the first step at which it is alive.
+        end: the step from which it is not.
         alignment: each offset is a multiple of its own; all 1 when left out.
         pin: the offset a buffer must have, -1 where it is free; all free when left out.
         capacity: bytes there are, or None to ask for the least.

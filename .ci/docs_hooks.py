@@ -1,0 +1,22 @@
+"""Hooks of mkdocs: links that leave docs/ become plain text, and `pages.md` embeds the pages that were drawn."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+PAGES = Path(__file__).resolve().parent.parent / "docs" / "pages"
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """The text of a page as the site shows it."""
+    if page.file.src_uri == "pages.md":
+        markdown += "".join(map(embedded, sorted(PAGES.glob("*.html")))) or "\nThis build has none.\n"
+    return re.sub(r"\[([^\]]+)\]\(\.\./[^)]+\)", r"`\1`", markdown)
+
+
+def embedded(path: Path) -> str:
+    """A heading, a link and a frame for a page."""
+    frame = f'<iframe src="pages/{path.name}" title="{path.stem}" style="width:100%;height:80vh;border:0"></iframe>'
+    return f"\n## {path.stem}\n\n[Open it alone](pages/{path.name})\n\n{frame}\n"
