@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import graphs
 import pytest
 from commands import run
+from tflm_logs import line_of
 
 from modelplan import Graph, height, load, pipeline, plan, render, runtimes
 from modelplan.outputs.ascii_map import Row, memory_plan, planner_log, rows_of
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.arena import planned
 from modelplan.runtimes.tflm.file import read_tflite
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "tflm_logs.txt"
 
 
 def test_each_line_is_as_tflm_prints_it() -> None:
@@ -38,6 +42,23 @@ def test_shared_columns_small_arenas_and_long_lists() -> None:
 
 def test_no_buffers() -> None:
     assert list(memory_plan([])) == [f"   0: {'.' * 80} (0k)"]
+
+
+def test_the_logs_are_those_of_the_interpreter(corpus: Path, models: Path) -> None:
+    """The golden digests were made by TFLM itself, see tests/tflm_logs.py."""
+    paths = {path.name: path for folder in (models, corpus) for path in folder.rglob("*.tflite")}
+    golden = GOLDEN.read_text().splitlines()
+    assert len(golden) >= 40
+    found = []
+    for line in golden:
+        name = line.partition(":")[0]
+        if line.endswith("no plan"):
+            found.append(line)
+            continue
+        rows, offsets = planned(read_tflite(paths[name].read_bytes(), name), "x86-64")
+        cut = re.match(r".*: first (\d+) lines", line)
+        found.append(line_of(name, planner_log(rows, offsets), first=int(cut[1]) if cut else 0))
+    assert found == golden
 
 
 @pytest.mark.parametrize("name", ["ds_cnn_kws", "inception_like", "transformer_encoder", "unet_small"])
