@@ -144,7 +144,7 @@ def defining(room: str, name: str, argument: str) -> set[str]:
     """The modules of a room whose function `name` has a first parameter of the type `argument`."""
     return {
         path.stem
-        for path in (PACKAGE / room).glob("*.py")
+        for path in (PACKAGE / room).rglob("*.py")
         for node in ast.parse(path.read_text()).body
         if isinstance(node, ast.FunctionDef) and node.name == name and path.stem != "__init__"
         if node.args.args and ast.unparse(node.args.args[0].annotation or ast.Constant(None)) == argument

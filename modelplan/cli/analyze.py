@@ -24,6 +24,7 @@ from modelplan.explaining.quick import quick_suggestions
 from modelplan.outputs import OUTPUTS, figures, render, text
 from modelplan.outputs.arena_report import alternatives_section, headline, lower_alternatives, parts_section
 from modelplan.outputs.explanation import best_lines
+from modelplan.outputs.page import library
 from modelplan.outputs.report import Section
 from modelplan.rewriting.alternatives import ModelFile, Target, alternatives, as_it_stands, carried_offsets, load_file
 from modelplan.types import Alternative, Plan, Requirement
@@ -86,6 +87,8 @@ def run(arguments: Namespace) -> int:
 def analyze(arguments: Namespace, path: str, chosen: Chosen | None = None) -> int:
     """Shows one model and writes what was asked for."""
     drawn = [(draw, figures.suffix_of(draw, (_LOG, *figures.PLAN_SUFFIXES))) for draw in arguments.draw]
+    if any(suffix == figures.PAGE for _, suffix in drawn):
+        library.check_installed()
     file = load_file(path, arguments.dim, arguments.shape)
     arguments = model_options.on_target(arguments, chosen, file.graph)
     target = model_options.target_of(arguments, file.graph)
@@ -102,13 +105,24 @@ def analyze(arguments: Namespace, path: str, chosen: Chosen | None = None) -> in
         best = best_section(file, target, needed, stands, others)
         terminal.show([*sections, *text.plan_sections(plan, stands), *asked, *best])
     for output, suffix in ((arguments.json, ".json"), (arguments.csv, ".csv"), *drawn):
-        if output:
+        if output and suffix == figures.PAGE:
+            files.write(output, drawn_page(Namespace(**vars(arguments) | {"model": path}), file, needed, plan, stands))
+        elif output:
             files.write(output, planner_log(file, target, needed) if suffix == _LOG else rendered(plan, suffix, needed))
     if arguments.overlay:
         overlays.write_overlay(arguments.overlay, overlay_of(file, target, needed, plan))
     if arguments.out:
         write_all(plan, needed, Path(arguments.out) / folder_name(path))
     return 0
+
+
+def drawn_page(words: Namespace, file: ModelFile, needed: Requirement, plan: Plan, stands: Plan) -> bytes:
+    """The plan as a page, beside others that are made for it; `words` hold the options and the path as `model`."""
+    from modelplan.cli.plan_views import model_page
+    from modelplan.outputs.page import html_file
+
+    tail = needed.arena - needed.head if needed.macro else 0
+    return html_file.html(model_page(words, file.graph, plan, stands, tail))
 
 
 def plans_of(arguments: Namespace, file: ModelFile, target: Target, needed: Requirement) -> tuple[Plan, Plan]:
@@ -219,5 +233,8 @@ def write_all(plan: Plan, needed: Requirement, folder: Path) -> None:
     still = not order_chart.of_plan(plan).moved
     for suffix in OUTPUTS:
         if still and suffix.startswith(".order."):
+            continue
+        if suffix == figures.PAGE and not library.is_installed():
+            terminal.show([Section("", (f"no plan{suffix}: the page needs {library.INSTALL}",))])
             continue
         files.write(str(folder / f"plan{suffix}"), rendered(plan, suffix, needed))

@@ -312,7 +312,8 @@ def add_draw(parser: ArgumentParser | _ArgumentGroup, more: str = "") -> None:
         metavar="FILE",
         action="append",
         default=[],
-        help=f"a figure, told by the file's name: x.map.svg, x.lifetimes.png, x.curve.svg ...{more}; may be repeated",
+        help="a figure, told by the file's name: x.map.svg, x.lifetimes.png, x.curve.svg ...; x.html is a page to"
+        f" zoom and click{more}; may be repeated",
     )
 
 

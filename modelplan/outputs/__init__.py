@@ -46,6 +46,7 @@ OUTPUTS: dict[str, Output] = {
         Output(
             ".pftrace", "modelplan.outputs.perfetto_trace", "render", "counters, operators and tensors for Perfetto"
         ),
+        Output(".html", "modelplan.outputs.page.html_file", "render", "the map to zoom and click, in one file"),
     )
 }
 

@@ -1,4 +1,4 @@
-"""The figures among the outputs, for whoever holds a drawing and not a plan, or only the name of a file."""
+"""The figures and the page among the outputs, for whoever holds a drawing and not a plan, or only a file's name."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from modelplan.errors import RequestError
 from modelplan.outputs import OUTPUTS, canvas
 from modelplan.outputs.drawing import Drawing
 
+#: The suffix of the page that is zoomed and clicked.
+PAGE = ".html"
 #: What a figure's file may end in: .map.svg, .lifetimes.png and so on.
-SUFFIXES = tuple(suffix for suffix in OUTPUTS if suffix.endswith((".svg", ".png")))
+SUFFIXES = tuple(suffix for suffix in OUTPUTS if suffix.endswith((".svg", ".png", PAGE)))
 
 #: What shows a whole plan and cannot be made of a drawing alone.
 PLAN_SUFFIXES = (".ascii", ".pftrace")
@@ -32,5 +34,9 @@ def suffix_of(path: str, more: Sequence[str] = ()) -> str:
 def render(drawing: Drawing, suffix: str) -> bytes:
     """The figure of `drawing` that `suffix` names: same drawing, same bytes."""
     row = OUTPUTS[suffix]
+    if suffix == PAGE:
+        from modelplan.outputs.page import html_file, views
+
+        return html_file.html(views.page_of_drawing(drawing))
     save = canvas.svg if suffix.endswith(".svg") else canvas.png
     return save(import_module(row.module).draw, drawing)

@@ -1,0 +1,381 @@
+// @ts-check
+"use strict";
+/** The memory curve and the map, drawn by Bokeh; both share their time axis. */
+
+/** @type {Record<string, {colour: Record<string, string>, hatch: string}>} */
+const KINDS = {
+  input: { colour: { light: "#6fc9a4", dark: "#3f9c78" }, hatch: "/" },
+  output: { colour: { light: "#f0b357", dark: "#b97f26" }, hatch: "\\" },
+  activation: { colour: { light: "#a9d0f0", dark: "#3c78a8" }, hatch: " " },
+  shared: { colour: { light: "#cf8abf", dark: "#99538a" }, hatch: "." },
+  state: { colour: { light: "#9b9b9b", dark: "#707680" }, hatch: "-" },
+  scratch: { colour: { light: "#efe68a", dark: "#a39a35" }, hatch: "x" },
+  buffer: { colour: { light: "#a9d0f0", dark: "#3c78a8" }, hatch: " " },
+};
+const MODELS = ["activation", "output", "input", "scratch"].map((name) => KINDS[name]).concat([
+  { colour: { light: "#e9a08c", dark: "#a85c47" }, hatch: "|" },
+  { colour: { light: "#b9b3e6", dark: "#665fa6" }, hatch: "+" },
+]);
+/** How many rectangles are drawn one by one; more are painted into an image first. */
+const MOST = 3000;
+const MOST_LABELS = 160;
+
+/** The look of a kind of buffers. @param {Plan} plan @param {number} kind */
+function lookOf(plan, kind) {
+  return KINDS[plan.columns.labels[kind]] ?? (kind === plan.columns.labels.length - 1 ? KINDS.state : kind === plan.columns.labels.length - 2 ? KINDS.shared : MODELS[kind % MODELS.length]);
+}
+
+/** @typedef {{x0: number, x1: number, y0: number, y1: number}} Window */
+
+class Chart {
+  /** @param {HTMLElement} curve @param {HTMLElement} map */
+  constructor(curve, map) {
+    this.element = map;
+    this.theme = "light";
+    this.patterns = true;
+    /** @type {Plan} */ this.plan = /** @type {any} */ (null);
+    /** @type {Set<number>|null} */ this.lit = null;
+    this.x = new Bokeh.Range1d({ start: 0, end: 1 });
+    this.y = new Bokeh.Range1d({ start: 0, end: 1 });
+    const tools = () => [new Bokeh.PanTool({ dimensions: "both" }), new Bokeh.WheelZoomTool({ dimensions: "both" })];
+    const shared = { toolbar_location: null, sizing_mode: "stretch_both", min_border_left: 84, min_border_right: 14, min_border_top: 8, lod_threshold: null, output_backend: "canvas" };
+    this.lower = Bokeh.Plotting.figure({ ...shared, tools: tools(), x_range: this.x, y_range: this.y, min_border_bottom: 22 });
+    this.loads = new Bokeh.Range1d({ start: 0, end: 1 });
+    this.upper = Bokeh.Plotting.figure({ ...shared, tools: [new Bokeh.PanTool({ dimensions: "width" }), new Bokeh.WheelZoomTool({ dimensions: "width" })], x_range: this.x, y_range: this.loads, min_border_bottom: 4 });
+    for (const f of [this.lower, this.upper]) f.toolbar.active_scroll = f.toolbar.tools[1];
+    this.build();
+    const both = new Bokeh.Document();
+    both.add_root(this.upper);
+    both.add_root(this.lower);
+    /** @type {Promise<void>} */
+    this.ready = Bokeh.embed.add_document_standalone(both, map, [curve, map]).then((/** @type {any} */ views) => void (this.view = views.get(this.lower)));
+  }
+
+  /** Makes the glyphs of both figures. */
+  build() {
+    const source = () => new Bokeh.ColumnDataSource({ data: {} });
+    const low = this.lower;
+    const quad = { left: { field: "l" }, right: { field: "r" }, bottom: { field: "b" }, top: { field: "t" } };
+    this.sources = { free: source(), image: source(), boxes: source(), marks: source(), hatched: source(), bands: source(), labels: source(), curve: source(), spot: source(), ends: source(), levels: source(), levelNames: source(), picked: source(), bands2: source() };
+    const s = this.sources;
+    for (const [name, columns] of Object.entries({ free: "lrbtc", boxes: "lrbtcoahp", hatched: "lrbtcp", bands: "lrbtc", bands2: "lrbtc", marks: "lrbtc", picked: "lrbtc", labels: "xyna", curve: "xy", spot: "xy", ends: "", levels: "xyXYc", levelNames: "xyncg" })) s[name].data = empty(columns);
+    s.image.data = { image: [], x: [], y: [], w: [], h: [] };
+    low.quad({ ...quad, fill_color: { field: "c" }, line_color: null, source: s.free });
+    this.image = low.image_rgba({ image: { field: "image" }, x: { field: "x" }, y: { field: "y" }, dw: { field: "w" }, dh: { field: "h" }, source: s.image });
+    this.boxes = low.quad({ ...quad, fill_color: { field: "c" }, fill_alpha: { field: "a" }, line_color: { field: "o" }, line_alpha: { field: "a" }, line_width: 0.6, hatch_pattern: { field: "h" }, hatch_color: { field: "o" }, hatch_alpha: 0.35, hatch_weight: 0.7, hatch_scale: 9, source: s.boxes });
+    low.quad({ ...quad, fill_color: { field: "c" }, fill_alpha: 0.16, line_color: { field: "c" }, hatch_pattern: { field: "p" }, hatch_color: { field: "c" }, hatch_alpha: 0.8, hatch_scale: 8, hatch_weight: 0.8, line_width: 0.8, source: s.hatched });
+    low.quad({ ...quad, fill_color: { field: "c" }, fill_alpha: 0.15, line_color: { field: "c" }, line_alpha: 0.7, source: s.bands });
+    low.quad({ ...quad, fill_color: null, line_color: { field: "c" }, line_width: 1.6, source: s.marks });
+    low.quad({ ...quad, fill_color: null, line_color: { field: "c" }, line_width: 3, source: s.picked });
+    this.names = low.text({ x: { field: "x" }, y: { field: "y" }, text: { field: "n" }, text_align: "center", text_baseline: "middle", text_font_size: "11px", text_font: FONT, angle: { field: "a" }, source: s.labels });
+    low.segment({ x0: { field: "x" }, y0: { field: "y" }, x1: { field: "X" }, y1: { field: "Y" }, line_color: { field: "c" }, line_dash: "dashed", line_width: 1.3, source: s.levels });
+    low.text({ x: { field: "x" }, y: { field: "y" }, text: { field: "n" }, text_color: { field: "c" }, text_align: "right", text_baseline: "bottom", y_offset: -2, x_offset: -4, text_font_size: "11px", text_font: FONT, background_fill_color: { field: "g" }, background_fill_alpha: 0.8, source: s.levelNames });
+    const up = this.upper;
+    up.quad({ ...quad, fill_color: { field: "c" }, fill_alpha: 0.15, line_color: { field: "c" }, line_alpha: 0.7, source: s.bands2 });
+    this.area = up.varea_step({ x: { field: "x" }, y1: 0, y2: { field: "y" }, step_mode: "after", source: s.curve });
+    this.line = up.step({ x: { field: "x" }, y: { field: "y" }, mode: "after", line_width: 1.4, source: s.curve });
+    this.spot = up.scatter({ x: { field: "x" }, y: { field: "y" }, size: 8, line_width: 1.5, source: s.spot });
+    up.below[0].visible = false;
+    up.left[0].axis_label = "bytes alive";
+    low.left[0].axis_label = "address";
+    low.below[0].axis_label = "step";
+  }
+
+  /** Shows a plan at a window of time and addresses. @param {Plan} plan @param {Window} window */
+  show(plan, window) {
+    this.plan = plan;
+    const c = plan.columns;
+    const xs = Float64Array.from({ length: plan.steps + 1 }, (_, s) => s);
+    const ys = Float64Array.from(xs, (s) => plan.live[Math.min(s, plan.steps - 1)] ?? 0);
+    this.sources.curve.data = { x: xs, y: ys };
+    this.loads.setv({ start: 0, end: Math.max(plan.most, 1) * 1.12 });
+    this.bytesAxis(this.upper, 0, plan.most * 1.12, 3);
+    this.painted = null;
+    this.paintStatic();
+    this.look(window);
+    void c;
+  }
+
+  /** What does not depend on the window: free space, capacity, bound, banks, overlaps. */
+  paintStatic() {
+    const plan = this.plan;
+    const c = plan.columns;
+    const ink = this.colour();
+    const s = this.sources;
+    const free = { l: [0], r: [plan.steps], b: [0], t: [c.arena], c: [ink.free] };
+    s.free.data = free;
+    const hatched = { l: /** @type {number[]} */ ([]), r: [], b: [], t: [], c: [], p: [] };
+    const add = (/** @type {number} */ l, /** @type {number} */ r, /** @type {number} */ b, /** @type {number} */ t, /** @type {string} */ colour, /** @type {string} */ pattern) => {
+      if (l < r && b < t) [[hatched.l, l], [hatched.r, r], [hatched.b, b], [hatched.t, t], [hatched.c, colour], [hatched.p, pattern]].forEach(([to, v]) => /** @type {any[]} */ (to).push(v));
+    };
+    for (const [i, j] of c.overlaps)
+      add(Math.max(plan.start[i], plan.start[j]), Math.min(plan.end[i], plan.end[j]), Math.max(plan.low[i], plan.low[j]), Math.min(plan.high[i], plan.high[j]), ink.muted, "\\");
+    if (c.capacity !== null)
+      for (let i = 0; i < plan.n; i++) add(plan.start[i], plan.end[i], Math.max(plan.low[i], c.capacity), plan.high[i], ink.warn, "/");
+    if (c.tail) add(0, plan.steps, c.arena, c.arena + c.tail, ink.muted, " ");
+    s.hatched.data = hatched;
+    /** @type {[number, string, string][]} */
+    const levels = [[c.bound, `lower bound ${brief(c.bound)}`, ink.accent]];
+    if (c.arena !== c.bound) levels.push([c.arena, `arena ${brief(c.arena)}`, ink.ink]);
+    else levels[0][1] = `arena = lower bound ${brief(c.arena)}`;
+    if (c.capacity !== null) levels.push([c.capacity, `capacity ${brief(c.capacity)}`, ink.warn]);
+    if (c.tail) levels.push([c.arena + c.tail, `with the tail of ${brief(c.tail)}: ${brief(c.arena + c.tail)}`, ink.muted]);
+    for (const [name, base] of c.banks) levels.push([base, name, ink.muted]);
+    this.levels = levels;
+    const ends = c.models.map(([step, name]) => ({ step, name }));
+    this.parts = ends;
+  }
+
+  /** Puts the window. @param {Window} w */
+  look(w) {
+    this.x.setv({ start: w.x0, end: w.x1 });
+    this.y.setv({ start: w.y0, end: w.y1 });
+  }
+
+  /** @returns {Window} */
+  get window() {
+    return { x0: this.x.start, x1: this.x.end, y0: this.y.start, y1: this.y.end };
+  }
+
+  /** The window that shows all of a plan. @param {Plan} plan @returns {Window} */
+  whole(plan) {
+    return { x0: 0, x1: plan.steps, y0: 0, y1: plan.top * 1.06 };
+  }
+
+  /** The place of the plot inside the map, in pixels of the window. */
+  get frame() {
+    const box = this.element.getBoundingClientRect();
+    const f = this.view?.frame?.bbox;
+    return f ? { left: box.left + f.left, top: box.top + f.top, width: f.width, height: f.height } : { left: box.left, top: box.top, width: box.width, height: box.height };
+  }
+
+  /** Time and address under a point of the window; null outside of the plot. @param {number} px @param {number} py */
+  under(px, py) {
+    const f = this.frame;
+    const w = this.window;
+    const u = (px - f.left) / f.width;
+    const v = (py - f.top) / f.height;
+    if (u < 0 || u > 1 || v < 0 || v > 1) return null;
+    return { x: w.x0 + u * (w.x1 - w.x0), y: w.y1 - v * (w.y1 - w.y0) };
+  }
+
+  /** Draws what the window shows: the largest rectangles one by one, all others as an image behind them. */
+  draw() {
+    const plan = this.plan;
+    const w = this.window;
+    const chosen = [];
+    let inside = 0;
+    for (const i of plan.byArea) {
+      if (plan.end[i] <= w.x0 || plan.start[i] >= w.x1 || plan.high[i] <= w.y0 || plan.low[i] >= w.y1 || !plan.size[i]) continue;
+      inside++;
+      if (chosen.length < MOST) chosen.push(i);
+    }
+    this.drawn = chosen.length;
+    this.inside = inside;
+    const whole = inside <= MOST;
+    this.image.visible = !whole;
+    if (!whole && this.painted !== this.stamp) this.paint();
+    this.sources.boxes.data = this.columns(chosen);
+    this.sources.labels.data = this.labels(chosen);
+    const lines = { x: this.levels.map(() => w.x0), X: this.levels.map(() => w.x1), y: this.levels.map((l) => l[0]), Y: this.levels.map((l) => l[0]), c: this.levels.map((l) => l[2]) };
+    this.sources.levels.data = lines;
+    const sorted = this.levels.filter((l) => l[0] >= w.y0 && l[0] <= w.y1).sort((a, b) => a[0] - b[0]);
+    const gap = (17 * (w.y1 - w.y0)) / Math.max(this.frame.height, 1);
+    const named = sorted.map((l) => ({ y: l[0], n: l[1], c: l[2] }));
+    for (let k = 1; k < named.length; k++) named[k].y = Math.max(named[k].y, named[k - 1].y + gap);
+    this.sources.levelNames.data = { x: named.map(() => w.x1), y: named.map((l) => l.y), n: named.map((l) => l.n), c: named.map((l) => l.c), g: named.map(() => this.colour().ground) };
+    this.bytesAxis(this.lower, w.y0, w.y1, 8);
+  }
+
+  /** What a painted image depends on. */
+  get stamp() {
+    return `${this.plan.name}|${this.theme}|${this.lit ? [...this.lit].join() : ""}`;
+  }
+
+  /** The columns of rectangles. @param {number[]} chosen */
+  columns(chosen) {
+    const p = this.plan;
+    const w = this.window;
+    const f = this.frame;
+    const perStep = f.width / (w.x1 - w.x0);
+    const perByte = f.height / (w.y1 - w.y0);
+    const ink = this.colour();
+    const wide = chosen.map((i) => Math.min((p.end[i] - p.start[i]) * perStep, p.size[i] * perByte));
+    const looks = p.columns.labels.map((_, k) => lookOf(p, k));
+    return {
+      l: chosen.map((i) => p.start[i]), r: chosen.map((i) => p.end[i]), b: chosen.map((i) => p.low[i]), t: chosen.map((i) => p.high[i]),
+      c: chosen.map((i) => looks[p.columns.kind[i]].colour[this.theme]),
+      o: chosen.map((_, k) => (wide[k] > 2.5 ? ink.edge : null)),
+      a: chosen.map((i) => (!this.lit || this.lit.has(i) ? 1 : 0.22)),
+      h: chosen.map((i, k) => (this.patterns && wide[k] > 7 ? looks[p.columns.kind[i]].hatch : " ")),
+    };
+  }
+
+  /** Names of the rectangles that have room for them. @param {number[]} chosen */
+  labels(chosen) {
+    const p = this.plan;
+    const w = this.window;
+    const f = this.frame;
+    const found = { x: /** @type {number[]} */ ([]), y: /** @type {number[]} */ ([]), n: /** @type {string[]} */ ([]), a: /** @type {number[]} */ ([]) };
+    for (const i of chosen) {
+      if (found.x.length >= MOST_LABELS) break;
+      const own = p.alone.get(i) ?? [p.start[i], p.low[i], p.end[i], p.high[i]];
+      const x0 = Math.max(own[0], w.x0), x1 = Math.min(own[2], w.x1);
+      const y0 = Math.max(own[1], w.y0), y1 = Math.min(own[3], w.y1);
+      const width = ((x1 - x0) / (w.x1 - w.x0)) * f.width - 6;
+      const height = ((y1 - y0) / (w.y1 - w.y0)) * f.height - 4;
+      if (Math.min(width, height) < 10 || Math.max(width, height) < 30 || (this.lit && !this.lit.has(i))) continue;
+      const level = lettered(p, i, width, height), turned = lettered(p, i, height, width);
+      const up = turned.whole > level.whole;
+      const text = up ? turned.text : level.text;
+      if (!text) continue;
+      found.x.push((x0 + x1) / 2);
+      found.y.push((y0 + y1) / 2);
+      found.n.push(text);
+      found.a.push(up ? Math.PI / 2 : 0);
+    }
+    return found;
+  }
+
+  /** Paints all rectangles into one image, for the time in which there are too many to draw. */
+  paint() {
+    const p = this.plan;
+    const width = 2048, height = 1024;
+    const pixels = new Uint32Array(width * height);
+    const sx = width / p.steps, sy = height / p.top;
+    const looks = p.columns.labels.map((_, k) => rgba(lookOf(p, k).colour[this.theme]));
+    for (const i of p.byArea) {
+      const colour = looks[p.columns.kind[i]];
+      const shade = this.lit && !this.lit.has(i) ? (colour & 0xffffff) | 0x38000000 : colour;
+      const x0 = Math.floor(p.start[i] * sx), x1 = Math.min(width, Math.max(x0 + 1, Math.round(p.end[i] * sx)));
+      const y0 = Math.floor(p.low[i] * sy), y1 = Math.min(height, Math.max(y0 + 1, Math.round(p.high[i] * sy)));
+      for (let y = y0; y < y1; y++) pixels.fill(shade, y * width + x0, y * width + x1);
+    }
+    const image = ndarray(pixels, height, width);
+    this.sources.image.data = { image: [image], x: [0], y: [0], w: [p.steps], h: [p.top] };
+    this.painted = this.stamp;
+  }
+
+  /** Lights buffers, and the steps that write and read; null puts the light out.
+   * @param {number} picked @param {{writers: number[], readers: number[], cursor: number}} steps @param {number[]} matches */
+  light(picked, steps, matches) {
+    const p = this.plan;
+    const ink = this.colour();
+    this.lit = picked >= 0 || matches.length ? new Set(picked >= 0 ? [picked, ...matches] : matches) : null;
+    const columns = (/** @type {[number, string][]} */ rows, /** @type {number} */ top) => ({ l: rows.map((r) => r[0]), r: rows.map((r) => r[0] + 1), b: rows.map(() => 0), t: rows.map(() => top), c: rows.map((r) => r[1]) });
+    /** @type {[number, string][]} */
+    const rows = [...steps.writers.map((s) => /** @type {[number, string]} */ ([s, ink.writer])), ...steps.readers.map((s) => /** @type {[number, string]} */ ([s, ink.reader]))];
+    if (steps.cursor >= 0) rows.push([steps.cursor, ink.muted]);
+    this.sources.bands.data = columns(rows, p.top * 1.06);
+    this.sources.bands2.data = columns(rows, p.most * 1.12);
+    const box = (/** @type {number[]} */ list) => ({ l: list.map((i) => p.start[i]), r: list.map((i) => p.end[i]), b: list.map((i) => p.low[i]), t: list.map((i) => p.high[i]), c: list.map(() => ink.ink) });
+    this.sources.marks.data = box(matches.slice(0, 500));
+    this.sources.picked.data = box(picked >= 0 ? [picked] : []);
+    this.sources.spot.data = steps.cursor >= 0 ? { x: [steps.cursor + 0.5], y: [p.live[steps.cursor] ?? 0] } : { x: [], y: [] };
+  }
+
+  /** Moves the rectangles of one plan to their places in another. @param {Plan} from @param {Plan} to @param {number} share */
+  between(from, to, share) {
+    const k = share < 0.5 ? 2 * share * share : 1 - 2 * (1 - share) * (1 - share);
+    this.pairs ??= [...to.byArea.slice(0, MOST)].map((i) => [i, from.twin(to, i)]);
+    const mix = (/** @type {Float64Array} */ a, /** @type {Float64Array} */ b) => /** @type {number[][]} */ (this.pairs).map(([i, j]) => (j < 0 ? b[i] : a[j] + (b[i] - a[j]) * k));
+    const rows = this.columns(this.pairs.map((pair) => pair[0]));
+    this.image.visible = false;
+    this.sources.labels.data = empty("xyna");
+    this.sources.boxes.data = { ...rows, l: mix(from.start, to.start), r: mix(from.end, to.end), b: mix(from.low, to.low), t: mix(from.high, to.high), a: this.pairs.map(([, j], q) => (j < 0 ? k * rows.a[q] : rows.a[q])) };
+  }
+
+  /** The colours of the page in the theme of now. */
+  colour() {
+    const style = getComputedStyle(document.documentElement);
+    const get = (/** @type {string} */ name) => style.getPropertyValue(`--${name}`).trim();
+    const dark = this.theme === "dark";
+    return { ink: get("ink"), muted: get("muted"), line: get("line"), ground: get("ground"), accent: get("accent"), warn: get("warn"), writer: get("writer"), reader: get("reader"), free: dark ? "#1f242a" : "#f1f1ee", edge: dark ? "#0c0e11" : "#4a4f55", area: dark ? "#3c78a8" : "#a9d0f0" };
+  }
+
+  /** Takes light or dark. @param {string} theme */
+  dress(theme) {
+    this.theme = theme;
+    const ink = this.colour();
+    for (const f of [this.upper, this.lower]) {
+      f.setv({ background_fill_color: null, border_fill_color: null, outline_line_color: ink.line });
+      for (const place of ["left", "below"])
+        for (const axis of f[place]) axis.setv({ axis_label_text_color: ink.muted, axis_label_text_font: FONT, axis_label_text_font_size: "11px", axis_label_text_font_style: "normal", major_label_text_color: ink.muted, major_label_text_font: FONT, major_label_text_font_size: "11px", axis_line_color: ink.line, major_tick_line_color: ink.line, minor_tick_line_color: null });
+      for (const grid of f.center) grid.setv?.({ grid_line_color: ink.line, grid_line_alpha: 0.55 });
+    }
+    this.names.glyph.text_color = { value: theme === "dark" ? "#ffffff" : "#16191d" };
+    this.area.glyph.setv({ fill_color: ink.area, fill_alpha: 0.75 });
+    this.line.glyph.setv({ line_color: theme === "dark" ? "#8cc4f2" : "#2f6f9f" });
+    this.spot.glyph.setv({ fill_color: { value: ink.ground }, line_color: { value: ink.ink } });
+  }
+
+  /** Round numbers of bytes on the left axis. @param {any} figure @param {number} from @param {number} to @param {number} most */
+  bytesAxis(figure, from, to, most) {
+    let step = 1;
+    while ((to - from) / step > most) step *= 2;
+    const ticks = [];
+    for (let t = Math.ceil(from / step) * step; t <= to; t += step) ticks.push(t);
+    const axis = figure.left[0];
+    axis.ticker = new Bokeh.FixedTicker({ ticks });
+    for (const grid of figure.center) if (grid.dimension === 1) grid.ticker = axis.ticker;
+    axis.major_label_overrides = new Map(ticks.map((t) => [t, tickLabel(t, step)]));
+  }
+}
+
+const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif';
+
+/** Bytes at a tick. @param {number} t @param {number} step */
+function tickLabel(t, step) {
+  if (t === 0) return "0";
+  const [unit, scale] = t >= 1048576 && step >= 16384 ? ["MiB", 1048576] : t >= 1024 && step >= 16 ? ["KiB", 1024] : ["B", 1];
+  const n = t / Number(scale);
+  return `${Number(n.toFixed(2)).toLocaleString("en-US")} ${unit}`;
+}
+
+/** Columns without rows. @param {string} names @returns {Record<string, any[]>} */
+function empty(names) {
+  return Object.fromEntries([...names].map((name) => [name, []]));
+}
+
+const pen = /** @type {CanvasRenderingContext2D} */ (document.createElement("canvas").getContext("2d"));
+pen.font = `11px ${FONT}`;
+/** @type {Map<string, number>} */
+const widths = new Map();
+
+/** The pixels that a text takes. @param {string} text */
+function measure(text) {
+  let found = widths.get(text);
+  if (found === undefined) widths.set(text, (found = pen.measureText(text).width));
+  return found;
+}
+
+/** What is written on a rectangle that has so much room along the text and across it; `whole` is 2 for a name that is
+ * whole or short, 1 for one that is cut, 0 for bytes alone. @param {Plan} p @param {number} i @param {number} along @param {number} across */
+function lettered(p, i, along, across) {
+  const size = brief(p.size[i]);
+  const sized = measure(size) <= along;
+  if (across < 10) return { text: "", whole: -1 };
+  const name = fitted(p.label(i), p.shorts[i], along);
+  const text = name && sized && across >= 28 ? `${name}\n${size}` : name || (sized ? size : "");
+  return { text, whole: !text ? -1 : !name ? 0 : name.includes("…") ? 1 : 2 };
+}
+
+/** A name that fits a width: whole, short, or the short one cut in the middle; "" where too little stays.
+ * @param {string} name @param {string} short @param {number} room */
+function fitted(name, short, room) {
+  if (measure(name) <= room) return name;
+  if (measure(short) <= room) return short;
+  const keep = Math.floor((room / measure(short)) * short.length) - 1;
+  return keep >= 6 ? `${short.slice(0, keep >> 1)}…${short.slice(-(keep - (keep >> 1)))}` : "";
+}
+
+/** A colour as a pixel. @param {string} hex */
+function rgba(hex) {
+  const n = parseInt(hex.slice(1), 16);
+  return ((255 << 24) | ((n & 255) << 16) | (((n >> 8) & 255) << 8) | (n >> 16)) >>> 0;
+}
+
+/** Pixels as Bokeh takes them. @param {Uint32Array} pixels @param {number} height @param {number} width */
+function ndarray(pixels, height, width) {
+  return Object.assign(pixels, { shape: [height, width], dtype: "uint32", dimension: 2 });
+}

@@ -1,0 +1,188 @@
+// @ts-check
+"use strict";
+/** The lists beside the map. Every word of a model becomes text and never markup. */
+
+/** An element. @param {string} tag @param {Record<string, any>} [fields] @param {(Node|string)[]} inside */
+function make(tag, fields = {}, ...inside) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(fields))
+    if (name.includes("-") || name === "role") element.setAttribute(name, value);
+    else Object.assign(element, { [name]: value });
+  element.append(...inside);
+  return element;
+}
+
+/** The element of an id. @param {string} id @returns {any} */
+function get(id) {
+  return document.getElementById(id);
+}
+
+/** A patch with the colour and the pattern of a kind. @param {{colour: Record<string, string>, hatch: string}} look @param {string} theme @param {boolean} patterns */
+function swatch(look, theme, patterns) {
+  const patch = make("span", { className: "swatch", "aria-hidden": "true" });
+  const line = theme === "dark" ? "#0c0e1199" : "#4a4f5599";
+  const stripes = { "/": 135, "\\": 45, "-": 0, "|": 90, x: 135, "+": 90, ".": 0 };
+  const angle = stripes[/** @type {keyof typeof stripes} */ (look.hatch)];
+  patch.style.backgroundColor = look.colour[theme];
+  if (patterns && angle !== undefined) {
+    const one = (/** @type {number} */ a) => `repeating-linear-gradient(${a}deg, ${line} 0 1px, transparent 1px 5px)`;
+    const dots = `radial-gradient(${line} 1px, transparent 1.4px) 0 0 / 5px 5px`;
+    const both = look.hatch === "x" || look.hatch === "+" ? `${one(angle)}, ${one(angle - 90)}` : one(angle);
+    patch.style.background = `${look.hatch === "." ? dots : both}, ${look.colour[theme]}`;
+  }
+  return patch;
+}
+
+/** A definition list. @param {[string, (Node|string)[]|Node|string][]} rows */
+function definitions(rows) {
+  const list = make("dl");
+  for (const [label, value] of rows) list.append(make("dt", {}, label), make("dd", {}, ...(Array.isArray(value) ? value : [value])));
+  return list;
+}
+
+/** A list of rows of equal height, of which only those in sight exist. */
+class LongList {
+  /** @param {HTMLElement} box @param {(k: number) => HTMLElement} row @param {number} height */
+  constructor(box, row, height) {
+    this.box = box;
+    this.row = row;
+    this.height = height;
+    this.count = 0;
+    this.inner = make("div", { role: "presentation" });
+    this.inner.style.position = "relative";
+    box.replaceChildren(this.inner);
+    box.addEventListener("scroll", () => this.fill());
+    new ResizeObserver(() => this.fill()).observe(box);
+  }
+
+  /** Puts the number of rows. @param {number} count */
+  show(count) {
+    this.count = count;
+    this.inner.style.height = `${count * this.height}px`;
+    this.fill();
+  }
+
+  /** Makes the rows in sight. */
+  fill() {
+    const first = Math.max(0, Math.floor(this.box.scrollTop / this.height) - 4);
+    const last = Math.min(this.count, Math.ceil((this.box.scrollTop + this.box.clientHeight) / this.height) + 4);
+    const rows = [];
+    for (let k = first; k < last; k++) {
+      const row = this.row(k);
+      row.style.top = `${k * this.height}px`;
+      rows.push(row);
+    }
+    this.inner.replaceChildren(...rows);
+  }
+
+  /** Brings a row into sight. @param {number} k */
+  reveal(k) {
+    const top = k * this.height;
+    const { scrollTop, clientHeight } = this.box;
+    if (top < scrollTop || top + this.height > scrollTop + clientHeight) this.box.scrollTop = top - clientHeight / 2;
+    this.fill();
+  }
+}
+
+/** Columns of the live set: heading, whether it is a number, what it is sorted by. @type {[string, boolean, (p: Plan, i: number) => number|string][]} */
+const LIVE = [
+  ["tensor", false, (p, i) => p.label(i)],
+  ["bytes", true, (p, i) => p.size[i]],
+  ["share", true, (p, i) => p.size[i]],
+  ["address", true, (p, i) => p.low[i]],
+  ["until", true, (p, i) => p.end[i]],
+];
+
+/** The live set of a step as a table that can be sorted.
+ * @param {{plan: Plan, step: number, picked: number, sort: {column: number, down: boolean}, theme: string, patterns: boolean,
+ *   pick: (i: number) => void, order: (column: number) => void}} o */
+function liveTable(o) {
+  const { plan, step, sort } = o;
+  const rows = plan.aliveAt(step);
+  const total = plan.live[step] ?? 0;
+  const by = LIVE[sort.column][2];
+  const sign = sort.down ? -1 : 1;
+  const keys = new Map(rows.map((i) => [i, by(plan, i)]));
+  rows.sort((a, b) => {
+    const x = /** @type {any} */ (keys.get(a)), y = /** @type {any} */ (keys.get(b));
+    return sign * (x < y ? -1 : x > y ? 1 : 0) || a - b;
+  });
+  const head = make("tr", {}, ...LIVE.map(([name, number], k) => {
+    const button = make("button", { type: "button", onclick: () => o.order(k) }, name);
+    const cell = make("th", { scope: "col", className: number ? "number" : "" }, button);
+    if (sort.column === k) cell.setAttribute("aria-sort", sort.down ? "descending" : "ascending");
+    cell.style.width = ["auto", "68px", "58px", "68px", "44px"][k];
+    return cell;
+  }));
+  const body = make("tbody", {}, ...rows.slice(0, 1000).map((i) => {
+    const share = total ? (100 * plan.size[i]) / total : 0;
+    const cell = make("td", { className: "number share" }, `${share.toFixed(1)}%`);
+    cell.style.setProperty("--share", `${share}%`);
+    const name = make("td", { title: plan.label(i) }, swatch(lookOf(plan, plan.columns.kind[i]), o.theme, o.patterns), plan.shorts[i]);
+    const row = make("tr", { tabIndex: 0, className: i === o.picked ? "on" : "" }, name, make("td", { className: "number" }, count(plan.size[i])), cell, make("td", { className: "number" }, count(plan.low[i])), make("td", { className: "number" }, count(plan.end[i] - 1)));
+    row.dataset.buffer = String(i);
+    row.onclick = () => o.pick(i);
+    row.onkeydown = (e) => (e.key === "Enter" || e.key === " ") && (e.preventDefault(), e.stopPropagation(), o.pick(i));
+    return row;
+  }));
+  const words = `${plan.stepLabel(step)} · ${rows.length} alive, ${human(total)}, ${plan.most ? ((100 * total) / plan.most).toFixed(1) : 0}% of the peak`;
+  const more = rows.length > 1000 ? [make("p", {}, `The first 1,000 of ${count(rows.length)} in this order.`)] : [];
+  return [make("p", {}, words), make("table", { "aria-label": "Live set" }, make("thead", {}, head), body), ...more];
+}
+
+/** What is known of a buffer. @param {Plan} plan @param {number} i @param {{goto: (op: number) => void, pick: (i: number) => void, theme: string, patterns: boolean}} o */
+function detailsOf(plan, i, o) {
+  const c = plan.columns;
+  const g = plan.graph;
+  const tensors = plan.tensors(i);
+  const ops = (/** @type {number[]} */ list, /** @type {string} */ role) => list.slice(0, 40).flatMap((op, k) => [k ? ", " : "", make("button", { type: "button", className: `link ${role}`, onclick: () => o.goto(op) }, `${plan.opLabel(op)} (step ${plan.stepOf.get(op)})`)]).concat(list.length > 40 ? [` and ${list.length - 40} more`] : []);
+  const last = plan.end[i] - 1;
+  /** @type {[string, any][]} */
+  const rows = [["kind", plan.kind(i)], ["bytes", `${human(plan.size[i])}, ${plan.most ? ((100 * plan.size[i]) / plan.most).toFixed(1) : 0}% of the peak`], ["alive", `steps ${count(plan.start[i])} to ${count(last)}`], ["address", `${count(plan.low[i])} to ${count(plan.high[i])}`]];
+  if (g && tensors.length) {
+    const t = tensors[0];
+    rows.unshift(["type", g.types[g.type[t]]]);
+    const writers = plan.writersOf(i), readers = plan.readersOf(i);
+    rows.push(["written by", writers.length ? ops(writers, "writer") : g.inputs.includes(t) ? "the caller: it is an input" : "nothing: it keeps its value"]);
+    rows.push(["read by", readers.length ? ops(readers, "reader") : "no operator"]);
+    rows.push(["kept alive by", keeper(plan, i, ops)]);
+  } else if (g && c.order.length) rows.push(["used by", ops(plan.writersOf(i), "writer")]);
+  rows.push(["why here", plan.why(i)]);
+  const held = tensors.length > 1 ? tensors.map((t, k) => {
+    const row = /** @type {number[]} */ (c.members[i]);
+    const merge = c.merges.find((m) => m[0] === t);
+    const G = /** @type {Graph} */ (g);
+    const why = merge ? `with ${G.tensors[merge[1]]} since ${plan.opLabel(merge[2])}: ${c.rules[merge[3]]}; saves ${human(merge[4])}` : "the first of the class";
+    return make("p", {}, make("b", {}, G.tensors[t]), ` ${G.types[G.type[t]]}, at +${count(row[2 * k + 1])}: ${why}`);
+  }) : [];
+  const crossing = c.overlaps.filter((o2) => o2[0] === i || o2[1] === i).map((o2) => make("p", {}, o2[0] === i ? `may run into ${plan.label(o2[1])} by up to ${human(o2[2])}` : `may be run into by ${plan.label(o2[0])}, by up to ${human(o2[2])}`));
+  const extra = held.length ? [make("p", {}, `Storage class of ${held.length} tensors that share these bytes:`), ...held] : [];
+  return [make("h2", {}, swatch(lookOf(plan, c.kind[i]), o.theme, o.patterns), plan.label(i)), definitions(rows), ...extra, ...crossing];
+}
+
+/** What keeps a buffer alive to its last step. @param {Plan} plan @param {number} i @param {(list: number[], role: string) => (Node|string)[]} ops */
+function keeper(plan, i, ops) {
+  const g = /** @type {Graph} */ (plan.graph);
+  const last = plan.end[i] - 1;
+  const op = plan.columns.order[last];
+  if (plan.end[i] >= plan.steps && plan.tensors(i).some((t) => g.outputs.includes(t))) return "the caller: it is an output";
+  if (op !== undefined && plan.readersOf(i).includes(op)) return [...ops([op], "reader"), ", its last reader"];
+  if (op !== undefined && plan.writersOf(i).includes(op)) return "nobody: it is free after the operator that writes it";
+  return "the runtime, to the end of the run";
+}
+
+/** Few words on a buffer, for the tooltip. @param {Plan} plan @param {number} i */
+function tipOf(plan, i) {
+  const g = plan.graph;
+  const t = plan.tensors(i)[0];
+  const lines = [`${g && t !== undefined ? `${g.types[g.type[t]]} · ` : ""}${human(plan.size[i])} · ${plan.kind(i)}`, `alive in steps ${count(plan.start[i])} to ${count(plan.end[i] - 1)}, at ${count(plan.low[i])}`];
+  if (g && t !== undefined) {
+    const writers = plan.writersOf(i).map((op) => plan.opLabel(op));
+    const readers = plan.readersOf(i).map((op) => plan.opLabel(op));
+    lines.push(`written by ${writers.slice(0, 3).join(", ") || "the caller"} · read by ${readers.slice(0, 3).join(", ") || "nobody"}${readers.length > 3 ? ` and ${readers.length - 3} more` : ""}`);
+  }
+  const more = plan.tensors(i).length - 1;
+  if (more > 0) lines.push(`${more} more tensor${more > 1 ? "s" : ""} in the same bytes: ${plan.columns.merges.filter((m) => plan.tensors(i).includes(m[0])).map((m) => plan.columns.rules[m[3]]).filter((r, k, all) => all.indexOf(r) === k).slice(0, 2).join("; ")}`);
+  lines.push(plan.why(i));
+  return [make("b", {}, plan.label(i)), ...lines.map((line) => make("span", {}, line))];
+}

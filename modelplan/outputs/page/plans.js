@@ -1,0 +1,238 @@
+// @ts-check
+"use strict";
+/** The plans of the page with what follows from their columns: curves, peaks, who writes and reads, why a place. */
+
+/**
+ * @typedef {{tensors: string[], type: number[], bytes: number[], types: string[], op_kind: number[], op_name: string[],
+ *   reads: number[][], writes: number[][], others: number[], kinds: string[], inputs: number[], outputs: number[]}} Graph
+ * @typedef {{name: string, about: string, twins: string[], facts: [string, string][], graph: number, order: number[], steps: number,
+ *   start: number[], end: number[], size: number[], offset: number[], kind: number[], labels: string[],
+ *   members: (number[]|string)[], pinned: number[], merges: number[][], rules: string[], overlaps: number[][],
+ *   conflicts: number, capacity: number|null, bound: number, height: number, arena: number, peak: number,
+ *   banks: [string, number][], models: [number, string][], tail: number}} Columns
+ * @typedef {{title: string, subtitle: string, made_by: string, graphs: Graph[], views: Columns[],
+ *   field: {bound: number, rows: [string, string, number, string][], refused: string[]}|null}} Page
+ * @typedef {{start: number, end: number, bytes: number}} Peak
+ */
+
+/** Bytes in the largest unit that keeps them above one. @param {number} n */
+function brief(n) {
+  const [unit, scale] = n >= 1048576 ? ["MiB", 1048576] : n >= 1024 ? ["KiB", 1024] : ["B", 1];
+  return scale === 1 ? `${n} B` : `${(n / Number(scale)).toFixed(2)} ${unit}`;
+}
+
+/** A whole number with commas. @param {number} n */
+function count(n) {
+  return n.toLocaleString("en-US");
+}
+
+/** Bytes as people read them, with the count. @param {number} n */
+function human(n) {
+  return n >= 1024 ? `${brief(n)} (${count(n)} B)` : `${count(n)} B`;
+}
+
+/** One plan of the page. */
+class Plan {
+  /** @param {Page} page @param {number} number */
+  constructor(page, number) {
+    const c = page.views[number];
+    /** @type {Columns} */ this.columns = c;
+    /** @type {Graph|null} */ this.graph = c.graph < 0 ? null : page.graphs[c.graph];
+    this.name = c.name;
+    this.n = c.start.length;
+    this.steps = c.steps;
+    this.start = Float64Array.from(c.start);
+    this.end = Float64Array.from(c.end);
+    this.low = Float64Array.from(c.offset);
+    this.high = Float64Array.from(c.offset, (low, i) => low + c.size[i]);
+    this.size = Float64Array.from(c.size);
+    /** Buffers from the largest area to the smallest. */
+    const areas = Float64Array.from(this.size, (s, i) => s * (this.end[i] - this.start[i]));
+    this.byArea = Uint32Array.from(areas.keys()).sort((a, b) => areas[b] - areas[a] || a - b);
+    this.live = liveBytes(this);
+    this.most = this.live.reduce((a, b) => Math.max(a, b), 0);
+    /** @type {Peak[]} */ this.peaks = peaksOf(this.live);
+    /** The step of each operator. @type {Map<number, number>} */
+    this.stepOf = new Map(c.order.map((op, step) => [op, step]));
+    /** The buffer of each tensor. @type {Map<number, number>} */
+    this.bufferOf = new Map();
+    c.members.forEach((row, i) => typeof row !== "string" && tensorsOf(row).forEach((t) => this.bufferOf.set(t, i)));
+    /** Which operator writes each tensor, and which read it. @type {Map<number, number>} */
+    this.writer = new Map();
+    /** @type {Map<number, number[]>} */
+    this.readers = new Map();
+    this.graph?.writes.forEach((row, op) => row.forEach((t) => this.writer.set(t, op)));
+    this.graph?.reads.forEach((row, op) => row.forEach((t) => this.readers.set(t, [...(this.readers.get(t) ?? []), op])));
+    this.top = Math.max(c.arena + c.tail, c.height, c.capacity ?? 0, 1);
+    /** @type {Map<string, number>|null} */ this.known = null;
+    this.alone = aloneOf(this);
+  }
+
+  /** The tensors of a buffer. @param {number} i */
+  tensors(i) {
+    const row = this.columns.members[i];
+    return typeof row === "string" ? [] : tensorsOf(row);
+  }
+
+  /** What a buffer is called: its first tensor. @param {number} i */
+  label(i) {
+    const row = this.columns.members[i];
+    return typeof row === "string" ? row : /** @type {Graph} */ (this.graph).tensors[row[0]];
+  }
+
+  /** A name for each buffer that is as short as it can be and still no other's: the least run of its path. */
+  get shorts() {
+    const paths = Array.from({ length: this.n }, (_, i) => this.label(i).split(";")[0].split("/").filter(Boolean));
+    /** @type {Map<string, number>} */ const owners = new Map();
+    const runs = (/** @type {string[]} */ path) => {
+      const found = [];
+      for (let length = 1; length <= Math.min(4, path.length); length++)
+        for (let k = path.length - length; k >= 0; k--) found.push(path.slice(k, k + length).join("/"));
+      return found;
+    };
+    for (const path of paths) for (const run of new Set(runs(path))) owners.set(run, (owners.get(run) ?? 0) + 1);
+    const found = paths.map((path, i) => runs(path).find((run) => owners.get(run) === 1) ?? this.label(i));
+    Object.defineProperty(this, "shorts", { value: found });
+    return found;
+  }
+
+  /** The kind of a buffer. @param {number} i */
+  kind(i) {
+    return this.columns.labels[this.columns.kind[i]];
+  }
+
+  /** The operators that write a buffer. @param {number} i */
+  writersOf(i) {
+    const found = this.tensors(i).map((t) => this.writer.get(t)).filter((op) => op !== undefined);
+    const none = this.tensors(i).length === 0 && this.columns.order.length > 0;
+    return none ? [this.columns.order[this.start[i]]] : [...new Set(found)];
+  }
+
+  /** The operators that read a buffer. @param {number} i */
+  readersOf(i) {
+    return [...new Set(this.tensors(i).flatMap((t) => this.readers.get(t) ?? []))];
+  }
+
+  /** How an operator is called. @param {number} op */
+  opLabel(op) {
+    const g = /** @type {Graph} */ (this.graph);
+    return `op ${op} ${g.kinds[g.op_kind[op]]}`;
+  }
+
+  /** What runs at a step. @param {number} step */
+  stepLabel(step) {
+    const op = this.columns.order[step];
+    return op === undefined ? `step ${count(step)}` : `step ${count(step)}: ${this.opLabel(op)}`;
+  }
+
+  /** The buffers alive at a step, largest first. @param {number} step */
+  aliveAt(step) {
+    /** @type {number[]} */ const found = [];
+    for (let i = 0; i < this.n; i++) if (this.start[i] <= step && step < this.end[i]) found.push(i);
+    return found.sort((a, b) => this.size[b] - this.size[a] || a - b);
+  }
+
+  /** The buffer at an address in a step, -1 where there is none. @param {number} x @param {number} y */
+  at(x, y) {
+    let found = -1;
+    for (let i = 0; i < this.n; i++)
+      if (this.start[i] <= x && x < this.end[i] && this.low[i] <= y && y < this.high[i])
+        if (found < 0 || this.size[i] < this.size[found]) found = i;
+    return found;
+  }
+
+  /** The buffer that plays the part of a buffer of another plan, -1 where none does. @param {Plan} other @param {number} i */
+  twin(other, i) {
+    if (this.graph && this.graph === other.graph && other.tensors(i).length)
+      return this.bufferOf.get(other.tensors(i)[0]) ?? -1;
+    this.known ??= new Map(Array.from({ length: this.n }, (_, j) => [this.keys[j], j]));
+    return this.known.get(other.keys[i]) ?? -1;
+  }
+
+  /** A name for each buffer that no other of the plan has. */
+  get keys() {
+    /** @type {Map<string, number>} */ const seen = new Map();
+    const found = Array.from({ length: this.n }, (_, i) => {
+      const times = seen.get(this.label(i)) ?? 0;
+      seen.set(this.label(i), times + 1);
+      return times ? `${this.label(i)}\u0000${times}` : this.label(i);
+    });
+    Object.defineProperty(this, "keys", { value: found });
+    return found;
+  }
+
+  /** The line that says why a buffer lies where it lies. @param {number} i */
+  why(i) {
+    const low = this.low[i];
+    if (this.columns.pinned.includes(i)) return "held at this address: the plan in the file, or the runtime, has it here";
+    if (this.size[i] === 0) return "it has no bytes";
+    const beside = [];
+    for (let j = 0; j < this.n; j++)
+      if (j !== i && this.size[j] && this.start[j] < this.end[i] && this.start[i] < this.end[j]) beside.push(j);
+    if (low === 0) return "at the bottom of the arena";
+    beside.sort((a, b) => this.low[a] - this.low[b]);
+    let free = 0;
+    let gap = -1;
+    for (const j of beside) {
+      if (this.low[j] >= low + this.size[i]) break;
+      if (this.low[j] - free >= this.size[i] && free < low && gap < 0) gap = free;
+      free = Math.max(free, this.high[j]);
+    }
+    const under = beside.filter((j) => this.high[j] <= low).sort((a, b) => this.high[b] - this.high[a])[0];
+    if (gap >= 0) return `a lower place, at ${count(gap)}, would be free too; the allocator chose this one`;
+    if (under === undefined) return "nothing lies below it while it is alive; it shares bytes there with what it overlaps";
+    const shared = `steps ${count(Math.max(this.start[i], this.start[under]))} to ${count(Math.min(this.end[i], this.end[under]) - 1)}`;
+    const space = low - this.high[under];
+    return `on top of ${this.label(under)}, alive with it in ${shared}${space ? `, ${count(space)} B above its end` : ""}; no gap below has room for it`;
+  }
+}
+
+/** @param {number[]} row pairs of tensor and distance */
+function tensorsOf(row) {
+  return row.filter((_, k) => k % 2 === 0);
+}
+
+/** The bytes alive at each step. @param {Plan} plan */
+function liveBytes(plan) {
+  const live = new Float64Array(plan.steps + 1);
+  for (let i = 0; i < plan.n; i++) {
+    live[plan.start[i]] += plan.size[i];
+    live[plan.end[i]] -= plan.size[i];
+  }
+  for (let s = 1; s <= plan.steps; s++) live[s] += live[s - 1];
+  return live.slice(0, plan.steps);
+}
+
+/** For each buffer that shares bytes with another that is alive, its largest part found that is its own: [start, low,
+ * end, high]. @param {Plan} p @returns {Map<number, number[]>} */
+function aloneOf(p) {
+  const found = new Map();
+  const box = (/** @type {number} */ i) => found.get(i) ?? [p.start[i], p.low[i], p.end[i], p.high[i]];
+  const area = (/** @type {number[]} */ b) => Math.max(b[2] - b[0], 0) * Math.max(b[3] - b[1], 0);
+  for (const [i, j] of p.columns.overlaps) {
+    const x0 = Math.max(p.start[i], p.start[j]), x1 = Math.min(p.end[i], p.end[j]);
+    const y0 = Math.max(p.low[i], p.low[j]), y1 = Math.min(p.high[i], p.high[j]);
+    if (x0 >= x1 || y0 >= y1) continue;
+    for (const k of [i, j]) {
+      const [a, b, c, d] = box(k);
+      const parts = [[a, b, Math.min(c, x0), d], [Math.max(a, x1), b, c, d], [a, b, c, Math.min(d, y0)], [a, Math.max(b, y1), c, d]];
+      found.set(k, parts.reduce((best, part) => (area(part) > area(best) ? part : best)));
+    }
+  }
+  return found;
+}
+
+/** Runs of steps that are higher than those beside them, highest first. @param {Float64Array} live @returns {Peak[]} */
+function peaksOf(live) {
+  const found = [];
+  let rising = true;
+  for (let s = 0, from = 0; s < live.length; s++) {
+    if (s > from && live[s] !== live[s - 1]) {
+      rising = live[s] > live[s - 1];
+      from = s;
+    }
+    const last = s + 1 === live.length;
+    if (rising && (last || live[s + 1] < live[s])) found.push({ start: from, end: s + 1, bytes: live[s] });
+  }
+  return found.sort((a, b) => b.bytes - a.bytes || a.start - b.start);
+}

@@ -1,0 +1,118 @@
+"""What the page shows, as plain data: several plans of one subject, each with a name, and the words for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from modelplan.outputs import drawing
+from modelplan.outputs.drawing import Drawing
+from modelplan.outputs.summary import summary
+from modelplan.outputs.units import human
+from modelplan.types import Graph, Merge, Plan
+
+if TYPE_CHECKING:
+    from modelplan.outputs.field_chart import Field
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """One plan of the page.
+
+    `name` is what the switch calls it, `about` says in a sentence what it is; `facts` are labels with values.
+    `graph`, `order` and `merges` are empty where the buffers come without a model. `tail` are bytes that the runtime
+    keeps at the other end of the memory, beyond what is planned; `twins` name plans that came out the same.
+    """
+
+    name: str
+    about: str
+    drawing: Drawing
+    graph: Graph | None = None
+    order: tuple[int, ...] = ()
+    merges: tuple[Merge, ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()
+    tail: int = 0
+    twins: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Page:
+    """What one file holds: a title, a line below it, and the views, of which the first is shown at first.
+
+    `field` holds the answers of all allocators where the views are answers to one problem.
+    """
+
+    title: str
+    subtitle: str
+    views: tuple[View, ...]
+    made_by: str
+    field: Field | None = None
+
+
+def view_of(plan: Plan, name: str, about: str) -> View:
+    """The view of one plan."""
+    return View(name, about, drawing.of_plan(plan), plan.graph, plan.schedule.order, plan.merges, _facts(plan))
+
+
+def distinct(views: Sequence[View]) -> tuple[View, ...]:
+    """The views without those that show the same as one before them, of which that one then tells."""
+    kept: list[View] = []
+    for view in views:
+        for place, other in enumerate(kept):
+            if _same(view, other):
+                kept[place] = replace(other, twins=(*other.twins, view.name))
+                break
+        else:
+            kept.append(view)
+    return tuple(kept)
+
+
+def _same(one: View, other: View) -> bool:
+    """Whether two views show the same buffers at the same addresses in the same order of operators."""
+    a, b = one.drawing, other.drawing
+    return (
+        one.graph == other.graph
+        and one.order == other.order
+        and len(a.problem) == len(b.problem)
+        and np.array_equal(a.placement.offsets, b.placement.offsets)
+        and a.problem.names == b.problem.names
+        and all(np.array_equal(getattr(a.problem, c), getattr(b.problem, c)) for c in ("size", "start", "end"))
+    )
+
+
+def page_of(plan: Plan) -> Page:
+    """The page of one plan alone."""
+    return Page(plan.graph.name, subtitle(plan), (view_of(plan, "this plan", ""),), plan.made_by)
+
+
+def page_of_drawing(drawn: Drawing) -> Page:
+    """The page of a placed problem that came without a model."""
+    view = View("this plan", "", drawn)
+    return Page(drawn.title, f"{len(drawn.problem):,} buffers", (view,), drawn.made_by)
+
+
+def subtitle(plan: Plan) -> str:
+    """The runtime and the size of the model in a line."""
+    graph, runtime = plan.graph, plan.runtime
+    return f"{graph.format}, {len(graph.ops):,} operators; runtime {runtime.name}, alignment {runtime.alignment}"
+
+
+def _facts(plan: Plan) -> tuple[tuple[str, str], ...]:
+    """The figures that stand beside the map."""
+    found = summary(plan)
+    proved = "order and layout" if found.jointly_optimal else "layout" if found.optimal else ""
+    rows = [
+        ("alignment loss at the peak", human(found.alignment_loss)),
+        ("fragmentation", human(found.fragmentation)),
+        ("shared while overlapping", human(found.overlapped) if found.overlapped else ""),
+        ("proved lowest", proved),
+        ("order", f"{plan.schedule.method}{', optimal' if plan.schedule.optimal else ''}"),
+        ("aliases", plan.alias),
+        ("allocator", plan.allocator),
+        ("constants in flash", human(found.constants)),
+        ("state kept between runs", human(found.state) if found.state else ""),
+    ]
+    return tuple((label, value) for label, value in rows if value)
