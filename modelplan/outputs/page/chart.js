@@ -17,8 +17,11 @@ const MODELS = ["activation", "output", "input", "scratch"].map((name) => KINDS[
   { colour: { light: "#b9b3e6", dark: "#665fa6" }, hatch: "+" },
 ]);
 /** How many rectangles are drawn one by one; more are painted into an image first. */
-const MOST = 3000;
+const MOST = 1500;
+const MOST_OVER_IMAGE = 400;
 const MOST_LABELS = 160;
+const MOST_HATCHED = 400;
+const HATCHES = ["/", "\\", ".", "-", "x", "|", "+"];
 
 /** The look of a kind of buffers. @param {Plan} plan @param {number} kind */
 function lookOf(plan, kind) {
@@ -56,14 +59,24 @@ class Chart {
     const source = () => new Bokeh.ColumnDataSource({ data: {} });
     const low = this.lower;
     const quad = { left: { field: "l" }, right: { field: "r" }, bottom: { field: "b" }, top: { field: "t" } };
-    this.sources = { free: source(), image: source(), boxes: source(), marks: source(), hatched: source(), bands: source(), labels: source(), curve: source(), spot: source(), ends: source(), levels: source(), levelNames: source(), picked: source(), bands2: source() };
+    this.sources = { free: source(), image: source(), boxes: source(), marks: source(), common: source(), beyond: source(), tail: source(), bands: source(), labels: source(), curve: source(), spot: source(), ends: source(), levels: source(), levelNames: source(), picked: source(), bands2: source() };
     const s = this.sources;
-    for (const [name, columns] of Object.entries({ free: "lrbtc", boxes: "lrbtcoahp", hatched: "lrbtcp", bands: "lrbtc", bands2: "lrbtc", marks: "lrbtc", picked: "lrbtc", labels: "xyna", curve: "xy", spot: "xy", ends: "", levels: "xyXYc", levelNames: "xyncg" })) s[name].data = empty(columns);
+    for (const [name, columns] of Object.entries({ free: "lrbtc", boxes: "lrbtcoa", common: "lrbt", beyond: "lrbt", tail: "lrbtc", bands: "lrbtc", bands2: "lrbtc", marks: "lrbtc", picked: "lrbtc", labels: "xyna", curve: "xy", spot: "xy", ends: "", levels: "xyXYc", levelNames: "xyncg" })) s[name].data = empty(columns);
     s.image.data = { image: [], x: [], y: [], w: [], h: [] };
     low.quad({ ...quad, fill_color: { field: "c" }, line_color: null, source: s.free });
     this.image = low.image_rgba({ image: { field: "image" }, x: { field: "x" }, y: { field: "y" }, dw: { field: "w" }, dh: { field: "h" }, source: s.image });
-    this.boxes = low.quad({ ...quad, fill_color: { field: "c" }, fill_alpha: { field: "a" }, line_color: { field: "o" }, line_alpha: { field: "a" }, line_width: 0.6, hatch_pattern: { field: "h" }, hatch_color: { field: "o" }, hatch_alpha: 0.35, hatch_weight: 0.7, hatch_scale: 9, source: s.boxes });
-    low.quad({ ...quad, fill_color: { field: "c" }, fill_alpha: 0.16, line_color: { field: "c" }, hatch_pattern: { field: "p" }, hatch_color: { field: "c" }, hatch_alpha: 0.8, hatch_scale: 8, hatch_weight: 0.8, line_width: 0.8, source: s.hatched });
+    this.boxes = low.quad({ ...quad, fill_color: { field: "c" }, fill_alpha: { field: "a" }, line_color: { field: "o" }, line_alpha: { field: "a" }, line_width: 0.6, source: s.boxes });
+    // A pattern is one for all rectangles of a glyph: Bokeh makes a canvas for each rectangle where it is a column.
+    this.hatches = HATCHES.map((pattern) => {
+      const rows = source();
+      rows.data = empty("lrbt");
+      const glyph = low.quad({ ...quad, fill_color: null, line_color: null, hatch_pattern: pattern, hatch_alpha: 0.4, hatch_weight: 0.7, hatch_scale: 9, source: rows });
+      return { pattern, rows, glyph };
+    });
+    const striped = (/** @type {string} */ pattern, /** @type {any} */ rows) => low.quad({ ...quad, fill_alpha: 0.16, hatch_pattern: pattern, hatch_alpha: 0.8, hatch_scale: 8, hatch_weight: 0.8, line_width: 0.8, source: rows });
+    this.overlap = striped("\\", s.common);
+    this.overflow = striped("/", s.beyond);
+    low.quad({ ...quad, fill_color: { field: "c" }, fill_alpha: 0.16, line_color: null, source: s.tail });
     low.quad({ ...quad, fill_color: { field: "c" }, fill_alpha: 0.15, line_color: { field: "c" }, line_alpha: 0.7, source: s.bands });
     low.quad({ ...quad, fill_color: null, line_color: { field: "c" }, line_width: 1.6, source: s.marks });
     low.quad({ ...quad, fill_color: null, line_color: { field: "c" }, line_width: 3, source: s.picked });
@@ -84,16 +97,11 @@ class Chart {
   /** Shows a plan at a window of time and addresses. @param {Plan} plan @param {Window} window */
   show(plan, window) {
     this.plan = plan;
-    const c = plan.columns;
-    const xs = Float64Array.from({ length: plan.steps + 1 }, (_, s) => s);
-    const ys = Float64Array.from(xs, (s) => plan.live[Math.min(s, plan.steps - 1)] ?? 0);
-    this.sources.curve.data = { x: xs, y: ys };
     this.loads.setv({ start: 0, end: Math.max(plan.most, 1) * 1.12 });
     this.bytesAxis(this.upper, 0, plan.most * 1.12, 3);
     this.painted = null;
     this.paintStatic();
     this.look(window);
-    void c;
   }
 
   /** What does not depend on the window: free space, capacity, bound, banks, overlaps. */
@@ -104,16 +112,17 @@ class Chart {
     const s = this.sources;
     const free = { l: [0], r: [plan.steps], b: [0], t: [c.arena], c: [ink.free] };
     s.free.data = free;
-    const hatched = { l: /** @type {number[]} */ ([]), r: [], b: [], t: [], c: [], p: [] };
-    const add = (/** @type {number} */ l, /** @type {number} */ r, /** @type {number} */ b, /** @type {number} */ t, /** @type {string} */ colour, /** @type {string} */ pattern) => {
-      if (l < r && b < t) [[hatched.l, l], [hatched.r, r], [hatched.b, b], [hatched.t, t], [hatched.c, colour], [hatched.p, pattern]].forEach(([to, v]) => /** @type {any[]} */ (to).push(v));
+    const common = empty("lrbt"), beyond = empty("lrbt");
+    const add = (/** @type {Record<string, any[]>} */ rows, /** @type {number[]} */ ...box) => {
+      if (box[0] < box[1] && box[2] < box[3]) ["l", "r", "b", "t"].forEach((name, k) => rows[name].push(box[k]));
     };
     for (const [i, j] of c.overlaps)
-      add(Math.max(plan.start[i], plan.start[j]), Math.min(plan.end[i], plan.end[j]), Math.max(plan.low[i], plan.low[j]), Math.min(plan.high[i], plan.high[j]), ink.muted, "\\");
+      add(common, Math.max(plan.start[i], plan.start[j]), Math.min(plan.end[i], plan.end[j]), Math.max(plan.low[i], plan.low[j]), Math.min(plan.high[i], plan.high[j]));
     if (c.capacity !== null)
-      for (let i = 0; i < plan.n; i++) add(plan.start[i], plan.end[i], Math.max(plan.low[i], c.capacity), plan.high[i], ink.warn, "/");
-    if (c.tail) add(0, plan.steps, c.arena, c.arena + c.tail, ink.muted, " ");
-    s.hatched.data = hatched;
+      for (let i = 0; i < plan.n; i++) add(beyond, plan.start[i], plan.end[i], Math.max(plan.low[i], c.capacity), plan.high[i]);
+    s.common.data = common;
+    s.beyond.data = beyond;
+    s.tail.data = c.tail ? { l: [0], r: [plan.steps], b: [c.arena], t: [c.arena + c.tail], c: [ink.muted] } : empty("lrbtc");
     /** @type {[number, string, string][]} */
     const levels = [[c.bound, `lower bound ${brief(c.bound)}`, ink.accent]];
     if (c.arena !== c.bound) levels.push([c.arena, `arena ${brief(c.arena)}`, ink.ink]);
@@ -168,14 +177,17 @@ class Chart {
     for (const i of plan.byArea) {
       if (plan.end[i] <= w.x0 || plan.start[i] >= w.x1 || plan.high[i] <= w.y0 || plan.low[i] >= w.y1 || !plan.size[i]) continue;
       inside++;
-      if (chosen.length < MOST) chosen.push(i);
+      if (chosen.length <= MOST) chosen.push(i);
     }
+    if (inside > MOST) chosen.length = MOST_OVER_IMAGE;
     this.drawn = chosen.length;
     this.inside = inside;
     const whole = inside <= MOST;
     this.image.visible = !whole;
     if (!whole && this.painted !== this.stamp) this.paint();
     this.sources.boxes.data = this.columns(chosen);
+    this.hatch(chosen);
+    this.sources.curve.data = this.curve();
     this.sources.labels.data = this.labels(chosen);
     const lines = { x: this.levels.map(() => w.x0), X: this.levels.map(() => w.x1), y: this.levels.map((l) => l[0]), Y: this.levels.map((l) => l[0]), c: this.levels.map((l) => l[2]) };
     this.sources.levels.data = lines;
@@ -207,8 +219,40 @@ class Chart {
       c: chosen.map((i) => looks[p.columns.kind[i]].colour[this.theme]),
       o: chosen.map((_, k) => (wide[k] > 2.5 ? ink.edge : null)),
       a: chosen.map((i) => (!this.lit || this.lit.has(i) ? 1 : 0.22)),
-      h: chosen.map((i, k) => (this.patterns && wide[k] > 7 ? looks[p.columns.kind[i]].hatch : " ")),
     };
+  }
+
+  /** Puts the patterns on the rectangles that are large enough to show one. @param {number[]} chosen */
+  hatch(chosen) {
+    const p = this.plan;
+    const w = this.window;
+    const f = this.frame;
+    const [sx, sy] = [f.width / (w.x1 - w.x0), f.height / (w.y1 - w.y0)];
+    for (const { pattern, rows } of this.hatches) {
+      const found = !this.patterns ? [] : chosen.filter((i) => lookOf(p, p.columns.kind[i]).hatch === pattern && Math.min((p.end[i] - p.start[i]) * sx, p.size[i] * sy) > 7 && (!this.lit || this.lit.has(i))).slice(0, MOST_HATCHED);
+      if (found.length || rows.data.get?.("l")?.length !== 0) rows.data = { l: found.map((i) => p.start[i]), r: found.map((i) => p.end[i]), b: found.map((i) => p.low[i]), t: found.map((i) => p.high[i]) };
+    }
+  }
+
+  /** The memory curve in the window; where several steps fall on a pixel, the most and the least of them. */
+  curve() {
+    const p = this.plan;
+    const w = this.window;
+    const from = Math.max(0, Math.floor(w.x0)), to = Math.min(p.steps, Math.ceil(w.x1));
+    const each = Math.max(1, Math.floor((to - from) / Math.max(this.frame.width, 100)));
+    const x = [], y = [];
+    for (let s = from - (from % each); s < to; s += each) {
+      const bucket = p.live.subarray(Math.max(s, 0), Math.min(s + each, p.steps));
+      x.push(s);
+      y.push(bucket.reduce((a, b) => Math.max(a, b), 0));
+      if (each > 1) {
+        x.push(s + each / 2);
+        y.push(bucket.reduce((a, b) => Math.min(a, b), Infinity));
+      }
+    }
+    x.push(to);
+    y.push(y[y.length - 1] ?? 0);
+    return { x, y };
   }
 
   /** Names of the rectangles that have room for them. @param {number[]} chosen */
@@ -282,6 +326,7 @@ class Chart {
     const rows = this.columns(this.pairs.map((pair) => pair[0]));
     this.image.visible = false;
     this.sources.labels.data = empty("xyna");
+    this.hatch([]);
     this.sources.boxes.data = { ...rows, l: mix(from.start, to.start), r: mix(from.end, to.end), b: mix(from.low, to.low), t: mix(from.high, to.high), a: this.pairs.map(([, j], q) => (j < 0 ? k * rows.a[q] : rows.a[q])) };
   }
 
@@ -303,6 +348,9 @@ class Chart {
         for (const axis of f[place]) axis.setv({ axis_label_text_color: ink.muted, axis_label_text_font: FONT, axis_label_text_font_size: "11px", axis_label_text_font_style: "normal", major_label_text_color: ink.muted, major_label_text_font: FONT, major_label_text_font_size: "11px", axis_line_color: ink.line, major_tick_line_color: ink.line, minor_tick_line_color: null });
       for (const grid of f.center) grid.setv?.({ grid_line_color: ink.line, grid_line_alpha: 0.55 });
     }
+    for (const { glyph } of this.hatches) glyph.glyph.hatch_color = { value: ink.edge };
+    this.overlap.glyph.setv({ hatch_color: { value: ink.muted }, fill_color: { value: ink.muted }, line_color: { value: ink.muted } });
+    this.overflow.glyph.setv({ hatch_color: { value: ink.warn }, fill_color: { value: ink.warn }, line_color: { value: ink.warn } });
     this.names.glyph.text_color = { value: theme === "dark" ? "#ffffff" : "#16191d" };
     this.area.glyph.setv({ fill_color: ink.area, fill_alpha: 0.75 });
     this.line.glyph.setv({ line_color: theme === "dark" ? "#8cc4f2" : "#2f6f9f" });

@@ -111,7 +111,8 @@ function liveTable(o) {
     const button = make("button", { type: "button", onclick: () => o.order(k) }, name);
     const cell = make("th", { scope: "col", className: number ? "number" : "" }, button);
     if (sort.column === k) cell.setAttribute("aria-sort", sort.down ? "descending" : "ascending");
-    cell.style.width = ["auto", "68px", "58px", "68px", "44px"][k];
+    const digits = (/** @type {number} */ n) => `${Math.max(44, 7.6 * count(n).length + 14)}px`;
+    cell.style.width = ["auto", digits(Math.max(...rows.map((i) => plan.size[i]), 1e4)), "56px", digits(Math.max(plan.columns.height, 1e4)), digits(plan.steps)][k];
     return cell;
   }));
   const body = make("tbody", {}, ...rows.slice(0, 1000).map((i) => {
