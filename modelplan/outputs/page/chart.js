@@ -97,6 +97,7 @@ class Chart {
   /** Shows a plan at a window of time and addresses. @param {Plan} plan @param {Window} window */
   show(plan, window) {
     this.plan = plan;
+    this.sources.curve.data = { x: [0, plan.steps], y: [0, 0] }; // Bokeh never comes back from steps without rows
     this.loads.setv({ start: 0, end: Math.max(plan.most, 1) * 1.12 });
     this.bytesAxis(this.upper, 0, plan.most * 1.12, 3);
     this.painted = null;
