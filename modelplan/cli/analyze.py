@@ -87,8 +87,7 @@ def run(arguments: Namespace) -> int:
 def analyze(arguments: Namespace, path: str, chosen: Chosen | None = None) -> int:
     """Shows one model and writes what was asked for."""
     drawn = [(draw, figures.suffix_of(draw, (_LOG, *figures.PLAN_SUFFIXES))) for draw in arguments.draw]
-    if any(suffix == figures.PAGE for _, suffix in drawn):
-        library.check_installed()
+    library.check_for(arguments.draw)
     file = load_file(path, arguments.dim, arguments.shape)
     arguments = model_options.on_target(arguments, chosen, file.graph)
     target = model_options.target_of(arguments, file.graph)

@@ -19,6 +19,7 @@ from modelplan.errors import RequestError
 from modelplan.outputs import canvas, field_chart
 from modelplan.outputs.comparison import Comparison, Row, sections
 from modelplan.outputs.field_chart import Field, Mark
+from modelplan.outputs.page import library
 from modelplan.outputs.summary import RuntimePlan, runtime_plan
 from modelplan.outputs.units import human, stand_in
 from modelplan.types import Budget, Placement, Plan, Problem
@@ -70,7 +71,8 @@ def configure(parser: ArgumentParser) -> None:
         metavar="[ALLOCATOR=]FILE",
         action="append",
         default=[],
-        help="the memory map of one answer as .svg or .png (default: of the lowest); may be repeated",
+        help="the memory map of one answer as .svg or .png (default: of the lowest), or FILE.html: all answers in a"
+        " page to zoom and click; may be repeated",
     )
     parser.add_argument("--json", metavar="FILE", help="all rows as JSON; - for standard output")
 
@@ -84,6 +86,7 @@ def run(arguments: Namespace) -> int:
         if value is not None and not value > 0:
             raise RequestError(f"--{option} is {value:g}, expected more than 0")
     drawn = [drawing_of(text) for text in arguments.draw]
+    library.check_for(path for _, path, _ in drawn)
     outputs = [arguments.chart, arguments.json, *(path for _, path, _ in drawn)]
     files.check_outputs(outputs, [arguments.source])
     chosen = model_options.chosen_target(arguments)
@@ -97,6 +100,9 @@ def run(arguments: Namespace) -> int:
     if arguments.chart:
         files.write(arguments.chart, chart(arguments.chart, field(compared)))
     for name, path, suffix in drawn:
+        if suffix == ".html":
+            files.write(path, all_answers(compared, source.within(chosen), placements))
+            continue
         name = name or compared.ranked[0].allocator
         files.write(path, figure(arguments.source, source.within(chosen), placements, name, suffix))
     if arguments.json != "-":
@@ -182,7 +188,7 @@ def drawing_of(text: str) -> tuple[str, str, str]:
     """Allocator (empty: the lowest), file and kind of figure in an argument of --draw; a plain name means the map.
 
     Raises:
-        RequestError: no such allocator, or a name that does not end in .svg or .png.
+        RequestError: no such allocator, or a name that does not end in .svg, .png or .html.
     """
     from modelplan.outputs import figures
 
@@ -191,6 +197,8 @@ def drawing_of(text: str) -> tuple[str, str, str]:
         name, path = "", text
     if name:
         allocator(name)
+    if name and path.endswith(".html"):
+        raise RequestError(f"--draw {text}: the page holds the answers of all allocators, so it takes no name")
     plain = path.endswith((".svg", ".png")) and not path.endswith(figures.SUFFIXES)
     return name, path, f".map{Path(path).suffix}" if plain else figures.suffix_of(path)
 
@@ -213,6 +221,15 @@ def figure(path: str, source: ProblemSource, placements: Mapping[str, Placement]
     note = stand_in(placement.found_by, placement.own_height)
     title = f"{shown.title}: {name}" + (f" ({note})" if note else "")
     return figures.render(replace(shown, title=title), suffix)
+
+
+def all_answers(compared: Comparison, source: ProblemSource, placements: Mapping[str, Placement]) -> bytes:
+    """The page of all answers."""
+    from modelplan.cli.plan_views import answers_page
+    from modelplan.outputs.page import html_file
+
+    title = Path(compared.title).stem
+    return html_file.html(answers_page(title, source.problem, source.plan, placements, field(compared)))
 
 
 def field(compared: Comparison) -> Field:

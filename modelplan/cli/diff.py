@@ -24,6 +24,7 @@ from modelplan.errors import RequestError
 from modelplan.loaders.files import read_bytes
 from modelplan.loaders.node_keys import node_keys
 from modelplan.outputs import canvas, difference_chart, difference_markdown, difference_report, node_data
+from modelplan.outputs.page import library
 from modelplan.rewriting.alternatives import load_file
 
 if TYPE_CHECKING:
@@ -52,7 +53,9 @@ def configure(parser: ArgumentParser) -> None:
     outputs = parser.add_argument_group("outputs")
     outputs.add_argument("--json", metavar="FILE", help="all of it as JSON; - for standard output")
     outputs.add_argument("--markdown", metavar="FILE", help="the report as Markdown; - for standard output")
-    outputs.add_argument("--draw", metavar="FILE", help="both memory curves as .svg or .png")
+    outputs.add_argument(
+        "--draw", metavar="FILE", help="both memory curves as .svg or .png, or as .html both plans to zoom and click"
+    )
     overlays.add_overlay(outputs, "delta: live bytes, new minus old, on the operators of NEW")
     outputs.add_argument("--exit-code", action="store_true", help="exit 1 where the sides differ")
 
@@ -68,8 +71,9 @@ def _add_shared(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
-    if arguments.draw and not arguments.draw.endswith((".svg", ".png")):
-        raise RequestError(f"{arguments.draw}: a picture's name must end in .svg or .png")
+    if arguments.draw and not arguments.draw.endswith((".svg", ".png", ".html")):
+        raise RequestError(f"{arguments.draw}: a picture's name must end in .svg, .png or .html")
+    library.check_for([arguments.draw])
     outputs = [arguments.json, arguments.markdown, arguments.draw]
     if outputs.count("-") > 1:
         raise RequestError("--json and --markdown cannot both go to standard output")
@@ -84,20 +88,25 @@ def run(arguments: Namespace) -> int:
     found = difference(old, new)
     if "-" not in outputs:
         terminal.show(difference_report.sections_of(found))
-    _write(arguments, found)
+    _write(arguments, found, old, new)
     if arguments.overlay:
         nodes = node_keys(read_bytes(arguments.new or arguments.old), new.graph)
         overlays.write_overlay(arguments.overlay, node_data.differences_of(found, new.plan.schedule.order, nodes))
     return 1 if arguments.exit_code and not found.empty else 0
 
 
-def _write(arguments: Namespace, found: Difference) -> None:
+def _write(arguments: Namespace, found: Difference, old: Side, new: Side) -> None:
     """Writes what was asked for."""
     if arguments.json:
         files.write(arguments.json, difference_report.as_json(found))
     if arguments.markdown:
         files.write(arguments.markdown, difference_markdown.render_difference(found))
-    if arguments.draw:
+    if arguments.draw and arguments.draw.endswith(".html"):
+        from modelplan.cli.plan_views import difference_page
+        from modelplan.outputs.page import html_file
+
+        files.write(arguments.draw, html_file.html(difference_page(old, new)))
+    elif arguments.draw:
         save = canvas.svg if arguments.draw.endswith(".svg") else canvas.png
         files.write(arguments.draw, save(difference_chart.draw, difference_chart.chart_of(found)))
 

@@ -19,7 +19,9 @@ from modelplan.explaining.findings import Advice, Explanation
 from modelplan.explaining.peaks import peak_of
 from modelplan.explaining.ranking import advice
 from modelplan.explaining.subjects import measured, subject_of
-from modelplan.outputs import explanation
+from modelplan.outputs import explanation, figures
+from modelplan.outputs.drawing import of_plan
+from modelplan.outputs.page import html_file, library
 from modelplan.outputs.report import Section
 from modelplan.rewriting.alternatives import as_it_stands, load_file
 from modelplan.types import Plan
@@ -46,40 +48,61 @@ def configure(parser: ArgumentParser) -> None:
         metavar="S",
         help=f"for trying changes; those without time are named (default: {_SECONDS:g})",
     )
+    model_options.add_draw(parser)
     parser.add_argument("--json", metavar="FILE", help="all of it as JSON; - for standard output")
 
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
-    files.check_outputs([arguments.json], [arguments.model])
+    files.check_outputs([arguments.json, *arguments.draw], [arguments.model])
+    drawn = [(path, figures.suffix_of(path)) for path in arguments.draw]
+    library.check_for(arguments.draw)
     if not 0 <= arguments.seconds < float("inf"):
         raise RequestError(f"--seconds is {arguments.seconds:g}, expected 0 or more")
     chosen = model_options.chosen_target(arguments)
-    found = explained(model_options.with_capacity(arguments, chosen), chosen)
+    asked = Asked(model_options.with_capacity(arguments, chosen), chosen)
+    found = asked.explained()
     if arguments.json != "-":
         about = [Section("", tuple(model_options.target_lines(chosen)))] if chosen else []
         terminal.show([*about, *explanation.sections_of(found)])
     if arguments.json:
         files.write(arguments.json, explanation.as_json(found))
+    for path, suffix in drawn:
+        files.write(path, asked.drawn(suffix, found))
     return 0
 
 
-def explained(arguments: Namespace, chosen: Chosen | None = None) -> Explanation:
-    """What the file needs, its peak, and what would help.
+class Asked:
+    """A model with the options of the command, and the plans of it."""
 
-    The peak is that of the plan that was asked for, else of the one by which the runtime runs the file as it stands.
-    """
-    deadline = time.monotonic() + arguments.seconds
-    file = load_file(arguments.model, arguments.dim, arguments.shape)
-    arguments = model_options.on_target(arguments, chosen, file.graph)
-    capacity = None if arguments.capacity is None else parse_bytes(arguments.capacity)
-    target = model_options.target_of(arguments, file.graph)
-    needed = as_it_stands(file, target)
-    asked = (arguments.allocator, arguments.schedule, arguments.alias, arguments.streams, arguments.overlaps)
-    plan: Plan
-    plan, stands = plans_of(arguments, file, target, needed)
-    peak = peak_of(plan if any(asked) else stands)
-    if needed.refusals:
-        return Explanation(file.path, needed, peak, Advice(()), capacity)
-    subject = subject_of(file, target, deadline)
-    return Explanation(file.path, needed, peak, advice(subject, measured(subject)), capacity)
+    def __init__(self, arguments: Namespace, chosen: Chosen | None = None) -> None:
+        self.deadline = time.monotonic() + arguments.seconds
+        self.file = load_file(arguments.model, arguments.dim, arguments.shape)
+        self.arguments = model_options.on_target(arguments, chosen, self.file.graph)
+        self.target = model_options.target_of(self.arguments, self.file.graph)
+        self.needed = as_it_stands(self.file, self.target)
+        self.plan, self.stands = plans_of(self.arguments, self.file, self.target, self.needed)
+
+    @property
+    def shown(self) -> Plan:
+        """The plan that was asked for, else the one by which the runtime runs the file as it stands."""
+        names = ("allocator", "schedule", "alias", "streams", "overlaps")
+        return self.plan if any(getattr(self.arguments, name) for name in names) else self.stands
+
+    def explained(self) -> Explanation:
+        """What the file needs, its peak, and what would help."""
+        capacity = None if self.arguments.capacity is None else parse_bytes(self.arguments.capacity)
+        peak = peak_of(self.shown)
+        if self.needed.refusals:
+            return Explanation(self.file.path, self.needed, peak, Advice(()), capacity)
+        subject = subject_of(self.file, self.target, self.deadline)
+        return Explanation(self.file.path, self.needed, peak, advice(subject, measured(subject)), capacity)
+
+    def drawn(self, suffix: str, found: Explanation) -> bytes:
+        """The explained plan as a figure, or as a page with the suggestions among its figures."""
+        if suffix != figures.PAGE:
+            return figures.render(of_plan(self.shown), suffix)
+        from modelplan.cli.plan_views import explained_page
+
+        tail = self.needed.arena - self.needed.head if self.needed.macro else 0
+        return html_file.html(explained_page(self.arguments, self.file.graph, self.plan, self.stands, tail, found))

@@ -17,6 +17,7 @@ from modelplan.byte_counts import parse_bytes
 from modelplan.cli import files, model_options, terminal
 from modelplan.errors import RequestError
 from modelplan.outputs import tflm_headers
+from modelplan.outputs.page import library
 from modelplan.outputs.report import Section, Table
 from modelplan.outputs.units import human
 from modelplan.rewriting.ladder import Ladder, climb
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from modelplan.targets.choosing import Chosen
 
 #: What a figure's file may end in.
-_FIGURES = (".svg", ".png", ".pdf")
+_FIGURES = (".svg", ".png", ".pdf", ".html")
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -63,7 +64,12 @@ def configure(parser: ArgumentParser) -> None:
         "--without", metavar="RUNG,...", default="", help=f"rungs that are not taken: {', '.join(list(RUNGS)[1:])}"
     )
     parser.add_argument("--header", metavar="arena.h", help="also a header with the arena's size and operators")
-    parser.add_argument("--draw", metavar="FILE", help="arena against extra work of all plans, as .svg, .png or .pdf")
+    parser.add_argument(
+        "--draw",
+        metavar="FILE",
+        help="arena against extra work of all plans, as .svg, .png or .pdf; x.html is a page with the plans before and"
+        " after, to zoom and click",
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the search (default: 0)")
     parser.add_argument("--force", action="store_true", help="OUT may take the place of MODEL")
 
@@ -74,6 +80,7 @@ def run(arguments: Namespace) -> int:
     files.check_outputs([arguments.header, arguments.draw], [arguments.model])
     if arguments.draw and not arguments.draw.endswith(_FIGURES):
         raise RequestError(f"{arguments.draw}: a figure's name must end in {', '.join(_FIGURES)}")
+    library.check_for([arguments.draw])
     chosen = model_options.chosen_target(arguments)
     goal = goal_of(arguments, chosen)
     if chosen:
@@ -82,7 +89,7 @@ def run(arguments: Namespace) -> int:
     _progress_ends()
     terminal.show([rungs_section(arguments.model, ladder, goal), *verdict(ladder, goal)])
     if arguments.draw:
-        files.write(arguments.draw, drawn(arguments.model, arguments.draw, ladder))
+        files.write(arguments.draw, drawn(arguments.model, arguments.draw, ladder, goal))
     if ladder.chosen is None:
         return 1
     files.write(arguments.output, ladder.chosen.model)
@@ -205,8 +212,13 @@ def _dated(need: Need) -> str:
     return f"{need.what} {need.since or 'unknown'}"
 
 
-def drawn(name: str, path: str, ladder: Ladder) -> bytes:
-    """The plans of a ladder as a figure in the format of `path`."""
+def drawn(name: str, path: str, ladder: Ladder, goal: Goal) -> bytes:
+    """The plans of a ladder as a figure or a page, in the format of `path`."""
+    if path.endswith(".html"):
+        from modelplan.cli.plan_views import ladder_page
+        from modelplan.outputs.page import html_file
+
+        return html_file.html(ladder_page(name, ladder, goal))
     from modelplan.outputs import canvas, front_chart
 
     marks = [

@@ -3,21 +3,40 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from modelplan import allocators, pipeline
+import numpy as np
+
+from modelplan import __version__, allocators, bounds, pipeline, runtimes
 from modelplan.cli import model_options
+from modelplan.outputs import drawing
+from modelplan.outputs.comparison import OURS
+from modelplan.outputs.drawing import Drawing
 from modelplan.outputs.page import views
 from modelplan.outputs.page.views import Page, View
-from modelplan.types import Graph, Plan
+from modelplan.outputs.units import human, stand_in
+from modelplan.rewriting.alternatives import carried_offsets, load_file
+from modelplan.rewriting.rungs import RUNGS, Goal, Rung
+from modelplan.runtimes.tflm import TFLM
+from modelplan.types import Graph, Placement, Plan, Problem
 
 if TYPE_CHECKING:
+    from modelplan.differences.sides import Side
+    from modelplan.explaining.findings import Explanation
+    from modelplan.outputs.field_chart import Field
     from modelplan.pipeline import Options
+    from modelplan.rewriting.ladder import Ladder
+    from modelplan.together.shared_plan import SharedPlan
 
 #: Above so many operators only the file's order is planned beside what was asked for: each plan would take seconds.
 _MOST_OPS = 4000
+_MOST_SUGGESTIONS = 12
+#: How many rectangles the answers of a comparison may have in all, so that the file stays below some ten megabytes.
+_MOST_RECTANGLES = 200_000
 #: The modes of sharing that are shown, with what each allows.
 _MODES = {
     "none": "no two tensors share memory",
@@ -41,6 +60,13 @@ def model_page(arguments: Namespace, graph: Graph, plan: Plan, stands: Plan, tai
     ]
     made = [replace(view, tail=tail) for view in made]
     return Page(graph.name, views.subtitle(plan), views.distinct(made), plan.made_by)
+
+
+def explained_page(arguments: Namespace, graph: Graph, plan: Plan, stands: Plan, tail: int, found: Explanation) -> Page:
+    """The page of a model with what would lower its need among the figures of each plan."""
+    page = model_page(arguments, graph, plan, stands, tail)
+    facts = tuple((f"{human(one.saved)} less", one.name) for one in found.advice.suggestions[:_MOST_SUGGESTIONS])
+    return replace(page, views=tuple(replace(view, facts=(*view.facts, *facts)) for view in page.views))
 
 
 def _others(arguments: Namespace, graph: Graph, plan: Plan) -> Iterator[View]:
@@ -68,3 +94,102 @@ def _about(plan: Plan) -> str:
     """How a plan was made, in a few words."""
     order = "the order of the file" if list(plan.schedule.order) == sorted(plan.schedule.order) else "another order"
     return f"{order}, aliases {plan.alias}, placed by {plan.allocator}"
+
+
+def difference_page(old: Side, new: Side) -> Page:
+    """The page of two sides that are compared: rectangles of tensors of one name move from one side to the other."""
+    made = tuple(
+        views.view_of(side.plan, name, f"{side.name}: {_about(side.plan)}")
+        for name, side in (("old", old), ("new", new))
+    )
+    title = old.graph.name if old.graph.name == new.graph.name else f"{old.graph.name} → {new.graph.name}"
+    return Page(title, views.subtitle(new.plan), made, new.plan.made_by)
+
+
+def ladder_page(name: str, ladder: Ladder, goal: Goal) -> Page:
+    """The page of a model that was made to fit: before, and each rung of the ladder, the chosen one last."""
+    rungs = [rung for rung in ladder.rungs if rung is not ladder.chosen]
+    rungs += [ladder.chosen] if ladder.chosen else []
+    made = [_rung_view(name, rung, goal, chosen=rung is ladder.chosen) for rung in rungs if not rung.refusals]
+    first = made[0].graph
+    subtitle = f"tflite, {len(first.ops):,} operators as it stands; runtime tflm" if first else ""
+    return Page(Path(name).stem, subtitle, tuple(made), f"modelplan {__version__}")
+
+
+def _rung_view(name: str, rung: Rung, goal: Goal, *, chosen: bool) -> View:
+    """The plan by which TFLM runs the file of a rung."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / Path(name).name
+        path.write_bytes(rung.model)
+        file = load_file(str(path))
+    runtime = runtimes.with_kernels(TFLM, goal.kernels)
+    plan = pipeline.runtime_plan(file.graph, runtime, carried_offsets(file, runtime))
+    called = "before" if rung.name == "as is" else f"after: {rung.name}" if chosen else rung.name
+    view = views.view_of(plan, called, "; ".join((RUNGS[rung.name], *rung.regions)))
+    facts = [
+        ("whole arena", human(rung.arena)),
+        ("planned by TFLM (head)", human(rung.head)),
+        ("kept by TFLM (tail)", human(rung.tail)),
+        ("operators", f"{rung.ops:,}"),
+        ("multiply-accumulates", f"{rung.macs:,}"),
+    ]
+    drawn = replace(view.drawing, problem=replace(plan.problem, capacity=goal.budget))
+    return replace(view, drawing=drawn, facts=(*facts, *view.facts), tail=rung.tail)
+
+
+def answers_page(
+    title: str, problem: Problem, plan: Plan | None, placements: Mapping[str, Placement], field: Field
+) -> Page:
+    """The page of all answers to one problem, lowest first; ours is the first view.
+
+    `problem` has the capacity that is drawn. Answers beyond some 200,000 rectangles in all are left to the table.
+    """
+    ranked = [mark.name for mark in field.marks]
+    names = list(dict.fromkeys([*(name for name in OURS if name in placements), *ranked]))
+    names = names[: max(1, _MOST_RECTANGLES // max(len(problem), 1))]
+    made = [_answer_view(title, problem, plan, placements[name], name) for name in names]
+    about = views.subtitle(plan) if plan else f"{len(problem):,} buffers"
+    return Page(title, about, tuple(made), f"modelplan {__version__}", field)
+
+
+def _answer_view(title: str, problem: Problem, plan: Plan | None, placement: Placement, name: str) -> View:
+    note = stand_in(placement.found_by, placement.own_height) or f"placed by {name}"
+    if plan is None:
+        return View(name, note, drawing.of_problem(title, problem, placement))
+    return views.view_of(replace(plan, problem=problem, placement=placement, allocator=name), name, note)
+
+
+def shared_page(made: SharedPlan) -> Page:
+    """Several models in one memory, and each in a memory of its own, stacked upon each other on one time axis."""
+    facts = (("in memories of their own", human(made.separate)), ("allocator", made.allocator))
+    joint = View("one memory", "all models in one memory", drawing.of_shared(made), facts=facts)
+    title = " + ".join(part.name for part in made.parts)
+    about = f"{len(made.parts)} models, {len(made.problem):,} buffers"
+    return Page(title, about, (joint, _stacked(made)), made.made_by)
+
+
+def _stacked(made: SharedPlan) -> View:
+    """Each model in a memory of its own: the memories lie upon each other, none shares bytes with another."""
+    buffers, offsets, kinds, banks, base = [], [], [], [], 0
+    for number, part in enumerate(made.parts):
+        placed = part.plan.placement if part.plan else allocators.place(part.problem, made.allocator)
+        start = made.starts[number]
+        rows = [replace(b, start=b.start + start, end=b.end + start, pin=None) for b in part.problem]
+        buffers += rows
+        offsets += [base + int(offset) for offset in placed.offsets]
+        kinds += [number] * len(rows)
+        banks.append((f"memory of {part.name}", base))
+        base += max(part.alone, bounds.height(part.problem, placed))
+    drawn = Drawing(
+        title=", ".join(part.name for part in made.parts),
+        problem=Problem.of(buffers),
+        placement=Placement(np.array(offsets), lower_bound=0),
+        arena=base,
+        kinds=np.array(kinds, dtype=np.int64),
+        ops=(),
+        made_by=made.made_by,
+        banks=tuple(banks),
+        labels=tuple(part.name for part in made.parts),
+        models=tuple((made.starts[m], made.parts[m].name) for m in made.relation.order),
+    )
+    return View("separate memories", "a memory for each model", drawn)

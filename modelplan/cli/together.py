@@ -91,6 +91,10 @@ def run(arguments: Namespace) -> int:
     names = [arguments.json, arguments.csv, arguments.header, *arguments.draw]
     files.check_outputs(names, models.values())
     drawn = _figures(arguments.draw)
+    if drawn:
+        from modelplan.outputs.page import library
+
+        library.check_for(arguments.draw)
     capacity = None if arguments.capacity is None else parse_bytes(arguments.capacity)
     loaded = {name: load_file(path, arguments.dim, arguments.shape) for name, path in models.items()}
     said = [group.split(",") for group in arguments.in_turn], arguments.pipeline, arguments.keep
@@ -152,7 +156,15 @@ def _write(arguments: Namespace, made: SharedPlan, arenas: TflmArenas | None, dr
         from modelplan.outputs.drawing import of_shared
 
         for path, suffix in drawn:
-            files.write(path, figures.render(of_shared(made), suffix))
+            page = suffix == figures.PAGE
+            files.write(path, _page(made) if page else figures.render(of_shared(made), suffix))
+
+
+def _page(made: SharedPlan) -> bytes:
+    from modelplan.cli.plan_views import shared_page
+    from modelplan.outputs.page import html_file
+
+    return html_file.html(shared_page(made))
 
 
 def _write_models(folder: Path, written: Sequence[FileModel], inputs: Sequence[str]) -> None:

@@ -71,7 +71,7 @@ class Chart {
       const rows = source();
       rows.data = empty("lrbt");
       const glyph = low.quad({ ...quad, fill_color: null, line_color: null, hatch_pattern: pattern, hatch_alpha: 0.4, hatch_weight: 0.7, hatch_scale: 9, source: rows });
-      return { pattern, rows, glyph };
+      return { pattern, rows, glyph, shown: false };
     });
     const striped = (/** @type {string} */ pattern, /** @type {any} */ rows) => low.quad({ ...quad, fill_alpha: 0.16, hatch_pattern: pattern, hatch_alpha: 0.8, hatch_scale: 8, hatch_weight: 0.8, line_width: 0.8, source: rows });
     this.overlap = striped("\\", s.common);
@@ -229,9 +229,12 @@ class Chart {
     const w = this.window;
     const f = this.frame;
     const [sx, sy] = [f.width / (w.x1 - w.x0), f.height / (w.y1 - w.y0)];
-    for (const { pattern, rows } of this.hatches) {
+    for (const row of this.hatches) {
+      const { pattern, rows } = row;
       const found = !this.patterns ? [] : chosen.filter((i) => lookOf(p, p.columns.kind[i]).hatch === pattern && Math.min((p.end[i] - p.start[i]) * sx, p.size[i] * sy) > 7 && (!this.lit || this.lit.has(i))).slice(0, MOST_HATCHED);
-      if (found.length || rows.data.get?.("l")?.length !== 0) rows.data = { l: found.map((i) => p.start[i]), r: found.map((i) => p.end[i]), b: found.map((i) => p.low[i]), t: found.map((i) => p.high[i]) };
+      const shown = found.length > 0 || row.shown;
+      row.shown = found.length > 0;
+      if (shown) rows.data = { l: found.map((i) => p.start[i]), r: found.map((i) => p.end[i]), b: found.map((i) => p.low[i]), t: found.map((i) => p.high[i]) };
     }
   }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -17,13 +18,13 @@ def is_installed() -> bool:
     return find_spec("bokeh") is not None
 
 
-def check_installed() -> None:
-    """Passes where the library is there: for before the work, so that it is not in vain.
+def check_for(paths: Iterable[str | None]) -> None:
+    """Passes where none of the files is a page, or the library is there: for before the work, not after.
 
     Raises:
         RequestError: it is not installed; the message says how to install it.
     """
-    if not is_installed():
+    if any(path and path.endswith(".html") for path in paths) and not is_installed():
         raise RequestError(f"an HTML page needs the plotting library Bokeh: {INSTALL}")
 
 
@@ -33,7 +34,7 @@ def library_scripts() -> tuple[str, ...]:
     Raises:
         RequestError: it is not installed; the message says how to install it.
     """
-    check_installed()
+    check_for([".html"])
     spec = find_spec("bokeh")
     assert spec is not None
     folder = Path(str(spec.origin)).parent / "server" / "static" / "js"

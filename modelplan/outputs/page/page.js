@@ -60,6 +60,7 @@ function frame() {
   free.style.background = chart.colour().free;
   get("legend").replaceChildren(...present.map((k) => entry(swatch(lookOf(p, k), state.theme, patterns), c.labels[k])), entry(free, "free"));
   get("facts").replaceChildren(definitions([...c.facts, ["buffers", count(p.n)], ["steps", count(p.steps)]]));
+  if (data.field) get("field").replaceChildren(...fieldTable(data.field, plans.map((q) => q.name), p.name, (k) => { turnTo(k); }));
   get("about").textContent = c.about + (c.twins.length ? ` · the same: ${c.twins.join(", ")}` : "");
   get("summary").replaceChildren(...summaryOf(p).map((line) => make("p", {}, line)));
   get("map").setAttribute("aria-label", `Memory map of ${data.title}, plan ${p.name}`);
@@ -377,6 +378,7 @@ function restore() {
   const [x, y] = [pair("time"), pair("bytes")];
   chart.show(p, { x0: x ? x[0] : w.x0, x1: x ? x[1] : w.x1, y0: y ? y[0] : w.y0, y1: y ? y[1] : w.y1 });
   dress(state.theme);
+  if (!said.get("tab") && data.field) said.set("tab", "field");
   choose(["live", "ops", "facts", "field"].includes(said.get("tab") ?? "") && !get(`tab-${said.get("tab")}`).hidden ? String(said.get("tab")) : "live");
   operators.reveal(state.step);
 }
@@ -397,6 +399,9 @@ function build() {
     turnTo((state.view + by + plans.length) % plans.length);
     get("switch").children[state.view].focus();
   });
+  get("tab-field").hidden = !data.field;
+  get("tab-field").tabIndex = -1;
+  if (data.field && plans.length > 6) get("switch").hidden = true;
   const told = [...KEYS, ...MAP_KEYS].filter((row) => row[1]).map(([key, what]) => [make("dt", {}, make("kbd", {}, key.replace("Arrow", ""))), make("dd", {}, what)]);
   const close = make("button", { type: "button", onclick: () => get("keys").close() }, "Close");
   get("keys").replaceChildren(make("dl", {}, ...told.flat(), make("dt", {}, make("kbd", {}, "1"), " … ", make("kbd", {}, "9")), make("dd", {}, "plan of that number")), close);
