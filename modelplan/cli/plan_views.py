@@ -165,10 +165,10 @@ def shared_page(made: SharedPlan) -> Page:
     joint = View("one memory", "all models in one memory", drawing.of_shared(made), facts=facts)
     title = " + ".join(part.name for part in made.parts)
     about = f"{len(made.parts)} models, {len(made.problem):,} buffers"
-    return Page(title, about, (joint, _stacked(made)), made.made_by)
+    return Page(title, about, (joint, _stacked(made, joint.drawing)), made.made_by)
 
 
-def _stacked(made: SharedPlan) -> View:
+def _stacked(made: SharedPlan, joint: Drawing) -> View:
     """Each model in a memory of its own: the memories lie upon each other, none shares bytes with another."""
     buffers, offsets, kinds, banks, base = [], [], [], [], 0
     for number, part in enumerate(made.parts):
@@ -181,7 +181,7 @@ def _stacked(made: SharedPlan) -> View:
         banks.append((f"memory of {part.name}", base))
         base += max(part.alone, bounds.height(part.problem, placed))
     drawn = Drawing(
-        title=", ".join(part.name for part in made.parts),
+        title=joint.title,
         problem=Problem.of(buffers),
         placement=Placement(np.array(offsets), lower_bound=0),
         arena=base,
@@ -189,7 +189,7 @@ def _stacked(made: SharedPlan) -> View:
         ops=(),
         made_by=made.made_by,
         banks=tuple(banks),
-        labels=tuple(part.name for part in made.parts),
-        models=tuple((made.starts[m], made.parts[m].name) for m in made.relation.order),
+        labels=joint.labels,
+        models=joint.models,
     )
     return View("separate memories", "a memory for each model", drawn)

@@ -70,7 +70,7 @@ class Chart {
     this.hatches = HATCHES.map((pattern) => {
       const rows = source();
       rows.data = empty("lrbt");
-      const glyph = low.quad({ ...quad, fill_color: null, line_color: null, hatch_pattern: pattern, hatch_alpha: 0.4, hatch_weight: 0.7, hatch_scale: 9, source: rows });
+      const glyph = low.quad({ ...quad, fill_color: null, line_color: null, hatch_pattern: pattern, hatch_alpha: pattern === "." ? 0.25 : 0.4, hatch_weight: 0.7, hatch_scale: pattern === "." ? 7 : 9, source: rows });
       return { pattern, rows, glyph, shown: false };
     });
     const striped = (/** @type {string} */ pattern, /** @type {any} */ rows) => low.quad({ ...quad, fill_alpha: 0.16, hatch_pattern: pattern, hatch_alpha: 0.8, hatch_scale: 8, hatch_weight: 0.8, line_width: 0.8, source: rows });
@@ -88,7 +88,6 @@ class Chart {
     this.area = up.varea_step({ x: { field: "x" }, y1: 0, y2: { field: "y" }, step_mode: "after", source: s.curve });
     this.line = up.step({ x: { field: "x" }, y: { field: "y" }, mode: "after", line_width: 1.4, source: s.curve });
     this.spot = up.scatter({ x: { field: "x" }, y: { field: "y" }, size: 8, line_width: 1.5, source: s.spot });
-    up.below[0].visible = false;
     up.left[0].axis_label = "bytes alive";
     low.left[0].axis_label = "address";
     low.below[0].axis_label = "step";
@@ -125,9 +124,8 @@ class Chart {
     s.beyond.data = beyond;
     s.tail.data = c.tail ? { l: [0], r: [plan.steps], b: [c.arena], t: [c.arena + c.tail], c: [ink.muted] } : empty("lrbtc");
     /** @type {[number, string, string][]} */
-    const levels = [[c.bound, `lower bound ${brief(c.bound)}`, ink.accent]];
-    if (c.arena !== c.bound) levels.push([c.arena, `arena ${brief(c.arena)}`, ink.ink]);
-    else levels[0][1] = `arena = lower bound ${brief(c.arena)}`;
+    const levels = [[c.arena, `arena${c.arena === c.bound ? " = lower bound" : ""} ${brief(c.arena)}`, c.arena === c.bound ? ink.accent : ink.ink]];
+    if (c.arena !== c.bound && c.bound) levels.push([c.bound, `lower bound ${brief(c.bound)}`, ink.accent]);
     if (c.capacity !== null) levels.push([c.capacity, `capacity ${brief(c.capacity)}`, ink.warn]);
     if (c.tail) levels.push([c.arena + c.tail, `with the tail of ${brief(c.tail)}: ${brief(c.arena + c.tail)}`, ink.muted]);
     for (const [name, base] of c.banks) levels.push([base, name, ink.muted]);
@@ -191,6 +189,7 @@ class Chart {
     this.sources.curve.data = this.curve();
     this.sources.labels.data = this.labels(chosen);
     const lines = { x: this.levels.map(() => w.x0), X: this.levels.map(() => w.x1), y: this.levels.map((l) => l[0]), Y: this.levels.map((l) => l[0]), c: this.levels.map((l) => l[2]) };
+    for (const part of this.parts.filter((one) => one.step > 0)) [lines.x, lines.X, lines.y, lines.Y, lines.c].forEach((column, k) => /** @type {any[]} */ (column).push([part.step, part.step, w.y0, w.y1, this.colour().muted][k]));
     this.sources.levels.data = lines;
     const sorted = this.levels.filter((l) => l[0] >= w.y0 && l[0] <= w.y1).sort((a, b) => a[0] - b[0]);
     const gap = (17 * (w.y1 - w.y0)) / Math.max(this.frame.height, 1);
@@ -350,6 +349,7 @@ class Chart {
       f.setv({ background_fill_color: null, border_fill_color: null, outline_line_color: ink.line });
       for (const place of ["left", "below"])
         for (const axis of f[place]) axis.setv({ axis_label_text_color: ink.muted, axis_label_text_font: FONT, axis_label_text_font_size: "11px", axis_label_text_font_style: "normal", major_label_text_color: ink.muted, major_label_text_font: FONT, major_label_text_font_size: "11px", axis_line_color: ink.line, major_tick_line_color: ink.line, minor_tick_line_color: null });
+      if (f === this.upper) f.below[0].setv({ major_label_text_color: null, major_label_text_font_size: "1px", major_tick_line_color: null, axis_line_color: null });
       for (const grid of f.center) grid.setv?.({ grid_line_color: ink.line, grid_line_alpha: 0.55 });
     }
     for (const { glyph } of this.hatches) glyph.glyph.hatch_color = { value: ink.edge };

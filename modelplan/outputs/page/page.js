@@ -51,7 +51,7 @@ function frame() {
   const p = plan();
   const c = p.columns;
   const over = c.capacity !== null && c.arena + c.tail > c.capacity;
-  const figures = [["arena", c.arena], ["alive at the peak", p.most], ["lower bound", c.bound], ...(c.capacity === null ? [] : [["capacity", c.capacity]])];
+  const figures = [["arena", c.arena], ["alive at the peak", p.most], ...(c.bound ? [["lower bound", c.bound]] : []), ...(c.capacity === null ? [] : [["capacity", c.capacity]])];
   get("figures").replaceChildren(...figures.map(([name, n]) => make("div", { className: over && name === "capacity" ? "over" : "" }, make("dt", {}, String(name)), make("dd", {}, brief(Number(n)), " ", make("small", {}, `${count(Number(n))} B`)))));
   const present = [...new Set(c.kind)].sort((a, b) => a - b);
   const patterns = get("patterns").getAttribute("aria-pressed") === "true";
@@ -62,6 +62,7 @@ function frame() {
   get("facts").replaceChildren(definitions([...c.facts, ["buffers", count(p.n)], ["steps", count(p.steps)]]));
   if (data.field) get("field").replaceChildren(...fieldTable(data.field, plans.map((q) => q.name), p.name, (k) => { turnTo(k); }));
   get("about").textContent = c.about + (c.twins.length ? ` · the same: ${c.twins.join(", ")}` : "");
+  get("about").title = get("about").textContent;
   get("summary").replaceChildren(...summaryOf(p).map((line) => make("p", {}, line)));
   get("map").setAttribute("aria-label", `Memory map of ${data.title}, plan ${p.name}`);
   for (const [k, b] of [...get("switch").children].entries()) {

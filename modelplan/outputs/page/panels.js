@@ -188,7 +188,8 @@ function fieldTable(field, shown, now, turn) {
     row.onkeydown = (e) => e.key === "Enter" && at >= 0 && turn(at);
     return row;
   });
-  const head = ["allocator", "kind", "height", "over bound"].map((word, k) => make("th", { scope: "col", className: k > 1 ? "number" : "" }, make("span", {}, word)));
+  const head = ["allocator", "kind", "height", "excess"].map((word, k) => make("th", { scope: "col", className: k > 1 ? "number" : "" }, make("span", {}, word)));
+  head.forEach((cell, k) => (cell.style.width = ["40%", "18%", "22%", "20%"][k]));
   const refused = field.refused.length ? [make("p", {}, `Refused the problem: ${field.refused.join(", ")}.`)] : [];
   return [make("p", {}, "Click an allocator to see where it puts the buffers."), make("table", { "aria-label": "Allocators" }, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...body)), ...refused];
 }
