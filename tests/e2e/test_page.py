@@ -1,0 +1,427 @@
+"""The page in a real browser: each interaction by pointer and by key, on small, large, fitted and hostile models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import graphs
+import numpy as np
+import pytest
+from browser import Browser, opened_browser, require_browser
+from commands import run as modelplan
+from conftest import ROOT
+
+from modelplan import Graph, Kind, Op, Options, Tensor, pipeline
+from modelplan.outputs.page import html_file, views
+
+HOSTILE = {
+    "markup": "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1>",
+    "quotes": "a\"b'c`d${window.hacked=1}",
+    "control": "tab\tnul\x00bell\x07\u202ereversed\u2028line",
+    "long": "n" * 1_000_000,
+}
+
+
+def layered(ops: int, width: int = 64) -> Graph:
+    """A model of `ops` operators, each of which reads the one before and one further back."""
+    tensors = [Tensor("input", (1, width), "int8")]
+    made = []
+    for i in range(ops):
+        tensors.append(Tensor(f"block_{i // 8}/layer_{i}/out", (1, width * (1 + (i * 7) % 13)), "int8"))
+        made.append(Op(f"layer_{i}", ("CONV_2D", "ADD", "MUL")[i % 3], (i, max(i - 9, 0)), (i + 1,)))
+    return Graph(f"layered_{ops}", "tflite", tuple(tensors), tuple(made), (0,), (ops,))
+
+
+def page_file(path: Path, *graphs_of: Graph, names: tuple[str, ...] = ("one", "two")) -> Path:
+    """A page with a plan of each graph, in the order of the file."""
+    quick = Options(runtime="generic", schedule="file", allocator="first-fit-size")
+    plans = [pipeline.plan(graph, quick) for graph in graphs_of]
+    shown = tuple(views.view_of(plan, name, "") for plan, name in zip(plans, names, strict=False))
+    path.write_bytes(html_file.html(views.Page(graphs_of[0].name, "", shown, "modelplan")))
+    return path
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the pages."""
+    require_browser()
+    return tmp_path_factory.mktemp("pages")
+
+
+@pytest.fixture(scope="module")
+def browser(files: Path) -> Iterator[Browser]:
+    """One browser for all tests of this module."""
+    with opened_browser() as opened:
+        opened.prefer(prefers_color_scheme="light", prefers_reduced_motion="reduce")
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def person(files: Path, corpus: Path) -> Path:
+    """The page of `analyze` for person_detect."""
+    path = files / "person.html"
+    done = modelplan("analyze", corpus / "tflite/person_detect.tflite", "--capacity", "64KiB", "--draw", path)
+    assert done.returncode == 0, done.stderr
+    return path
+
+
+@pytest.fixture(scope="module")
+def wide(files: Path) -> Path:
+    """The page of a model of 400 operators."""
+    return page_file(files / "wide.html", layered(400))
+
+
+@pytest.fixture(scope="module")
+def huge(files: Path) -> Path:
+    """The page of a model of 12,000 operators."""
+    return page_file(files / "huge.html", layered(12_000))
+
+
+@pytest.fixture(scope="module")
+def fitted(files: Path) -> Path:
+    """The page of `fit`."""
+    path = files / "fitted.html"
+    model = ROOT / "models" / "ds_cnn_kws.tflite"
+    options = ("--least", "--without", "fold,gather,split", "-o", files / "fitted.tflite", "--draw", path)
+    done = modelplan("fit", model, *options)
+    assert done.returncode == 0, done.stderr
+    return path
+
+
+@pytest.fixture(autouse=True)
+def clean_console(browser: Browser) -> Iterator[None]:
+    """No test may leave an error, a warning or a violation of the Content-Security-Policy in the console."""
+    browser.complaints()
+    yield
+    assert browser.complaints() == []
+
+
+def place(browser: Browser, buffer: int) -> tuple[float, float]:
+    """The middle of the part of a buffer that is in sight, in pixels of the page."""
+    x, y = browser.run(
+        "const p = plan(), f = chart.frame, w = chart.window, i = arguments[0];"
+        "const u = ((Math.max(p.start[i], w.x0) + Math.min(p.end[i], w.x1)) / 2 - w.x0) / (w.x1 - w.x0);"
+        "const v = (w.y1 - (p.low[i] + p.high[i]) / 2) / (w.y1 - w.y0);"
+        "return [f.left + u * f.width, f.top + v * f.height]",
+        buffer,
+    )
+    return x, y
+
+
+def window(browser: Browser) -> tuple[float, float, float, float]:
+    """The part of time and addresses in sight."""
+    w = browser.run("return chart.window")
+    return w["x0"], w["x1"], w["y0"], w["y1"]
+
+
+def test_the_page_opens_at_the_peak_with_its_live_set(browser: Browser, person: Path) -> None:
+    browser.open(person)
+    assert browser.text("h1") == "person_detect"
+    assert "the peak" in browser.text("#where")
+    rows = browser.texts("#live tbody tr")
+    assert len(rows) == 2
+    assert "36,864" in rows[0]
+    assert browser.texts("#live tbody td:nth-child(3)") == ["66.7%", "33.3%"]
+    summary = browser.text("#summary")
+    assert "55,296 B" in summary
+    assert "The second-highest peak is step 1" in summary or "second-highest" in summary
+
+
+def test_pixels_have_the_colour_of_the_kind(browser: Browser, person: Path) -> None:
+    browser.open(person)
+    browser.run("document.querySelector('#patterns').click()")
+    largest = browser.run("return plan().byArea[0]")
+    x, y, width = *place(browser, largest), 12
+    browser.run(
+        "chart.light(-1, {writers: [], readers: [], cursor: -1}, []); chart.labels = () => empty('xyna'); chart.draw()"
+    )
+    browser.run("return new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    seen = browser.pixels()[int(y) - 3 : int(y) + 3, int(x) - width : int(x) + width]
+    expected = browser.run("return lookOf(plan(), plan().columns.kind[arguments[0]]).colour.light", largest)
+    wanted = [int(expected[i : i + 2], 16) for i in (1, 3, 5)]
+    assert np.abs(np.median(seen.reshape(-1, 3), axis=0) - wanted).max() <= 2
+
+
+def test_a_click_on_a_buffer_lights_who_writes_and_reads_it(browser: Browser, person: Path) -> None:
+    browser.open(person)
+    browser.run("choose('ops')")
+    browser.point(*place(browser, browser.run("return plan().byArea[0]")), click=True)
+    details = browser.text("#details")
+    assert "Conv2d_1_pointwise" in details
+    assert "int8[1, 48, 48, 16]" in details
+    assert "op 2 CONV_2D (step 2)" in details
+    assert "its last reader" in details
+    assert "why here" in details
+    assert browser.texts("#ops .writer .step") == ["2"]
+    assert browser.texts("#ops .reader .step") == ["3"]
+    assert list(browser.run("return chart.sources.bands.data.l"))[:2] == [2, 3]
+    browser.press("\ue00c")  # Escape
+    assert browser.run("return state.picked") == -1
+    assert browser.run("return chart.sources.picked.data.l.length") == 0
+
+
+def test_hovering_tells_what_lies_there(browser: Browser, person: Path) -> None:
+    browser.open(person)
+    browser.point(*place(browser, browser.run("return plan().byArea[0]")))
+    browser.wait("return !document.querySelector('#tip').hidden")
+    tip = browser.text("#tip")
+    assert "36,864 B" in tip
+    assert "written by op 2 CONV_2D" in tip
+    browser.point(5, 5)
+    browser.wait("return document.querySelector('#tip').hidden")
+
+
+def test_a_click_on_a_step_of_the_curve_shows_its_live_set(browser: Browser, wide: Path) -> None:
+    browser.open(wide)
+    left, middle, width = browser.run(
+        "const b = document.querySelector('#curve').getBoundingClientRect();"
+        "return [chart.frame.left, b.top + b.height / 2, chart.frame.width]"
+    )
+    browser.point(left + width * 100.5 / 400, middle, click=True)
+    assert browser.run("return state.step") == 100
+    alive = browser.run("return plan().aliveAt(100).length")
+    assert len(browser.texts("#live tbody tr")) == alive
+    shares = [float(text.rstrip("%")) for text in browser.texts("#live tbody td:nth-child(3)")]
+    assert abs(sum(shares) - 100) < 0.1 * len(shares)
+
+
+def test_the_live_set_is_sorted_by_each_column(browser: Browser, wide: Path) -> None:
+    browser.open(wide)
+    bytes_of = "#live tbody td:nth-child(2)"
+
+    def sizes() -> list[int]:
+        return [int(text.replace(",", "")) for text in browser.texts(bytes_of)]
+
+    assert sizes() == sorted(sizes(), reverse=True)
+    browser.run("document.querySelectorAll('#live th button')[1].click()")
+    assert sizes() == sorted(sizes())
+    assert browser.run("return document.querySelector('#live th[aria-sort]').getAttribute('aria-sort')") == "ascending"
+    browser.run("document.querySelectorAll('#live th button')[0].click()")
+    names = browser.texts("#live tbody td:first-child")
+    assert len(names) == len(sizes()) > 3
+    full = browser.run("return [...document.querySelectorAll('#live tbody td:first-child')].map(e => e.title)")
+    assert full == sorted(full)
+
+
+def test_peaks_are_visited_from_the_highest(browser: Browser, wide: Path) -> None:
+    browser.open(wide)
+    ranked = browser.run("return plan().peaks.map(k => [k.start, k.bytes])")
+    assert [b for _, b in ranked] == sorted((b for _, b in ranked), reverse=True)
+    for step, _ in ranked[1:3]:
+        browser.run("document.querySelector('#next').click()")
+        assert browser.run("return state.step") == step
+    browser.run("document.querySelector('#peak').click()")
+    assert browser.run("return state.step") == ranked[0][0]
+
+
+def test_wheel_and_drag_move_both_axes_or_one(browser: Browser, wide: Path) -> None:
+    browser.open(wide)
+    f = browser.run("return chart.frame")
+    x, y = f["left"] + f["width"] / 2, f["top"] + f["height"] / 2
+    whole = window(browser)
+    browser.turn_wheel(x, y, -120)
+    browser.wait(f"return chart.window.x1 < {whole[1]}")
+    inner = window(browser)
+    assert inner[0] > whole[0]
+    assert inner[3] < whole[3]
+    assert browser.run("return chart.upper.x_range === chart.lower.x_range")
+    browser.turn_wheel(x, f["top"] + f["height"] + 12, -120)  # over the time axis
+    browser.wait(f"return chart.window.x1 < {inner[1]}")
+    assert window(browser)[2:] == inner[2:]
+    before = window(browser)
+    browser.drag((x, y), (x - 100, y))
+    browser.wait(f"return chart.window.x0 > {before[0]}")
+    browser.run("document.querySelector('#whole').click()")
+    assert window(browser) == whole
+
+
+def test_search_finds_names_and_kinds(browser: Browser, wide: Path) -> None:
+    browser.open(wide)
+    browser.press("/", "layer_77/")
+    browser.wait("return !document.querySelector('#found').hidden")
+    assert browser.texts("#found [role=option] span:first-child") == ["block_9/layer_77/out"]
+    browser.press("\ue007")  # Enter
+    assert "block_9/layer_77/out" in browser.text("#details")
+    browser.open(wide)
+    browser.press("/", "add layer_1", "\ue015")
+    assert browser.run("return document.activeElement.id") == "search"
+    assert "ADD layer_1" in browser.text("#found [aria-selected=true]")
+    browser.open(wide)
+    browser.press("/", "no such thing")
+    assert "nothing of that name" in browser.text("#found")
+
+
+def test_the_fragment_restores_the_view(browser: Browser, person: Path) -> None:
+    browser.open(person)
+    browser.run(
+        "turnTo(1); goto(7); pick(plan().aliveAt(7)[0]); chart.look({x0: 3, x1: 12, y0: 1000, y1: 40000}); choose('ops')"
+    )
+    browser.run("document.querySelector('#theme').click()")
+    browser.wait("return location.hash.includes('theme=dark') && location.hash.includes('tab=ops')")
+    seen = browser.run("return [state.view, state.step, state.picked, state.tab, state.theme, chart.window]")
+    fragment = browser.run("return location.hash")
+    browser.open(person, fragment)
+    assert browser.run("return [state.view, state.step, state.picked, state.tab, state.theme, chart.window]") == seen
+    browser.open(person, "#plan=99&step=-4&buffer=x&time=9,1&bytes=a,b&tab=nothing&theme=pink&sort=77")
+    assert browser.run("return [state.view, state.picked, state.tab]") == [0, -1, "live"]
+
+
+def test_plans_are_switched_and_rectangles_move(browser: Browser, person: Path) -> None:
+    browser.prefer(prefers_color_scheme="light", prefers_reduced_motion="no-preference")
+    browser.open(person)
+    names = browser.texts("#switch button span")
+    assert names[:2] == ["this plan", "tflm by itself"]
+    assert "aliases safe" in names
+    browser.run(
+        "window.seen = []; const real = chart.between.bind(chart);"
+        "chart.between = (a, b, s) => { real(a, b, s); seen.push([s, [...chart.sources.boxes.data.b]]); }"
+    )
+    safe = names.index("aliases safe")
+    browser.run("document.querySelectorAll('#switch button')[arguments[0]].click()", safe)
+    browser.wait("return seen.length > 1 && seen[seen.length - 1][0] === 1")
+    first, last = browser.run("return [seen[0], seen[seen.length - 1]]")
+    assert first[1] != last[1]
+    browser.wait("return moving === 0")
+    assert (
+        browser.run("return document.querySelector('#switch [aria-checked=true] span').textContent") == "aliases safe"
+    )
+    assert "36,880" in browser.text("#figures")
+    assert browser.run("return chart.sources.common.data.l.length") > 0
+    browser.prefer(prefers_color_scheme="light", prefers_reduced_motion="reduce")
+
+
+def test_everything_goes_by_key(browser: Browser, person: Path) -> None:
+    browser.open(person)
+    browser.press("g")
+    assert browser.run("return document.activeElement.id") == "map"
+    browser.press("\ue011")  # Home
+    assert browser.run("return state.step") == 0
+    browser.press("\ue014", "\ue014")  # right
+    assert browser.run("return state.step") == 2
+    browser.press("\ue013")  # up: the lowest of those alive
+    lowest = browser.run("return plan().aliveAt(2).sort((a, b) => plan().low[a] - plan().low[b])[0]")
+    assert browser.run("return state.picked") == lowest
+    whole = window(browser)
+    browser.press("+")
+    assert window(browser)[1] - window(browser)[0] < whole[1] - whole[0]
+    browser.press("x")
+    browser.press("0")
+    assert window(browser) == whole
+    browser.press("n")
+    assert browser.run("return state.rank") == 1
+    browser.press("2")
+    assert browser.run("return state.view") == 1
+    browser.press("o")
+    assert browser.run("return state.tab") == "ops"
+    browser.press("t")
+    assert browser.run("return document.documentElement.dataset.theme") == "dark"
+    browser.press("?")
+    assert browser.run("return document.querySelector('#keys').open")
+    browser.press("\ue00c")
+    assert not browser.run("return document.querySelector('#keys').open")
+    browser.press("\ue004")  # Tab moves the focus on, out of the map
+    assert browser.run("return document.activeElement.id") != "map"
+
+
+def test_dark_and_light_differ_and_follow_the_system(browser: Browser, person: Path) -> None:
+    browser.open(person)
+    light = browser.pixels()
+    assert light[-2, 5].min() > 240
+    browser.prefer(prefers_color_scheme="dark", prefers_reduced_motion="reduce")
+    browser.wait("return document.documentElement.dataset.theme === 'dark'")
+    browser.run("return new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    dark = browser.pixels()
+    assert dark[-2, 5].max() < 60
+    assert (light != dark).any(axis=2).mean() > 0.9
+    browser.prefer(prefers_color_scheme="light", prefers_reduced_motion="reduce")
+
+
+def test_nothing_overlaps_or_leaves_the_page(browser: Browser, person: Path) -> None:
+    browser.open(person)
+    for width, height in ((1280, 800), (1920, 1080), (1000, 700)):
+        browser.resize(width, height)
+        browser.run("return new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        assert browser.run("return [document.documentElement.scrollWidth, document.documentElement.scrollHeight]") == [
+            width,
+            height,
+        ]
+        boxes = browser.run(
+            "return ['header', '#switch', '#about', '#bar', '#curve', '#map', '#legend', 'footer'].map(q => {"
+            "const b = document.querySelector(q).getBoundingClientRect(); return [b.top, b.bottom] })"
+        )
+        for (_, bottom), (top, _) in zip(boxes, boxes[1:], strict=False):
+            assert bottom <= top + 0.5
+    browser.resize(1280, 800)
+
+
+def test_a_fitted_model_shows_before_and_after(browser: Browser, fitted: Path) -> None:
+    browser.open(fitted)
+    names = browser.texts("#switch button span")
+    assert names[0] == "before"
+    assert names[-1].startswith("after: ")
+    before = browser.run("return plan().columns.arena")
+    browser.press(str(len(names)))
+    assert browser.run("return plan().columns.arena") < before
+    browser.run("choose('facts')")
+    assert "whole arena" in browser.text("#facts")
+
+
+def test_twelve_thousand_operators_are_drawn_and_listed(browser: Browser, huge: Path) -> None:
+    browser.open(huge)
+    drawn, inside, visible = browser.run("return [chart.drawn, chart.inside, chart.image.visible]")
+    assert inside > 12_000
+    assert drawn <= 1500
+    assert visible
+    browser.run("choose('ops')")
+    assert len(browser.texts("#ops .row")) < 100
+    browser.run("goto(11999)")
+    assert "11,999" in browser.texts("#ops .row .step")
+    browser.run("chart.look({x0: 5990, x1: 6010, y0: 0, y1: plan().top})")
+    browser.wait("return !chart.image.visible && chart.sources.labels.data.n.length > 0")
+    browser.press("/", "layer_6000/")
+    browser.press("\ue007")
+    assert "layer_6000" in browser.text("#details")
+
+
+def test_hostile_names_are_text(browser: Browser, files: Path) -> None:
+    names = list(HOSTILE.values())
+    sizes = dict(zip([*names, "out"], (400, 300, 200, 100, 50), strict=True))
+    tensors = tuple(Tensor(name, (size,), "int8", Kind.ACTIVATION) for name, size in sizes.items())
+    ops = tuple(Op(names[i % 4], "CONV_2D", (i,), (i + 1,)) for i in range(4))
+    graph = Graph(HOSTILE["markup"], "tflite", tensors, ops, (0,), (4,))
+    path = page_file(files / "hostile.html", graph)
+    assert path.stat().st_size < 2_000_000
+    browser.open(path)
+    assert browser.text("h1") == HOSTILE["markup"]
+    for buffer in range(5):
+        browser.run("pick(arguments[0])", buffer)
+        browser.point(*place(browser, buffer))
+    browser.run("choose('ops')")
+    browser.press("/", "script")
+    assert browser.run("return window.hacked") is None
+    assert browser.run("return document.querySelectorAll('img, script[src]').length") == 0
+    words = browser.run("return data.graphs[0].tensors")
+    assert words[1] == HOSTILE["quotes"]
+    assert words[2] == "tab\\tnul\\x00bell\\x07\\u202ereversed\\u2028line"
+    assert "(1,000,000 characters)" in words[3]
+
+
+def test_answers_of_allocators_are_switched_in_the_table(browser: Browser, files: Path) -> None:
+    problem = files / "problem.csv"
+    rows = [f"b{i},{i % 5},{i % 5 + 1 + i % 3},{100 * (1 + i % 4)}" for i in range(12)]
+    problem.write_text("\n".join(["id,lower,upper,size", *rows]) + "\n")
+    path = files / "compare.html"
+    done = modelplan("compare", problem, "--draw", path)
+    assert done.returncode == 0, done.stderr
+    browser.open(path)
+    allocators = browser.texts("#field tbody td:first-child")
+    assert {*allocators[:2]} == {"best", "modelplan"}
+    browser.run("document.querySelectorAll('#field tbody tr')[4].click()")
+    assert browser.run("return plan().name") == allocators[4]
+    assert browser.text("#field tr.on td") == allocators[4]
+
+
+def test_graphs_of_the_helpers_open_too(browser: Browser, files: Path) -> None:
+    browser.open(page_file(files / "chain.html", graphs.chain()))
+    assert browser.run("return plan().n") > 0
