@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import graphs
@@ -255,7 +256,7 @@ def test_search_finds_names_and_kinds(browser: Browser, wide: Path) -> None:
 def test_the_fragment_restores_the_view(browser: Browser, person: Path) -> None:
     browser.open(person)
     browser.run(
-        "turnTo(1); goto(7); pick(plan().aliveAt(7)[0]); chart.look({x0: 3, x1: 12, y0: 1000, y1: 40000}); choose('ops')"
+        "turnTo(1); goto(7); pick(plan().aliveAt(7)[0]);chart.look({x0: 3, x1: 12, y0: 1000, y1: 40000}); choose('ops')"
     )
     browser.run("document.querySelector('#theme').click()")
     browser.wait("return location.hash.includes('theme=dark') && location.hash.includes('tab=ops')")
@@ -350,7 +351,7 @@ def test_nothing_overlaps_or_leaves_the_page(browser: Browser, person: Path) -> 
             "return ['header', '#switch', '#about', '#bar', '#curve', '#map', '#legend', 'footer'].map(q => {"
             "const b = document.querySelector(q).getBoundingClientRect(); return [b.top, b.bottom] })"
         )
-        for (_, bottom), (top, _) in zip(boxes, boxes[1:], strict=False):
+        for (_, bottom), (top, _) in pairwise(boxes):
             assert bottom <= top + 0.5
     browser.resize(1280, 800)
 

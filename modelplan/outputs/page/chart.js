@@ -28,7 +28,7 @@ function lookOf(plan, kind) {
   return KINDS[plan.columns.labels[kind]] ?? (kind === plan.columns.labels.length - 1 ? KINDS.state : kind === plan.columns.labels.length - 2 ? KINDS.shared : MODELS[kind % MODELS.length]);
 }
 
-/** @typedef {{x0: number, x1: number, y0: number, y1: number}} Window */
+/** @typedef {{x0: number, x1: number, y0: number, y1: number}} Sight */
 
 class Chart {
   /** @param {HTMLElement} curve @param {HTMLElement} map */
@@ -46,6 +46,15 @@ class Chart {
     this.loads = new Bokeh.Range1d({ start: 0, end: 1 });
     this.upper = Bokeh.Plotting.figure({ ...shared, tools: [new Bokeh.PanTool({ dimensions: "width" }), new Bokeh.WheelZoomTool({ dimensions: "width" })], x_range: this.x, y_range: this.loads, min_border_bottom: 4 });
     for (const f of [this.lower, this.upper]) f.toolbar.active_scroll = f.toolbar.tools[1];
+    /** @type {Record<string, any>} The rows of each glyph. */ this.sources = {};
+    /** @type {any[]} */ this.hatches = [];
+    /** @type {[number, string, string][]} */ this.levels = [];
+    /** @type {{step: number, name: string}[]} */ this.parts = [];
+    /** @type {string|null} */ this.painted = null;
+    /** @type {number[][]|null} */ this.pairs = null;
+    /** @type {any} */ this.view = null;
+    this.drawn = this.inside = 0;
+    /** @type {any} */ this.image = this.boxes = this.names = this.area = this.line = this.spot = this.overlap = this.overflow = null;
     this.build();
     const both = new Bokeh.Document();
     both.add_root(this.upper);
@@ -93,7 +102,7 @@ class Chart {
     low.below[0].axis_label = "step";
   }
 
-  /** Shows a plan at a window of time and addresses. @param {Plan} plan @param {Window} window */
+  /** Shows a plan at a window of time and addresses. @param {Plan} plan @param {Sight} window */
   show(plan, window) {
     this.plan = plan;
     this.sources.curve.data = { x: [0, plan.steps], y: [0, 0] }; // Bokeh never comes back from steps without rows
@@ -134,18 +143,18 @@ class Chart {
     this.parts = ends;
   }
 
-  /** Puts the window. @param {Window} w */
+  /** Puts the window. @param {Sight} w */
   look(w) {
     this.x.setv({ start: w.x0, end: w.x1 });
     this.y.setv({ start: w.y0, end: w.y1 });
   }
 
-  /** @returns {Window} */
+  /** @returns {Sight} */
   get window() {
     return { x0: this.x.start, x1: this.x.end, y0: this.y.start, y1: this.y.end };
   }
 
-  /** The window that shows all of a plan. @param {Plan} plan @returns {Window} */
+  /** The window that shows all of a plan. @param {Plan} plan @returns {Sight} */
   whole(plan) {
     return { x0: 0, x1: plan.steps, y0: 0, y1: plan.top * 1.06 };
   }

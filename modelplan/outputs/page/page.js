@@ -131,7 +131,7 @@ function gotoPeak(rank) {
   choose("live");
 }
 
-/** Moves the window, as little as is needed, so that a box is in sight. @param {Window} box */
+/** Moves the window, as little as is needed, so that a box is in sight. @param {Sight} box */
 function bring(box) {
   const w = chart.window;
   const shift = (/** @type {number} */ a, /** @type {number} */ b, /** @type {number} */ from, /** @type {number} */ to) => (b <= from || a >= to ? (a + b) / 2 - (from + to) / 2 : 0);
@@ -177,7 +177,7 @@ function turnTo(number) {
   requestAnimationFrame(tick);
 }
 
-/** @param {Window} a @param {Window} b */
+/** @param {Sight} a @param {Sight} b */
 function same(a, b) {
   const close = (/** @type {number} */ x, /** @type {number} */ y, /** @type {number} */ span) => Math.abs(x - y) <= span / 500;
   return close(a.x0, b.x0, b.x1 - b.x0) && close(a.x1, b.x1, b.x1 - b.x0) && close(a.y0, b.y0, b.y1 - b.y0) && close(a.y1, b.y1, b.y1 - b.y0);
