@@ -218,7 +218,7 @@ def _candidates(graph: Graph, runtime: Runtime, options: Options, budget: Budget
         mode = "views"  # where a finished plan has a view over its source, both are one value
     offers = [aliasing.storages(graph, mode, runtime)]
     if mode == "max":
-        in_file = lifetimes.Occupancy(graph, aliasing.topological(graph), runtime)
+        in_file = lifetimes.Occupancy(graph, graph.producers_first, runtime)
         with_parts = aliasing.storages(graph, "max", runtime, in_file.swap)
         offers = [with_parts, *offers] if with_parts != offers[0] else offers
     for offered in offers:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import cached_property
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -122,7 +123,7 @@ class Graph:
 
     def __post_init__(self) -> None:
         self._check_indices()
-        _ = self.dag
+        self._check_acyclic()
 
     def _check_indices(self) -> None:
         count = len(self.tensors)
@@ -136,6 +137,14 @@ class Graph:
                     raise ValueError(
                         f"op {index} {op.kind} {op.name!r} names tensor {t}, but there are {count} tensors"
                     )
+
+    def _check_acyclic(self) -> None:
+        if len(self.producers_first) < len(self.ops):
+            import networkx as nx
+
+            cycle = [f"op {edge[0]}" for edge in nx.find_cycle(self.dag)]
+            more = f" -> {len(cycle) - 12} more" if len(cycle) > 12 else ""
+            raise ValueError(f"operators form a cycle: {' -> '.join(cycle[:12])}{more}")
 
     @cached_property
     def producers(self) -> tuple[int, ...]:
@@ -162,22 +171,46 @@ class Graph:
         return tuple(map(tuple, readers))
 
     @cached_property
+    def flows(self) -> dict[tuple[int, int], tuple[int, ...]]:
+        """The edges of the DAG: for each pair (op, op that reads its results) the tensors that are handed on."""
+        flows: dict[tuple[int, int], list[int]] = {}
+        producers = self.producers
+        for index, op in enumerate(self.ops):
+            for t in op.reads:
+                if producers[t] >= 0:
+                    flows.setdefault((producers[t], index), []).append(t)
+        return {edge: tuple(flow) for edge, flow in flows.items()}
+
+    @cached_property
+    def producers_first(self) -> Sequence[int]:
+        """The ops so that producers precede readers: the file's order where it does, else the lowest index first."""
+        if all(producer < reader for producer, reader in self.flows):
+            return range(len(self.ops))
+        waiting = [0] * len(self.ops)
+        followers: list[list[int]] = [[] for _ in self.ops]
+        for producer, reader in self.flows:
+            waiting[reader] += 1
+            followers[producer].append(reader)
+        ready, order = [index for index, count in enumerate(waiting) if not count], []
+        while ready:
+            order.append(heappop(ready))
+            for reader in followers[order[-1]]:
+                waiting[reader] -= 1
+                if not waiting[reader]:
+                    heappush(ready, reader)
+        return tuple(order)
+
+    @cached_property
     def dag(self) -> nx.DiGraph[int]:
-        """Frozen `networkx.DiGraph` over op indices; edge attribute `tensors` lists what flows along it."""
+        """Frozen `networkx.DiGraph` over op indices; edge attribute `tensors` lists what flows along it.
+
+        Made when it is first asked for: networkx takes longer to import than most models to plan.
+        """
         import networkx as nx
 
         dag: nx.DiGraph[int] = nx.DiGraph()
         dag.add_nodes_from((i, {"kind": op.kind, "name": op.name}) for i, op in enumerate(self.ops))
-        flows: dict[tuple[int, int], list[int]] = {}
-        for index, op in enumerate(self.ops):
-            for t in op.reads:
-                if self.producers[t] >= 0:
-                    flows.setdefault((self.producers[t], index), []).append(t)
-        dag.add_edges_from((first, then, {"tensors": tuple(flow)}) for (first, then), flow in flows.items())
-        if not nx.is_directed_acyclic_graph(dag):
-            cycle = [f"op {edge[0]}" for edge in nx.find_cycle(dag)]
-            more = f" -> {len(cycle) - 12} more" if len(cycle) > 12 else ""
-            raise ValueError(f"operators form a cycle: {' -> '.join(cycle[:12])}{more}")
+        dag.add_edges_from((first, then, {"tensors": flow}) for (first, then), flow in self.flows.items())
         return nx.freeze(dag)
 
     @cached_property

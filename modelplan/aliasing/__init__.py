@@ -110,7 +110,7 @@ def _group(graph: Graph, index: int) -> str:
 
 def _views(graph: Graph, classes: Classes, mode: str, runtime: Runtime) -> Iterator[Merge]:
     """Joins each view with its source, producers before readers."""
-    for index in topological(graph):
+    for index in graph.producers_first:
         view = view_of(graph, index, mode, runtime)
         if view is None or view.tensor not in classes or view.source not in classes:
             continue
@@ -118,15 +118,6 @@ def _views(graph: Graph, classes: Classes, mode: str, runtime: Runtime) -> Itera
             classes.join(view.tensor, view.source, view.delta)
             rule = f"view: {graph.ops[index].kind} leaves the bytes as they are"
             yield Merge(view.tensor, view.source, index, rule, graph.tensors[view.tensor].nbytes)
-
-
-def topological(graph: Graph) -> Sequence[int]:
-    """The ops so that producers precede readers: the file's order where it does."""
-    import networkx as nx
-
-    if all(producer < reader for producer, reader in graph.dag.edges):
-        return range(len(graph.ops))
-    return list(nx.lexicographical_topological_sort(graph.dag))
 
 
 def _offers(context: SharingContext, mode: str) -> Iterator[Offer]:

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from modelplan import bounds, lifetimes
-from modelplan.aliasing import topological
 from modelplan.outputs import canvas, lettering
 from modelplan.outputs.axes import draw_live_bytes, spread, stride
 from modelplan.outputs.canvas import BODY, INK, MUTED, SMALL, TITLE, WARNING, Margins, Sheet
@@ -71,7 +70,7 @@ def of_plan(plan: Plan) -> OrderDrawing:
     """The two orders of a plan under its own sharing of memory."""
     graph, order, steps = plan.graph, plan.schedule.order, max(len(plan.schedule.order), 1)
     aliases = Aliases(tuple(buffer.members for buffer in plan.problem if buffer.members))
-    in_file = lifetimes.buffers(graph, topological(graph), aliases, plan.runtime)
+    in_file = lifetimes.buffers(graph, graph.producers_first, aliases, plan.runtime)
     return OrderDrawing(
         graph.name,
         bounds.live_bytes(in_file, steps),

@@ -19,7 +19,7 @@ def order_problem(
 
     Cost: O(tensors + ops + edges).
     """
-    edges = {*graph.dag.edges, *precedences(graph), *extra}
+    edges = {*graph.flows, *precedences(graph), *extra}
     storages = tuple(_storage(graph, members, runtime) for members in aliases.classes)
     scratch = tuple(sum(padded(size, runtime) for size in op.scratch) for op in graph.ops)
     return OrderProblem(len(graph.ops), storages, scratch, tuple(sorted(edges)), tuple(_overwrites(aliases, storages)))

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from modelplan.errors import BrokenPlanError, ModelError
-from modelplan.verifier.execution import PlanWriter, execute
 from modelplan.verifier.replay import replay
-from modelplan.verifier.rewrites.proving import rewrite_levels
 from modelplan.verifier.static import check_static
 from modelplan.verifier.subject import Subject, check_declared
-from modelplan.verifier.values import replay_values
 from modelplan.verifier.verdicts import Skipped, Verdict
+
+if TYPE_CHECKING:
+    from modelplan.verifier.execution import PlanWriter
 
 NAMES = ("static", "fingerprint replay", "value replay", "execution")
 #: What stands for the first two levels where a plan keeps parts of tensors.
@@ -71,6 +72,8 @@ def _by_byte(subject: Subject) -> Verdict | None:
     """The replay of the whole run byte by byte, None where it proves nothing."""
     if subject.carrier is None or not _inside(subject):
         return None
+    from modelplan.verifier.rewrites.proving import rewrite_levels  # no plan of whole tensors needs it
+
     try:
         last = list(rewrite_levels(subject.carrier, subject.carrier, subject.kernels))[-1]
     except ModelError:  # what it cannot read it cannot prove: the other levels stand
@@ -85,6 +88,9 @@ def deep_levels(
 
     With `parts` the plan keeps parts of tensors, which the replay of values does not follow.
     """
+    from modelplan.verifier.execution import execute  # what runs kernels takes long to import
+    from modelplan.verifier.values import replay_values
+
     if parts:
         yield Verdict(NAMES[2], "skipped", _PARTS)
     else:

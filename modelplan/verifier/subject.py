@@ -239,7 +239,11 @@ def _order_by_first_steps(graph: Graph, born: Mapping[int, int]) -> list[int]:
     Operators without a result of their own in the table fill the steps between, in file order.
     """
     steps = {i: born[t] for i, op in enumerate(graph.ops) for t in op.writes if t in born}
-    waiting = {i: len(list(graph.dag.predecessors(i))) for i in range(len(graph.ops))}
+    waiting = dict.fromkeys(range(len(graph.ops)), 0)
+    followers: dict[int, list[int]] = {i: [] for i in waiting}
+    for first, then in graph.flows:
+        waiting[then] += 1
+        followers[first].append(then)
     ready = {i for i, count in waiting.items() if not count}
     order: list[int] = []
     while ready:
@@ -248,7 +252,7 @@ def _order_by_first_steps(graph: Graph, born: Mapping[int, int]) -> list[int]:
             return []
         order.append(min(due))
         ready.remove(order[-1])
-        for reader in graph.dag.successors(order[-1]):
+        for reader in followers[order[-1]]:
             waiting[reader] -= 1
             if not waiting[reader]:
                 ready.add(reader)

@@ -9,7 +9,6 @@ import graphs
 import pytest
 
 from modelplan import Graph, Kind, buffers, load, storages
-from modelplan.aliasing import topological
 from modelplan.lifetimes import Occupancy
 from modelplan.runtimes import RUNTIMES
 from modelplan.schedulers import peak
@@ -64,7 +63,7 @@ def test_occupancy_follows_the_classes(models: Path, name: str, runtime: str) ->
     dims = ["batch=1", "sequence=8", "past_sequence=24"] if name.startswith("decoder") else []
     graph = load(models / name, dims)
     assert isinstance(graph, Graph)
-    row, order = RUNTIMES[runtime], topological(graph)
+    row, order = RUNTIMES[runtime], graph.producers_first
     apart, merged = storages(graph, "none", row), storages(graph, "views", row)
     occupancy = Occupancy(graph, order, row)
     assert occupancy.swap((), apart.classes) == peak(graph, order, apart, row)
