@@ -66,6 +66,11 @@ class Tensor:
         return nbytes(self.dtype, self.shape)
 
 
+def present(tensors: tuple[int, ...]) -> tuple[int, ...]:
+    """The indices of an operator's tensors without the -1 that stand for absent ones."""
+    return tuple(t for t in tensors if t >= 0) if -1 in tensors else tensors
+
+
 @dataclass(frozen=True, slots=True)
 class Op:
     """One operator: `inputs` and `outputs` are tensor indices, -1 stands for an absent optional one.
@@ -90,12 +95,12 @@ class Op:
     @property
     def reads(self) -> tuple[int, ...]:
         """Distinct tensors read, in operand order, absent ones left out."""
-        return tuple(dict.fromkeys(t for t in self.inputs if t >= 0))
+        return present(self.inputs) if len(self.inputs) < 2 else tuple(dict.fromkeys(present(self.inputs)))
 
     @property
     def writes(self) -> tuple[int, ...]:
         """Tensors written, absent ones left out."""
-        return tuple(t for t in self.outputs if t >= 0)
+        return present(self.outputs)
 
 
 @dataclass(frozen=True, repr=False)

@@ -172,6 +172,16 @@ def test_help_imports_nothing_heavy() -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+def test_a_first_answer_does_not_import_what_it_does_not_use() -> None:
+    slow = ("networkx", "matplotlib", "onnx", "rich", "subprocess", "modelplan.verifier.rewrites.proving")
+    code = (
+        "import sys; from modelplan.cli import main; main(['analyze', 'models/ds_cnn_kws.tflite']);"
+        f" print([m for m in {slow} if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
 def test_a_command_without_a_target_does_not_load_the_targets() -> None:
     code = (
         "import sys; from modelplan.cli import main; main(['check', 'models/ds_cnn_kws.tflite', '--budget', '1MiB']);"

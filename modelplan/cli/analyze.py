@@ -19,6 +19,7 @@ from modelplan import bounds, pipeline
 from modelplan.aliasing.explaining import reasons
 from modelplan.byte_counts import parse_bytes
 from modelplan.cli import files, model_options, overlays, terminal
+from modelplan.cli.sharing_out import share_out
 from modelplan.errors import RequestError
 from modelplan.explaining.quick import quick_suggestions
 from modelplan.outputs import OUTPUTS, figures, render, text
@@ -230,10 +231,17 @@ def write_all(plan: Plan, needed: Requirement, folder: Path) -> None:
 
     files.make_folder(folder)
     still = not order_chart.of_plan(plan).moved
-    for suffix in OUTPUTS:
-        if still and suffix.startswith(".order."):
-            continue
-        if suffix == figures.PAGE and not library.is_installed():
-            terminal.show([Section("", (f"no plan{suffix}: the page needs {library.INSTALL}",))])
-            continue
+    left_out = [suffix for suffix in OUTPUTS if still and suffix.startswith(".order.")]
+    if not library.is_installed():
+        terminal.show([Section("", (f"no plan{figures.PAGE}: the page needs {library.INSTALL}",))])
+        left_out.append(figures.PAGE)
+
+    def write(suffix: str) -> None:
         files.write(str(folder / f"plan{suffix}"), rendered(plan, suffix, needed))
+
+    written = [suffix for suffix in OUTPUTS if suffix not in left_out]
+    for suffix in written:
+        if suffix not in figures.SUFFIXES:
+            write(suffix)
+    figures.import_matplotlib()
+    share_out([partial(write, suffix) for suffix in written if suffix in figures.SUFFIXES])

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from modelplan.errors import RequestError
-from modelplan.outputs import OUTPUTS, canvas
-from modelplan.outputs.drawing import Drawing
+from modelplan.outputs import OUTPUTS
+
+if TYPE_CHECKING:
+    from modelplan.outputs.drawing import Drawing
 
 #: The suffix of the page that is zoomed and clicked.
 PAGE = ".html"
@@ -31,8 +34,17 @@ def suffix_of(path: str, more: Sequence[str] = ()) -> str:
     raise RequestError(f"{path}: cannot tell which figure to draw; the name must end in {', '.join(known)}")
 
 
+def import_matplotlib() -> None:
+    """Imports what figures are drawn with: once for all processes that this one is then copied to."""
+    import_module("matplotlib.figure")
+    import_module("matplotlib.backends.backend_agg")
+    import_module("matplotlib.backends.backend_svg")
+
+
 def render(drawing: Drawing, suffix: str) -> bytes:
     """The figure of `drawing` that `suffix` names: same drawing, same bytes."""
+    from modelplan.outputs import canvas  # drawing imports matplotlib
+
     row = OUTPUTS[suffix]
     if suffix == PAGE:
         from modelplan.outputs.page import html_file, views

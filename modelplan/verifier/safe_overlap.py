@@ -9,6 +9,7 @@ is written before that read must end at or below it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from math import prod
 
 from modelplan.verifier import cmsis_nn
@@ -78,7 +79,9 @@ def _least_of_loops(program: Program, step: Step, operand: int, x: Value, y: Val
         return _copied(step, x, y) if operand == _PLACES[step.kind] else None
     if operand:
         return None
-    pieces = _rows(program, step, x, y) if step.kind == "FULLY_CONNECTED" else _pixels(program, step, x, y)
+    if step.kind != "FULLY_CONNECTED":
+        return _least_of_pixels(program, step, x, y)
+    pieces = _rows(program, step, x, y)
     return _least(pieces) if pieces is not None else None
 
 
@@ -101,7 +104,9 @@ def _least_of_cmsis_nn(program: Program, step: Step, operand: int, x: Value, y: 
     rounds = _rounds(program, step, x, y)
     if isinstance(rounds, str):
         return plain if rounds else None
-    return _least(_round_pieces(rounds, _starts(program, step, x, y), x, y))
+    window = _window(program, step, x, y)
+    assert window is not None
+    return _least(_round_pieces(rounds, _starts(window, _four(x.shape), _four(y.shape)), x, y))
 
 
 def _least_of_matrix(program: Program, step: Step, x: Value, y: Value, plain: int) -> int | None:
@@ -206,6 +211,9 @@ def _apart(step: Step) -> bool:
     return bool(kernel) and plain and all(k <= s for k, s in zip(kernel, strides, strict=True))
 
 
+#: An image in NHWC; with the bytes of an element.
+Shape = tuple[int, int, int, int]
+Shaped = tuple[Shape, int]
 #: For one piece of the output, in bytes: where what is written before its last read ends, and the lowest it reads then.
 Piece = tuple[int, int]
 
@@ -234,14 +242,21 @@ def _rows(program: Program, step: Step, x: Value, y: Value) -> Iterator[list[Pie
     return ([((r + 1) * out - _width(y), r * into)] for r in reversed(range(rows)))
 
 
-def _pixels(program: Program, step: Step, x: Value, y: Value) -> Iterator[list[Piece]] | None:
+def _least_of_pixels(program: Program, step: Step, x: Value, y: Value) -> int | None:
     """Convolutions and poolings over NHWC: each pixel from a window, all channels or each channel for itself."""
-    if step.kind not in _WINDOWS or _window(program, step, x, y) is None:
+    window = _window(program, step, x, y)
+    if step.kind not in _WINDOWS or window is None:
         return None
     by_channel = step.kind != "CONV_2D"
     if by_channel and y.shape[3] % x.shape[3]:
         return None
-    return _window_pieces(x, y, _starts(program, step, x, y), by_channel=by_channel)
+    return _least_of_window(window, (_four(x.shape), _width(x)), (_four(y.shape), _width(y)), by_channel)
+
+
+@lru_cache(maxsize=512)  # every plan of a model asks for the same
+def _least_of_window(window: Window, operand: Shaped, result: Shaped, by_channel: bool) -> int:  # noqa: FBT001
+    starts = _starts(window, operand[0], result[0])
+    return _least(_window_pieces(operand, result, starts, by_channel=by_channel))
 
 
 def _window(program: Program, step: Step, x: Value, y: Value) -> Window | None:
@@ -261,24 +276,22 @@ def _window(program: Program, step: Step, x: Value, y: Value) -> Window | None:
     return Window(kernel, strides, dilation, (pads[0], pads[1]))
 
 
-def _starts(program: Program, step: Step, x: Value, y: Value) -> list[int]:
-    """The first element of the operand that each pixel reads, padding cut off."""
-    window, (batches, rows, columns, _), (_, height, width, depth) = (
-        _window(program, step, x, y), _four(y.shape), _four(x.shape)
-    )  # fmt: skip
-    assert window is not None
+def _starts(window: Window, x: Shape, y: Shape) -> list[int]:
+    """The first element of the operand `x` that each pixel of `y` reads, padding cut off."""
+    (batches, rows, columns, _), (_, height, width, depth) = y, x
     tops = [max(row * window.strides[0] - window.pads[0], 0) for row in range(rows)]
     lefts = [max(column * window.strides[1] - window.pads[1], 0) for column in range(columns)]
     return [((b * height + top) * width + left) * depth for b in range(batches) for top in tops for left in lefts]
 
 
-def _four(shape: tuple[int, ...]) -> tuple[int, int, int, int]:
+def _four(shape: tuple[int, ...]) -> Shape:
     batches, rows, columns, channels = shape
     return batches, rows, columns, channels
 
 
-def _window_pieces(x: Value, y: Value, starts: list[int], *, by_channel: bool) -> Iterator[list[Piece]]:
-    channels, depth, out, into = y.shape[3], x.shape[3], _width(y), _width(x)
+def _window_pieces(operand: Shaped, result: Shaped, starts: list[int], *, by_channel: bool) -> Iterator[list[Piece]]:
+    (x, into), (y, out) = operand, result
+    channels, depth = y[3], x[3]
     for pixel in reversed(range(len(starts))):
         read, before = starts[pixel] * into, pixel * channels * out
         if not by_channel:

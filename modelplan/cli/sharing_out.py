@@ -1,0 +1,53 @@
+"""Work of one command done by two processes, where the machine has two processors and can copy a process cheaply."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+
+Task = Callable[[], None]
+
+
+def share_out(tasks: Sequence[Task]) -> None:
+    """Runs all tasks, about half of them in a copy of this process; what they leave behind must be files.
+
+    A task that fails in the copy is run again here, with those of its share, so that its error is raised here.
+    """
+    ours = [task for i, task in enumerate(tasks) if i % 4 in (1, 2)]
+    theirs = [task for i, task in enumerate(tasks) if i % 4 in (0, 3)]
+    child = _forked(theirs) if ours and can_fork() else None
+    try:
+        run_all(ours)
+    finally:
+        done = child is not None and os.waitpid(child, 0)[1] == 0
+    if not done:
+        run_all(theirs)
+
+
+def can_fork() -> bool:
+    """Whether a copy of this process would run beside it: elsewhere than on Linux libraries may not survive a fork."""
+    return sys.platform == "linux" and len(os.sched_getaffinity(0)) > 1
+
+
+def run_all(tasks: Sequence[Task]) -> None:
+    """Runs the tasks one after the other."""
+    for task in tasks:
+        task()
+
+
+def _forked(tasks: Sequence[Task]) -> int:
+    """The number of a process that runs the tasks and ends with 0, or with 1 where one of them failed."""
+    with warnings.catch_warnings():
+        # Threads are those of numpy's BLAS, which stops them before a fork.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child:
+        return child
+    code = 1
+    try:
+        run_all(tasks)
+        code = 0
+    finally:
+        os._exit(code)  # neither buffers nor exit handlers of the process that it is a copy of
