@@ -117,4 +117,5 @@ NB_MODULE(_core, module) {
   bind_allocators(module);
   bind_planners(module);
   bind_rigid(module);
+  bind_build(module);
 }

@@ -11,6 +11,9 @@ SOLVER_RULES: tuple[str, ...]
 MINIMALLOC_RULES: tuple[str, ...]
 TELAMALLOC_RULES: tuple[str, ...]
 SCHEDULE_RULES: tuple[str, ...]
+COMPILER: str
+STABLE_ABI: bool
+REVISION: str
 
 class Problem:
     def __init__(

@@ -5,12 +5,10 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from argparse import Action, ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import NoReturn
-
-from modelplan import __version__
 
 #: Name and promise of every command; its module is imported only when it runs.
 COMMANDS = {
@@ -28,6 +26,9 @@ COMMANDS = {
     "sweep": "every combination of models, targets and settings on a cluster, one row each as Parquet",
     "report": "results of `sweep`: which target fits which model, settings by bytes and time, regressions; exit 0 or 1",
     "solve": "place the buffers of a CSV problem; drop-in for minimalloc's command line",
+    "schema": "the JSON Schema of the plans that --json writes",
+    "help": "a page of the manual, such as `modelplan help tflm`, or the options of a command",
+    "completion": "completion of commands, options and files for bash, zsh or fish",
     "allocators": "the table of allocators",
     "targets": "the table of devices for --target, and what a linker script or a program leaves for the arena",
 }
@@ -61,11 +62,27 @@ class _Parser(ArgumentParser):
 
 
 def _run(name: str, words: Sequence[str]) -> int:
+    arguments = parser_of(name).parse_args(words)
+    code: int = import_module(f"modelplan.cli.{name}").run(arguments)
+    return code
+
+
+def parser_of(name: str) -> ArgumentParser:
+    """The parser of the command `name`."""
     command = import_module(f"modelplan.cli.{name}")
     parser = _Parser(prog=f"modelplan {name}", description=command.__doc__, formatter_class=RawDescriptionHelpFormatter)
     command.configure(parser)
-    code: int = command.run(parser.parse_args(words))
-    return code
+    return parser
+
+
+class _ShowVersion(Action):
+    """Prints the version and the build."""
+
+    def __call__(self, parser: ArgumentParser, *_: object) -> None:
+        from modelplan.cli.version import version_lines
+
+        sys.stdout.write("\n".join(version_lines()) + "\n")
+        parser.exit()
 
 
 def _top_level(words: Sequence[str]) -> int:
@@ -77,7 +94,7 @@ def _top_level(words: Sequence[str]) -> int:
         epilog=f"commands (each with its own --help):\n{commands}\n\n{EXIT_CODES}",
         formatter_class=RawDescriptionHelpFormatter,
     )
-    parser.add_argument("-V", "--version", action="version", version=f"modelplan {__version__}")
+    parser.add_argument("-V", "--version", action=_ShowVersion, nargs=0, help="the version and the build")
     if not words:
         parser.print_help()
         return 0

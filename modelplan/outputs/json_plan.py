@@ -16,14 +16,14 @@ from modelplan.saved_plan import RUNTIME_FIELDS, SCHEMA
 from modelplan.types import Graph, Op, Plan, Runtime
 
 #: Keys of the summary that keep the name that readers know.
-_SUMMARY_KEYS = {"runtime_plan": "today"}
+SUMMARY_KEYS = {"runtime_plan": "today"}
 
 
 def render(plan: Plan) -> str:
     """The plan, and a `summary` derived from it for readers that want figures only."""
     figures = summary(plan)
     derived = _plain(figures) | {"gap": figures.gap, "fits": figures.fits}
-    derived = {_SUMMARY_KEYS.get(name, name): value for name, value in derived.items()}
+    derived = {SUMMARY_KEYS.get(name, name): value for name, value in derived.items()}
     bodies = plan.graph.bodies
     numbers = {id(body): number for number, body in enumerate(bodies)}
     document = {"schema": SCHEMA, "summary": derived, "plan": _plain(plan, numbers)}

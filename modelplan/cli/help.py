@@ -1,0 +1,59 @@
+"""Shows a page of the manual, or the options of a command; without a topic what there is to read."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from modelplan import _core
+from modelplan.cli import COMMANDS, files, parser_of, terminal
+from modelplan.errors import RequestError
+from modelplan.outputs.report import Section, Table
+
+#: Where the build puts the pages, and the clone that the package may be run from, whose own pages are newer.
+_BUILT, _CLONE = Path(_core.__file__).parent / "pages", Path(__file__).parents[2]
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Declares the arguments."""
+    parser.add_argument("topic", metavar="TOPIC", nargs="?", help="a page or a command (default: the list of both)")
+
+
+def run(arguments: Namespace) -> int:
+    """Runs the command."""
+    topic, pages = arguments.topic, topics()
+    if topic is None:
+        terminal.show([list_of(pages)])
+    elif topic in pages:
+        show_page(pages[topic].read_text(encoding="utf-8"))
+    elif topic in COMMANDS:
+        parser_of(topic).print_help()
+    else:
+        raise RequestError(f"no topic {topic!r}; there are: {', '.join(sorted({*pages, *COMMANDS}))}")
+    return 0
+
+
+def topics() -> dict[str, Path]:
+    """The pages by topic."""
+    pages = _CLONE / "docs" if (_CLONE / "CMakeLists.txt").is_file() else _BUILT
+    return {path.stem: path for path in sorted(pages.glob("*.md"))}
+
+
+def list_of(pages: dict[str, Path]) -> Section:
+    """The list of pages, each with its title."""
+    titles = {name: path.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ") for name, path in pages.items()}
+    lines = ("`modelplan help TOPIC` shows a page; `modelplan COMMAND --help` the options of a command.",)
+    return Section("Pages", lines, Table(("topic", "title"), tuple(titles.items())))
+
+
+def show_page(page: str) -> None:
+    """Prints a page: set by rich on a terminal, as it stands elsewhere."""
+    if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
+        from rich.console import Console
+        from rich.markdown import Markdown
+
+        Console().print(Markdown(page))
+    else:
+        files.write("-", page)

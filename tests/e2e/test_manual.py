@@ -1,0 +1,128 @@
+"""What helps a person at the command line: the manual, the version, the completion of a shell, the schema."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import jsonschema
+import pytest
+import shtab
+from commands import COMMAND, run
+
+import modelplan
+from modelplan.cli import COMMANDS
+from modelplan.cli.completion import SHELLS
+from modelplan.cli.help import topics
+from modelplan.outputs.plan_schema import plan_schema
+
+ROOT = Path(__file__).resolve().parents[2]
+SCHEMA = ROOT / "docs" / "plan.schema.json"
+
+
+def test_the_version_names_the_build() -> None:
+    first, core, python, *revision = run("--version").stdout.splitlines()
+    assert first == f"modelplan {modelplan.__version__}"
+    assert re.fullmatch(r"core: (GCC|Clang|MSVC) [\d.]+, (abi3|cp3\d+), \S+", core)
+    assert re.fullmatch(r"python: \w+ 3[\d.]+\S*", python)
+    assert len(revision) <= 1
+    assert re.fullmatch(r"\d+\.\d+\.\d+((a|b|rc)\d+)?", modelplan.__version__)  # semantic versioning
+
+
+def test_every_page_of_the_docs_is_a_topic() -> None:
+    assert set(topics()) == {page.stem for page in (ROOT / "docs").glob("*.md")}
+    listed = run("help").stdout
+    for name, page in topics().items():
+        assert name in listed
+        assert run("help", name).stdout == page.read_text()
+
+
+def test_a_command_is_a_topic_and_another_word_is_refused() -> None:
+    assert run("help", "analyze").stdout == run("analyze", "--help").stdout
+    done = run("help", "nothing")
+    assert done.returncode == 2
+    assert "no topic 'nothing'; there are: allocators, analyze" in done.stderr
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_shell_completes_commands_options_and_files(shell: str, tmp_path: Path) -> None:
+    assert shell in shtab.SUPPORTED_SHELLS
+    script = tmp_path / "_modelplan"
+    script.write_text(run("completion", shell).stdout)
+    for name in COMMANDS:
+        assert name in script.read_text()
+    program = shutil.which(shell)
+    if program is None:
+        pytest.skip(f"{shell} is not installed")
+    (tmp_path / "some_model.tflite").touch()
+    if shell == "zsh":  # cannot be asked without a terminal
+        subprocess.run([program, "-n", str(script)], check=True)
+        return
+    for words, expected in [
+        (["ana"], "analyze"),
+        (["analyze", "--allo"], "--allocator"),
+        (["analyze", "so"], "some_m"),
+    ]:
+        assert expected in offered(program, script, words), words
+
+
+def offered(program: str, script: Path, words: list[str]) -> str:
+    """What bash or fish offers for the last of the words."""
+    line = " ".join(["modelplan", *words])
+    in_bash = f"COMP_WORDS=({line}); COMP_CWORD={len(words)}; _shtab_modelplan; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+    ask = f'complete -C "{line}"' if program.endswith("fish") else in_bash
+    return subprocess.run(
+        [program, "-c", f"source {script}; {ask}"],
+        capture_output=True, text=True, cwd=script.parent, timeout=60, check=True,
+    ).stdout  # fmt: skip
+
+
+def test_completion_without_its_library_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "shtab", None)
+    assert modelplan.cli.main(["completion", "bash"]) == 2
+    assert "pip install 'modelplan[completion]'" in capsys.readouterr().err
+
+
+def test_the_schema_is_the_one_in_the_docs(request: pytest.FixtureRequest) -> None:
+    said = run("schema").stdout
+    if request.config.getoption("--update"):
+        SCHEMA.write_text(said)
+    assert SCHEMA.read_text() == said, "run: modelplan schema -o docs/plan.schema.json"
+    jsonschema.Draft202012Validator.check_schema(plan_schema())
+    assert "there is no folder" in run("schema", "-o", "nowhere/schema.json").stderr
+
+
+PLANS = [
+    ["ds_cnn_kws.tflite"],
+    ["ds_cnn_kws.tflite", "--alias", "max", "--capacity", "8KiB"],
+    ["audio_1d.tflite", "--alias", "safe", "--target", "nrf52840"],
+    ["unet_small.tflite", "--alias", "none", "--streams", "2"],
+    ["mobilenet_v2_like.onnx", "--runtime", "generic"],
+    ["transformer_encoder.onnx", "--schedule", "file"],
+]
+
+
+@pytest.mark.parametrize("words", PLANS, ids=" ".join)
+def test_plans_keep_to_the_schema(words: list[str]) -> None:
+    done = subprocess.run(
+        [COMMAND, "analyze", *words, "--json", "-"], capture_output=True, text=True, cwd=ROOT / "models", check=True
+    )
+    jsonschema.validate(json.loads(done.stdout), plan_schema())
+
+
+def test_a_document_with_another_version_or_without_a_field_is_refused() -> None:
+    answer = modelplan.plan(modelplan.load(ROOT / "models" / "ds_cnn_kws.tflite"))
+    document = json.loads(modelplan.render(answer, ".json"))
+    jsonschema.validate(document, plan_schema())
+    for damaged in (
+        document | {"schema": 2},
+        document | {"plan": {name: one for name, one in document["plan"].items() if name != "placement"}},
+        document | {"plan": document["plan"] | {"problem": document["plan"]["problem"] | {"size": ["64"]}}},
+    ):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(damaged, plan_schema())
