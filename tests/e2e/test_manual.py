@@ -17,6 +17,7 @@ import modelplan
 from modelplan.cli import COMMANDS
 from modelplan.cli.completion import SHELLS
 from modelplan.cli.help import topics
+from modelplan.loaders import load_model
 from modelplan.outputs.plan_schema import plan_schema
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -116,7 +117,7 @@ def test_plans_keep_to_the_schema(words: list[str]) -> None:
 
 
 def test_a_document_with_another_version_or_without_a_field_is_refused() -> None:
-    answer = modelplan.plan(modelplan.load(ROOT / "models" / "ds_cnn_kws.tflite"))
+    answer = modelplan.plan(load_model(ROOT / "models" / "ds_cnn_kws.tflite"))
     document = json.loads(modelplan.render(answer, ".json"))
     jsonschema.validate(document, plan_schema())
     for damaged in (
