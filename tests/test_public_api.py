@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import inspect
 import typing
+from argparse import ArgumentParser, _SubParsersAction
+from collections.abc import Callable, Iterator
+from enum import Enum
+from pathlib import Path
+
+import pytest
 
 import modelplan
+from modelplan.cli import COMMANDS, parser_of
+
+PINNED = Path(__file__).parent / "golden" / "public_api.txt"
 
 PUBLIC = [
     "Aliases",
@@ -109,3 +118,52 @@ def test_every_name_resolves_and_is_documented() -> None:
 def test_the_arguments_are_pinned() -> None:
     found = {name: list(inspect.signature(getattr(modelplan, name)).parameters) for name in ARGUMENTS}
     assert found == ARGUMENTS
+
+
+def test_signatures_and_options_are_pinned(request: pytest.FixtureRequest) -> None:
+    """A line that goes or changes breaks somebody's program: it needs a new major version (before 1.0 a minor one)."""
+    found = "".join(f"{line}\n" for line in [*signatures(), *options()])
+    if request.config.getoption("--update"):
+        PINNED.write_text(found)
+    assert PINNED.read_text() == found, "run pytest --update and read the difference"
+
+
+def signatures() -> Iterator[str]:
+    """Each public function with its arguments, each public type with its fields."""
+    for name in PUBLIC:
+        kind = getattr(modelplan, name)
+        if isinstance(kind, type) and issubclass(kind, Exception):
+            yield f"{name}, exit code {kind.exit_code}" if hasattr(kind, "exit_code") else name
+        elif isinstance(kind, type) and issubclass(kind, Enum):
+            yield f"{name}: {', '.join(member.value for member in kind)}"
+        else:
+            yield f"{name}{plain_signature(kind)}"
+
+
+def plain_signature(function: Callable[..., object]) -> inspect.Signature:
+    """The signature with ... for defaults that have no words of their own."""
+    signature = inspect.signature(function)
+    kept = [
+        one if one.default in (inspect.Parameter.empty, ()) or isinstance(one.default, int | str | None)
+        else one.replace(default=...)
+        for one in signature.parameters.values()
+    ]  # fmt: skip
+    return signature.replace(parameters=kept)
+
+
+def options() -> Iterator[str]:
+    """Each command with its arguments."""
+    for name in COMMANDS:
+        yield from (f"modelplan {name} {words}".rstrip() for words in arguments_of(parser_of(name)))
+
+
+def arguments_of(parser: ArgumentParser) -> Iterator[str]:
+    for action in parser._actions:
+        if isinstance(action, _SubParsersAction):
+            for name, inner in action.choices.items():
+                yield from (f"{name} {words}" for words in arguments_of(inner))
+        elif action.dest != "help":
+            count = {None: "", 0: "", "?": "?", "*": "*", "+": "+"}.get(action.nargs, f"{{{action.nargs}}}")
+            named = "|".join(action.option_strings) or action.metavar or action.dest
+            choices = f" {','.join(map(str, action.choices))}" if action.choices else ""
+            yield f"{named}{count}{choices}" + ("" if action.nargs == 0 or not action.option_strings else " VALUE")

@@ -8,6 +8,7 @@
 //                  section s
 #pragma once
 
+#include <bit>
 #include <limits>
 #include <utility>
 
@@ -91,7 +92,7 @@ class PackingState {
       if (word == begin / 64) bits &= ~std::uint64_t{0} << (begin % 64);
       if (end - word * 64 < 64) bits &= (std::uint64_t{1} << (end % 64)) - 1;
       for (++seen; bits != 0; bits &= bits - 1, ++seen)
-        if (!visit(static_cast<Id>(word * 64 + __builtin_ctzll(bits)))) return false;
+        if (!visit(static_cast<Id>(word * 64 + std::countr_zero(bits)))) return false;
     }
     meter->add(seen);
     return true;

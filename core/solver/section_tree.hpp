@@ -1,6 +1,7 @@
 // The section with the least key, by blocks of 64 on several levels; recomputes only blocks that were touched.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <limits>
 
@@ -41,7 +42,7 @@ class SectionTree {
     for (std::size_t level = 0; level < best_.size(); ++level)
       for (std::size_t w = 0; w < touched_[level].size(); ++w)
         for (std::uint64_t bits = touched_[level][w]; bits != 0; bits &= bits - 1) {
-          const std::size_t block = w * 64 + as_size(__builtin_ctzll(bits));
+          const std::size_t block = w * 64 + as_size(std::countr_zero(bits));
           if (block < best_[level].size()) refresh(level, block, key);
         }
     for (Array<std::uint64_t>& level : touched_) level.assign(level.size(), 0);
@@ -68,7 +69,7 @@ class SectionTree {
     const std::size_t begin = block * 64, end = begin + 64 < below ? begin + 64 : below;
     if (level == 0) {
       for (std::uint64_t bits = stale_[block]; bits != 0; bits &= bits - 1) {
-        const std::size_t s = begin + as_size(__builtin_ctzll(bits));
+        const std::size_t s = begin + as_size(std::countr_zero(bits));
         if (s < end) keys_[s] = key(static_cast<Id>(s));
       }
       stale_[block] = 0;
