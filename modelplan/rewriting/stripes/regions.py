@@ -58,7 +58,8 @@ class Rows:
 class Ground:
     """A region with what its stripes stand on: its operators, their layers, its entries and exits.
 
-    `across` are the layers along the other axis, where that is cut too.
+    `across` are the layers along the other axis, where that is cut too. `axes` are the axes of the rows of the values
+    that are not cut along the region's.
 
     Where maps are padded early the graph has tensors and operators of its own behind those of the model; `origin` maps
     those tensors to the maps whose type they have.
@@ -72,6 +73,11 @@ class Ground:
     exits: frozenset[int]
     origin: dict[int, int] = field(default_factory=dict)
     across: dict[int, Layer] = field(default_factory=dict)
+    axes: dict[int, int] = field(default_factory=dict)
+
+    def height(self, t: int) -> int:
+        """How many rows a value has."""
+        return self.graph.tensors[t].shape[self.axes.get(t, self.region.axis)]
 
 
 def ground(graph: Graph, order: Sequence[int], region: Region) -> Ground:
@@ -133,7 +139,7 @@ def stripe_rows(base: Ground) -> list[Rows]:
             upto[t] = max(upto[t], end)
         found.append(rows)
     for t in base.exits - ({last} if base.region.backward else set()):
-        if upto[t] != base.graph.tensors[t].shape[base.region.axis]:
+        if upto[t] != base.height(t):
             raise IllegalStripeError(f"rows of {base.graph.tensors[t].name!r} are left out")
     if not base.region.backward:
         _keep_for_later(base, found)
@@ -179,7 +185,7 @@ def _keep_for_later(base: Ground, found: Sequence[Rows]) -> None:
 
 def _paced(base: Ground) -> list[Rows]:
     """Rows at the pace of the first operator: all that depends on it follows at once, what else is read on demand."""
-    first, tensors, axis = base.ops[0], base.graph.tensors, base.region.axis
+    first, tensors = base.ops[0], base.graph.tensors
     height = base.layers[first].rows_out
     if not base.region.carry or base.region.cuts[-1] != height:
         raise IllegalStripeError("stripes at the pace of the first operator keep their rows and count its own")
@@ -193,7 +199,7 @@ def _paced(base: Ground) -> list[Rows]:
         if rows.windows:
             found.append(rows)
     for t in base.exits:
-        if upto[t] != tensors[t].shape[axis]:
+        if upto[t] != base.height(t):
             raise IllegalStripeError(f"rows of {tensors[t].name!r} are left out")
     _keep_for_later(base, found)
     return found
