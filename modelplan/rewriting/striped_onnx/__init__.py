@@ -1,0 +1,1 @@
+"""ONNX models computed stripe by stripe, in standard operators, for an unmodified ONNX Runtime."""

@@ -1,0 +1,366 @@
+"""Which ONNX operators can be computed by rows, and how their rows depend on each other.
+
+A value has its rows along one axis: maps along their height, sequences along their length. Reshape and Transpose take
+that axis to another place, so each operand has an axis of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy.typing as npt
+
+from modelplan.ops.conditions import number, numbers
+from modelplan.rewriting.stripes.windows import Layer
+from modelplan.types import Graph, Kind, Op
+
+#: The small constant called by a name, None where it is none or large.
+Constants = Callable[[str], npt.NDArray[Any] | None]
+
+_POINTWISE = """
+Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Ceil Celu Cos Cosh Elu Erf Exp Floor Gelu HardSigmoid HardSwish
+LeakyRelu Log Mish Neg Not Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Swish Tan
+Tanh ThresholdedRelu IsNaN IsInf Identity Dropout Cast Clip Add Sub Mul Div Mod Pow And Or Xor BitwiseAnd BitwiseOr
+BitwiseXor BitShift Equal Greater Less GreaterOrEqual LessOrEqual PRelu Where Max Min Sum Mean
+com.microsoft.QLinearAdd com.microsoft.QLinearMul com.microsoft.QLinearSigmoid com.microsoft.QLinearLeakyRelu
+com.microsoft.Gelu com.microsoft.FastGelu com.microsoft.QuickGelu com.microsoft.BiasGelu
+"""
+#: Where convolutions have their weights.
+_WEIGHTS = {"Conv": 1, "ConvInteger": 1, "QLinearConv": 3}
+_POOLS = frozenset({"MaxPool", "AveragePool", "LpPool"})
+WINDOWS = _WEIGHTS.keys() | _POOLS
+_QUANTISERS = frozenset({"QuantizeLinear", "DequantizeLinear"})
+_SOFTMAXES = frozenset({"Softmax", "LogSoftmax", "Hardmax"})
+#: The first opset in which a softmax works along one axis, not along all from one on.
+_SOFTMAX_ALONG_ONE = 13
+_NORMALIZATIONS = frozenset({"LayerNormalization", "RMSNormalization"})
+_REDUCTIONS = "ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2 ReduceSumSquare ReduceLogSumExp"
+
+
+@dataclass(frozen=True, slots=True)
+class Rowed:
+    """How an operator's rows depend on those of its operands, and the axis of the rows in each of these operands."""
+
+    layer: Layer
+    axes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A graph with the small constants of its file, the opset of the standard domain and all names of the file.
+
+    `apart` are operators that are no nodes of the file's graph, such as those inside of functions.
+    """
+
+    graph: Graph
+    constants: Constants
+    opset: int
+    names: frozenset[str] = frozenset()
+    apart: frozenset[int] = frozenset()
+
+    def rowed(self, index: int, axis: int) -> Rowed | str:
+        """How the rows of operator `index` along `axis` depend on those of its operands, or why it is not split."""
+        graph, op = self.graph, self.graph.ops[index]
+        if len(op.writes) != 1 or op.outputs[0] < 0 or op.subgraphs:
+            return "it has not exactly one output, or runs a body"
+        if index in self.apart:
+            return "it is no node of the main graph"
+        shape = graph.tensors[op.outputs[0]].shape
+        if any(graph.tensors[t].kind in (Kind.STATE, Kind.CAPTURED) for t in (*op.reads, *op.writes)):
+            return "it reads or writes state"
+        if not 0 <= axis < len(shape) or not prod(shape):
+            return f"its output of shape {list(shape)} has no rows along axis {axis}"
+        if op.kind in _POINTWISE.split():
+            return _pointwise(graph, op, axis)
+        if op.kind in _ROWED:
+            return _ROWED[op.kind](self, op, axis)
+        return _REASONS.get(op.kind, f"{op.kind} is not computed row by row")
+
+    def constant(self, op: Op, position: int) -> tuple[float, ...] | None:
+        """The numbers of a constant operand; empty where it is absent, None where they are not known."""
+        if position >= len(op.inputs) or op.inputs[position] < 0:
+            return ()
+        found = self.constants(self.graph.tensors[op.inputs[position]].name)
+        return None if found is None else tuple(found.reshape(-1).tolist())
+
+
+def _shape(graph: Graph, op: Op, position: int = 0) -> tuple[int, ...]:
+    return graph.tensors[op.inputs[position]].shape
+
+
+def _pointwise(graph: Graph, op: Op, axis: int) -> Rowed:
+    """Operands that have as many rows go row by row, those that are spread over the rows stay whole."""
+    shape = graph.tensors[op.outputs[0]].shape
+    positions, axes = [], []
+    for position, t in enumerate(op.inputs):
+        place = axis - len(shape) + (len(graph.tensors[t].shape) if t >= 0 else 0)
+        if t >= 0 and place >= 0 and graph.tensors[t].shape[place] == shape[axis] > 1:
+            positions.append(position)
+            axes.append(place)
+    return Rowed(Layer("pointwise", tuple(positions), shape[axis], shape[axis]), tuple(axes))
+
+
+def _along(graph: Graph, op: Op, axis: int, macs: int = 0) -> Rowed:
+    """Operand 0 row by row, at the same axis."""
+    rows = graph.tensors[op.outputs[0]].shape[axis]
+    return Rowed(Layer("pointwise", (0,), rows, rows, macs), (axis,))
+
+
+def _normalised(reading: Reading, op: Op, axis: int) -> Rowed | str:
+    first = number(op, "axis", -1) % len(_shape(reading.graph, op))
+    return _along(reading.graph, op, axis) if axis < first else f"{op.kind} takes all rows together"
+
+
+def _softmax(reading: Reading, op: Op, axis: int) -> Rowed | str:
+    rank = len(_shape(reading.graph, op))
+    late = reading.opset >= _SOFTMAX_ALONG_ONE
+    along = number(op, "axis", -1 if late else 1) % rank
+    apart = axis != along if late else axis < along
+    return _along(reading.graph, op, axis) if apart else f"{op.kind} takes all rows together"
+
+
+def _quantised(reading: Reading, op: Op, axis: int) -> Rowed | str:
+    if number(op, "block_size", 0):
+        return "it quantises in blocks"
+    scale = _shape(reading.graph, op, 1)
+    if prod(scale) > 1 and number(op, "axis", 1) % len(_shape(reading.graph, op)) == axis:
+        return "its scales differ from row to row"
+    return _along(reading.graph, op, axis)
+
+
+def _channelwise(reading: Reading, op: Op, axis: int) -> Rowed | str:
+    return _along(reading.graph, op, axis) if axis >= 2 else "its rows are channels"
+
+
+def _batch_normalised(reading: Reading, op: Op, axis: int) -> Rowed | str:
+    if number(op, "training_mode", 0):
+        return "it is in training mode"
+    return _channelwise(reading, op, axis)
+
+
+def _joined(reading: Reading, op: Op, axis: int) -> Rowed | str:
+    y = reading.graph.tensors[op.outputs[0]].shape
+    if number(op, "axis", 1) % len(y) == axis:
+        return "it joins its operands along the axis of the rows"
+    rows = y[axis]
+    return Rowed(Layer("pointwise", tuple(range(len(op.inputs))), rows, rows), (axis,) * len(op.inputs))
+
+
+def margins(graph: Graph, op: Op, places: int) -> list[tuple[int, int]]:
+    """What a convolution or a pool pads before and behind each of its axes behind the channels."""
+    word = op.attribute("auto_pad", "NOTSET")
+    x, y = _shape(graph, op), graph.tensors[op.outputs[0]].shape
+    if word in ("NOTSET", ""):
+        pads = numbers(op, "pads") or (0,) * (2 * places)
+        return [(pads[k], pads[places + k]) for k in range(places)]
+    found = []
+    for k in range(places):
+        reach, stride = extent(graph, op, k)
+        total = max((y[2 + k] - 1) * stride + reach - x[2 + k], 0) if word != "VALID" else 0
+        small = total // 2
+        found.append((small, total - small) if word == "SAME_UPPER" else (total - small, small))
+    return found
+
+
+def extent(graph: Graph, op: Op, place: int) -> tuple[int, int]:
+    """Rows that one output row reads along the axis `place` behind the channels, and rows from one to the next."""
+    sizes = numbers(op, "kernel_shape")
+    if not sizes:
+        sizes = _shape(graph, op, _WEIGHTS.get(op.kind, 1))[2:]
+    dilation = (numbers(op, "dilations") or (1,) * len(sizes))[place]
+    stride = (numbers(op, "strides") or (1,) * len(sizes))[place]
+    return (sizes[place] - 1) * dilation + 1, stride
+
+
+def _window(reading: Reading, op: Op, axis: int) -> Rowed | str:
+    graph = reading.graph
+    x, y = _shape(graph, op), graph.tensors[op.outputs[0]].shape
+    if axis < 2 or len(x) != len(y):
+        return "its rows are channels"
+    if any(t >= 0 and graph.tensors[t].kind is not Kind.CONSTANT for t in op.inputs[1:]):
+        return "its weights are not constant"
+    place = axis - 2
+    reach, stride = extent(graph, op, place)
+    above, below = margins(graph, op, len(x) - 2)[place]
+    beyond = (y[axis] - 1) * stride - above + reach - x[axis]  # what the last window reads below the map
+    if min(above, below) < 0 or (beyond > below and op.kind == "AveragePool"):
+        return "its last window reaches beyond its padding"
+    macs = 0
+    if op.kind in _WEIGHTS:
+        macs = prod(_shape(graph, op, _WEIGHTS[op.kind])[1:]) * prod(y) // y[axis]
+    layer = Layer("window", (0,), x[axis], y[axis], macs, max(reach, 1), stride, above, own=True)
+    return Rowed(layer, (axis,))
+
+
+def _padded(reading: Reading, op: Op, axis: int) -> Rowed | str:
+    x, y = _shape(reading.graph, op), reading.graph.tensors[op.outputs[0]].shape
+    pads = numbers(op, "pads") if reading.opset < 11 else reading.constant(op, 1)
+    if len(op.inputs) > 3 and op.inputs[3] >= 0:
+        return "it names its axes"
+    if not pads or len(pads) != 2 * len(x):
+        return "its paddings are not constant"
+    above, below = int(pads[axis]), int(pads[len(x) + axis])
+    if above == below == 0:
+        return _along(reading.graph, op, axis)
+    if op.attribute("mode", "constant") != "constant" or min(above, below) < 0:
+        return "it does not pad with one constant"
+    return Rowed(Layer("pad", (0,), x[axis], y[axis], above=above), (axis,))
+
+
+def _resized(reading: Reading, op: Op, axis: int) -> Rowed | str:
+    """A map enlarged by a power of two: positions between rows are exact numbers, so those of a stripe are the same."""
+    x, y = _shape(reading.graph, op), reading.graph.tensors[op.outputs[0]].shape
+    factor, rest = divmod(y[axis], x[axis])
+    if axis < 2 or rest or factor & (factor - 1):
+        return f"{y[axis]} rows are not {x[axis]} times a power of two"
+    if (op.kind == "Resize" and reading.opset < 11) or numbers(op, "axes") or number(op, "antialias", 0):
+        return "it is resized in a way that is not split"
+    mode = op.attribute("mode", "nearest")
+    where = op.attribute("coordinate_transformation_mode", "half_pixel") if op.kind == "Resize" else "asymmetric"
+    if mode == "nearest":
+        nearest = op.attribute("nearest_mode", "round_prefer_floor") if op.kind == "Resize" else "floor"
+        if (where, nearest) not in _NEAREST:
+            return f"rows are chosen by {where}, {nearest}"
+        return Rowed(Layer("grow", (0,), x[axis], y[axis], reach=factor, stride=factor, own=True), (axis,))
+    if mode == "linear" and where in ("half_pixel", "pytorch_half_pixel", "asymmetric") and x[axis] > 1:
+        layer = Layer("grow", (0,), x[axis], y[axis], reach=3 * factor, stride=factor, above=factor, own=True)
+        return Rowed(layer, (axis,))
+    return f"it interpolates by {mode}, {where}"
+
+
+#: Ways to choose the nearest row that give row i // factor.
+_NEAREST = frozenset(
+    {("asymmetric", "floor"), ("half_pixel", "round_prefer_floor"), ("half_pixel", "round_prefer_ceil"),
+     ("pytorch_half_pixel", "round_prefer_floor"), ("pytorch_half_pixel", "round_prefer_ceil")}
+)  # fmt: skip
+
+
+def _spread(reading: Reading, op: Op, axis: int) -> Rowed | str:
+    """A ConvTranspose: each row of the operand has a part in some rows of the output."""
+    graph = reading.graph
+    x, y = _shape(graph, op), graph.tensors[op.outputs[0]].shape
+    if axis < 2 or any(t >= 0 and graph.tensors[t].kind is not Kind.CONSTANT for t in op.inputs[1:]):
+        return "its weights are not constant"
+    if op.attribute("auto_pad", "NOTSET") not in ("NOTSET", "") or numbers(op, "output_shape"):
+        return "its padding depends on the shape of its output"
+    reach, stride = extent(graph, op, axis - 2)
+    above = margins(graph, op, len(x) - 2)[axis - 2][0]
+    if y[axis] != x[axis] * stride or reach < stride:
+        return f"its height {y[axis]} is not {stride} times that of its operand"
+    macs = prod(_shape(graph, op, 1)) * prod(x) // (x[1] * y[axis])
+    layer = Layer("grow", (0,), x[axis], y[axis], macs, reach, stride, above, own=True)
+    return Rowed(layer, (axis,))
+
+
+def _product(reading: Reading, op: Op, axis: int) -> Rowed | str:
+    """A matrix product by rows of its left operand, or by batches."""
+    graph, (left, right) = reading.graph, _PRODUCTS[op.kind]
+    a, b, y = _shape(graph, op, left), _shape(graph, op, right), graph.tensors[op.outputs[0]].shape
+    macs = a[-1] * prod(y) // y[axis]
+    if min(len(a), len(b)) < 2:
+        return "it multiplies by a vector"
+    if axis == len(y) - 1:
+        return "its rows are columns of a matrix"
+    if axis == len(y) - 2:
+        return Rowed(Layer("pointwise", (left,), y[axis], y[axis], macs), (len(a) - 2,))
+    places = [(p, axis - len(y) + len(s)) for p, s in ((left, a), (right, b))]
+    rowed = [(p, k) for p, k in places if k >= 0 and _shape(graph, op, p)[k] == y[axis] > 1]
+    return Rowed(Layer("pointwise", tuple(p for p, _ in rowed), y[axis], y[axis], macs), tuple(k for _, k in rowed))
+
+
+#: Where matrix products have their operands.
+_PRODUCTS = {"MatMul": (0, 1), "QLinearMatMul": (0, 3), "MatMulInteger": (0, 1)}
+
+
+def _gemm(reading: Reading, op: Op, axis: int) -> Rowed | str:
+    graph, y = reading.graph, reading.graph.tensors[op.outputs[0]].shape
+    if axis != 0 or number(op, "transA", 0):
+        return "its rows are columns of a matrix"
+    macs = _shape(graph, op)[1] * y[1]
+    added = len(op.inputs) > 2 and op.inputs[2] >= 0 and len(_shape(graph, op, 2)) == 2
+    if added and _shape(graph, op, 2)[0] == y[0] > 1:
+        return Rowed(Layer("pointwise", (0, 2), y[0], y[0], macs), (0, 0))
+    return Rowed(Layer("pointwise", (0,), y[0], y[0], macs), (0,))
+
+
+def _permuted(reading: Reading, op: Op, axis: int) -> Rowed:
+    x, y = _shape(reading.graph, op), reading.graph.tensors[op.outputs[0]].shape
+    order = numbers(op, "perm") or tuple(reversed(range(len(x))))
+    return Rowed(Layer("pointwise", (0,), y[axis], y[axis]), (order[axis],))
+
+
+def _reshaped(reading: Reading, op: Op, axis: int) -> Rowed | str:
+    """A Reshape that leaves the axis of the rows alone: as much stands before it as behind it on both sides."""
+    x, y = _shape(reading.graph, op), reading.graph.tensors[op.outputs[0]].shape
+    for place in range(len(x)):
+        if x[place] == y[axis] and prod(x[:place]) == prod(y[:axis]):
+            return Rowed(Layer("pointwise", (0,), y[axis], y[axis]), (place,))
+    return f"{op.kind} does not keep the rows"
+
+
+def _reduced(reading: Reading, op: Op, axis: int) -> Rowed | str:
+    x = _shape(reading.graph, op)
+    given = numbers(op, "axes") if op.attribute("axes") is not None else reading.constant(op, 1)
+    if not given or not number(op, "keepdims", 1):
+        return "it drops axes, or these are not constant"
+    if axis in [int(a) % len(x) for a in given]:
+        return f"{op.kind} takes all rows together"
+    return _along(reading.graph, op, axis)
+
+
+_Rule = Callable[[Reading, Op, int], "Rowed | str"]
+_ROWED: dict[str, _Rule] = {
+    **dict.fromkeys(_WEIGHTS, _window),
+    **dict.fromkeys(_POOLS, _window),
+    **dict.fromkeys(_QUANTISERS, _quantised),
+    **dict.fromkeys(_SOFTMAXES, _softmax),
+    **dict.fromkeys(_NORMALIZATIONS, _normalised),
+    **dict.fromkeys(_REDUCTIONS.split(), _reduced),
+    **dict.fromkeys(_PRODUCTS, _product),
+    **dict.fromkeys(("Reshape", "Flatten", "Squeeze", "Unsqueeze"), _reshaped),
+    "BatchNormalization": _batch_normalised,
+    "LRN": _channelwise,
+    "Concat": _joined,
+    "Pad": _padded,
+    "Resize": _resized,
+    "Upsample": _resized,
+    "ConvTranspose": _spread,
+    "Gemm": _gemm,
+    "Transpose": _permuted,
+}
+#: Why operators are not split, where there is more to say than that they are not computed row by row.
+_REASONS = {
+    **dict.fromkeys(
+        ("GlobalAveragePool", "GlobalMaxPool", "InstanceNormalization", "GroupNormalization"),
+        "it takes all rows together",
+    ),
+    "Split": "it has several outputs",
+}
+
+
+def ways(reading: Reading, ops: Sequence[int], axis: int) -> tuple[dict[int, Rowed], dict[int, int]]:
+    """How operators of a region go by rows whose last output has them along `axis`, and the axis of each value made.
+
+    Raises:
+        ValueError: an operator is not computed by rows, or readers of a value disagree; names it.
+    """
+    graph, found_ways, axes = reading.graph, dict[int, Rowed](), dict[int, int]()
+    made = {graph.ops[i].outputs[0] for i in ops if graph.ops[i].outputs}
+    axes[graph.ops[ops[-1]].outputs[0]] = axis
+    for index in reversed(ops):
+        op = graph.ops[index]
+        along = axes.setdefault(op.outputs[0], min(2, len(graph.tensors[op.outputs[0]].shape) - 1))
+        found = reading.rowed(index, along)
+        if isinstance(found, str):
+            raise ValueError(f"{graph.label(index)}: {found}")
+        found_ways[index] = found
+        rowed = dict(zip(found.layer.operands, found.axes, strict=True))
+        for position, t in enumerate(op.inputs):
+            if t not in made:
+                continue
+            if position not in rowed or axes.setdefault(t, rowed[position]) != rowed[position]:
+                raise ValueError(f"{graph.label(index)}: it reads all rows of {graph.tensors[t].name!r}")
+    return found_ways, axes

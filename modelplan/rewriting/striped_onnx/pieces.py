@@ -1,0 +1,269 @@
+"""A model's operators with regions in stripes, as steps over named values: what is written, and what memory it takes.
+
+Slice     rows of a value that a stripe reads
+operator  the rows of the stripe alone
+Concat    rows that were kept and new ones, and at the end all stripes of a value that leaves the region
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from modelplan.dtypes import nbytes
+from modelplan.rewriting.striped_onnx.layers import Reading, ways
+from modelplan.rewriting.stripes.regions import Ground, Region, Rows, stripe_rows
+from modelplan.rewriting.stripes.windows import IllegalStripeError, Window
+from modelplan.types import Graph, Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Rows [lo, hi) along `axis` of a value."""
+
+    axis: int
+    lo: int
+    hi: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stripe:
+    """What a stripe of an operator changes: `above` and `below` it pads, and `shape` is that of its output."""
+
+    axis: int
+    above: int
+    below: int
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One node: operator `op` of the graph as it stands or in a `stripe`, or, with `op` -1, a Slice or a Concat."""
+
+    kind: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    op: int = -1
+    cut: Cut | None = None
+    stripe: Stripe | None = None
+
+
+@dataclass
+class Program:
+    """Steps in the order in which they are written; `sizes` are the bytes of values that the steps make."""
+
+    graph: Graph
+    steps: list[Step] = field(default_factory=list)
+    sizes: dict[str, int] = field(default_factory=dict)
+    macs: int = 0
+    taken: set[str] = field(default_factory=set)
+
+
+def build(reading: Reading, regions: Sequence[Region]) -> Program:
+    """The whole model with these regions in stripes; the regions stand in order and do not overlap.
+
+    Raises:
+        IllegalStripeError: a region cannot be cut in this way.
+    """
+    program = Program(reading.graph, taken=set(reading.names))
+    at = 0
+    for region in regions:
+        for index in range(at, region.first):
+            add_whole(program, index)
+        add_stripes(program, reading, region)
+        at = region.last + 1
+    for index in range(at, len(reading.graph.ops)):
+        add_whole(program, index)
+    return program
+
+
+def add_whole(program: Program, index: int) -> None:
+    """An operator as it stands."""
+    graph = program.graph
+    op = graph.ops[index]
+    names = ["" if t < 0 else graph.tensors[t].name for t in op.inputs]
+    for t in op.writes:
+        program.sizes[graph.tensors[t].name] = graph.tensors[t].nbytes
+    outputs = tuple("" if t < 0 else graph.tensors[t].name for t in op.outputs)
+    program.steps.append(Step(op.kind, tuple(names), outputs, index))
+
+
+def add_stripes(program: Program, reading: Reading, region: Region) -> None:
+    """A region in stripes.
+
+    Raises:
+        IllegalStripeError: it cannot be cut in this way.
+    """
+    _Stripes(program, reading, ground(reading, region)).build()
+
+
+def ground(reading: Reading, region: Region) -> Ground:
+    """What the stripes of a region stand on.
+
+    Raises:
+        IllegalStripeError: an operator is not computed by rows.
+    """
+    ops = tuple(range(region.first, region.last + 1))
+    try:
+        found, axes = ways(reading, ops, region.axis)
+    except ValueError as problem:
+        raise IllegalStripeError(str(problem)) from None
+    graph, inside = reading.graph, set(ops)
+    made = frozenset(graph.ops[i].outputs[0] for i in ops)
+    exits = frozenset(t for t in made if t in graph.outputs or not set(graph.readers[t]) <= inside)
+    layers = {index: way.layer for index, way in found.items()}
+    return Ground(graph, region, ops, layers, made, exits, axes=axes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """The value in which rows [lo, hi) stand."""
+
+    name: str
+    lo: int
+    hi: int
+
+
+class _Stripes:
+    def __init__(self, program: Program, reading: Reading, base: Ground) -> None:
+        self.program, self.base, self.graph = program, base, reading.graph
+        self.ways, self.axes = ways(reading, base.ops, base.region.axis)
+        self.held: dict[int, _Held] = {}
+        self.pieces: dict[int, list[str]] = {t: [] for t in base.exits}
+        self.cuts: dict[tuple[str, int, int], str] = {}
+
+    def build(self) -> None:
+        for number, rows in enumerate(stripe_rows(self.base)):
+            self.cuts = {}
+            for index in self.base.ops:
+                if index in rows.windows:
+                    self._run(number, rows, index, rows.windows[index])
+        for t in sorted(self.base.exits):
+            name = self.graph.tensors[t].name
+            self.program.sizes[name] = self.graph.tensors[t].nbytes
+            kind = "Concat" if len(self.pieces[t]) > 1 else "Identity"
+            cut = Cut(self.axes[t], 0, self.base.height(t))
+            self.program.steps.append(Step(kind, tuple(self.pieces[t]), (name,), cut=cut))
+
+    def _run(self, number: int, rows: Rows, index: int, window: Window) -> None:
+        op, way = self.graph.ops[index], self.ways[index]
+        y = op.outputs[0]
+        axis, (a, b) = self.axes[y], rows.made[y]
+        inputs = ["" if t < 0 else self.graph.tensors[t].name for t in op.inputs]
+        for position, place in zip(way.layer.operands, way.axes, strict=True):
+            inputs[position] = self._rows_of(number, op.inputs[position], place, window)
+        wrong = window.made != b - a
+        shape = self._shape(y, window.made)
+        raw = self._value(f"{self.graph.tensors[y].name}/stripe_{number}" + "_made" * wrong, y, window.made)
+        stripe = Stripe(axis, window.above, window.below, shape)
+        self.program.steps.append(Step(op.kind, tuple(inputs), (raw,), index, stripe=stripe))
+        self.program.macs += way.layer.row_macs * window.made
+        if wrong:
+            raw = self._cut(number, y, axis, _Held(raw, a - window.skip, a - window.skip + window.made), (a, b))
+        if y in self.pieces:
+            self.pieces[y].append(raw)
+        held, lo = self.held.get(y), rows.seen[y][0]
+        if lo < a:
+            raw = self._continued(number, y, axis, held, (lo, a, b), raw)
+        self.held[y] = _Held(raw, min(lo, a), b)
+
+    def _continued(
+        self, number: int, y: int, axis: int, held: _Held | None, place: tuple[int, int, int], new: str
+    ) -> str:
+        """Rows that were kept and behind them the new ones."""
+        lo, a, b = place
+        if held is None or held.lo > lo or held.hi < a:
+            raise IllegalStripeError(f"stripe {number} needs row {lo} of {self.graph.tensors[y].name!r}, which is gone")
+        kept = self._cut(number, y, axis, held, (lo, a))
+        joined = self._value(f"{self.graph.tensors[y].name}/stripe_{number}_joined", y, b - lo)
+        self.program.steps.append(Step("Concat", (kept, new), (joined,), cut=Cut(axis, lo, b)))
+        return joined
+
+    def _rows_of(self, number: int, t: int, axis: int, window: Window) -> str:
+        """The value that holds exactly the rows of a window."""
+        tensor = self.graph.tensors[t]
+        if t not in self.base.inner:
+            held = _Held(tensor.name, 0, tensor.shape[axis])
+        elif t in self.held:
+            held = self.held[t]
+        else:
+            raise IllegalStripeError(f"stripe {number} reads {tensor.name!r} before it is made")
+        return self._cut(number, t, axis, held, (window.lo, window.hi))
+
+    def _cut(self, number: int, t: int, axis: int, held: _Held, rows: tuple[int, int]) -> str:
+        lo, hi = rows
+        if (held.lo, held.hi) == rows:
+            return held.name
+        if lo < held.lo or hi > held.hi:
+            raise IllegalStripeError(f"stripe {number} needs rows {lo} to {hi} of {self.graph.tensors[t].name!r}")
+        key = held.name, lo - held.lo, hi - held.lo
+        if key not in self.cuts:
+            name = f"{self.graph.tensors[t].name}/stripe_{number}_rows_{lo}_{hi}"
+            self.cuts[key] = self._value(name, t, hi - lo, axis)
+            self.program.steps.append(Step("Slice", (held.name,), (self.cuts[key],), cut=Cut(axis, *key[1:])))
+        return self.cuts[key]
+
+    def _shape(self, t: int, rows: int, axis: int | None = None) -> tuple[int, ...]:
+        shape, place = self.graph.tensors[t].shape, self.axes[t] if axis is None else axis
+        return (*shape[:place], rows, *shape[place + 1 :])
+
+    def _value(self, name: str, t: int, rows: int, axis: int | None = None) -> str:
+        while name in self.program.taken:
+            name += "_"
+        self.program.taken.add(name)
+        self.program.sizes[name] = nbytes(self.graph.tensors[t].dtype, self._shape(t, rows, axis))
+        return name
+
+
+def peak(program: Program, steps: Sequence[Step], before: Iterable[str] = (), behind: Iterable[str] = ()) -> int:
+    """The most bytes alive at once while the steps run one after the other.
+
+    Values of `before` are there when they begin, those of `behind` are read later. What comes from elsewhere counts
+    nothing: weights, and the inputs of the model, which are the caller's.
+    """
+    last: dict[str, int] = {}
+    for place, step in enumerate(steps):
+        for name in (*step.inputs, *step.outputs):
+            last[name] = place
+    last |= dict.fromkeys(behind, len(steps))
+    alive = {name: program.sizes[name] for name in before if name in program.sizes}
+    now = sum(alive.values())
+    most = now
+    for place, step in enumerate(steps):
+        made = {name: program.sizes[name] for name in step.outputs if name in program.sizes}
+        over = _overwritten(program, step, alive, last, place)
+        most = max(most, now + sum(made.values()) - over)
+        now += sum(made.values())
+        alive |= made
+        for name in {*step.inputs, *step.outputs}:
+            if last[name] == place and name in alive:
+                now -= alive.pop(name)
+    return most
+
+
+#: Operators whose output ONNX Runtime puts over an operand of the same size that dies there.
+_IN_PLACE = """
+Reshape Flatten Squeeze Unsqueeze Identity Relu Clip LeakyRelu Sigmoid HardSigmoid Tanh Elu Softmax LogSoftmax Celu
+Add Sub Mul Div Selu Softplus Softsign ThresholdedRelu Sqrt Exp Abs Neg Floor Ceil Reciprocal Erf
+"""
+
+
+def _overwritten(program: Program, step: Step, alive: dict[str, int], last: dict[str, int], place: int) -> int:
+    """Bytes of the output that need no place of their own."""
+    if step.kind not in _IN_PLACE.split():
+        return 0
+    size = program.sizes[step.outputs[0]]
+    return size if any(last[name] == place and alive.get(name) == size for name in step.inputs[:2]) else 0
+
+
+def live_after(graph: Graph) -> list[frozenset[int]]:
+    """The values alive between operators in the order of the file: entry k stands before operator k."""
+    first = {t: -1 if graph.producers[t] < 0 else graph.producers[t] for t in range(len(graph.tensors))}
+    last = {t: max(readers, default=first[t]) for t, readers in enumerate(graph.readers)}
+    last |= dict.fromkeys(graph.outputs, len(graph.ops))
+    found: list[set[int]] = [set() for _ in range(len(graph.ops) + 1)]
+    for t, tensor in enumerate(graph.tensors):
+        if tensor.kind is Kind.ACTIVATION and first[t] >= 0:
+            for place in range(first[t] + 1, last[t] + 1):
+                found[place].add(t)
+    return [frozenset(values) for values in found]

@@ -1,0 +1,254 @@
+"""ONNX files: reads what stripes need to know of one, and writes its nodes with regions in stripes.
+
+Weights are neither read nor copied where they lie in files of their own. Nodes that the graph folded into constants
+stand where they are first read. Functions, metadata, and operators that are not split stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from modelplan.errors import ModelError
+from modelplan.loaders.onnx_functions import graphs_of
+from modelplan.rewriting.striped_onnx.layers import WINDOWS, Reading, margins
+from modelplan.rewriting.striped_onnx.pieces import Cut, Program, Step
+from modelplan.types import Graph
+
+#: Constants of more elements than this decide nothing about rows.
+_MOST_ELEMENTS = 1024
+#: The first opset in which these take numbers as operands instead of attributes.
+_SLICE_OPERANDS, _PAD_OPERANDS, _RESHAPE_OPERANDS = 10, 11, 5
+
+
+def parsed(path: str | Path) -> Any:
+    """The file as a protobuf, without what it keeps in other files."""
+    import onnx
+
+    return onnx.load(str(path), load_external_data=False)
+
+
+def reading_of(proto: Any, graph: Graph) -> Reading:
+    """What stripes need to know of a file beyond its graph."""
+    values = {tensor.name: tensor for tensor in proto.graph.initializer}
+    for node in proto.graph.node:
+        if node.op_type == "Constant":
+            values.update((node.output[0], a.t) for a in node.attribute if a.name == "value")
+    names = {name for part in graphs_of(proto.graph) for name in _names(part)}
+    maker = {name: node for node in proto.graph.node for name in node.output if name}
+    apart = frozenset(
+        index
+        for index, op in enumerate(graph.ops)
+        if not op.writes or _kind(maker.get(graph.tensors[op.writes[0]].name)) != op.kind
+    )
+
+    def constant(name: str) -> npt.NDArray[Any] | None:
+        import onnx
+
+        tensor: Any = values.get(name)
+        if tensor is None or int(np.prod(tensor.dims)) > _MOST_ELEMENTS:
+            return None
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            return None
+        found: npt.NDArray[Any] = onnx.numpy_helper.to_array(tensor)
+        return found
+
+    opset = next((entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")), 1)
+    return Reading(graph, constant, opset, frozenset(names), apart)
+
+
+def _names(part: Any) -> set[str]:
+    found = {value.name for value in (*part.input, *part.initializer)}
+    return found | {name for node in part.node for name in (*node.output, node.name)}
+
+
+def _kind(node: Any) -> str:
+    """A node's operator as graphs name it."""
+    if node is None:
+        return ""
+    return node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}"
+
+
+def write_striped(proto: Any, reading: Reading, program: Program, *, unnamed: bool = False) -> bytes:
+    """The file with the program in place of its nodes.
+
+    The extents that the graph was read with are written into the inputs. With `unnamed` the first extent of inputs
+    that have an extent of 1 there is left open: ONNX Runtime then does not keep dead values for later ones.
+
+    Raises:
+        ModelError: it is larger than a protobuf can be.
+    """
+    return _Writer(proto, reading, program).write(unnamed=unnamed)
+
+
+class _Writer:
+    def __init__(self, proto: Any, reading: Reading, program: Program) -> None:
+        import onnx
+
+        self.onnx = onnx
+        self.proto, self.reading, self.program = proto, reading, program
+        self.maker = {name: node for node in proto.graph.node for name in node.output if name}
+        self.nodes: list[Any] = []
+        self.there: set[int] = set()
+        self.constants: dict[tuple[int, ...], str] = {}
+        self.taken = set(program.taken)
+
+    def write(self, *, unnamed: bool) -> bytes:
+        for step in self.program.steps:
+            self._emit(step)
+        for value in self.proto.graph.output:
+            self._bring(value.name)
+        model = type(self.proto)()
+        model.CopyFrom(self.proto)
+        del model.graph.node[:]
+        model.graph.node.extend(self.nodes)
+        self._describe(model.graph, unnamed=unnamed)
+        try:
+            data: bytes = model.SerializeToString()
+        except ValueError as problem:
+            raise ModelError(f"cannot be written: {problem}") from None
+        return data
+
+    def _describe(self, graph: Any, *, unnamed: bool) -> None:
+        """Extents of the inputs as they were read, and types of values that are still there and still so."""
+        shapes = {tensor.name: tensor.shape for tensor in self.reading.graph.tensors}
+        weights = {tensor.name for tensor in graph.initializer}
+        bound = False
+        for value in graph.input:
+            dims = value.type.tensor_type.shape.dim
+            for dim, extent in zip(dims, shapes.get(value.name, ()), strict=False):
+                bound |= not dim.HasField("dim_value")
+                dim.dim_value = extent
+            if unnamed and value.name not in weights and len(dims) and dims[0].dim_value == 1:
+                dims[0].Clear()
+        made = {name for node in graph.node for name in node.output}
+        kept = [] if bound or unnamed else [v for v in graph.value_info if v.name in made]
+        del graph.value_info[:]
+        graph.value_info.extend(kept)
+
+    def _bring(self, name: str) -> None:
+        """Puts the node that makes a value, and those before it, where nothing did so far."""
+        pending = [name]
+        while pending:
+            node = self.maker.get(pending[-1])
+            if node is None or id(node) in self.there:
+                pending.pop()
+                continue
+            missing = [x for x in _reads(node) if x in self.maker and id(self.maker[x]) not in self.there]
+            if not missing:
+                self.nodes.append(node)
+                self.there.add(id(node))
+            pending += missing
+
+    def _emit(self, step: Step) -> None:
+        if step.op < 0:
+            self.nodes.append(self._own(step))
+            if step.outputs[0] in self.maker:
+                self.there.add(id(self.maker[step.outputs[0]]))
+            return
+        if step.stripe is None:
+            for name in step.outputs:
+                self._bring(name)
+            return
+        for name in step.inputs:
+            if name in self.maker and id(self.maker[name]) not in self.there:
+                self._bring(name)
+        self.nodes.append(self._striped(step))
+
+    def _own(self, step: Step) -> Any:
+        """A Slice, or a Concat, of rows."""
+        make = self.onnx.helper.make_node
+        name = self._new(step.outputs[0])
+        cut = step.cut or Cut(0, 0, 0)
+        if step.kind == "Concat":
+            return make("Concat", list(step.inputs), list(step.outputs), name, axis=cut.axis)
+        if step.kind == "Identity":
+            return make("Identity", list(step.inputs), list(step.outputs), name)
+        self._bring(step.inputs[0])
+        if self.reading.opset < _SLICE_OPERANDS:
+            numbers: dict[str, Any] = {"starts": [cut.lo], "ends": [cut.hi], "axes": [cut.axis]}
+            return make("Slice", list(step.inputs), list(step.outputs), name, **numbers)
+        operands = [self._constant([n]) for n in (cut.lo, cut.hi, cut.axis)]
+        return make("Slice", [*step.inputs, *operands], list(step.outputs), name)
+
+    def _striped(self, step: Step) -> Any:
+        """A copy of the operator's node for a stripe."""
+        graph, stripe = self.reading.graph, step.stripe
+        assert stripe is not None
+        op = graph.ops[step.op]
+        node = type(self.proto.graph.node[0])()
+        node.CopyFrom(self.maker[graph.tensors[op.outputs[0]].name])
+        node.name = self._new(step.outputs[0])
+        del node.input[:], node.output[:]
+        node.input.extend(step.inputs)
+        node.output.extend(step.outputs)
+        if step.kind in WINDOWS:
+            pairs = margins(graph, op, len(stripe.shape) - 2)
+            pairs[stripe.axis - 2] = stripe.above, stripe.below
+            self._set(node, "pads", [*(a for a, _ in pairs), *(b for _, b in pairs)])
+            self._set(node, "auto_pad", None)
+        elif step.kind == "Pad":
+            self._pad(node, step, stripe.axis, stripe.above, stripe.below)
+        elif step.kind == "Reshape":
+            self._reshape(node, stripe.shape)
+        elif step.kind == "Resize" and len(node.input) > 3 and node.input[3]:
+            node.input[3] = self._constant(stripe.shape)
+        return node
+
+    def _pad(self, node: Any, step: Step, axis: int, above: int, below: int) -> None:
+        op = self.reading.graph.ops[step.op]
+        rank = len(self.reading.graph.tensors[op.outputs[0]].shape)
+        old = self.reading.opset < _PAD_OPERANDS
+        found = dict(op.attributes).get("pads") if old else self.reading.constant(op, 1)
+        pads = [int(str(n).removesuffix(".0")) for n in found] if isinstance(found, tuple) else [0] * 2 * rank
+        pads[axis], pads[rank + axis] = above, below
+        if old:
+            self._set(node, "pads", pads)
+        else:
+            node.input[1] = self._constant(pads)
+
+    def _reshape(self, node: Any, shape: Sequence[int]) -> None:
+        if self.reading.opset < _RESHAPE_OPERANDS:
+            self._set(node, "shape", list(shape))
+        else:
+            node.input[1] = self._constant(shape)
+
+    def _set(self, node: Any, name: str, value: list[int] | None) -> None:
+        """Gives an attribute another value, or takes it away."""
+        others = [a for a in node.attribute if a.name != name]
+        del node.attribute[:]
+        node.attribute.extend(others)
+        if value is not None:
+            node.attribute.append(self.onnx.helper.make_attribute(name, value))
+
+    def _constant(self, numbers: Sequence[int]) -> str:
+        """A value that holds whole numbers; equal ones are written once."""
+        key = tuple(numbers)
+        if key not in self.constants:
+            name = self._new(f"numbers_{'_'.join(map(str, key)).replace('-', 'minus')}")
+            value = self.onnx.numpy_helper.from_array(np.array(key, np.int64))
+            self.nodes.insert(
+                0, self.onnx.helper.make_node("Constant", [], [name], self._new(f"{name}_node"), value=value)
+            )
+            self.constants[key] = name
+        return self.constants[key]
+
+    def _new(self, name: str) -> str:
+        name = f"{name}_node" if name in self.program.sizes else name
+        while name in self.taken:
+            name += "_"
+        self.taken.add(name)
+        return name
+
+
+def _reads(node: Any) -> list[str]:
+    """What a node and the nodes in its bodies read."""
+    found = list(node.input)
+    for attribute in node.attribute:
+        for part in (attribute.g, *attribute.graphs) if attribute.HasField("g") or attribute.graphs else ():
+            found += [name for inner in part.node for name in _reads(inner)]
+    return found

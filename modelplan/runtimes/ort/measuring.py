@@ -1,0 +1,170 @@
+"""What ONNX Runtime itself allocates for a model: each file runs in a process of its own, under an allocation trace.
+
+Needs the extra `verify` and Linux, where a library can be loaded before libc.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from modelplan import _core
+from modelplan.errors import ModelError, RequestError
+
+INSTALL = "pip install 'modelplan[verify]'"
+LEVELS = ("disable", "basic", "extended", "all")
+_LIBRARY = Path(_core.__file__).with_name("_allocation_trace.so")
+_PROGRAM = Path(__file__).with_name("session_process.py")
+#: Characters of ONNX Runtime's refusal that are quoted.
+_LONGEST = 400
+#: A session that takes longer than this is given up.
+_SECONDS = 1800
+
+Shapes = Mapping[str, Sequence[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a session runs; without arguments as ONNX Runtime's defaults, but for the number of threads.
+
+    `arena` is "default" (grows by powers of two), "exact" (grows by what is asked for) or "off"; `pattern` are memory
+    patterns, one block for all values of a run from the second run on; `reuse` lets values take the place of dead ones
+    of the same shape; `shrink` gives the arena's free chunks back behind each run.
+    """
+
+    level: str = "all"
+    threads: int = 1
+    arena: Literal["default", "exact", "off"] = "default"
+    pattern: bool = True
+    reuse: bool = True
+    order: Literal["default", "priority"] = "default"
+    shrink: bool = False
+
+    def described(self) -> str:
+        """The settings that are not ONNX Runtime's defaults, in words."""
+        words = {
+            "off": "arena off", "exact": "arena grows by what is asked for", "default": "",
+        }[self.arena], "" if self.pattern else "memory pattern off", "" if self.reuse else "reuse off", (
+            "priority-based order" if self.order == "priority" else ""
+        ), "arena shrunk behind each run" if self.shrink else ""  # fmt: skip
+        return ", ".join(word for word in words if word) or "defaults"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Bytes above what the loaded session holds: the most in the first run, and in later ones.
+
+    `session` is what the loaded session itself holds, `seconds` the processor time of the quickest run; `outputs` are
+    those of the random inputs, then of the extreme ones, where they were asked for.
+    """
+
+    session: int
+    first: int
+    steady: int
+    seconds: float
+    outputs: tuple[tuple[npt.NDArray[Any], ...], ...] = field(default=(), repr=False)
+
+    @property
+    def peak(self) -> int:
+        """The bytes of the run that needs more."""
+        return max(self.first, self.steady)
+
+
+def ort_version() -> str:
+    """The version of ONNX Runtime, or "not installed"."""
+    try:
+        return version("onnxruntime")
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def check_measurable() -> None:
+    """Checks that ONNX Runtime is there and can be traced.
+
+    Raises:
+        RequestError: says what is missing.
+    """
+    if find_spec("onnxruntime") is None:
+        raise RequestError(f"measuring needs ONNX Runtime: {INSTALL}")
+    if not _LIBRARY.exists():
+        raise RequestError(f"measuring needs {_LIBRARY.name}, which is built on Linux only")
+
+
+def measure(
+    model: str | Path, shapes: Shapes, settings: Settings, *, runs: int = 3, inputs: int = 0, keep: bool = False
+) -> Measured:
+    """Runs a model `runs` times and tells its bytes; with `keep` also its outputs for `inputs` random inputs and more.
+
+    Raises:
+        ModelError: ONNX Runtime does not load or run the file; quotes it.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        request = {
+            "model": str(model), "shapes": _plain(shapes), "settings": asdict(settings), "runs": runs, "inputs": inputs,
+            "outputs": f"{name}/outputs.npz" if keep else "",
+        }  # fmt: skip
+        found = _answer(request, Path(name))
+        outputs = _outputs(Path(name) / "outputs.npz") if keep else ()
+    return Measured(found["session"], found["first"], found["steady"], found["seconds"], outputs)
+
+
+def time_in_turn(models: Sequence[str | Path], shapes: Shapes, settings: Settings, runs: int) -> list[list[float]]:
+    """Processor seconds of each model's runs, the models run in turn in one process.
+
+    Raises:
+        ModelError: as `measure`.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        request = {
+            "models": list(map(str, models)), "shapes": _plain(shapes), "settings": asdict(settings), "runs": runs,
+        }  # fmt: skip
+        seconds: list[list[float]] = _answer(request, Path(name))["seconds"]
+        return seconds
+
+
+def _plain(shapes: Shapes) -> dict[str, list[int]]:
+    return {name: [int(n) for n in shape] for name, shape in shapes.items()}
+
+
+def _answer(request: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """What the process answers to a request."""
+    answer = folder / "answer.json"
+    try:
+        done = subprocess.run(  # noqa: S603 - this interpreter and a program of the package
+            [sys.executable, str(_PROGRAM)],
+            input=json.dumps({**request, "answer": str(answer)}),
+            env={**os.environ, "LD_PRELOAD": str(_LIBRARY)},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        raise ModelError(f"ONNX Runtime did not finish within {_SECONDS} seconds") from None
+    if done.returncode or not answer.exists():
+        said = (done.stderr.strip().splitlines() or [f"the process ended with status {done.returncode}"])[-1]
+        raise ModelError(f"ONNX Runtime {ort_version()} refuses the model: {said[:_LONGEST]}")
+    found: dict[str, Any] = json.loads(answer.read_text())
+    return found
+
+
+def _outputs(path: Path) -> tuple[tuple[npt.NDArray[Any], ...], ...]:
+    """The arrays of each input, in order."""
+    found: dict[int, dict[int, npt.NDArray[Any]]] = {}
+    with np.load(path) as stored:
+        for key in stored.files:
+            run, position = map(int, key.split("/"))
+            found.setdefault(run, {})[position] = stored[key]
+    return tuple(tuple(found[run][position] for position in sorted(found[run])) for run in sorted(found))

@@ -1,0 +1,135 @@
+"""Runs a session of ONNX Runtime under the allocation trace; started as a script, so it imports nothing of modelplan.
+
+The standard input holds a request as JSON, the last line of the standard output the answer.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+_TYPES = {
+    "tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16, "tensor(bool)": np.bool_,
+    "tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(int16)": np.int16, "tensor(int8)": np.int8,
+    "tensor(uint64)": np.uint64, "tensor(uint32)": np.uint32, "tensor(uint16)": np.uint16, "tensor(uint8)": np.uint8,
+}  # fmt: skip
+_LEVELS = {"disable": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED",
+           "all": "ORT_ENABLE_ALL"}  # fmt: skip
+#: What the inputs after the random ones consist of: one value each, of floats and of integers.
+_EXTREMES = ((0.0, "zero"), (100.0, "max"), (-100.0, "min"))
+_AS_REQUESTED = 1
+
+
+def _session(request: dict[str, Any]) -> tuple[Any, Any]:
+    """The session that the request's settings ask for, and the options of its runs."""
+    import onnxruntime
+
+    settings = request["settings"]
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, _LEVELS[settings["level"]])
+    options.enable_cpu_mem_arena = settings["arena"] != "off"
+    options.enable_mem_pattern = settings["pattern"]
+    options.enable_mem_reuse = settings["reuse"]
+    options.intra_op_num_threads = settings["threads"]
+    if settings["order"] == "priority":
+        options.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED
+    options.log_severity_level = 4
+    if request.get("profile"):
+        options.enable_profiling, options.profile_file_prefix = True, request["profile"]
+    if settings["arena"] == "exact":
+        place = onnxruntime.OrtMemoryInfo(
+            "Cpu", onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, onnxruntime.OrtMemType.DEFAULT
+        )
+        onnxruntime.create_and_register_allocator(place, onnxruntime.OrtArenaCfg(0, _AS_REQUESTED, -1, -1))
+        options.add_session_config_entry("session.use_env_allocators", "1")
+    run = onnxruntime.RunOptions()
+    if settings["shrink"]:
+        run.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
+    return onnxruntime.InferenceSession(request["model"], options, providers=["CPUExecutionProvider"]), run
+
+
+def _feeds(inputs: Any, shapes: dict[str, list[int]], number: int) -> dict[str, Any]:
+    """Inputs of the run `number`: random ones from 0 on, then extreme ones counted from -1 down."""
+    made = {}
+    for position, value in enumerate(inputs):
+        dtype: Any = np.dtype(_TYPES[value.type])
+        shape = shapes[value.name]
+        random = np.random.default_rng([max(number, 0), position])
+        if number < 0:
+            made[value.name] = np.full(shape, _extreme(dtype, *_EXTREMES[-1 - number]), dtype)
+        elif dtype.kind == "f":
+            made[value.name] = random.standard_normal(shape).astype(dtype)
+        elif dtype.itemsize == 1 and dtype.kind != "b":
+            limits = np.iinfo(dtype)
+            made[value.name] = random.integers(limits.min, limits.max, shape, dtype, endpoint=True)
+        else:  # numbers of rows in a table, as a rule
+            made[value.name] = random.integers(0, 2, shape).astype(dtype)
+    return made
+
+
+def _extreme(dtype: Any, number: float, name: str) -> Any:
+    if dtype.kind == "f":
+        return number
+    if dtype.itemsize > 1 or dtype.kind == "b":
+        return int(name == "max")
+    limits = np.iinfo(dtype)
+    return {"zero": 0, "max": limits.max, "min": limits.min}[name]
+
+
+def _measured(request: dict[str, Any]) -> dict[str, Any]:
+    """The bytes of a first run and of later ones above what the loaded session holds, and the time of the quickest."""
+    library = ctypes.CDLL(None)
+    library.trace_live.restype = library.trace_peak.restype = ctypes.c_longlong
+    session, options = _session(request)
+    inputs = session.get_inputs()
+    feeds = _feeds(inputs, request["shapes"], 0)
+    ready = library.trace_live()
+    library.trace_peak()
+    peaks, seconds = [], []
+    for _ in range(request["runs"]):
+        before = time.process_time()
+        session.run(None, feeds, options)
+        seconds.append(time.process_time() - before)
+        peaks.append(library.trace_peak() - ready)
+    if request.get("events"):
+        library.trace_begin()
+        session.run(None, feeds, options)
+        library.trace_end(request["events"].encode())
+    found = {
+        "session": ready, "first": peaks[0], "steady": max(peaks[1:] or peaks), "seconds": min(seconds[1:] or seconds),
+        "profile": session.end_profiling() if request.get("profile") else "",
+    }  # fmt: skip
+    if request.get("outputs"):
+        numbers = [*range(request["inputs"]), *range(-1, -1 - len(_EXTREMES), -1)]
+        names = [value.name for value in session.get_outputs()]
+        kept: dict[str, Any] = {}
+        for place, number in enumerate(numbers):
+            for position, output in enumerate(session.run(names, _feeds(inputs, request["shapes"], number), options)):
+                kept[f"{place}/{position}"] = np.asarray(output)
+        np.savez(request["outputs"], **kept)
+    return found
+
+
+def _timed(request: dict[str, Any]) -> dict[str, Any]:
+    """CPU seconds of runs of several models in turn, a list for each."""
+    sessions = [_session({**request, "model": model}) for model in request["models"]]
+    feeds = [_feeds(session.get_inputs(), request["shapes"], 0) for session, _ in sessions]
+    seconds: list[list[float]] = [[] for _ in sessions]
+    for _ in range(request["runs"]):
+        for number, (session, options) in enumerate(sessions):
+            before = time.process_time()
+            session.run(None, feeds[number], options)
+            seconds[number].append(time.process_time() - before)
+    return {"seconds": seconds}
+
+
+if __name__ == "__main__":
+    asked = json.load(sys.stdin)
+    answer = _timed(asked) if "models" in asked else _measured(asked)
+    Path(asked["answer"]).write_text(json.dumps(answer))
