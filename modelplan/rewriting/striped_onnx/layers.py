@@ -7,7 +7,7 @@ that axis to another place, so each operand has an axis of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
@@ -20,7 +20,7 @@ from modelplan.types import Graph, Kind, Op
 #: The small constant called by a name, None where it is none or large.
 Constants = Callable[[str], npt.NDArray[Any] | None]
 
-_POINTWISE = """
+_POINTWISE_NAMES = """
 Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Ceil Celu Cos Cosh Elu Erf Exp Floor Gelu HardSigmoid HardSwish
 LeakyRelu Log Mish Neg Not Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Swish Tan
 Tanh ThresholdedRelu IsNaN IsInf Identity Dropout Cast Clip Add Sub Mul Div Mod Pow And Or Xor BitwiseAnd BitwiseOr
@@ -28,12 +28,15 @@ BitwiseXor BitShift Equal Greater Less GreaterOrEqual LessOrEqual PRelu Where Ma
 com.microsoft.QLinearAdd com.microsoft.QLinearMul com.microsoft.QLinearSigmoid com.microsoft.QLinearLeakyRelu
 com.microsoft.Gelu com.microsoft.FastGelu com.microsoft.QuickGelu com.microsoft.BiasGelu
 """
+_POINTWISE = frozenset(_POINTWISE_NAMES.split())
 #: Where convolutions have their weights.
 _WEIGHTS = {"Conv": 1, "ConvInteger": 1, "QLinearConv": 3}
 _POOLS = frozenset({"MaxPool", "AveragePool", "LpPool"})
 WINDOWS = _WEIGHTS.keys() | _POOLS
 _QUANTISERS = frozenset({"QuantizeLinear", "DequantizeLinear"})
 _SOFTMAXES = frozenset({"Softmax", "LogSoftmax", "Hardmax"})
+#: The first opset in which a Slice takes its numbers as operands, which may then be computed.
+SLICE_OPERANDS = 10
 #: The first opset in which a softmax works along one axis, not along all from one on.
 _SOFTMAX_ALONG_ONE = 13
 _NORMALIZATIONS = frozenset({"LayerNormalization", "RMSNormalization"})
@@ -42,10 +45,15 @@ _REDUCTIONS = "ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceL1 Redu
 
 @dataclass(frozen=True, slots=True)
 class Rowed:
-    """How an operator's rows depend on those of its operands, and the axis of the rows in each of these operands."""
+    """How an operator's rows depend on those of its operands, and the axis of the rows in each of these operands.
+
+    `inner` products of floats are summed up for each of the `columns` that a row of a convolution has; 0 for others.
+    """
 
     layer: Layer
     axes: tuple[int, ...]
+    inner: int = 0
+    columns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +68,16 @@ class Reading:
     opset: int
     names: frozenset[str] = frozenset()
     apart: frozenset[int] = frozenset()
+    known: dict[tuple[int, int], Rowed | str] = field(default_factory=dict, repr=False, compare=False)
 
     def rowed(self, index: int, axis: int) -> Rowed | str:
         """How the rows of operator `index` along `axis` depend on those of its operands, or why it is not split."""
+        key = index, axis
+        if key not in self.known:
+            self.known[key] = self._found(index, axis)
+        return self.known[key]
+
+    def _found(self, index: int, axis: int) -> Rowed | str:
         graph, op = self.graph, self.graph.ops[index]
         if len(op.writes) != 1 or op.outputs[0] < 0 or op.subgraphs:
             return "it has not exactly one output, or runs a body"
@@ -73,7 +88,7 @@ class Reading:
             return "it reads or writes state"
         if not 0 <= axis < len(shape) or not prod(shape):
             return f"its output of shape {list(shape)} has no rows along axis {axis}"
-        if op.kind in _POINTWISE.split():
+        if op.kind in _POINTWISE:
             return _pointwise(graph, op, axis)
         if op.kind in _ROWED:
             return _ROWED[op.kind](self, op, axis)
@@ -192,7 +207,8 @@ def _window(reading: Reading, op: Op, axis: int) -> Rowed | str:
     if op.kind in _WEIGHTS:
         macs = prod(_shape(graph, op, _WEIGHTS[op.kind])[1:]) * prod(y) // y[axis]
     layer = Layer("window", (0,), x[axis], y[axis], macs, max(reach, 1), stride, above, own=True)
-    return Rowed(layer, (axis,))
+    inner = prod(_shape(graph, op, 1)[1:]) if op.kind == "Conv" else 0
+    return Rowed(layer, (axis,), inner, prod(y[2:]) // y[axis])
 
 
 def _padded(reading: Reading, op: Op, axis: int) -> Rowed | str:
@@ -364,3 +380,17 @@ def ways(reading: Reading, ops: Sequence[int], axis: int) -> tuple[dict[int, Row
             if position not in rowed or axes.setdefault(t, rowed[position]) != rowed[position]:
                 raise ValueError(f"{graph.label(index)}: it reads all rows of {graph.tensors[t].name!r}")
     return found_ways, axes
+
+
+def block(columns: int, inner: int, threads: int) -> int:
+    """How many products ONNX Runtime's kernels for floats sum up before they add the sum to what they have.
+
+    Two convolutions with the same block give the same numbers. It depends on how many columns a thread works on.
+    """
+    share = -(-columns // threads)
+    width, depth = 128, 128
+    if share >= inner:
+        return min(inner, depth)
+    while width > 16 and width // 2 >= share:
+        width, depth = width // 2, depth * 2
+    return min(inner, depth)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from modelplan.dtypes import nbytes
-from modelplan.rewriting.striped_onnx.layers import Reading, ways
+from modelplan.rewriting.striped_onnx.layers import Reading, Rowed, block, ways
 from modelplan.rewriting.stripes.regions import Ground, Region, Rows, stripe_rows
 from modelplan.rewriting.stripes.windows import IllegalStripeError, Window
 from modelplan.types import Graph, Kind
@@ -38,7 +38,10 @@ class Stripe:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One node: operator `op` of the graph as it stands or in a `stripe`, or, with `op` -1, a Slice or a Concat."""
+    """One node: operator `op` of the graph as it stands or in a `stripe`, or, with `op` -1, a Slice or a Concat.
+
+    A Slice runs after the value `after` is made, though it does not read it.
+    """
 
     kind: str
     inputs: tuple[str, ...]
@@ -46,26 +49,55 @@ class Step:
     op: int = -1
     cut: Cut | None = None
     stripe: Stripe | None = None
+    after: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The value in which rows [lo, hi) along `axis` stand."""
+
+    name: str
+    axis: int
+    lo: int
+    hi: int
 
 
 @dataclass
 class Program:
-    """Steps in the order in which they are written; `sizes` are the bytes of values that the steps make."""
+    """Steps in the order in which they are written; `sizes` are the bytes of values that the steps make.
+
+    With `threads` convolutions of floats are cut only where ONNX Runtime then sums up as before on so many threads.
+
+    `pieces` are the values that stand in stripes only: regions read rows out of these, for others they are joined.
+    """
 
     graph: Graph
     steps: list[Step] = field(default_factory=list)
     sizes: dict[str, int] = field(default_factory=dict)
     macs: int = 0
+    threads: int = 0
     taken: set[str] = field(default_factory=set)
+    pieces: dict[int, list[Held]] = field(default_factory=dict)
+
+    def join(self, t: int) -> None:
+        """Puts a value together whose rows stand in pieces so far."""
+        found = self.pieces.pop(t, [])
+        if not found:
+            return
+        tensor, axis = self.graph.tensors[t], found[0].axis
+        self.sizes[tensor.name] = tensor.nbytes
+        kind = "Concat" if len(found) > 1 else "Identity"
+        cut = Cut(axis, 0, tensor.shape[axis])
+        self.steps.append(Step(kind, tuple(piece.name for piece in found), (tensor.name,), cut=cut))
 
 
-def build(reading: Reading, regions: Sequence[Region]) -> Program:
-    """The whole model with these regions in stripes; the regions stand in order and do not overlap.
+def build(reading: Reading, regions: Sequence[Region], threads: int = 0) -> Program:
+    """The whole model with these regions in stripes, which stand in order; `threads` as in a program.
 
     Raises:
         IllegalStripeError: a region cannot be cut in this way.
     """
-    program = Program(reading.graph, taken=set(reading.names))
+    program = Program(reading.graph, threads=threads, taken=set(reading.names))
     at = 0
     for region in regions:
         for index in range(at, region.first):
@@ -74,6 +106,8 @@ def build(reading: Reading, regions: Sequence[Region]) -> Program:
         at = region.last + 1
     for index in range(at, len(reading.graph.ops)):
         add_whole(program, index)
+    for t in reading.graph.outputs:
+        program.join(t)
     return program
 
 
@@ -81,6 +115,8 @@ def add_whole(program: Program, index: int) -> None:
     """An operator as it stands."""
     graph = program.graph
     op = graph.ops[index]
+    for t in op.reads:
+        program.join(t)
     names = ["" if t < 0 else graph.tensors[t].name for t in op.inputs]
     for t in op.writes:
         program.sizes[graph.tensors[t].name] = graph.tensors[t].nbytes
@@ -115,35 +151,31 @@ def ground(reading: Reading, region: Region) -> Ground:
     return Ground(graph, region, ops, layers, made, exits, axes=axes)
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
-    """The value in which rows [lo, hi) stand."""
-
-    name: str
-    lo: int
-    hi: int
-
-
 class _Stripes:
     def __init__(self, program: Program, reading: Reading, base: Ground) -> None:
         self.program, self.base, self.graph = program, base, reading.graph
         self.ways, self.axes = ways(reading, base.ops, base.region.axis)
-        self.held: dict[int, _Held] = {}
-        self.pieces: dict[int, list[str]] = {t: [] for t in base.exits}
+        self.held: dict[int, Held] = {}
+        self.pieces: dict[int, list[Held]] = {t: [] for t in base.exits}
         self.cuts: dict[tuple[str, int, int], str] = {}
+        self.before = ""
 
     def build(self) -> None:
+        for index in self.base.ops:
+            op, way = self.graph.ops[index], self.ways[index]
+            rowed = {op.inputs[position] for position in way.layer.operands}
+            axes = dict(zip((op.inputs[position] for position in way.layer.operands), way.axes, strict=True))
+            for t in op.reads:  # rows along another axis, or all of them, are in no piece
+                if t in self.program.pieces and (t not in rowed or self.program.pieces[t][0].axis != axes[t]):
+                    self.program.join(t)
         for number, rows in enumerate(stripe_rows(self.base)):
             self.cuts = {}
             for index in self.base.ops:
                 if index in rows.windows:
                     self._run(number, rows, index, rows.windows[index])
-        for t in sorted(self.base.exits):
-            name = self.graph.tensors[t].name
-            self.program.sizes[name] = self.graph.tensors[t].nbytes
-            kind = "Concat" if len(self.pieces[t]) > 1 else "Identity"
-            cut = Cut(self.axes[t], 0, self.base.height(t))
-            self.program.steps.append(Step(kind, tuple(self.pieces[t]), (name,), cut=cut))
+            if self.base.region.carry:  # or stripes of the first operators would run before those of the last
+                self.before = self.program.steps[-1].outputs[0]
+        self.program.pieces |= self.pieces
 
     def _run(self, number: int, rows: Rows, index: int, window: Window) -> None:
         op, way = self.graph.ops[index], self.ways[index]
@@ -152,6 +184,8 @@ class _Stripes:
         inputs = ["" if t < 0 else self.graph.tensors[t].name for t in op.inputs]
         for position, place in zip(way.layer.operands, way.axes, strict=True):
             inputs[position] = self._rows_of(number, op.inputs[position], place, window)
+        if self.program.threads and way.inner and self._other_sums(way, window.made):
+            raise IllegalStripeError(f"{self.graph.label(index)}: fewer columns are summed up in another way")
         wrong = window.made != b - a
         shape = self._shape(y, window.made)
         raw = self._value(f"{self.graph.tensors[y].name}/stripe_{number}" + "_made" * wrong, y, window.made)
@@ -159,38 +193,50 @@ class _Stripes:
         self.program.steps.append(Step(op.kind, tuple(inputs), (raw,), index, stripe=stripe))
         self.program.macs += way.layer.row_macs * window.made
         if wrong:
-            raw = self._cut(number, y, axis, _Held(raw, a - window.skip, a - window.skip + window.made), (a, b))
+            raw = self._cut(number, y, Held(raw, axis, a - window.skip, a - window.skip + window.made), (a, b))
         if y in self.pieces:
-            self.pieces[y].append(raw)
+            self.pieces[y].append(Held(raw, axis, a, b))
         held, lo = self.held.get(y), rows.seen[y][0]
         if lo < a:
-            raw = self._continued(number, y, axis, held, (lo, a, b), raw)
-        self.held[y] = _Held(raw, min(lo, a), b)
+            raw = self._continued(number, y, held, (lo, a, b), raw)
+        self.held[y] = Held(raw, axis, min(lo, a), b)
 
-    def _continued(
-        self, number: int, y: int, axis: int, held: _Held | None, place: tuple[int, int, int], new: str
-    ) -> str:
+    def _continued(self, number: int, y: int, held: Held | None, place: tuple[int, int, int], new: str) -> str:
         """Rows that were kept and behind them the new ones."""
         lo, a, b = place
         if held is None or held.lo > lo or held.hi < a:
             raise IllegalStripeError(f"stripe {number} needs row {lo} of {self.graph.tensors[y].name!r}, which is gone")
-        kept = self._cut(number, y, axis, held, (lo, a))
-        joined = self._value(f"{self.graph.tensors[y].name}/stripe_{number}_joined", y, b - lo)
-        self.program.steps.append(Step("Concat", (kept, new), (joined,), cut=Cut(axis, lo, b)))
+        return self._concat(number, y, [self._cut(number, y, held, (lo, a)), new], Cut(held.axis, lo, b))
+
+    def _concat(self, number: int, t: int, parts: Sequence[str], cut: Cut) -> str:
+        name = f"{self.graph.tensors[t].name}/stripe_{number}_joined_{cut.lo}_{cut.hi}"
+        joined = self._value(name, t, cut.hi - cut.lo, cut.axis)
+        self.program.steps.append(Step("Concat", tuple(parts), (joined,), cut=cut))
         return joined
 
     def _rows_of(self, number: int, t: int, axis: int, window: Window) -> str:
         """The value that holds exactly the rows of a window."""
-        tensor = self.graph.tensors[t]
+        tensor, rows = self.graph.tensors[t], (window.lo, window.hi)
+        if t in self.program.pieces:
+            return self._out_of_pieces(number, t, rows)
         if t not in self.base.inner:
-            held = _Held(tensor.name, 0, tensor.shape[axis])
-        elif t in self.held:
-            held = self.held[t]
-        else:
+            return self._cut(number, t, Held(tensor.name, axis, 0, tensor.shape[axis]), rows)
+        if t not in self.held:
             raise IllegalStripeError(f"stripe {number} reads {tensor.name!r} before it is made")
-        return self._cut(number, t, axis, held, (window.lo, window.hi))
+        return self._cut(number, t, self.held[t], rows)
 
-    def _cut(self, number: int, t: int, axis: int, held: _Held, rows: tuple[int, int]) -> str:
+    def _out_of_pieces(self, number: int, t: int, rows: tuple[int, int]) -> str:
+        """Rows of a value that stands in the stripes of a region before."""
+        key = self.graph.tensors[t].name, *rows
+        if key not in self.cuts:
+            lo, hi = rows
+            found = [piece for piece in self.program.pieces[t] if piece.lo < hi and piece.hi > lo]
+            parts = [self._cut(number, t, piece, (max(lo, piece.lo), min(hi, piece.hi))) for piece in found]
+            joined = parts[0] if len(parts) == 1 else self._concat(number, t, parts, Cut(found[0].axis, lo, hi))
+            self.cuts[key] = joined
+        return self.cuts[key]
+
+    def _cut(self, number: int, t: int, held: Held, rows: tuple[int, int]) -> str:
         lo, hi = rows
         if (held.lo, held.hi) == rows:
             return held.name
@@ -199,9 +245,17 @@ class _Stripes:
         key = held.name, lo - held.lo, hi - held.lo
         if key not in self.cuts:
             name = f"{self.graph.tensors[t].name}/stripe_{number}_rows_{lo}_{hi}"
-            self.cuts[key] = self._value(name, t, hi - lo, axis)
-            self.program.steps.append(Step("Slice", (held.name,), (self.cuts[key],), cut=Cut(axis, *key[1:])))
+            self.cuts[key] = self._value(name, t, hi - lo, held.axis)
+            after = "" if t in self.base.inner else self.before
+            cut = Cut(held.axis, *key[1:])
+            self.program.steps.append(Step("Slice", (held.name,), (self.cuts[key],), cut=cut, after=after))
         return self.cuts[key]
+
+    def _other_sums(self, way: Rowed, rows: int) -> bool:
+        """Whether so few rows of a convolution are computed with other partial sums than all rows."""
+        before, now = (way.columns * count for count in (way.layer.rows_out, rows))
+        threads = {1, self.program.threads}
+        return any(block(before, way.inner, n) != block(now, way.inner, n) for n in threads)
 
     def _shape(self, t: int, rows: int, axis: int | None = None) -> tuple[int, ...]:
         shape, place = self.graph.tensors[t].shape, self.axes[t] if axis is None else axis
@@ -223,7 +277,7 @@ def peak(program: Program, steps: Sequence[Step], before: Iterable[str] = (), be
     """
     last: dict[str, int] = {}
     for place, step in enumerate(steps):
-        for name in (*step.inputs, *step.outputs):
+        for name in (*step.inputs, *step.outputs, step.after):
             last[name] = place
     last |= dict.fromkeys(behind, len(steps))
     alive = {name: program.sizes[name] for name in before if name in program.sizes}
@@ -235,22 +289,42 @@ def peak(program: Program, steps: Sequence[Step], before: Iterable[str] = (), be
         most = max(most, now + sum(made.values()) - over)
         now += sum(made.values())
         alive |= made
-        for name in {*step.inputs, *step.outputs}:
+        for name in {*step.inputs, *step.outputs, step.after}:
             if last[name] == place and name in alive:
                 now -= alive.pop(name)
     return most
 
 
+def run_order(steps: Sequence[Step]) -> list[Step]:
+    """The steps in ONNX Runtime's default order: from the last ones backwards, depth first, latest operands first."""
+    maker = {name: place for place, step in enumerate(steps) for name in step.outputs if name}
+    sources = [sorted({maker[name] for name in (*step.inputs, step.after) if name in maker}) for step in steps]
+    read = {source for found in sources for source in found}
+    pending = [(place, False) for place in range(len(steps)) if place not in read]
+    seen: set[int] = set()
+    order = []
+    while pending:
+        place, left = pending.pop()
+        if left:
+            order.append(steps[place])
+        elif place not in seen:
+            seen.add(place)
+            pending.append((place, True))
+            pending += [(source, False) for source in sources[place] if source not in seen]
+    return order
+
+
 #: Operators whose output ONNX Runtime puts over an operand of the same size that dies there.
-_IN_PLACE = """
+_IN_PLACE_NAMES = """
 Reshape Flatten Squeeze Unsqueeze Identity Relu Clip LeakyRelu Sigmoid HardSigmoid Tanh Elu Softmax LogSoftmax Celu
 Add Sub Mul Div Selu Softplus Softsign ThresholdedRelu Sqrt Exp Abs Neg Floor Ceil Reciprocal Erf
 """
+_IN_PLACE = frozenset(_IN_PLACE_NAMES.split())
 
 
 def _overwritten(program: Program, step: Step, alive: dict[str, int], last: dict[str, int], place: int) -> int:
     """Bytes of the output that need no place of their own."""
-    if step.kind not in _IN_PLACE.split():
+    if step.kind not in _IN_PLACE:
         return 0
     size = program.sizes[step.outputs[0]]
     return size if any(last[name] == place and alive.get(name) == size for name in step.inputs[:2]) else 0

@@ -15,14 +15,14 @@ import numpy.typing as npt
 
 from modelplan.errors import ModelError
 from modelplan.loaders.onnx_functions import graphs_of
-from modelplan.rewriting.striped_onnx.layers import WINDOWS, Reading, margins
+from modelplan.rewriting.striped_onnx.layers import SLICE_OPERANDS, WINDOWS, Reading, margins
 from modelplan.rewriting.striped_onnx.pieces import Cut, Program, Step
 from modelplan.types import Graph
 
 #: Constants of more elements than this decide nothing about rows.
 _MOST_ELEMENTS = 1024
 #: The first opset in which these take numbers as operands instead of attributes.
-_SLICE_OPERANDS, _PAD_OPERANDS, _RESHAPE_OPERANDS = 10, 11, 5
+_PAD_OPERANDS, _RESHAPE_OPERANDS = 11, 5
 
 
 def parsed(path: str | Path) -> Any:
@@ -96,6 +96,11 @@ class _Writer:
         self.there: set[int] = set()
         self.constants: dict[tuple[int, ...], str] = {}
         self.taken = set(program.taken)
+        self.zeros: dict[str, str] = {}
+        self.ranks = {step.outputs[0]: len(step.stripe.shape) for step in program.steps if step.stripe}
+        for step in program.steps:
+            if step.cut and step.inputs[0] in self.ranks:
+                self.ranks[step.outputs[0]] = self.ranks[step.inputs[0]]
 
     def write(self, *, unnamed: bool) -> bytes:
         for step in self.program.steps:
@@ -169,11 +174,34 @@ class _Writer:
         if step.kind == "Identity":
             return make("Identity", list(step.inputs), list(step.outputs), name)
         self._bring(step.inputs[0])
-        if self.reading.opset < _SLICE_OPERANDS:
+        if self.reading.opset < SLICE_OPERANDS:
             numbers: dict[str, Any] = {"starts": [cut.lo], "ends": [cut.hi], "axes": [cut.axis]}
             return make("Slice", list(step.inputs), list(step.outputs), name, **numbers)
         operands = [self._constant([n]) for n in (cut.lo, cut.hi, cut.axis)]
+        if step.after:
+            operands[0] = self._later(step.after, operands[0])
         return make("Slice", [*step.inputs, *operands], list(step.outputs), name)
+
+    def _later(self, value: str, number: str) -> str:
+        """The number, known only once a value is made: plus 0, for no element is less than itself."""
+        if value not in self.zeros:
+            make, rank = self.onnx.helper.make_node, self.ranks[value]
+            names = [self._new(f"{value}/{word}") for word in ("corner", "number", "less", "zero", "zeros")]
+            corner = [self._constant([0] * rank), self._constant([1] * rank)]
+            floats, whole = self.onnx.TensorProto.FLOAT, self.onnx.TensorProto.INT64
+            self.nodes += [
+                make("Slice", [value, *corner], names[:1], self._new(f"{names[0]}_node")),
+                make("Cast", names[:1], names[1:2], self._new(f"{names[1]}_node"), to=floats),
+                make("Less", [names[1], names[1]], names[2:3], self._new(f"{names[2]}_node")),
+                make("Cast", names[2:3], names[3:4], self._new(f"{names[3]}_node"), to=whole),
+                make("Reshape", [names[3], self._constant([1])], names[4:5], self._new(f"{names[4]}_node")),
+            ]
+            self.zeros[value] = names[4]
+        found = self._new(f"{value}/then")
+        self.nodes.append(
+            self.onnx.helper.make_node("Add", [number, self.zeros[value]], [found], self._new(f"{found}_node"))
+        )
+        return found
 
     def _striped(self, step: Step) -> Any:
         """A copy of the operator's node for a stripe."""

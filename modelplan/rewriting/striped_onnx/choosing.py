@@ -1,0 +1,300 @@
+"""Which regions of an ONNX model to compute in stripes: for each of a sweep of peaks the least extra work.
+
+Regions begin and end between operators where few bytes are alive. A region's peak and work come from its own stripes;
+the plans that this leads to are built as a whole and judged in the order in which ONNX Runtime will run them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from modelplan.rewriting.striped_onnx.layers import SLICE_OPERANDS, Reading
+from modelplan.rewriting.striped_onnx.pieces import (
+    Program,
+    add_stripes,
+    add_whole,
+    build,
+    ground,
+    live_after,
+    peak,
+    run_order,
+)
+from modelplan.rewriting.stripes.regions import Region
+from modelplan.rewriting.stripes.windows import IllegalStripeError
+from modelplan.types import Graph
+
+#: Extra work so far, the regions so far, and whether the last of them ends here, so that its results are in pieces.
+_Found = tuple[int, tuple[Region, ...], bool]
+#: Numbers of stripes that are tried for a region.
+_STRIPES = (2, 3, 4, 6, 7, 9, 12, 14, 16, 20, 28, 32, 48, 64)
+#: Places between operators where regions may begin and end, and operators from one to the next.
+_MOST_PLACES, _APART = 18, 3
+#: Operators between the first readers of a value that count as one place.
+_BLOCK = 12
+#: Prices of many stripes that tell whether a region is worth a look, and how far above the aim these may be.
+_PROBES, _NEAR = 4, 1.1
+#: Multiply-accumulates in the time that one more node takes.
+_STEP_MACS = 40_000
+#: Each peak that is aimed at is this share of the one before; so many are.
+_SHARE, _TARGETS = 0.82, 16
+#: Steps of a region's stripes beyond which more stripes are not tried.
+_MOST_STEPS = 6000
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Regions in stripes, the bytes alive at once that they are expected to need, and all multiply-accumulates."""
+
+    regions: tuple[Region, ...]
+    peak: int
+    macs: int
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Cost:
+    """The bytes alive while a region runs, and the work that it adds: rows made again, and nodes, as so many MACs."""
+
+    region: Region
+    peak: int
+    extra: int
+
+
+class Search:
+    """The search for plans of one model with at most a share `most_macs` of extra work; `threads` as in a program."""
+
+    def __init__(self, reading: Reading, *, most_macs: float = 0.0, threads: int = 0) -> None:
+        self.reading, self.graph = reading, reading.graph
+        self.most_macs, self.threads = most_macs, threads
+        self.live = live_after(self.graph)
+        self.bytes = [sum(self.graph.tensors[t].nbytes for t in values) for values in self.live]
+        self.costs: dict[tuple[int, int, int], list[_Cost]] = {}
+        self.legal: dict[tuple[int, int], list[Region]] = {}
+        self.lowest: dict[tuple[int, int], int] = {}
+        self.loads = [self._load(index) for index in range(len(self.graph.ops))]
+
+    @cached_property
+    def plain(self) -> Plan:
+        """The model as it stands."""
+        return self._judged(())
+
+    @cached_property
+    def in_file_order(self) -> int:
+        """The bytes alive at once while the model runs in the order of its operators."""
+        program = build(self.reading, ())
+        return peak(program, program.steps, behind=[self.graph.tensors[t].name for t in self.graph.outputs])
+
+    @cached_property
+    def macs(self) -> int:
+        """Multiply-accumulates of the model that are known."""
+        return sum(self._macs(index) for index in range(len(self.graph.ops)))
+
+    def plans(self) -> list[Plan]:
+        """Plans of which none is worse in peak and work than another, lowest peak first."""
+        found = {plan.regions: plan for plan in self._swept()}
+        best: list[Plan] = []
+        for plan in sorted(found.values(), key=lambda p: (p.peak, p.macs)):
+            if plan.peak < self.plain.peak and (not best or plan.macs < best[-1].macs):
+                best.append(plan)
+        return best
+
+    def _swept(self) -> Iterator[Plan]:
+        target = max(self.loads, default=0)
+        for _ in range(_TARGETS):
+            target = int(target * _SHARE)
+            regions = self._regions(target)
+            if regions is None:
+                continue
+            plan = self._judged(regions)
+            if plan.macs <= self.macs * (1 + self.most_macs):
+                yield plan
+
+    def _judged(self, regions: tuple[Region, ...]) -> Plan:
+        program = build(self.reading, regions, self.threads)
+        split = {index for region in regions for index in range(region.first, region.last + 1)}
+        macs = program.macs + sum(self._macs(i) for i in range(len(self.graph.ops)) if i not in split)
+        order = run_order(program.steps)
+        outputs = [self.graph.tensors[t].name for t in self.graph.outputs]
+        return Plan(regions, peak(program, order, behind=outputs), macs, len(program.steps))
+
+    def _macs(self, index: int) -> int:
+        """Multiply-accumulates of an operator, where it goes by rows."""
+        if index not in self._known_macs:
+            found = 0
+            op = self.graph.ops[index]
+            for axis in range(len(self.graph.tensors[op.outputs[0]].shape) if op.writes else 0):
+                way = self.reading.rowed(index, axis)
+                if not isinstance(way, str):
+                    found = max(found, way.layer.row_macs * way.layer.rows_out)
+            self._known_macs[index] = found
+        return self._known_macs[index]
+
+    @cached_property
+    def _known_macs(self) -> dict[int, int]:
+        return {}
+
+    def _load(self, index: int) -> int:
+        """The bytes alive while an operator runs as it stands."""
+        program = Program(self.graph)
+        self._bring(program, index)
+        add_whole(program, index)
+        return peak(program, program.steps, self._names(index), self._names(index + 1))
+
+    def _bring(self, program: Program, index: int) -> None:
+        for t in self.live[index]:
+            program.sizes[self.graph.tensors[t].name] = self.graph.tensors[t].nbytes
+
+    def _names(self, place: int) -> list[str]:
+        return [self.graph.tensors[t].name for t in self.live[place]]
+
+    def _regions(self, target: int) -> tuple[Region, ...] | None:
+        """The regions with the least extra work that keep every step at or below a peak; None where none do."""
+        places = self._places(target)
+        after: dict[int, _Found] = {0: (0, (), False)}
+        heavy = [index for index, load in enumerate(self.loads) if load > target]
+        for place in range(len(self.graph.ops)):
+            if place not in after:
+                continue
+            work, regions, pieces = after[place]
+            if self.loads[place] <= target and not (pieces and self._joining(place) > target):
+                _keep(after, place + 1, (work, regions, False))
+            if place not in places:
+                continue
+            for end in places:
+                if end <= place or not any(place <= index < end for index in heavy):
+                    continue
+                cost = self._cheapest(place, end, target)
+                if cost:
+                    _keep(after, end, (work + cost.extra, (*regions, cost.region), True))
+        found = after.get(len(self.graph.ops))
+        return found[1] if found and found[1] else None
+
+    def _joining(self, place: int) -> int:
+        """Bytes alive while the values that an operator reads are put together."""
+        return self.bytes[place] + max((self.graph.tensors[t].nbytes for t in self.live[place]), default=0)
+
+    def _places(self, target: int) -> list[int]:
+        """Places between operators with few live bytes, the ends among them."""
+        count = len(self.graph.ops)
+        fit = [k for k in range(1, count) if self.bytes[k] <= target]
+        low = [k for k in fit if self.bytes[k] <= min(self.bytes[k - 1], self.bytes[min(k + 1, count)])]
+        heavy = [index for index, load in enumerate(self.loads) if load > target]
+        near = [k for k in low if heavy and heavy[0] - 12 <= k <= heavy[-1] + 24]
+        chosen: list[int] = []
+        for k in sorted(near, key=lambda k: self.bytes[k]):
+            if all(abs(k - other) >= _APART for other in chosen):
+                chosen.append(k)
+        return sorted({0, count, *chosen[:_MOST_PLACES]})
+
+    def _cheapest(self, first: int, end: int, target: int) -> _Cost | None:
+        """The cheapest stripes of a region that stay at or below a peak: few of them, if possible."""
+        if not self._reachable(first, end, target):
+            return None
+        for stripes in _STRIPES:
+            fit = [cost for cost in self._prices(first, end, stripes) if cost.peak <= target]
+            if fit:
+                return min(fit, key=lambda cost: cost.extra)
+        return None
+
+    def _reachable(self, first: int, end: int, target: int) -> bool:
+        """Whether many stripes, of which two numbers are tried, or few ones come near a peak."""
+        key = first, end
+        if key not in self.lowest:
+            found: list[int] = []
+            for stripes in reversed(_STRIPES):
+                found += [cost.peak for cost in self._prices(first, end, stripes)]
+                if len(found) >= _PROBES:
+                    break
+            self.lowest[key] = min(found, default=-1)
+        return 0 <= self.lowest[key] <= _NEAR * target
+
+    def _prices(self, first: int, end: int, stripes: int) -> list[_Cost]:
+        """What a region costs in so many stripes; nothing where there are no such stripes."""
+        key = first, end, stripes
+        if key not in self.costs:
+            found = [cost for region in self._legal(first, end) for cost in self._price(region, stripes)]
+            self.costs[key] = [cost for cost in found if cost.extra <= self.most_macs * self.macs]
+        return self.costs[key]
+
+    def _legal(self, first: int, end: int) -> list[Region]:
+        """The ways to split a region: the axis of its last value, rows kept or made again."""
+        if (first, end) not in self.legal:
+            self.legal[first, end] = list(self._ways(first, end))
+        return self.legal[first, end]
+
+    def _ways(self, first: int, end: int) -> Iterator[Region]:
+        op = self.graph.ops[end - 1]
+        shape = self.graph.tensors[op.outputs[0]].shape if op.writes else ()
+        for axis in _axes(shape):
+            region = Region(first, end - 1, axis, (0, shape[axis]), carry=False, pad=frozenset(range(first, end)))
+            try:
+                base = ground(self.reading, region)
+            except IllegalStripeError:
+                continue
+            yield region
+            if any(layer.kind != "pointwise" for layer in base.layers.values()):
+                if self.reading.opset >= SLICE_OPERANDS:
+                    yield replace(region, carry=True)
+                return  # the rows of maps
+
+    def _price(self, region: Region, stripes: int) -> Iterator[_Cost]:
+        """The price of a region in so many stripes, nothing where there are no such stripes."""
+        rows = region.cuts[-1]
+        cuts = tuple(rows * k // stripes for k in range(stripes + 1))
+        if stripes > rows or stripes * (region.last - region.first + 1) > _MOST_STEPS:
+            return
+        trial = replace(region, cuts=cuts)
+        program = Program(self.graph, threads=self.threads)
+        self._bring(program, region.first)
+        try:
+            add_stripes(program, self.reading, trial)
+        except IllegalStripeError:
+            return
+        kept = [piece.name for pieces in program.pieces.values() for piece in pieces]
+        most = peak(program, program.steps, self._names(region.first), [*self._names(region.last + 1), *kept])
+        own = sum(self._macs(index) for index in range(region.first, region.last + 1))
+        yield _Cost(trial, most, program.macs - own + _STEP_MACS * len(program.steps))
+
+
+def hoisted(graph: Graph) -> list[int]:
+    """The order of the file, but what makes a smaller value of one that waits for it alone comes earlier.
+
+    Such as the convolutions beside a backbone: their results wait instead of the maps that these are made of.
+    """
+    order = list(range(len(graph.ops)))
+    for _ in range(len(order)):
+        step = {op: place for place, op in enumerate(order)}
+        found = next(_early(graph, step), None)
+        if found is None:
+            break
+        op, place = found
+        order.remove(op)
+        order.insert(place, op)
+    return order
+
+
+def _early(graph: Graph, step: dict[int, int]) -> Iterator[tuple[int, int]]:
+    """Operators that should run earlier, and the place for each."""
+    for t, readers in enumerate(graph.readers):
+        if len(readers) < 2 or graph.producers[t] < 0 or t in graph.outputs:
+            continue
+        *others, last = sorted(readers, key=step.__getitem__)
+        place = step[others[0]]
+        made = [step[graph.producers[x]] for x in graph.ops[last].reads if graph.producers[x] >= 0]
+        small = sum(graph.tensors[y].nbytes for y in graph.ops[last].writes) < graph.tensors[t].nbytes
+        if small and max(made) < place and step[last] > step[others[-1]] + 1 and step[others[-1]] - place < _BLOCK:
+            yield last, place
+
+
+def _axes(shape: Sequence[int]) -> list[int]:
+    """The axes along which a value may be cut, the likeliest first."""
+    if len(shape) >= 4:
+        return [axis for axis in (2, 3, 1) if shape[axis] > 1]
+    return [axis for axis in (1, 2, 0) if axis < len(shape) and shape[axis] > 1] if len(shape) > 1 else []
+
+
+def _keep(after: dict[int, _Found], end: int, found: _Found) -> None:
+    if end not in after or found[0] < after[end][0]:
+        after[end] = found

@@ -1,0 +1,276 @@
+"""The ladder for ONNX: settings of the session, the order of the nodes, stripes, each measured on ONNX Runtime itself.
+
+A rung counts by what ONNX Runtime allocated for it, in a process of its own. A file in stripes is taken only where it
+needs less than the model does at its best settings, and computes what the model computes.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from modelplan import pipeline
+from modelplan.errors import ModelError, RequestError
+from modelplan.rewriting import reordering
+from modelplan.rewriting.striped_onnx.choosing import Plan, Search, hoisted
+from modelplan.rewriting.striped_onnx.comparing import Difference, compare_outputs
+from modelplan.rewriting.striped_onnx.layers import Reading
+from modelplan.rewriting.striped_onnx.pieces import build
+from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_striped
+from modelplan.runtimes.ort import ORT
+from modelplan.runtimes.ort.measuring import Measured, Settings, measure, time_in_turn
+from modelplan.types import Graph
+
+#: The rungs in the order in which they are tried, with what each changes.
+RUNGS = {
+    "as is": "the file as it stands",
+    "settings": "settings of the session alone",
+    "order": "its best order of nodes, which the priority-based order follows",
+    "split": "the largest values are computed in stripes",
+}
+#: Random inputs on which outputs are compared, beside extreme ones.
+_INPUTS = 3
+#: Plans that are measured, and runs of the original and of the rewritten file that are timed in turn.
+_MOST_MEASURED, _TIMED = 4, 7
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What is asked for: `budget` in bytes, None for the least, of the run that needs most under the best settings.
+
+    `settings` are the user's; those named in `fixed` are kept, the others may be changed. `max_macs` is a share of the
+    model's multiply-accumulates, `tolerance` in units of the last place of the largest value of an output.
+    """
+
+    budget: int | None = None
+    settings: Settings = field(default_factory=Settings)
+    fixed: frozenset[str] = frozenset()
+    max_macs: float = 0.25
+    tolerance: float = 0.0
+    without: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A file and settings, measured. `model` is None where the file is the model's; `usual` are the bytes at the user's
+    own settings, `best` those at `settings`. `seconds` is the time of a run against the model's, both in turn.
+    """
+
+    name: str
+    what: str
+    settings: Settings
+    usual: Measured
+    best: Measured
+    macs: int
+    nodes: int
+    model: bytes | None = None
+    regions: tuple[str, ...] = ()
+    difference: Difference | None = None
+    seconds: float = 1.0
+
+
+@dataclass
+class Ladder:
+    """The rungs that were measured, the one that is taken, None where none meets the goal, and what is to be said."""
+
+    rungs: list[Rung] = field(default_factory=list)
+    chosen: Rung | None = None
+    macs: int = 0
+    remarks: list[str] = field(default_factory=list)
+
+    @property
+    def least(self) -> Rung:
+        """The rung that needs the fewest bytes, of several the first."""
+        return min(self.rungs, key=lambda rung: rung.best.peak)
+
+
+def climb(path: str, graph: Graph, goal: Goal, progress: Callable[[str], None]) -> Ladder:
+    """The rungs for a model, up to the first that meets the goal.
+
+    Raises:
+        ModelError: ONNX Runtime does not run the model.
+        RequestError: a rung that there is not.
+    """
+    unknown = goal.without - set(RUNGS)
+    if unknown or "as is" in goal.without:
+        name = min(unknown | (goal.without & {"as is"}))
+        raise RequestError(f"no rung {name!r} to leave out; there are: {', '.join(list(RUNGS)[1:])}")
+    with tempfile.TemporaryDirectory(dir=Path(path).resolve().parent, prefix=".modelplan-") as folder:
+        return _Climb(path, graph, goal, progress, Path(folder)).run()
+
+
+class _Climb:
+    def __init__(self, path: str, graph: Graph, goal: Goal, progress: Callable[[str], None], folder: Path) -> None:
+        self.path, self.graph, self.goal, self.say, self.folder = path, graph, goal, progress, folder
+        self.proto: Any = parsed(path)
+        self.shapes: Mapping[str, Sequence[int]] = {graph.tensors[t].name: graph.tensors[t].shape for t in graph.inputs}
+        self.ladder = Ladder()
+
+    def run(self) -> Ladder:
+        reading = reading_of(self.proto, self.graph)
+        self.ladder.macs = Search(reading).macs
+        for rung in self._rungs(reading):
+            self.ladder.rungs.append(rung)
+            if self.goal.budget is not None and rung.best.peak <= self.goal.budget:
+                self.ladder.chosen = rung
+                return self.ladder
+        if self.goal.budget is None:
+            self.ladder.chosen = self.ladder.least
+        return self.ladder
+
+    def _rungs(self, reading: Reading) -> Iterator[Rung]:
+        usual = self._measure(self.path, self.goal.settings, keep=True)
+        self.original = usual
+        nodes = len(self.proto.graph.node)
+        base = Rung("as is", RUNGS["as is"], self.goal.settings, usual, usual, self.ladder.macs, nodes)
+        yield base
+        best = base
+        if "settings" not in self.goal.without:
+            best = self._best_settings(self.path, base)
+            if best is not base:
+                best = replace(best, name="settings", what=RUNGS["settings"])
+                yield best
+        ordered = self._ordered(reading)
+        if ordered is not None:
+            reading, rung = ordered
+            if "order" not in self.goal.without:
+                yield rung
+        if "split" not in self.goal.without:
+            yield from self._split(reading, best)
+
+    def _measure(self, path: str | Path, settings: Settings, *, keep: bool = False) -> Measured:
+        self.say(f"measuring {Path(path).name}: {settings.described()}")
+        return measure(path, self.shapes, settings, inputs=_INPUTS if keep else 0, keep=keep)
+
+    def _best_settings(self, path: str | Path, rung: Rung) -> Rung:
+        """The rung at the settings that need the fewest bytes, of those that may be changed."""
+        best = rung
+        for settings in other_settings(self.goal):
+            found = self._measure(path, settings)
+            if found.peak < best.best.peak:
+                best = replace(best, settings=settings, best=found)
+        return best
+
+    def _ordered(self, reading: Reading) -> tuple[Reading, Rung] | None:
+        """The model in the order with the least peak, where that is lower than the order of the file."""
+        content = Path(self.path).read_bytes()
+        try:
+            precedences = reordering.file_precedences(content, self.graph)
+            order = pipeline.plan(self.graph, runtime=ORT.name, precedences=precedences).schedule.order
+        except RequestError as problem:
+            self.ladder.remarks.append(f"no other order is tried: {problem}")
+            return None
+        graph = replace(self.graph, ops=tuple(self.graph.ops[index] for index in order))
+        again = reading_of(self.proto, graph)
+        before, after = Search(reading).in_file_order, Search(again).in_file_order
+        if after >= before:
+            return None
+        model = write_striped(self.proto, again, build(again, ()))
+        settings = replace(self.ladder.least.settings, order="priority")
+        path = self._draft(model)
+        try:
+            usual, best = self._measure(path, self.goal.settings), self._measure(path, settings)
+        finally:
+            path.unlink()
+        nodes = len(self.proto.graph.node)
+        return again, Rung("order", RUNGS["order"], settings, usual, best, self.ladder.macs, nodes, model)
+
+    def _draft(self, model: bytes) -> Path:
+        """A file beside the model, so that data in other files is found."""
+        path = self.folder.parent / f"{self.folder.name}.onnx"
+        path.write_bytes(model)
+        return path
+
+    def _split(self, reading: Reading, best: Rung) -> Iterator[Rung]:
+        """Files in stripes that are better than all rungs before, measured from the one that promises most."""
+        self.say("searching for stripes")
+        threads = 0 if self.goal.tolerance else self.goal.settings.threads
+        searches = [Search(reading, most_macs=self.goal.max_macs, threads=threads)]
+        order = hoisted(reading.graph)
+        if order != sorted(order) and not reading.apart:
+            graph = replace(reading.graph, ops=tuple(reading.graph.ops[index] for index in order))
+            searches.append(Search(reading_of(self.proto, graph), most_macs=self.goal.max_macs, threads=threads))
+        found = [(plan, search) for search in searches for plan in search.plans()]
+        for plan, search in self._in_turn(sorted(found, key=lambda pair: (pair[0].peak, pair[0].macs))):
+            rung = self._best_form(search.reading, search, plan, best)
+            if rung is not None:
+                yield rung
+
+    def _in_turn(self, plans: list[tuple[Plan, Search]]) -> list[tuple[Plan, Search]]:
+        """The plans to measure: for a budget from the least work that may do on, for the least from the lowest peak."""
+        if self.goal.budget is None:
+            return plans[:_MOST_MEASURED]
+        enough = [pair for pair in plans if pair[0].peak <= self.goal.budget] or plans[:1]
+        return sorted(enough, key=lambda pair: pair[0].macs)[:_MOST_MEASURED]
+
+    def _best_form(self, reading: Reading, search: Search, plan: Plan, best: Rung) -> Rung | None:
+        """A plan as a file, its first extents named or not, whichever needs less; None where that is not better."""
+        program = build(reading, plan.regions, search.threads)
+        forms = []
+        for unnamed in (False, True):
+            model = write_striped(self.proto, reading, program, unnamed=unnamed)
+            path = self._draft(model)
+            try:
+                forms.append((self._measure(path, best.settings, keep=True), unnamed, model))
+            except ModelError as problem:
+                self.ladder.remarks.append(f"{_told(plan, search)}: {problem}")
+            finally:
+                path.unlink()
+        if not forms:
+            return None
+        found, unnamed, model = min(forms, key=lambda form: form[0].peak)
+        if found.peak >= min(rung.best.peak for rung in self.ladder.rungs):
+            return None
+        difference = compare_outputs(self.original.outputs, found.outputs)
+        if difference.ulps > self.goal.tolerance:
+            self.ladder.remarks.append(
+                f"{_told(plan, search)} needs {found.peak:,} bytes but {difference.described()}; --tolerance allows it"
+            )
+            return None
+        return self._rung(search, plan, best, found, model, difference, unnamed=unnamed)
+
+    def _rung(
+        self, search: Search, plan: Plan, best: Rung, found: Measured, model: bytes, difference: Difference,
+        *, unnamed: bool
+    ) -> Rung:  # fmt: skip
+        path = self._draft(model)
+        try:
+            usual = found if best.settings == self.goal.settings else self._measure(path, self.goal.settings)
+            first, second = time_in_turn([self.path, path], self.shapes, best.settings, _TIMED)
+        finally:
+            path.unlink()
+        what = RUNGS["split"] + (", the first extent of its inputs left open" if unnamed else "")
+        return Rung(
+            "split", what, best.settings, usual, replace(found, outputs=()), plan.macs, plan.steps, model,
+            _described(search, plan), difference, min(second) / max(min(first), 1e-9),
+        )  # fmt: skip
+
+
+def other_settings(goal: Goal) -> list[Settings]:
+    """Settings that may need less than the user's, those that must stay as they are kept."""
+    user = goal.settings
+    tried = [
+        replace(user, arena="off", pattern=False),
+        replace(user, arena="exact", pattern=False),
+        replace(user, pattern=False, shrink=True),
+        replace(user, pattern=False),
+    ]
+    changed = [replace(one, **{name: getattr(user, name) for name in goal.fixed}) for one in tried]
+    legal = [replace(one, shrink=one.shrink and one.arena != "off") for one in changed]
+    return [one for one in dict.fromkeys(legal) if one != user]
+
+
+def _told(plan: Plan, search: Search) -> str:
+    extra = 100 * (plan.macs / max(search.macs, 1) - 1)
+    return f"a plan of {len(plan.regions)} regions in stripes with {extra:+.1f} % of work"
+
+
+def _described(search: Search, plan: Plan) -> tuple[str, ...]:
+    graph = search.graph
+    return tuple(
+        f"{graph.label(region.first)} to {graph.label(region.last)} in {region.stripes} stripes of axis {region.axis}"
+        for region in plan.regions
+    )
