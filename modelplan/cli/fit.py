@@ -1,4 +1,4 @@
-"""Rewrites a .tflite model so that it fits on an unmodified TFLM, with equal results bit for bit.
+"""Rewrites a .tflite or .onnx model so that it fits on an unmodified TFLM or ONNX Runtime, with equal results.
 
 The rungs of a ladder are tried from the cheapest: the file as it stands; its best order; an offline plan with views;
 with outputs that run into operands; convolutions that do their own padding; the largest maps in stripes. The result is
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from modelplan import __version__
 from modelplan.byte_counts import parse_bytes
-from modelplan.cli import files, model_options, terminal
+from modelplan.cli import files, fit_onnx, model_options, terminal
 from modelplan.errors import RequestError
 from modelplan.outputs import tflm_headers
 from modelplan.outputs.page import library
@@ -31,17 +31,19 @@ from modelplan.runtimes.tflm.kernels import KERNELS
 if TYPE_CHECKING:
     from modelplan.targets.choosing import Chosen
 
+#: Extra multiply-accumulates where nothing is said of them.
+_MOST_MACS = "10%"
 #: What a figure's file may end in.
 _FIGURES = (".svg", ".png", ".pdf", ".html")
 
 
 def configure(parser: ArgumentParser) -> None:
     """Declares the arguments."""
-    parser.add_argument("model", metavar="MODEL", help="a .tflite file")
+    parser.add_argument("model", metavar="MODEL", help="a .tflite or .onnx file")
     goal = parser.add_mutually_exclusive_group()
     goal.add_argument("--budget", metavar="BYTES", help="the cheapest rung that needs no more, like 64KiB")
     goal.add_argument("--least", action="store_true", help="the least that is found")
-    parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the .tflite file to write")
+    parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the file to write, of the same kind")
     parser.add_argument(
         "--objective", choices=("arena", "head"), default="arena", help="which bytes count (default: the whole arena)"
     )
@@ -55,9 +57,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--tflm", metavar="VERSION", help="the TFLM that will run it: a day like 2025-11-10, or 0.dev20251110"
     )
-    parser.add_argument(
-        "--max-macs", metavar="PERCENT", default="10%", help="extra multiply-accumulates (default: 10%%)"
-    )
+    parser.add_argument("--max-macs", metavar="PERCENT", help="extra multiply-accumulates (default: 10%%; .onnx: 25%%)")
     parser.add_argument("--max-ops", metavar="N", type=int, help="operators of the file")
     parser.add_argument("--max-flash", metavar="BYTES", help="bytes of the file")
     parser.add_argument(
@@ -72,12 +72,17 @@ def configure(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=int, default=0, help="of the search (default: 0)")
     parser.add_argument("--force", action="store_true", help="OUT may take the place of MODEL")
+    fit_onnx.configure(parser)
 
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
     files.check_outputs([arguments.output], [arguments.model], force=arguments.force)
     files.check_outputs([arguments.header, arguments.draw], [arguments.model])
+    if arguments.model.lower().endswith(".onnx"):
+        most = share(arguments.max_macs) if arguments.max_macs else None
+        return fit_onnx.fit_file(arguments, most, _progress if sys.stderr.isatty() else _quiet)
+    fit_onnx.check_format(arguments)
     if arguments.draw and not arguments.draw.endswith(_FIGURES):
         raise RequestError(f"{arguments.draw}: a figure's name must end in {', '.join(_FIGURES)}")
     library.check_for([arguments.draw])
@@ -120,7 +125,7 @@ def goal_of(arguments: Namespace, chosen: Chosen | None = None) -> Goal:
         arguments.objective,
         arguments.abi or (device.abi if device else "") or model_options.USUAL_ABI,
         arguments.kernels or (device.kernels if device else "") or KERNELS[0],
-        share(arguments.max_macs),
+        share(arguments.max_macs or _MOST_MACS),
         arguments.max_ops,
         parse_bytes(arguments.max_flash) if arguments.max_flash else None,
         frozenset(word.strip() for word in arguments.without.split(",") if word.strip()),
