@@ -257,14 +257,15 @@ def _paced_forms(base: Ground, region: Region, pad: frozenset[int]) -> Iterator[
 
 def _priced(space: Space, whole: Ground, form: Region, across: int, macs: int) -> Candidate | None:
     """The cost of a region in one form; None where its operators cannot be computed so."""
-    tail = space.tail
     try:
         base = _formed(space, whole, form)
         looped = form.loop
-        cost = estimate_loop(base, across, tail) if looped else estimate(base, stripe_rows(base), across, tail)
+        cost = (
+            estimate_loop(base, across, space.tail) if looped else estimate(base, stripe_rows(base), across, space.tail)
+        )
     except IllegalStripeError:
         return None
-    return Candidate(base.region, cost.peak, cost.macs - macs, cost.ops, cost.tail)
+    return Candidate(form, cost.peak, cost.macs - macs, cost.ops, cost.tail)
 
 
 def _undominated(found: Iterable[Candidate]) -> list[Candidate]:

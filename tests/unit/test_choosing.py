@@ -1,0 +1,34 @@
+"""Which stripes the search proposes, and what they are expected to cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from random_cnns import Network
+from striped_files import graph_of
+
+from modelplan.rewriting.stripes import choosing, placing
+from modelplan.rewriting.stripes.choosing import Space
+
+
+def padded_by_an_operator(folder: Path) -> Space:
+    """A sum of a large map, a PAD of height and width, and a pool."""
+    net = Network(np.random.default_rng(3))
+    x = net.tensor((1, 24, 24, 4))
+    deep = net.add(x, x)
+    pads = net.tensor((4, 2), 2, None, np.array([[0, 0], [1, 1], [1, 1], [0, 0]], dtype=np.int32).tobytes())
+    y = net.operator("PAD", [deep, pads], net.tensor((1, 26, 26, 4)))
+    pooled = net.operator("MAX_POOL_2D", [y], net.tensor((1, 13, 13, 4)), (1, 4, 4, 4, 4, 1), (1, 2, 2, 2, 2, 0))
+    graph = graph_of(net.file(x, pooled), folder)
+    return Space(graph, (0, 1, 2), placing.no_leads, lambda kind, channels, tensors: len(kind) + channels + tensors)
+
+
+def test_regions_that_no_tile_suits_are_offered_in_stripes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choosing, "_FEW_OPS", 0)  # so that loops are among the candidates
+    monkeypatch.setattr(choosing, "_MUCH", 1000)  # and tiles are tried in all of them
+    space = padded_by_an_operator(tmp_path)
+    found = choosing.candidates(space, 2 * max(space.peaks), 0)
+    assert found
+    assert not any(candidate.region.columns for candidate in found)
