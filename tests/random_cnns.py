@@ -16,6 +16,7 @@ _KINDS = {
     "ADD": (0, 2, 11), "PAD": (34, 2, 22), "CONCATENATION": (2, 2, 10), "RESIZE_BILINEAR": (23, 3, 15),
     "RESIZE_NEAREST_NEIGHBOR": (97, 3, 74), "TRANSPOSE_CONV": (67, 3, 49),
     "TRANSPOSE": (39, 2, 26), "QUANTIZE": (114, 2, 89), "LEAKY_RELU": (98, 2, 75),
+    "SLICE": (65, 2, 48), "DYNAMIC_UPDATE_SLICE": (151, 1, 0), "FULLY_CONNECTED": (9, 4, 8), "SOFTMAX": (25, 2, 9),
 }  # fmt: skip
 _DRAWN = ("CONV_2D", "DEPTHWISE_CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D", "AVERAGE_POOL_2D", "PAD", "RESIDUAL")
 _LATER = ("CONCATENATION", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", "TRANSPOSE_CONV")
@@ -164,7 +165,7 @@ class Network:
             3: front.references(self.operators),
         })  # fmt: skip
         rows = [_KINDS[kind] for kind in self.kinds]
-        codes = [front.table((1, 0, 4, 4), {0: code, 2: version, 3: code}) for code, version, _ in rows]
+        codes = [front.table((1, 0, 4, 4), {0: min(code, 127), 2: version, 3: code}) for code, version, _ in rows]
         buffers = [front.table((0, 8, 8), {}), *self.buffers]
         fields = {0: 3, 1: front.references(codes), 2: front.references([subgraph]), 4: front.references(buffers)}
         return front.file(front.table(MODEL, fields))

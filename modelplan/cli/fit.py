@@ -58,6 +58,12 @@ def configure(parser: ArgumentParser) -> None:
         "--tflm", metavar="VERSION", help="the TFLM that will run it: a day like 2025-11-10, or 0.dev20251110"
     )
     parser.add_argument("--max-macs", metavar="PERCENT", help="extra multiply-accumulates (default: 10%%; .onnx: 25%%)")
+    parser.add_argument(
+        "--max-time",
+        metavar="PERCENT",
+        default="15%",
+        help="extra time of an invocation, as it is expected of the reference kernels (default: 15%%)",
+    )
     parser.add_argument("--max-ops", metavar="N", type=int, help="operators of the file")
     parser.add_argument("--max-flash", metavar="BYTES", help="bytes of the file")
     parser.add_argument(
@@ -131,6 +137,7 @@ def goal_of(arguments: Namespace, chosen: Chosen | None = None) -> Goal:
         frozenset(word.strip() for word in arguments.without.split(",") if word.strip()),
         arguments.seed,
         day_of(arguments.tflm) if arguments.tflm else None,
+        share(arguments.max_time),
     )
 
 
@@ -151,7 +158,7 @@ def share(text: str) -> float:
 
 def rungs_section(name: str, ladder: Ladder, goal: Goal) -> Section:
     """The rungs with what each needs and costs."""
-    headings = ("rung", ">arena", ">head", ">tail", ">MACs", ">operators", ">flash", ">copied", "what changes")
+    headings = ("rung", ">arena", ">head", ">tail", ">MACs", ">time", ">operators", ">flash", ">copied", "what changes")
     rows = tuple(
         (
             rung.name + " *" * (rung is ladder.chosen),
@@ -159,6 +166,7 @@ def rungs_section(name: str, ladder: Ladder, goal: Goal) -> Section:
             f"{rung.head:,}",
             f"{rung.tail:,}",
             f"{100 * (rung.macs - ladder.macs) / max(ladder.macs, 1):+.1f} %",
+            f"{rung.time:.2f}",
             f"{rung.ops}",
             f"{len(rung.model):,}",
             f"{rung.copied:,}",

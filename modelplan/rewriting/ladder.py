@@ -12,11 +12,12 @@ from modelplan.loaders import load_model
 from modelplan.loaders.files import fingerprint, read_bytes
 from modelplan.pipeline import Options
 from modelplan.rewriting.folding import Folded, folded, gathered
-from modelplan.rewriting.rungs import RUNGS, Goal, ModelOnTarget, Report, Rung
+from modelplan.rewriting.rungs import RUNGS, Goal, ModelOnTarget, Report, Rung, go_on, report_nothing
 from modelplan.rewriting.stripe_search import Point, StripeSearch
 from modelplan.rewriting.striped_tflite import write_striped
 from modelplan.rewriting.stripes import placing
 from modelplan.rewriting.stripes.building import built
+from modelplan.rewriting.workers import usual_processes
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.history import day_of
@@ -27,8 +28,6 @@ from modelplan.verifier.verdicts import Verdict
 
 #: Seconds after which the proof runs no further cut of the model on a runtime.
 _PROOF_SECONDS = 5.0
-#: Extra work of one operator call, as a share of the whole model's: to choose the cheapest of those that fit.
-_CALL = 5e-4
 
 
 @dataclass(frozen=True)
@@ -60,16 +59,12 @@ class Ladder:
     @property
     def front(self) -> tuple[Point, ...]:
         """The rungs and plans that no other beats in arena and in extra work, by arena; of plans it is an estimate."""
-        rungs = [Point(rung.arena, rung.head, rung.macs - self.macs, rung.ops) for rung in self.rungs]
+        rungs = [Point(rung.arena, rung.head, rung.macs - self.macs, rung.ops, rung.time) for rung in self.rungs]
         kept: list[Point] = []
         for point in sorted([*self.points, *rungs], key=lambda p: (p.arena, p.macs, p.ops)):
             if not kept or point.macs < kept[-1].macs:
                 kept.append(point)
         return tuple(kept)
-
-
-def _silent(_: str) -> None:
-    """Reports nothing."""
 
 
 def fit(
@@ -83,9 +78,11 @@ def fit(
     max_macs: float = 0.10,
     max_ops: int | None = None,
     max_flash: int | None = None,
+    max_time: float = 0.15,
     without: Collection[str] = (),
     seed: int = 0,
-    progress: Report = _silent,
+    processes: int = 0,
+    progress: Report = report_nothing,
 ) -> Ladder:
     """The cheapest change of a .tflite model that meets a budget, and what every rung of the ladder needs.
 
@@ -100,8 +97,12 @@ def fit(
         max_macs: multiply-accumulates that may be added, as a share of the model's.
         max_ops: operators that the file may have.
         max_flash: bytes that the file may have.
+        max_time: time of an invocation that may be added, as a share of the model's, as it is expected of the reference
+            kernels.
         without: rungs that are not taken: "order", "views", "overlaps", "fold", "gather", "split".
         seed: of the search; the same seed gives the same file.
+        processes: that search at the same time; the answer does not depend on them. 0: one for each processor, up to
+            four.
         progress: is called with a line now and then.
 
     Returns:
@@ -113,16 +114,16 @@ def fit(
         BrokenPlanError: the chosen file does not compute what the model does; never to be seen.
     """
     day = None if tflm is None else day_of(tflm)
-    caps = max_macs, max_ops, max_flash, frozenset(without), seed, day
-    return climb(model, Goal(budget, objective, abi, kernels, *caps), progress)
-
-
-def _unlimited() -> None:
-    """Lets a search go on."""
+    caps = max_macs, max_ops, max_flash, frozenset(without), seed, day, max_time
+    return climb(model, Goal(budget, objective, abi, kernels, *caps), progress, processes=processes)
 
 
 def climb(
-    model: str | Path | Graph, goal: Goal, report: Report = _silent, check: Callable[[], None] = _unlimited
+    model: str | Path | Graph,
+    goal: Goal,
+    report: Report = report_nothing,
+    check: Callable[[], None] = go_on,
+    processes: int = 0,
 ) -> Ladder:
     """The ladder of a model for a goal; see `fit`.
 
@@ -138,7 +139,7 @@ def climb(
     data = read_bytes(graph.source)
     if fingerprint(data) != graph.fingerprint:
         raise RequestError(f"{graph.source}: the file has changed since the graph was loaded")
-    found = _Climb(ModelOnTarget(data, graph, graph.source, goal, report, check)).ladder()
+    found = _Climb(ModelOnTarget(data, graph, graph.source, goal, report, check), processes).ladder()
     if found.chosen is None:
         return found
     proof = prove_rewrite(data, found.chosen.model, goal.kernels, Effort(goal.seed, _PROOF_SECONDS))
@@ -148,8 +149,9 @@ def climb(
 class _Climb:
     """One ascent: the rungs so far, and what the search for stripes found out."""
 
-    def __init__(self, model: ModelOnTarget) -> None:
+    def __init__(self, model: ModelOnTarget, processes: int) -> None:
         self.model, self.goal, self.graph = model, model.goal, model.graph
+        self.processes = processes or usual_processes()
         self.rungs: list[Rung] = []
         self.points: list[Point] = []
         self.remarks: list[str] = []
@@ -204,7 +206,7 @@ class _Climb:
         orders = list(dict.fromkeys((order, best)))
         if "views" not in without:
             yield self._planned("views", whole, orders, placing.no_leads)
-        leads = placing.no_leads if "overlaps" in without else placing.kernel_leads(self.model.runtime)
+        leads = self.model.leads
         if "overlaps" not in without:
             yield self._planned("overlaps", whole, orders, leads)
         if "fold" not in without:
@@ -219,7 +221,7 @@ class _Climb:
                 whole = other
                 yield rung
         if "split" not in without:
-            yield from self._split(whole, orders, leads)
+            yield from self._split(whole, orders)
 
     def _best_order(self) -> tuple[int, ...]:
         options = Options(runtime=TFLM.name, schedule="best", alias="none", allocator="tflm-greedy")
@@ -231,10 +233,10 @@ class _Climb:
         rungs = [self.model.realised(name, program, leads, self.model.macs) for program in programs]
         return min(rungs, key=self.model.measure)
 
-    def _split(self, whole: Folded, orders: Sequence[tuple[int, ...]], leads: placing.Leads) -> Iterator[Rung]:
+    def _split(self, whole: Folded, orders: Sequence[tuple[int, ...]]) -> Iterator[Rung]:
         found = []
         for order in orders:
-            search = StripeSearch(self.model, whole, order, leads)
+            search = StripeSearch(self.model, whole, order, self.processes)
             found += search.answers()
             self.points += search.points()
             self.bounds.append(search.least)
@@ -247,11 +249,12 @@ class _Climb:
             fitting = [rung for rung in found if self.model.fits(rung)]
             cheapest = self.goal.budget is not None and fitting
             allowed = fitting or [rung for rung in found if self.model.allowed(rung)] or found
-            yield min(allowed, key=self._cost if cheapest else self.model.measure)
+            yield min(allowed, key=_time_of if cheapest else self.model.measure)
 
-    def _cost(self, rung: Rung) -> float:
-        """Extra work of a rung, operator calls counted, as a share of the model's."""
-        return (rung.macs - self.model.macs) / max(self.model.macs, 1) + _CALL * (rung.ops - len(self.graph.ops))
+
+def _time_of(rung: Rung) -> float:
+    """The time that an invocation of a rung is expected to take."""
+    return rung.time
 
 
 def _unplannable(file: FileModel, graph: Graph) -> str:

@@ -7,11 +7,12 @@ byte before it counts.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 
 from modelplan import runtimes
 from modelplan.ops.macs import graph_macs
+from modelplan.rewriting.durations import op_time, program_time
 from modelplan.rewriting.plan_metadata import write_plan
 from modelplan.rewriting.striped_tflite import added_kinds, write_striped
 from modelplan.rewriting.stripes import placing
@@ -43,8 +44,9 @@ class Goal:
     """What is asked for.
 
     `budget` in bytes of the objective, None for the least. `max_macs` is a share of the model's multiply-accumulates,
-    `max_ops` and `max_flash` cap the operators of the file and its bytes. `without` names rungs that are forbidden.
-    `tflm` is the day of the TFLM that will run the file, None for the newest.
+    `max_time` one of the time that an invocation is expected to take, `max_ops` and `max_flash` cap the operators of
+    the file and its bytes. `without` names rungs that are forbidden. `tflm` is the day of the TFLM that will run the
+    file, None for the newest.
     """
 
     budget: int | None = None
@@ -57,13 +59,15 @@ class Goal:
     without: frozenset[str] = frozenset()
     seed: int = 0
     tflm: date | None = None
+    max_time: float = 0.15
 
 
 @dataclass(frozen=True)
 class Rung:
     """One way to run the model: the file, its arena in bytes, and what it costs.
 
-    `macs` are multiply-accumulates in all, `copied` bytes that its added operators copy in one run, `regions` what is
+    `macs` are multiply-accumulates in all, `time` that of an invocation as a multiple of the model's, as it is expected
+    of the reference kernels (durations.py), `copied` bytes that its added operators copy in one run, `regions` what is
     computed in stripes, `added` operators that the file needs and the model does not. `needs` says since when TFLM can
     run it, `refusals` why the target's TFLM does not.
     """
@@ -80,22 +84,40 @@ class Rung:
     added: tuple[str, ...] = ()
     needs: tuple[Need, ...] = ()
     refusals: tuple[str, ...] = ()
+    time: float = 1.0
 
 
 Report = Callable[[str], None]
+
+
+def report_nothing(_: str) -> None:
+    """Reports nothing."""
+
+
+def go_on() -> None:
+    """Lets a search go on."""
 
 
 class ModelOnTarget:
     """The model that is rewritten for a target, with what its rungs have in common: graph, goal, runtime."""
 
     def __init__(
-        self, data: bytes, graph: Graph, name: str, goal: Goal, report: Report, check: Callable[[], None]
+        self,
+        data: bytes,
+        graph: Graph,
+        name: str,
+        goal: Goal,
+        report: Report = report_nothing,
+        check: Callable[[], None] = go_on,
     ) -> None:
         self.data, self.graph, self.name, self.goal = data, graph, name, goal
         self.report, self.check = report, check
         self.macs = graph_macs(graph)
+        self.time = sum(op_time(graph, op) for op in range(len(graph.ops)))
         self.bits = 8 * layout(("pointer",), find_abis(goal.abi)[0]).size
         self.runtime: Runtime = runtimes.with_kernels(TFLM, goal.kernels)
+        self.leads = placing.no_leads if "overlaps" in goal.without else placing.kernel_leads(self.runtime)
+        self._times: dict[object, float] = {}
         self._scratch: dict[object, tuple[int, ...]] = {}
 
     def measure(self, rung: Rung) -> int:
@@ -115,6 +137,7 @@ class ModelOnTarget:
             (goal.max_ops is None or rung.ops <= goal.max_ops)
             and (goal.max_flash is None or len(rung.model) <= goal.max_flash)
             and rung.macs - self.macs <= goal.max_macs * self.macs
+            and rung.time <= 1 + goal.max_time
             and (goal.tflm is None or all(need.since is not None and need.since <= goal.tflm for need in rung.needs))
         )
 
@@ -154,7 +177,12 @@ class ModelOnTarget:
         offsets = [place.get(value, planner.ONLINE) if kept[t] else planner.ONLINE for t, value in enumerate(values)]
         described = tuple(_described(region) for region in regions)
         added, copied = tuple(added_kinds(program)), placing.copied_bytes(program)
-        return self.rung(name, write_plan(file, offsets), len(program.steps), macs, copied, described, added)
+        rung = self.rung(name, write_plan(file, offsets), len(program.steps), macs, copied, described, added)
+        return replace(rung, time=self.slower(program))
+
+    def slower(self, program: Program) -> float:
+        """How many times longer than the model a program is expected to take."""
+        return program_time(program, self._times) / max(self.time, 1.0)
 
     def rung(
         self,

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 from modelplan import bounds
-from modelplan.rewriting import costs
+from modelplan.rewriting import costs, durations
 from modelplan.rewriting.folding import Folded
-from modelplan.rewriting.rungs import ANSWER, GLANCE, LOOK, ModelOnTarget, Rung
+from modelplan.rewriting.rungs import ANSWER, GLANCE, LOOK, Goal, ModelOnTarget, Rung
 from modelplan.rewriting.striped_tflite import newer_operators
 from modelplan.rewriting.stripes import choosing, placing
 from modelplan.rewriting.stripes.building import built
 from modelplan.rewriting.stripes.choosing import Candidate, Choice, Space
-from modelplan.rewriting.stripes.estimating import even_cuts
+from modelplan.rewriting.stripes.estimating import Prices, even_cuts
 from modelplan.rewriting.stripes.program import Program
 from modelplan.rewriting.stripes.regions import Region
 from modelplan.rewriting.stripes.windows import IllegalStripeError
+from modelplan.rewriting.workers import Workers
+from modelplan.types import Graph
 
 #: Plans of the sweep that are built and packed, answers that are packed at length, plans of one region.
 _BUILT, _ANSWERS, _SINGLE = 30, 3, 40
+#: First plans that are tried against the same score.
+_TOGETHER = 8
 #: Ranges of operators that are tried as a loop before plans are improved.
 _LOOPED = 10
 #: A glance's height is taken for this share of it: what a longer search of the packing may reach.
@@ -33,46 +40,56 @@ _FAR = 1.15
 _DONE = 0.005
 #: Improvements that are tried: fewer for models of many operators, whose plans take longer to build.
 _IMPROVED, _IMPROVED_TIMES_OPS = 1200, 30000
+#: Plans of the same regions in as many stripes that are changed: the others differ in little but in where rows are cut.
+_ALIKE = 4
 #: Buffers of all packing problems that are made while plans are improved; time goes by them.
 _MOST_BUFFERS = 90_000
-#: Extra work of one operator call, as a share of the whole model's: to choose the cheapest of those that fit.
-_CALL = 5e-4
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A plan that was built and packed: estimated arena, head, extra multiply-accumulates, operators."""
+    """A plan that was built and packed: estimated arena, head, extra multiply-accumulates, operators, time."""
 
     arena: int
     head: int
     macs: int
     ops: int
+    time: float
 
 
 @dataclass(frozen=True)
 class Made:
-    """A plan that was built and packed at a first look."""
+    """A plan that was built and packed at a first look: bytes of the objective, arena, and what it costs."""
 
-    choice: Choice
-    program: Program = field(repr=False)
+    regions: tuple[Region, ...]
     packing: placing.Packing = field(repr=False)
     score: int
+    arena: int
     macs: int
+    time: float
+    ops: int
 
-    @property
-    def height(self) -> int:
-        """Bytes of the packing."""
-        return self.packing.height
+
+@dataclass(frozen=True)
+class Trial:
+    """What came of a plan: `made` is None where it is not legal or left out; `buffers` are those of its problem."""
+
+    made: Made | None = None
+    buffers: int = 0
 
 
 class StripeSearch:
-    """The search for stripes in one order of a model: sweep, build, improve."""
+    """The search for stripes in one order of a model: sweep, build, improve.
 
-    def __init__(self, model: ModelOnTarget, whole: Folded, order: tuple[int, ...], leads: placing.Leads) -> None:
-        self.model, self.whole, self.order, self.leads = model, whole, order, leads
+    Candidates are priced and plans tried by `processes`; both depend on their arguments alone.
+    """
+
+    def __init__(self, model: ModelOnTarget, whole: Folded, order: tuple[int, ...], processes: int = 1) -> None:
+        self.model, self.whole, self.order, self.leads = model, whole, order, model.leads
+        self.processes = processes
         self.goal = model.goal
         self.random = random.Random(self.goal.seed)  # noqa: S311
-        self.space = Space(whole.graph, order, leads, partial(costs.kept_for, model.bits))
+        self.space = Space(whole.graph, order, self.leads, _prices(model.bits))
         newer = newer_operators(model.data)
         self.space.layers |= {op: newer[at] for op, at in enumerate(whole.file_ops) if at in newer}
         self.found: list[Candidate] = []
@@ -85,21 +102,38 @@ class StripeSearch:
 
     def answers(self) -> list[Rung]:
         """The best plans, packed at length and written; after Ctrl-C those of the plans that were made until then."""
+        workers = Workers(self.processes, _prepared, self.model.data, self.model.graph, self.model.name, self.goal,
+                          self.whole, self.order)  # fmt: skip
         try:
-            self._search()
+            return self._answers(workers)
+        finally:
+            workers.close()
+
+    def _answers(self, workers: Workers) -> list[Rung]:
+        try:
+            self._search(workers)
         except KeyboardInterrupt:
             self.interrupted = True
-        return list(self._realised(self._best()[: 1 if self.interrupted else _ANSWERS]))
+        return list(self._realised(workers, self._best()[: 1 if self.interrupted else _ANSWERS]))
 
-    def _search(self) -> None:
+    def tasks(self) -> dict[str, Callable[..., Any]]:
+        """What other processes do for the search, by name."""
+        return {"price": partial(choosing.candidates, self.space), "try": self.tried, "pack": self.packed}
+
+    def _search(self, workers: Workers) -> None:
         ceiling = max(self.space.peaks)
-        self.found = choosing.candidates(self.space, ceiling, ceiling // 3)
-        plans = choosing.plans(self.space, self.found, int(self.goal.max_macs * self.model.macs))
+        ranges = choosing.promising_ranges(self.space, ceiling, ceiling // 3)
+        for found in workers.map("price", [(*run, ceiling) for run in ranges], self.tasks()["price"]):
+            self.found += found
+        most = self.goal.max_macs * self.model.macs, self.goal.max_time * self.model.time
+        plans = choosing.plans(self.space, self.found, *most)
         self.model.report(f"{len(self.found)} candidates, {len(plans)} plans")
         sweep = [choice.regions for choice in sorted(plans, key=self._expected)[:_BUILT]]
-        for regions in (*sweep, *self._one_region(), *self._one_loop()):
-            self._make(regions, self._worth_building())
-        self._improve()
+        first = list(dict.fromkeys((*sweep, *self._one_region(), *self._one_loop())))
+        for at in range(0, len(first), _TOGETHER):
+            for _ in self._make(workers, first[at : at + _TOGETHER], self._worth_building()):
+                pass
+        self._improve(workers)
 
     def _worth_building(self) -> int | None:
         """The score from which on a plan is left out: one that is so far off is not improved below the best."""
@@ -113,10 +147,10 @@ class StripeSearch:
     def _one_region(self) -> list[tuple[Region, ...]]:
         """For each range of operators its most promising stripes, the best ranges first."""
         best: dict[tuple[int, int], Candidate] = {}
-        most = self.goal.max_macs * self.model.macs
+        macs, time = self.goal.max_macs * self.model.macs, self.goal.max_time * self.model.time
         for c in self.found:
             key = c.region.first, c.region.last
-            if c.macs <= most and (key not in best or self._promise(c) < self._promise(best[key])):
+            if c.macs <= macs and c.time <= time and (key not in best or self._promise(c) < self._promise(best[key])):
                 best[key] = c
         return [(c.region,) for c in sorted(best.values(), key=self._promise)[:_SINGLE]]
 
@@ -132,17 +166,22 @@ class StripeSearch:
         peak = max([candidate.peak, *(self.space.peaks[step] for step in steps if step not in inside)])
         return peak + (candidate.tail if self.goal.objective == "arena" else 0)
 
-    def _realised(self, plans: Sequence[Made]) -> Iterator[Rung]:
+    def packed(self, regions: tuple[Region, ...]) -> tuple[int, placing.Packing]:
+        """A plan packed at length, and its score."""
+        program = self._built(regions)
+        packing = placing.pack(self.model.problem_of(program, self.leads), ANSWER, seed=self.goal.seed)
+        return self._score(program, packing.height), packing
+
+    def _realised(self, workers: Workers, plans: Sequence[Made]) -> Iterator[Rung]:
         """Plans packed at length and written, those that came out lowest first, up to one that meets the goal."""
-        packed = []
-        for made in plans:
-            problem = self.model.problem_of(made.program, self.leads)
-            packing = _lowest(made.packing, placing.pack(problem, ANSWER, seed=self.goal.seed))
-            packed.append((self._score(made.program, packing.height), made, packing))
+        found = []
+        results = workers.map("pack", [(made.regions,) for made in plans], self.packed)
+        for made, (score, packing) in zip(plans, results, strict=True):
+            found.append((min(score, made.score), made, _lowest(made.packing, packing)))
         cheap = self.goal.budget is not None
-        for _, made, packing in packed if cheap else sorted(packed, key=lambda found: found[0]):
-            total = self.model.macs + made.macs
-            rung = self.model.realised("split", made.program, self.leads, total, made.choice.regions, packing)
+        for _, made, packing in found if cheap else sorted(found, key=lambda plan: plan[0]):
+            program, total = self._built(made.regions), self.model.macs + made.macs
+            rung = self.model.realised("split", program, self.leads, total, made.regions, packing)
             yield rung
             if self.model.fits(rung):
                 return
@@ -154,45 +193,54 @@ class StripeSearch:
         if budget is None:
             return sorted(found, key=lambda made: (made.score, made.macs))
         fitting = [made for made in found if made.score <= budget]
-        cheap = sorted(fitting, key=lambda made: made.macs / max(self.model.macs, 1) + _CALL * len(made.program.steps))
+        cheap = sorted(fitting, key=lambda made: made.time)
         return [*cheap[:2], *sorted(found, key=lambda made: made.score)]
 
     def _allowed(self, program: Program) -> bool:
         """Whether a program meets the caps and the target's TFLM has its operators."""
         cap, macs = self.goal.max_ops, costs.program_macs(program) - self.model.macs
         work = macs <= self.goal.max_macs * self.model.macs
+        work = work and self.model.slower(program) <= 1 + self.goal.max_time
         return work and (cap is None or len(program.steps) <= cap) and self.model.runs(program)
 
     def _expected(self, choice: Choice) -> int:
         return choice.peak if self.goal.objective == "head" else choice.peak + choice.tail
 
-    def _make(self, regions: tuple[Region, ...], below: int | None = None) -> Made | None:
-        """A plan built and packed at a first look; None where the caps or the stripes themselves forbid it.
+    def _make(self, workers: Workers, plans: Sequence[tuple[Region, ...]], below: int | None) -> Iterator[Made | None]:
+        """Plans built and packed at a first look, in order; None where it was left out, see `tried`."""
+        new = [regions for regions in plans if regions and regions not in self.made]
+        results = workers.map("try", [(regions, below) for regions in new], self.tried)
+        with closing(results):
+            for regions, trial in zip(new, results, strict=True):
+                self.model.check()
+                self.made[regions] = trial.made
+                self.buffers += trial.buffers
+                yield trial.made
+
+    def _built(self, regions: tuple[Region, ...]) -> Program:
+        return built(self.whole.graph, self.order, regions, self.whole.file_ops)
+
+    def tried(self, regions: tuple[Region, ...], below: int | None = None) -> Trial:
+        """A plan built and packed at a first look, unless the caps or the stripes themselves forbid it.
 
         With `below`, a score to beat: plans that cannot are left out, those that hardly can are packed in few tries.
         """
-        if regions in self.made or not regions:
-            return self.made.get(regions)
-        self.model.check()
-        self.made[regions] = None
         try:
-            program = built(self.whole.graph, self.order, regions, self.whole.file_ops)
+            program = self._built(regions)
         except IllegalStripeError:
-            return None
+            return Trial()
         if not self._allowed(program) or (below is not None and self._score(program, 0) >= below):
-            return None
+            return Trial()
         problem = self.model.problem_of(program, self.leads)
-        self.buffers += len(problem)
         if below is not None and self._score(program, bounds.load_bound(problem)) >= below:
-            return None
+            return Trial(None, len(problem))
         packing = placing.pack(problem, GLANCE, seed=self.goal.seed)
         if below is None or self._score(program, int(_NEAR * packing.height)) < below:
             packing = _lowest(packing, placing.pack(problem, LOOK, seed=self.goal.seed))
-        score = self._score(program, packing.height)
+        score, arena = self._score(program, packing.height), self._arena(program, packing.height)
         macs = costs.program_macs(program) - self.model.macs
-        made = Made(Choice(regions), program, packing, score, macs)
-        self.made[regions] = made
-        return made
+        ops, time = len(program.steps), self.model.slower(program)
+        return Trial(Made(regions, packing, score, arena, macs, time, ops), len(problem))
 
     def _score(self, program: Program, height: int) -> int:
         """The bytes of the objective that a program of a height is expected to need."""
@@ -203,36 +251,39 @@ class StripeSearch:
         kept = self.tail + costs.kept_bytes(program, self.model.bits)
         return kept + max(height, costs.planning_bytes(program, self.model.bits))
 
-    def _improve(self) -> None:
+    def _improve(self, workers: Workers) -> None:
         """Changes the best plans a little, again and again, and keeps what is better."""
         tried: set[tuple[Region, ...]] = set()
+        alike: Counter[object] = Counter()
         left = min(_IMPROVED, _IMPROVED_TIMES_OPS // len(self.order))
         while left > 0 and self.buffers < _MOST_BUFFERS:
-            best = next((made for made in self._best() if made.choice.regions not in tried), None)
+            untried = (made for made in self._best() if made.regions not in tried)
+            best = next((made for made in untried if alike[_kind_of(made)] < _ALIKE), None)
             if best is None or self._good_enough():
                 return
-            tried.add(best.choice.regions)
-            left -= self._improve_one(best, left)
+            tried.add(best.regions)
+            alike[_kind_of(best)] += 1
+            left -= self._improve_one(workers, best, left)
 
     def _good_enough(self) -> bool:
         """Whether a plan meets the budget, or none can be found that is much lower than the lowest."""
         lowest = min((made for made in self.made.values() if made), key=lambda made: made.score)
         if self.goal.budget is not None:
             return lowest.score <= self.goal.budget
-        return self.goal.objective == "head" and lowest.height <= (1 + _DONE) * self.least[0]
+        return self.goal.objective == "head" and lowest.packing.height <= (1 + _DONE) * self.least[0]
 
-    def _improve_one(self, best: Made, most: int) -> int:
+    def _improve_one(self, workers: Workers, best: Made, most: int) -> int:
         """Tries plans around one, up to the first that is better; returns how many."""
-        options = [regions for regions in dict.fromkeys(self._around(best.choice.regions)) if regions not in self.made]
+        options = [regions for regions in dict.fromkeys(self._around(best.regions)) if regions not in self.made]
         self.random.shuffle(options)
-        for count, regions in enumerate(options[:most], 1):
+        before = len(self.made)
+        for made in self._make(workers, options[:most], best.score):
+            if made and made.score < best.score:
+                self.model.report(f"{made.score:,} bytes with {made.ops} operators")
+                break
             if self.buffers >= _MOST_BUFFERS:
                 break
-            made = self._make(regions, best.score)
-            if made and made.score < best.score:
-                self.model.report(f"{made.score:,} bytes with {len(made.program.steps)} operators")
-                return count
-        return max(len(options[:most]), 1)
+        return max(len(self.made) - before, 1)
 
     def _around(self, regions: tuple[Region, ...]) -> Iterator[tuple[Region, ...]]:
         """Plans that differ in one region, or by one more."""
@@ -277,6 +328,7 @@ class StripeSearch:
             yield replace(region, carry=not region.carry)
             yield replace(region, lazy=not region.lazy, carry=False, early=False)
             yield replace(region, backward=not region.backward, carry=False, early=False)
+            yield replace(region, backward=not region.backward, carry=False, early=False, lazy=not region.lazy)
         ranges = [(region.first + a, region.last + b) for a in (-1, 0, 1) for b in (-1, 0, 1)]
         for first, last in ranges:
             yield from (c.region for c in self.found if (c.region.first, c.region.last) == (first, last))
@@ -293,11 +345,8 @@ class StripeSearch:
 
     def points(self) -> list[Point]:
         """Every plan that was built."""
-        return [
-            Point(self._arena(made.program, made.height), made.height, made.macs, len(made.program.steps))
-            for made in self.made.values()
-            if made
-        ]
+        found = (made for made in self.made.values() if made)
+        return [Point(made.arena, made.packing.height, made.macs, made.ops, made.time) for made in found]
 
     def reasons(self) -> Iterator[str]:
         """Why the operators that need the most could not be split."""
@@ -306,6 +355,24 @@ class StripeSearch:
             layer = self.space.layers[self.order[step]]
             if isinstance(layer, str) and peak > need // 2:
                 yield f"{self.whole.graph.label(self.order[step])} is not split: {layer}"
+
+
+def _kind_of(made: Made) -> object:
+    """What plans have in common that differ in their cuts and borders alone."""
+    return tuple((r.first, r.last, r.stripes, r.columns, r.loop, r.carry, r.backward, r.paced) for r in made.regions)
+
+
+def _prepared(
+    data: bytes, graph: Graph, name: str, goal: Goal, whole: Folded, order: tuple[int, ...]
+) -> dict[str, Callable[..., Any]]:
+    """The tasks of a search of the same model in another process."""
+    return StripeSearch(ModelOnTarget(data, graph, name, goal), whole, order).tasks()
+
+
+def _prices(bits: int) -> Prices:
+    """What operators cost TFLM on addresses of `bits`."""
+    tail = partial(costs.kept_for, bits)
+    return Prices(tail, durations.op_time, durations.added_time, durations.ITERATION)
 
 
 def _lowest(*packings: placing.Packing) -> placing.Packing:

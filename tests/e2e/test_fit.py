@@ -55,6 +55,15 @@ def test_the_cheapest_rung_that_fits(corpus: Path) -> None:
     assert found.arena <= 60_000
 
 
+def test_time_is_capped(corpus: Path) -> None:
+    source = corpus / "tflite" / "mcu" / "kws_cnn_l.tflite"
+    least = [fit(source, abi="64", max_time=most).chosen for most in (0.4, 0.15, 0.02)]
+    assert all(rung is not None and rung.time <= 1 + most for rung, most in zip(least, (0.4, 0.15, 0.02), strict=True))
+    arenas = [rung.arena for rung in least if rung is not None]
+    assert arenas == sorted(arenas)
+    assert arenas[0] < arenas[-1]
+
+
 def test_nothing_fits(corpus: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.tflite"
     done = run("fit", corpus / "tflite" / "kws_ref_model.tflite", "--budget", "1KiB", "-o", out)
@@ -168,6 +177,7 @@ def test_ctrl_c_keeps_the_best(corpus: Path, tmp_path: Path) -> None:
         (("--tflm", "2025-13-01"), "cannot read '2025-13-01' as a version of TFLM"),
         (("--max-ops", "-3"), "--max-ops is -3, expected at least 0"),
         (("--max-macs", "much"), "cannot read 'much' as a share"),
+        (("--max-time", "-1%"), "cannot read '-1%' as a share"),
         (("--max-flash", "lots"), "lots"),
         (("--draw", "front.gif"), "must end in .svg, .png, .pdf"),
         (("--without", "as is"), "no rung as is to leave out"),

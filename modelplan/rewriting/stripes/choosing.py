@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from modelplan.ops.macs import op_macs
 from modelplan.rewriting.stripes.building import built
-from modelplan.rewriting.stripes.estimating import Tail, estimate, estimate_loop, even_cuts
+from modelplan.rewriting.stripes.estimating import Prices, estimate, estimate_loop, even_cuts
 from modelplan.rewriting.stripes.layers import layer_of
 from modelplan.rewriting.stripes.placing import Leads
 from modelplan.rewriting.stripes.program import VIEWS
@@ -39,13 +39,17 @@ _TARGETS = 48
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A region in stripes and its price: bytes of its worst step, extra work, operators and kept bytes it adds."""
+    """A region in stripes and its price: bytes of its worst step, and what it adds.
+
+    Multiply-accumulates, operators, bytes that the runtime keeps, nanoseconds.
+    """
 
     region: Region
     peak: int
     macs: int
     ops: int
     tail: int
+    time: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,7 @@ class Choice:
     macs: int = 0
     ops: int = 0
     tail: int = 0
+    time: float = 0.0
 
 
 @dataclass
@@ -66,7 +71,7 @@ class Space:
     graph: Graph
     order: tuple[int, ...]
     leads: Leads
-    tail: Tail
+    prices: Prices
     axis: int = 1
     lives: list[tuple[int, int]] = field(default_factory=list)
     peaks: list[int] = field(default_factory=list)
@@ -134,21 +139,30 @@ class Space:
         )
 
 
-def candidates(space: Space, ceiling: int, floor: int) -> list[Candidate]:
-    """Regions in stripes that stay below `ceiling`, the dearer of two of the same operators left out.
+def promising_ranges(space: Space, ceiling: int, floor: int) -> list[tuple[int, int]]:
+    """Runs of operators, first and last, of which some stripes may stay below `ceiling`, as many as can be priced.
 
-    A region holds at least one operator that needs more than `floor` by itself. For each such operator the regions
-    between small maps come first, all operators in turn, and after a number of regions the rest is left out.
+    Each holds at least one operator that needs more than `floor` by itself. For each such operator the runs between
+    small maps come first, all operators in turn, and after a number of regions the rest is left out.
     """
-    found: list[Candidate] = []
+    found: list[tuple[int, int]] = []
     priced = 0
-    for base, across in _in_turn(space, list(_ranges(space, ceiling, floor)), floor):
+    for base, _ in _in_turn(space, list(_ranges(space, ceiling, floor)), floor):
         if priced > _MOST_PRICED:
             break
+        priced += sum(1 for _ in _forms(base, base.region, base.region.cuts[-1]))
+        found.append((base.region.first, base.region.last))
+    return found
+
+
+def candidates(space: Space, first: int, last: int, ceiling: int) -> list[Candidate]:
+    """Operators [first, last] in stripes that stay below `ceiling`, the dearer of two ways left out."""
+    found: list[Candidate] = []
+    for base, across in _of_range(space, first, last, ceiling):
         macs = sum(op_macs(space.graph, space.graph.ops[op]) for op in base.ops)
-        forms = list(_forms(base, base.region, base.region.cuts[-1]))
-        priced += len(forms)
-        mine = [_priced(space, base, form, across, macs) for form in forms]
+        time = sum(space.prices.time(space.graph, op) for op in base.ops)
+        forms = _forms(base, base.region, base.region.cuts[-1])
+        mine = [_priced(space, base, form, across, (macs, time)) for form in forms]
         found += _undominated(c for c in mine if c is not None and c.peak < ceiling)
     return found
 
@@ -255,30 +269,32 @@ def _paced_forms(base: Ground, region: Region, pad: frozenset[int]) -> Iterator[
             yield replace(region, cuts=even_cuts(first, -(-first // rows)), pad=pad, paced=True)
 
 
-def _priced(space: Space, whole: Ground, form: Region, across: int, macs: int) -> Candidate | None:
-    """The cost of a region in one form; None where its operators cannot be computed so."""
+def _priced(space: Space, base: Ground, form: Region, across: int, whole: tuple[int, float]) -> Candidate | None:
+    """A form of a region with its price; `whole` are the work and the time of its operators as they stand."""
+    macs, time = whole
     try:
-        base = _formed(space, whole, form)
-        looped = form.loop
+        formed = _formed(space, base, form)
         cost = (
-            estimate_loop(base, across, space.tail) if looped else estimate(base, stripe_rows(base), across, space.tail)
+            estimate_loop(formed, across, space.prices)
+            if form.loop
+            else estimate(formed, stripe_rows(formed), across, space.prices)
         )
     except IllegalStripeError:
         return None
-    return Candidate(form, cost.peak, cost.macs - macs, cost.ops, cost.tail)
+    return Candidate(form, cost.peak, cost.macs - macs, cost.ops, cost.tail, cost.time - time)
 
 
 def _undominated(found: Iterable[Candidate]) -> list[Candidate]:
-    """Candidates of one range of which none is better in peak, work and kept bytes."""
+    """Candidates of one range of which none is better in peak, time and kept bytes."""
     kept: list[Candidate] = []
-    for c in sorted(found, key=lambda c: (c.peak, c.tail, c.macs)):
-        if not any(k.tail <= c.tail and k.macs <= c.macs for k in kept):
+    for c in sorted(found, key=lambda c: (c.peak, c.tail, c.time)):
+        if not any(k.tail <= c.tail and k.time <= c.time for k in kept):
             kept.append(c)
     return kept
 
 
-def cheapest(space: Space, found: Sequence[Candidate], target: int, work: float) -> Choice | None:
-    """The plan of least kept bytes (plus `work` for each multiply-accumulate) whose parts need at most `target`.
+def cheapest(space: Space, found: Sequence[Candidate], target: int, price: float) -> Choice | None:
+    """The plan of least kept bytes (plus `price` for each nanosecond) whose parts need at most `target`.
 
     Cost: O(steps + candidates).
     """
@@ -295,7 +311,7 @@ def cheapest(space: Space, found: Sequence[Candidate], target: int, work: float)
         for c in ending.get(step, ()):
             start = best[c.region.first]
             if start is not None:
-                options.append((start[0] + c.tail + work * max(c.macs, 0), (*start[1], c)))
+                options.append((start[0] + c.tail + price * max(c.time, 0), (*start[1], c)))
         best.append(min(options, key=lambda option: option[0], default=None))
     return _choice(space, best[-1][1]) if best[-1] is not None else None
 
@@ -309,25 +325,27 @@ def _choice(space: Space, chosen: Sequence[Candidate]) -> Choice:
         sum(c.macs for c in chosen),
         sum(c.ops for c in chosen),
         sum(c.tail for c in chosen),
+        sum(c.time for c in chosen),
     )
 
 
-def plans(space: Space, found: Sequence[Candidate], most_macs: int | None) -> list[Choice]:
+def plans(space: Space, found: Sequence[Candidate], most_macs: float, most_time: float) -> list[Choice]:
     """The plans of a sweep over targets, from the lowest peak up; each kept once.
 
-    Where a plan does more than `most_macs` extra work, work is given a price that rises until it does not.
+    Where a plan adds more than `most_macs` multiply-accumulates or `most_time` nanoseconds, time is given a price that
+    rises until it does not.
     """
     levels = sorted({c.peak for c in found} | set(space.peaks))
     if len(levels) > _TARGETS * 4:
         levels = sorted({*levels[:: len(levels) // (_TARGETS * 4) + 1], *space.peaks, *levels[:32]})
     kept: dict[tuple[Region, ...], Choice] = {}
-    price = 1 / max(1, sum(op_macs(space.graph, op) for op in space.graph.ops))
+    whole = sum(space.prices.time(space.graph, op) for op in range(len(space.graph.ops)))
     for target in levels:
-        for work in (0.0, 1e4 * price, 1e5 * price, 1e6 * price, 1e8 * price):
-            choice = cheapest(space, found, target, work)
+        for price in (0.0, 1e4, 1e5, 1e6, 1e8):
+            choice = cheapest(space, found, target, price / max(1, whole))
             if choice is None:
                 break
-            if most_macs is None or choice.macs <= most_macs:
+            if choice.macs <= most_macs and choice.time <= most_time:
                 kept.setdefault(choice.regions, choice)
                 break
     return sorted(kept.values(), key=lambda choice: choice.peak)

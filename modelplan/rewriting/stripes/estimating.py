@@ -11,23 +11,39 @@ import numpy as np
 from modelplan.rewriting.stripes.loops import Tiling, tiling
 from modelplan.rewriting.stripes.program import MOST_JOINED
 from modelplan.rewriting.stripes.regions import Ground, Rows
-from modelplan.types import IntArray
+from modelplan.types import Graph, IntArray
 
-#: Bytes that a runtime keeps for one more operator: (kind, channels that are scaled each for itself, new tensors).
-Tail = Callable[[str, int, int], int]
+#: Numbers of a begin vector.
+_RANK = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What operators cost the runtime.
+
+    `tail` are bytes that it keeps for one more operator: (kind, channels that are scaled each for itself, new tensors).
+    `time` are nanoseconds of an operator of a graph as a whole, `added` those of one that the rewrite adds: (kind,
+    elements, elements in a run), `iteration` those of an iteration of a loop beside its operators.
+    """
+
+    tail: Callable[[str, int, int], int]
+    time: Callable[[Graph, int], float]
+    added: Callable[[str, int, int], float]
+    iteration: float
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Bytes of the worst step, multiply-accumulates, operators, and bytes that the runtime keeps for them."""
+    """Bytes of the worst step, multiply-accumulates, operators, bytes that the runtime keeps for them, nanoseconds."""
 
     peak: int
     macs: int
     ops: int
     tail: int
+    time: float
 
 
-def estimate(base: Ground, rows: Sequence[Rows], across: int, tail: Tail) -> Estimate:
+def estimate(base: Ground, rows: Sequence[Rows], across: int, prices: Prices) -> Estimate:
     """The cost of a region; `across` are live bytes that it does not touch.
 
     The peak supposes that rows die and are born one by one, that outputs may run into operands that die, and that
@@ -47,25 +63,27 @@ def estimate(base: Ground, rows: Sequence[Rows], across: int, tail: Tail) -> Est
     dying = np.where(padded > 0, padded + dying, dying)
     peak = int(max(with_copy.max(), (live + padded + born - np.minimum(dying, born)).max()))
     macs = sum(rows[i].windows[op].made * base.layers[op].row_macs for i, op in events)
-    ops, cost = _operators(base, rows, events, tail)
-    return Estimate(peak, macs, ops, cost)
+    return Estimate(peak, macs, *_operators(base, rows, events, prices))
 
 
-def estimate_loop(base: Ground, across: int, tail: Tail) -> Estimate:
+def estimate_loop(base: Ground, across: int, prices: Prices) -> Estimate:
     """The cost of a region as a loop.
 
     Raises:
         IllegalStripeError: the region has no windows of one extent.
     """
     found = tiling(base)
-    inside, macs, slices = _body(base, found)
+    inside, macs, slices, time = _body(base, found, prices)
     ops = 4 + 2 * slices  # WHILE, next counter, begin of the result and its update, and a begin for each slice
+    tail = prices.tail
     kept = tail("WHILE", 0, 3) + tail("DYNAMIC_UPDATE_SLICE", 0, 3) + (2 + 2 * slices) * tail("SLICE", 0, 2)
-    return Estimate(across + _around_loop(base, found) + inside, len(found.tiles) * macs, ops, kept)
+    time += prices.iteration + (2 + slices) * prices.added("SLICE", _RANK, _RANK)
+    count = len(found.tiles)
+    return Estimate(across + _around_loop(base, found) + inside, count * macs, ops, kept, count * time)
 
 
-def _body(base: Ground, found: Tiling) -> tuple[int, int, int]:
-    """Bytes of the worst operator of a loop's body, the work of an iteration, and the slices in it.
+def _body(base: Ground, found: Tiling, prices: Prices) -> tuple[int, int, int, float]:
+    """Bytes of the worst operator of a loop's body, the work of an iteration, the slices in it, and nanoseconds.
 
     The bytes are those of maps inside the body: operands that are read later, windows, what is made and what is kept.
     """
@@ -73,6 +91,7 @@ def _body(base: Ground, found: Tiling) -> tuple[int, int, int]:
     last = {x: op for op in base.ops for x in ops[op].inputs}
     held: dict[int, int] = {}
     worst = macs = slices = 0
+    time = 0.0
     for op in base.ops:
         y, layer = tensors[ops[op].outputs[0]], base.layers[op]
         pixel = y.nbytes // (y.shape[1] * y.shape[2])
@@ -84,14 +103,20 @@ def _body(base: Ground, found: Tiling) -> tuple[int, int, int]:
             size = area * (tensors[x].nbytes // prod(tensors[x].shape[axis] for axis in rows))
             if held.get(x) != size:
                 windows, slices = windows + size, slices + 1
+                time += prices.added("SLICE", size, tensors[x].shape[-1])
         made = pixel * prod(course.made[op] for course in found.courses)
         kept = pixel * prod(course.kept[op].extent for course in found.courses)
         worst = max(worst, sum(held.values()) + windows + made)
         macs += layer.row_macs * made // max(1, y.nbytes // y.shape[base.region.axis])
-        slices += kept != made
+        time += prices.time(base.graph, op) * made / max(1, y.nbytes)
+        if kept != made:
+            slices += 1
+            time += prices.added("SLICE", kept, y.shape[-1])
         held[ops[op].outputs[0]] = kept
         held = {x: size for x, size in held.items() if x in base.exits or last.get(x) not in (None, op)}
-    return worst, macs, slices
+    result = tensors[found.result]
+    time += prices.added("DYNAMIC_UPDATE_SLICE", kept, result.shape[-1])
+    return worst, macs, slices, time
 
 
 def _around_loop(base: Ground, found: Tiling) -> int:
@@ -202,26 +227,59 @@ def _padded_bytes(base: Ground, op: int, height: int) -> int:
     return height * (row // other) * (other + sum(base.layers[op].across))
 
 
-def _operators(base: Ground, rows: Sequence[Rows], events: Sequence[tuple[int, int]], tail: Tail) -> tuple[int, int]:
-    """Operators added, and what the runtime keeps for them, less what the unsplit operators need."""
+def _operators(
+    base: Ground, rows: Sequence[Rows], events: Sequence[tuple[int, int]], prices: Prices
+) -> tuple[int, int, float]:
+    """Operators added, what the runtime keeps for them beyond the unsplit operators, and nanoseconds of all."""
     ops, cost = -len(base.ops), 0
+    tensors, axis = base.graph.tensors, base.region.axis
+    per_row, own, moved = {}, {}, _Moved(prices)
     for op in base.ops:
-        cost -= tail(base.graph.ops[op].kind, _channels(base, op), 1)
+        kind, y = base.graph.ops[op].kind, base.graph.ops[op].outputs[0]
+        own[op] = prices.tail(kind, _channels(base, op), 1)
+        cost -= own[op]
+        run = prices.added(kind, 0, 1)
+        per_row[op] = run, (prices.time(base.graph, op) - run) / tensors[y].shape[axis]
+    time = 0.0
     for i, op in events:
-        window, y = rows[i].windows[op], base.graph.ops[op].outputs[0]
-        (a, b), lo = rows[i].made[y], rows[i].seen[y][0]
-        kinds = [(base.graph.ops[op].kind, _channels(base, op), 1)]
-        kinds += [("PAD", 0, 2)] * _pads(base, op, i, rows)
-        kinds += [("SLICE", 0, 2)] * (window.made != b - a)
+        stripe, y = rows[i], base.graph.ops[op].outputs[0]
+        window, (a, b), lo = stripe.windows[op], stripe.made[y], stripe.seen[y][0]
+        row, deep = tensors[y].nbytes // tensors[y].shape[axis], tensors[y].shape[-1]
+        run, each = per_row[op]
+        time += run + each * window.made
+        ops, cost = ops + 1, cost + own[op]
+        if _pads(base, op, i, rows):
+            moved.count("PAD", _padded_bytes(base, op, window.hi - window.lo + window.above + window.below), deep)
+        if window.made != b - a:
+            moved.count("SLICE", (b - a) * row, deep)
         if lo < a:
-            kinds += [("SLICE", 0, 2), ("CONCATENATION", 0, 1)]
+            moved.count("SLICE", (a - lo) * row, deep)
+            moved.count("CONCATENATION", (b - lo) * row, deep)
         for x in _row_operands(base, op):
-            seen = rows[i].seen.get(x, (0, base.layers[op].rows_in))
-            kinds += [("SLICE", 0, 2)] * ((window.lo, window.hi) != seen)
-        ops += len(kinds)
-        cost += sum(tail(*kind) for kind in kinds)
+            seen = stripe.seen.get(x, (0, base.layers[op].rows_in))
+            if (window.lo, window.hi) != seen:
+                width = tensors[x].nbytes // tensors[x].shape[axis]
+                moved.count("SLICE", (window.hi - window.lo) * width, tensors[x].shape[-1])
     joins = len(base.exits) * (1 + (base.region.stripes > MOST_JOINED) * -(-base.region.stripes // MOST_JOINED))
-    return ops + joins, cost + joins * tail("CONCATENATION", 0, 1)
+    for _ in range(joins):
+        moved.count("CONCATENATION", 0, 1)
+    return ops + moved.ops, cost + moved.tail, time + moved.time
+
+
+@dataclass
+class _Moved:
+    """The operators that stripes add, with what the runtime keeps for them and the time they take."""
+
+    prices: Prices
+    ops: int = 0
+    tail: int = 0
+    time: float = 0.0
+
+    def count(self, kind: str, elements: int, width: int) -> None:
+        """One more operator."""
+        self.ops += 1
+        self.tail += self.prices.tail(kind, 0, 1 if kind == "CONCATENATION" else 2)
+        self.time += self.prices.added(kind, elements, width)
 
 
 def _channels(base: Ground, op: int) -> int:

@@ -10,6 +10,7 @@ A stripe of an operator that pads on its own ("SAME") would be padded at borders
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 
@@ -64,6 +65,7 @@ class Window:
     padded: bool = False
 
 
+@lru_cache(maxsize=1 << 16)
 def needed(layer: Layer, a: int, b: int, *, pad: bool) -> Window:
     """The window for output rows [a, b); `pad` prefers explicit padding to rows too many.
 

@@ -1,0 +1,145 @@
+"""What one run of a program is expected to take on TFLM's reference kernels, from what its operators compute and move.
+
+The terms were fitted to int8 kernels of the tflite-micro wheel on x86-64 by `benchmarks/durations.py`, which says how
+far off they are. They compare programs of one model; other devices and kernels give operators other shares.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from math import prod
+from typing import NamedTuple
+
+from modelplan.ops.conditions import number
+from modelplan.ops.macs import op_macs
+from modelplan.rewriting.stripes.layers import extent
+from modelplan.rewriting.stripes.program import Program, Step, step_op
+from modelplan.types import Graph
+
+
+class Amounts(NamedTuple):
+    """What an operator does in one run.
+
+    Elements of its output, positions of its windows inside its operand for all of them (of a PAD the elements of its
+    operand), multiply-accumulates at these, and contiguous runs of bytes that it copies.
+    """
+
+    outputs: int
+    taps: int = 0
+    macs: int = 0
+    runs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Nanoseconds of a kernel for one run, and for each of what it does."""
+
+    run: float
+    output: float = 0.0
+    tap: float = 0.0
+    mac: float = 0.0
+    copy: float = 0.0
+
+    def time(self, amounts: Amounts) -> float:
+        """Nanoseconds of one run."""
+        outputs, taps, macs, runs = amounts
+        return self.run + self.output * outputs + self.tap * taps + self.mac * macs + self.copy * runs
+
+
+#: Terms by kind, as `benchmarks/durations.py` fitted them.
+TERMS = {
+    "CONV_2D": Terms(244, 5.80, 1.77, 0.535),
+    "DEPTHWISE_CONV_2D": Terms(184, 5.87, 1.75),
+    "FULLY_CONNECTED": Terms(177, 2.25, mac=0.568),
+    "AVERAGE_POOL_2D": Terms(137, 3.72, 0.463),
+    "MAX_POOL_2D": Terms(142, 2.53, 0.634),
+    "ADD": Terms(164, 6.74),
+    "QUANTIZE": Terms(127, 3.11),
+    "PAD": Terms(256, 0.169, 0.957),
+    "SLICE": Terms(155, 0.247, copy=0.417),
+    "CONCATENATION": Terms(126, 0.007, copy=12.6),
+    "DYNAMIC_UPDATE_SLICE": Terms(150, copy=4.43),
+    "RESIZE_BILINEAR": Terms(166, 1.81, copy=3.53),
+    "RESIZE_NEAREST_NEIGHBOR": Terms(171, copy=3.80),
+}
+#: Terms of kinds that were not fitted, and nanoseconds of an iteration of a loop beside its operators.
+OTHERS, ITERATION = Terms(150, 3.0), 300.0
+_COPIES = frozenset({"SLICE", "DYNAMIC_UPDATE_SLICE", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"})
+_WINDOWS = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D"})
+
+
+def program_time(program: Program, known: dict[object, float] | None = None) -> float:
+    """Nanoseconds that one run of a program is expected to take; `known` is kept for programs of the same graph."""
+    known = {} if known is None else known
+    return sum(_known_time(program, step, known) for step in program.steps)
+
+
+def _known_time(program: Program, step: Step, known: dict[object, float]) -> float:
+    """The time of a step; steps of the same kind, changes and shapes are looked up once."""
+    if step.loop is not None:
+        return step_time(program, step)
+    shapes = tuple(program.shape(t) for t in (*step.inputs[:2], *step.outputs[:1]) if t >= 0)
+    key = step.kind, step.source, step.changes, len(step.inputs), shapes
+    if key not in known:
+        known[key] = step_time(program, step)
+    return known[key]
+
+
+def step_time(program: Program, step: Step) -> float:
+    """Nanoseconds of a step, of a loop those of all its iterations."""
+    if step.loop is not None:
+        body = sum(step_time(program, inner) for inner in (step.loop.condition, *step.loop.body))
+        return step.loop.iterations * (ITERATION + body)
+    return TERMS.get(step.kind, OTHERS).time(amounts_of(program, step)) if step.outputs else 0.0
+
+
+def op_time(graph: Graph, index: int) -> float:
+    """Nanoseconds of an operator of a graph as it stands."""
+    op = graph.ops[index]
+    return step_time(Program(graph), Step(op.kind, op.inputs, op.outputs, index))
+
+
+def added_time(kind: str, elements: int, width: int) -> float:
+    """Nanoseconds of an operator that the rewrite adds, for so many elements in runs of `width`: an estimate."""
+    terms = TERMS.get(kind, OTHERS)
+    copies = 2 if kind == "CONCATENATION" else elements // max(width, 1)
+    return terms.time(Amounts(elements, elements, 0, copies))
+
+
+def amounts_of(program: Program, step: Step) -> Amounts:
+    """What a step with an output does in one run."""
+    y = program.shape(step.outputs[0])
+    outputs = prod(y)
+    if step.kind in _WINDOWS and len(y) == 4:
+        return _of_window(program, step, y)
+    if step.kind == "PAD":
+        return Amounts(outputs, prod(program.shape(step.inputs[0])))
+    if step.kind == "CONCATENATION":
+        axis = number(step_op(program, step), "axis", 0)
+        return Amounts(outputs, runs=len(step.inputs) * prod(y[: axis % max(len(y), 1)]))
+    if step.kind in _COPIES:
+        part = program.shape(step.inputs[1]) if step.kind == "DYNAMIC_UPDATE_SLICE" else y
+        return Amounts(prod(part), runs=prod(part[:-1]))
+    macs = op_macs(program.graph, program.graph.ops[step.source]) if step.source >= 0 else 0
+    return Amounts(outputs, macs=macs)
+
+
+def _of_window(program: Program, step: Step, y: tuple[int, ...]) -> Amounts:
+    """Positions outside of the operand are skipped by the kernels and take no time."""
+    op, x = program.graph.ops[step.source], program.shape(step.inputs[0])
+    own = dict(step.changes).get("padding", op.attribute("padding")) == "SAME"
+    taps = y[0] * y[3]
+    for axis in (1, 2):
+        reach, stride = extent(program.graph, op, axis)
+        dilation = number(op, f"dilation_{'_hw'[axis]}_factor", 1)
+        taps *= _inside(x[axis], y[axis], reach, stride, dilation, own=own)
+    return Amounts(prod(y), taps, taps * (x[3] if step.kind == "CONV_2D" else 1))
+
+
+@cache
+def _inside(rows: int, made: int, reach: int, stride: int, dilation: int, *, own: bool) -> int:
+    """Positions of all windows along an axis that lie inside of the operand."""
+    before = max((made - 1) * stride + reach - rows, 0) // 2 if own else 0
+    taps = range(-before, reach - before, dilation)
+    return sum(0 <= at * stride + tap < rows for at in range(made) for tap in taps)
