@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from striped_files import graph_of, striped, three_convolutions
 
+from modelplan.ops.macs import op_macs
 from modelplan.rewriting import durations
 from modelplan.rewriting.stripes.building import built
-from modelplan.rewriting.stripes.layers import op_macs
 
 
 def test_positions_outside_of_the_map_are_not_counted(tmp_path: Path) -> None:
