@@ -289,7 +289,7 @@ class Search {
 // Lowers a packing by the constraint search as long as tries are left; a try counts as many steps as it takes time.
 void narrow(const Packer& packer, const Options& options, const StopSignal& signal, Array<std::int64_t>& bases,
             Packed& found) {
-  constexpr std::int64_t kSteps = 80, kShare = 800;  // steps of a try, tries between two looks at the signal
+  constexpr std::int64_t kSteps = 50, kShare = 800;  // steps of a try, tries between two looks at the signal
   const std::int64_t enough = std::max(found.bound, options.enough);
   Narrower search(packer.units(), options.seed);
   std::int64_t height = packer.height(bases);

@@ -131,7 +131,8 @@ def _windowed(event: Event, operands: Sequence[Cell], output: Cell, made: Mask) 
         for row, places in enumerate(windows):
             behind[row, [at for at in places if 0 <= at < behind.shape[1]]] = 1
         counting = np.moveaxis(np.tensordot(counting, behind, (axis, 0)), -1, axis)
-    masks[data] = np.repeat((counting > 0)[..., None], operands[data].shape[3], axis=3)
+    reached: Mask = np.asarray(counting > 0)
+    masks[data] = np.repeat(reached[..., None], operands[data].shape[3], axis=3)
     return masks
 
 
