@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from matplotlib.path import Path
 
 Boxes = npt.NDArray[np.float64]
+#: Left, lower, right and upper border in points.
+Area = tuple[float, float, float, float]
 
 
 class Titled(Protocol):
@@ -138,6 +140,11 @@ class Sheet:
         from matplotlib.transforms import Affine2D
 
         return Affine2D().scale(1 / _POINTS) + self.figure.dpi_scale_trans
+
+
+def touch(a: Area, b: Area) -> bool:
+    """Whether two areas have a point in common."""
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
 def sheet(margins: Margins, plot_width: float, plot_height: float, steps: float, top: float) -> Sheet:

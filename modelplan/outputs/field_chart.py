@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from modelplan.outputs import canvas, lettering
-from modelplan.outputs.canvas import BODY, FAINT, FREE, INK, MUTED, SMALL, TITLE, Margins, Sheet
+from modelplan.outputs.canvas import BODY, FAINT, FREE, INK, MUTED, SMALL, TITLE, Area, Margins, Sheet
 from modelplan.outputs.units import human
 
 #: One colour for each kind of allocator: after Okabe and Ito's colour-blind safe set (2008).
@@ -282,23 +282,21 @@ def _time(microseconds: float) -> str:
 
 # Names in the plot ---------------------------------------------------------------------------------------------------
 
-Box = tuple[float, float, float, float]
-
 
 def _names(sheet: Sheet, field: Field, points: dict[str, tuple[float, float]]) -> None:
     """Writes each name beside its point where it touches no point and no other name, else leaves it to the list."""
     reach = _DOT / 2 + 0.5
-    taken: list[Box] = [(x - reach, y - reach, x + reach, y + reach) for x, y in points.values()]
+    taken: list[Area] = [(x - reach, y - reach, x + reach, y + reach) for x, y in points.values()]
     inside = (sheet.margins.left + 2, sheet.margins.bottom + 2, sheet.right - 2, sheet.ceiling - 2)
     for mark in [*field.unbeaten(), *(m for m in field.marks if m not in field.unbeaten())]:
         for box in _spots(*points[mark.name], lettering.width(mark.name, SMALL) + 2):
-            if _within(box, inside) and not any(_touch(box, other) for other in taken):
+            if _within(box, inside) and not any(canvas.touch(box, other) for other in taken):
                 taken.append(box)
                 sheet.write(box[0] + 1, (box[1] + box[3]) / 2, mark.name, SMALL, color=INK)
                 break
 
 
-def _spots(x: float, y: float, width: float) -> Iterator[Box]:
+def _spots(x: float, y: float, width: float) -> Iterator[Area]:
     """Where a name may stand: right, left, above, below, then the corners."""
     half, gap = _LINE / 2, _DOT / 2 + 1.5
     for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1)):
@@ -307,9 +305,5 @@ def _spots(x: float, y: float, width: float) -> Iterator[Box]:
         yield left, centre - half, left + width, centre + half
 
 
-def _touch(a: Box, b: Box) -> bool:
-    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
-
-
-def _within(a: Box, b: Box) -> bool:
+def _within(a: Area, b: Area) -> bool:
     return a[0] >= b[0] and a[1] >= b[1] and a[2] <= b[2] and a[3] <= b[3]

@@ -17,13 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from modelplan.outputs import axes, canvas, lettering
-from modelplan.outputs.canvas import FREE, MUTED, SMALL, WARNING, Boxes, Sheet
+from modelplan.outputs.canvas import FREE, MUTED, SMALL, WARNING, Area, Boxes, Sheet
 from modelplan.outputs.drawing import Drawing, of_plan
 from modelplan.outputs.units import brief
 from modelplan.types import IntArray, Plan
 
 Column = npt.NDArray[np.float64]
-Box = tuple[float, float, float, float]
 
 _PLOT_HEIGHT = 400.0
 _MOST_LABELS = 400
@@ -312,7 +311,7 @@ def leaders(sheet: Sheet, drawing: Drawing, written: Sequence[Label]) -> list[Le
         text = lettering.fitting(forms[i], _LEADER_ROOM, SMALL)
         text = f"{text}  {brief(int(size[i]))}" if text else brief(int(size[i]))
         spots = _spots(sheet, homes[i], lettering.width(text, SMALL) + 4)
-        free = next((box for box in spots if not any(_touch(box, other) for other in taken)), None)
+        free = next((box for box in spots if not any(canvas.touch(box, other) for other in taken)), None)
         if free is not None:
             taken.append(free)
             x, y = (free[0] + free[2]) / 2, (free[1] + free[3]) / 2
@@ -324,7 +323,7 @@ def _holds(home: Column, x: float, y: float) -> bool:
     return bool(home[0] <= x <= home[2] and home[1] <= y <= home[3])
 
 
-def _extents(label: Label) -> Iterator[Box]:
+def _extents(label: Label) -> Iterator[Area]:
     """The areas of a label's lines in points."""
     lines = [*label.name, label.size] if label.size else [*label.name]
     along = max(lettering.width(text, SMALL) for text in lines) / 2
@@ -333,7 +332,7 @@ def _extents(label: Label) -> Iterator[Box]:
     yield label.x - width, label.y - height, label.x + width, label.y + height
 
 
-def _spots(sheet: Sheet, home: Column, width: float) -> Iterator[Box]:
+def _spots(sheet: Sheet, home: Column, width: float) -> Iterator[Area]:
     """Where a text of this width may stand beside a rectangle: right and left of its middle, then above and below."""
     x0, y0, x1, y1 = home.tolist()
     inside = sheet.margins.left + 2, sheet.right - 2
@@ -342,10 +341,6 @@ def _spots(sheet: Sheet, home: Column, width: float) -> Iterator[Box]:
         for left in (x1 + _AWAY, x0 - _AWAY - width):
             if inside[0] <= left and left + width <= inside[1] and y0 + _LINE <= y <= y1 - _LINE:
                 yield left, y - _LINE / 2, left + width, y + _LINE / 2
-
-
-def _touch(a: Box, b: Box) -> bool:
-    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
 def _write_leader(sheet: Sheet, leader: Leader) -> None:
