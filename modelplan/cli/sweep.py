@@ -36,6 +36,7 @@ _RETRIED = ("failed", "crashed", "timeout", "lost")
 
 def configure(parser: ArgumentParser) -> None:
     """Declares the arguments."""
+    parser.usage = "modelplan sweep MODEL ... -o RESULTS.parquet [--targets NAME ...] [option ...]"
     parser.add_argument("models", metavar="MODEL", nargs="+", help="a .tflite or .onnx file, or a table as .toml")
     parser.add_argument("-o", "--output", metavar="RESULTS.parquet", required=True, help="the file of rows")
     table = parser.add_argument_group("table", f"every combination is a run; `all` for all names; in TOML: {_keys()}")
