@@ -17,8 +17,8 @@ const MODELS = ["activation", "output", "input", "scratch"].map((name) => KINDS[
   { colour: { light: "#b9b3e6", dark: "#665fa6" }, hatch: "+" },
 ]);
 /** How many rectangles are drawn one by one; more are painted into an image first. */
-const MOST = 1500;
-const MOST_OVER_IMAGE = 400;
+const MOST = 1000;
+const MOST_OVER_IMAGE = 250;
 const MOST_LABELS = 160;
 const MOST_HATCHED = 400;
 const HATCHES = ["/", "\\", ".", "-", "x", "|", "+"];
@@ -41,7 +41,7 @@ class Chart {
     this.x = new Bokeh.Range1d({ start: 0, end: 1 });
     this.y = new Bokeh.Range1d({ start: 0, end: 1 });
     const tools = () => [new Bokeh.PanTool({ dimensions: "both" }), new Bokeh.WheelZoomTool({ dimensions: "both" })];
-    const shared = { toolbar_location: null, sizing_mode: "stretch_both", min_border_left: 84, min_border_right: 14, min_border_top: 8, lod_threshold: null, output_backend: "canvas" };
+    const shared = { toolbar_location: null, sizing_mode: "stretch_both", min_border_left: 84, min_border_right: 14, min_border_top: 8, lod_threshold: null, output_backend: "canvas", background_fill_color: null, border_fill_color: null };
     this.lower = Bokeh.Plotting.figure({ ...shared, tools: tools(), x_range: this.x, y_range: this.y, min_border_bottom: 22 });
     this.loads = new Bokeh.Range1d({ start: 0, end: 1 });
     this.upper = Bokeh.Plotting.figure({ ...shared, tools: [new Bokeh.PanTool({ dimensions: "width" }), new Bokeh.WheelZoomTool({ dimensions: "width" })], x_range: this.x, y_range: this.loads, min_border_bottom: 4 });
@@ -226,7 +226,7 @@ class Chart {
     return {
       l: chosen.map((i) => p.start[i]), r: chosen.map((i) => p.end[i]), b: chosen.map((i) => p.low[i]), t: chosen.map((i) => p.high[i]),
       c: chosen.map((i) => looks[p.columns.kind[i]].colour[this.theme]),
-      o: chosen.map((_, k) => (wide[k] > 2.5 ? ink.edge : null)),
+      o: chosen.map((_, k) => (wide[k] > 3 ? ink.edge : null)),
       a: chosen.map((i) => (!this.lit || this.lit.has(i) ? 1 : 0.22)),
     };
   }
@@ -251,7 +251,7 @@ class Chart {
     const p = this.plan;
     const w = this.window;
     const from = Math.max(0, Math.floor(w.x0)), to = Math.min(p.steps, Math.ceil(w.x1));
-    const each = Math.max(1, Math.floor((to - from) / Math.max(this.frame.width, 100)));
+    const each = Math.max(1, Math.floor((1.6 * (to - from)) / Math.max(this.frame.width, 100)));
     const x = [], y = [];
     for (let s = from - (from % each); s < to; s += each) {
       const bucket = p.live.subarray(Math.max(s, 0), Math.min(s + each, p.steps));
