@@ -338,6 +338,19 @@ def test_dark_and_light_differ_and_follow_the_system(browser: Browser, person: P
     browser.prefer(prefers_color_scheme="light", prefers_reduced_motion="reduce")
 
 
+def test_the_page_is_printed_in_light_with_its_map(browser: Browser, person: Path) -> None:
+    browser.open(person, "#theme=dark")
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    browser.run("dispatchEvent(new Event('beforeprint'))")
+    browser.wait("return chart.frame.height > 200")
+    assert browser.run("return document.documentElement.dataset.theme") == "light"
+    assert browser.run("return document.querySelector('.tools').getBoundingClientRect().height") == 0
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    browser.run("dispatchEvent(new Event('afterprint'))")
+    assert browser.run("return document.documentElement.dataset.theme") == "dark"
+    browser.prefer(prefers_color_scheme="light", prefers_reduced_motion="reduce")
+
+
 def test_nothing_overlaps_or_leaves_the_page(browser: Browser, person: Path) -> None:
     browser.open(person)
     for width, height in ((1280, 800), (1920, 1080), (1000, 700)):
@@ -366,6 +379,8 @@ def test_a_fitted_model_shows_before_and_after(browser: Browser, fitted: Path) -
     assert browser.run("return plan().columns.arena") < before
     browser.run("choose('facts')")
     assert "whole arena" in browser.text("#facts")
+    assert 'against "before"' in browser.text("#facts")
+    assert "moved" in browser.text("#facts")
 
 
 def test_twelve_thousand_operators_are_drawn_and_listed(browser: Browser, huge: Path) -> None:

@@ -59,7 +59,7 @@ function frame() {
   const free = make("span", { className: "swatch" });
   free.style.background = chart.colour().free;
   get("legend").replaceChildren(...present.map((k) => entry(swatch(lookOf(p, k), state.theme, patterns), c.labels[k])), entry(free, "free"));
-  get("facts").replaceChildren(definitions([...c.facts, ["buffers", count(p.n)], ["steps", count(p.steps)]]));
+  get("facts").replaceChildren(definitions([...(state.view ? differences(plans[0], p) : []), ...c.facts, ["buffers", count(p.n)], ["steps", count(p.steps)]]));
   if (data.field) get("field").replaceChildren(...fieldTable(data.field, plans.map((q) => q.name), p.name, (k) => { turnTo(k); }));
   get("about").textContent = c.about + (c.twins.length ? ` · the same: ${c.twins.join(", ")}` : "");
   get("about").title = get("about").textContent;
@@ -249,7 +249,7 @@ function search(text) {
       if (holds(`${names.join(" ") || p.label(i)} ${p.kind(i)}`)) matches.push(i);
     }
     matches.sort((a, b) => p.size[b] - p.size[a]);
-    for (const i of matches) rows.push([p.label(i), `${p.kind(i)} · ${brief(p.size[i])}`, () => pick(i)]);
+    for (const i of matches) rows.push([p.label(i).length > 36 ? p.shorts[i] : p.label(i), `${p.kind(i)} · ${brief(p.size[i])}`, () => pick(i)]);
     p.columns.order.forEach((op, step) => {
       const G = /** @type {Graph} */ (g);
       if (holds(`${p.opLabel(op)} ${G.op_name[op]}`)) rows.push([`${p.opLabel(op)} ${G.op_name[op]}`, `step ${count(step)}`, () => goto(step)]);
@@ -437,6 +437,8 @@ function listen() {
   get("search").addEventListener("keydown", searchKeys);
   document.addEventListener("keydown", keys);
   addEventListener("hashchange", restore);
+  addEventListener("beforeprint", () => { chart.dress("light"); document.documentElement.dataset.theme = "light"; refresh(); });
+  addEventListener("afterprint", () => dress(state.theme));
   dark.addEventListener("change", () => chosenTheme || dress(dark.matches ? "dark" : "light"));
   pointer(get("map"), true);
   pointer(get("curve"), false);

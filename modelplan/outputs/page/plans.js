@@ -187,6 +187,24 @@ class Plan {
   }
 }
 
+/** What a plan has otherwise than another. @param {Plan} old @param {Plan} now @returns {[string, string][]} */
+function differences(old, now) {
+  const signed = (/** @type {number} */ n) => `${n > 0 ? "+" : n < 0 ? "−" : "±"}${human(Math.abs(n))}`;
+  let fresh = 0, moved = 0, kept = 0;
+  for (let i = 0; i < now.n; i++) {
+    const twin = old.twin(now, i);
+    if (twin < 0) fresh++;
+    else if (old.low[twin] !== now.low[i]) moved++;
+    else kept++;
+  }
+  const [a, b] = [old.columns, now.columns];
+  return [
+    [`against "${old.name}"`, `arena ${signed(b.arena - a.arena)}${a.tail || b.tail ? `, tail ${signed(b.tail - a.tail)}` : ""}`],
+    ["peak", `${brief(old.most)} at ${old.stepLabel(old.peaks[0]?.start ?? 0)}, now ${brief(now.most)} at ${now.stepLabel(now.peaks[0]?.start ?? 0)}`],
+    ["buffers", `${count(kept)} at their old address, ${count(moved)} moved, ${count(fresh)} new, ${count(Math.max(old.n - kept - moved, 0))} gone or merged`],
+  ];
+}
+
 /** @param {number[]} row pairs of tensor and distance */
 function tensorsOf(row) {
   return row.filter((_, k) => k % 2 === 0);
