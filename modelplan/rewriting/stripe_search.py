@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -40,8 +39,6 @@ _FAR = 1.15
 _DONE = 0.005
 #: Improvements that are tried: fewer for models of many operators, whose plans take longer to build.
 _IMPROVED, _IMPROVED_TIMES_OPS = 1200, 30000
-#: Plans of the same regions in as many stripes that are changed: the others differ in little but in where rows are cut.
-_ALIKE = 4
 #: Buffers of all packing problems that are made while plans are improved; time goes by them.
 _MOST_BUFFERS = 90_000
 
@@ -254,15 +251,12 @@ class StripeSearch:
     def _improve(self, workers: Workers) -> None:
         """Changes the best plans a little, again and again, and keeps what is better."""
         tried: set[tuple[Region, ...]] = set()
-        alike: Counter[object] = Counter()
         left = min(_IMPROVED, _IMPROVED_TIMES_OPS // len(self.order))
         while left > 0 and self.buffers < _MOST_BUFFERS:
-            untried = (made for made in self._best() if made.regions not in tried)
-            best = next((made for made in untried if alike[_kind_of(made)] < _ALIKE), None)
+            best = next((made for made in self._best() if made.regions not in tried), None)
             if best is None or self._good_enough():
                 return
             tried.add(best.regions)
-            alike[_kind_of(best)] += 1
             left -= self._improve_one(workers, best, left)
 
     def _good_enough(self) -> bool:
@@ -328,7 +322,6 @@ class StripeSearch:
             yield replace(region, carry=not region.carry)
             yield replace(region, lazy=not region.lazy, carry=False, early=False)
             yield replace(region, backward=not region.backward, carry=False, early=False)
-            yield replace(region, backward=not region.backward, carry=False, early=False, lazy=not region.lazy)
         ranges = [(region.first + a, region.last + b) for a in (-1, 0, 1) for b in (-1, 0, 1)]
         for first, last in ranges:
             yield from (c.region for c in self.found if (c.region.first, c.region.last) == (first, last))
@@ -355,11 +348,6 @@ class StripeSearch:
             layer = self.space.layers[self.order[step]]
             if isinstance(layer, str) and peak > need // 2:
                 yield f"{self.whole.graph.label(self.order[step])} is not split: {layer}"
-
-
-def _kind_of(made: Made) -> object:
-    """What plans have in common that differ in their cuts and borders alone."""
-    return tuple((r.first, r.last, r.stripes, r.columns, r.loop, r.carry, r.backward, r.paced) for r in made.regions)
 
 
 def _prepared(
