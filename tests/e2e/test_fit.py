@@ -177,7 +177,7 @@ def test_ctrl_c_keeps_the_best(corpus: Path, tmp_path: Path) -> None:
         (("--tflm", "2025-13-01"), "cannot read '2025-13-01' as a version of TFLM"),
         (("--max-ops", "-3"), "--max-ops is -3, expected at least 0"),
         (("--max-macs", "much"), "cannot read 'much' as a share"),
-        (("--max-time", "-1%"), "cannot read '-1%' as a share"),
+        (("--max-time", "long"), "cannot read 'long' as a share"),
         (("--max-flash", "lots"), "lots"),
         (("--draw", "front.gif"), "must end in .svg, .png, .pdf"),
         (("--without", "as is"), "no rung as is to leave out"),
