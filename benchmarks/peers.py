@@ -369,8 +369,8 @@ def model_page(models: Sequence[Figures]) -> Iterator[str]:
     yield "`views` and `safe` are plans that modelplan can write into the file. The arenas are not one quantity:"
     yield f"modelplan's is sized for 32-bit targets, mcufit's for {BOARD}. `TiGrIS tiled` is another runtime: the least"
     yield "fast memory of those that it tries, and the slow memory beside it. `Vela` is another machine: the SRAM of"
-    yield f"the network compiled for {ACCELERATOR}, weights in flash; 0 where it leaves every operator to the processor."
-    yield "mcufit, TiGrIS and Vela are asked as commands: their seconds hold the start of a process, modelplan's do not."
+    yield f"the network compiled for {ACCELERATOR}, weights in flash; 0 where it leaves all operators to the processor."
+    yield "mcufit, TiGrIS and Vela are asked as commands: their seconds hold the start of a process, ours do not."
     yield ""
     headings = (
         "model",
