@@ -53,6 +53,7 @@ class Chart {
     /** @type {string|null} */ this.painted = null;
     /** @type {number[][]|null} */ this.pairs = null;
     /** @type {any} */ this.view = null;
+    this.litKey = "";
     this.drawn = this.inside = 0;
     /** @type {any} */ this.image = this.boxes = this.names = this.area = this.line = this.spot = this.overlap = this.overflow = null;
     this.build();
@@ -210,7 +211,7 @@ class Chart {
 
   /** What a painted image depends on. */
   get stamp() {
-    return `${this.plan.name}|${this.theme}|${this.lit ? [...this.lit].join() : ""}`;
+    return `${this.plan.name}|${this.theme}|${this.litKey}`;
   }
 
   /** The columns of rectangles. @param {number[]} chosen */
@@ -317,6 +318,7 @@ class Chart {
   light(picked, steps, matches) {
     const p = this.plan;
     const ink = this.colour();
+    this.litKey = `${picked}:${matches.length}:${matches[0]}:${matches[matches.length - 1]}`;
     this.lit = picked >= 0 || matches.length ? new Set(picked >= 0 ? [picked, ...matches] : matches) : null;
     const columns = (/** @type {[number, string][]} */ rows, /** @type {number} */ top) => ({ l: rows.map((r) => r[0]), r: rows.map((r) => r[0] + 1), b: rows.map(() => 0), t: rows.map(() => top), c: rows.map((r) => r[1]) });
     /** @type {[number, string][]} */
