@@ -1,8 +1,8 @@
 """Measures the page in a real browser: size, time to open, and frames while zooming, by the number of buffers.
 
 Needs chromium and its driver from the distribution (`apt-get install chromium chromium-driver`). The browser draws
-without a graphics card, so the figures are the most that the page can cost. CPU seconds hold whatever else runs here;
-frames by the clock do not.
+without a graphics card, so the figures are the most that the page can cost. CPU seconds suffer less
+from what else runs here than frames by the clock, but repeated runs still differ by a quarter.
 """
 
 from __future__ import annotations
