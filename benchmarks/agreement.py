@@ -24,10 +24,10 @@ from modelplan.aliasing.classes import Classes
 from modelplan.aliasing.legality import SharingContext, refusal
 from modelplan.aliasing.rules import overwrites, view_of
 from modelplan.allocators.gpu_delegate import share_equal
-from modelplan.dtypes import BITS
 from modelplan.ops import facts
 from modelplan.runtimes import RUNTIMES
 from modelplan.runtimes.tflm.runner import RefusalError, run_tflm
+from modelplan.session_blocks import reused
 from modelplan.types import Member
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
@@ -168,34 +168,6 @@ def by_the_row(_graph: Graph, _order: list[int], problem: Problem, inner: list[i
     return list(held.values())
 
 
-def by_shape(graph: Graph, order: list[int], problem: Problem, inner: list[int]) -> list[list[int]]:
-    """The same rule with what a problem does not tell: equal shapes, and the order in which a node gives back.
-
-    Source: allocation_planner.cc, FindReusableTensor: a list, its front taken first; operands are pushed in turn.
-    """
-    home = {m.tensor: i for i in inner for m in problem.members[i]}
-    idle: list[list[int]] = []
-    held: dict[int, list[int]] = {}
-    for step, index in enumerate(order):
-        op = graph.ops[index]
-        for i in dict.fromkeys(home[t] for t in op.writes if t in home and problem.start[home[t]] == step):
-            found = next(
-                (block for block in reversed(idle) if _key(graph, problem, block[0]) == _key(graph, problem, i)), []
-            )
-            if found:
-                idle.remove(found)
-            found.append(i)
-            held[i] = found
-        for i in dict.fromkeys(home[t] for t in (*op.inputs, *op.writes) if t in home):
-            idle += [held[i]] if problem.end[i] == step + 1 else []
-    return [block for i, block in held.items() if block[0] == i]
-
-
-def _key(graph: Graph, problem: Problem, i: int) -> tuple[tuple[int, ...], int]:
-    tensor = graph.tensors[problem.members[i][0].tensor]
-    return tensor.shape, BITS[tensor.dtype]
-
-
 Reuse = Callable[[Graph, list[int], Problem, list[int]], list[list[int]]]
 
 
@@ -223,7 +195,7 @@ def ort_row(path: Path, graph: Graph, run: Run) -> Sequence[object]:
     seen = Counter(block for block in run.blocks if 0 <= block.asked < len(ran) and ran[block.asked] >= 0)
     folded = sum(1 for block in run.blocks if block not in seen)
     order = [ran[step] for step in steps]
-    guess, exact = (ort_guess(graph, order, steps, reuse) for reuse in (by_the_row, by_shape))
+    guess, exact = (ort_guess(graph, order, steps, reuse) for reuse in (by_the_row, reused))
     without = seen_without(graph, ran, run)
     said = guess.tensors - guess.owners
     words = [f"{folded} blocks of {len(ran) - len(steps)} nodes that modelplan folds"] if folded else []

@@ -21,6 +21,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from modelplan import Graph, load
+from modelplan.errors import ModelError
 from modelplan.rewriting.striped_onnx.comparing import compare_outputs
 from modelplan.rewriting.striped_onnx.pieces import build, ground
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_striped
@@ -126,13 +127,13 @@ class _Net:
 
 
 def striped(path: Path, seed: int) -> Iterator[tuple[bytes, str]]:
-    """Up to two files in stripes of random regions, and what was done."""
+    """A file in stripes of a random region, and what was done; none where no region that was tried can be split."""
     random = np.random.default_rng([seed, 1])
     graph = load(path)
     assert isinstance(graph, Graph)
     proto = parsed(path)
     reading = reading_of(proto, graph)
-    count, found = len(graph.ops), 0
+    count = len(graph.ops)
     for _ in range(40):
         first, last = sorted(int(n) for n in random.integers(0, count, 2))
         rows = graph.tensors[graph.ops[last].outputs[0]].shape[2]
@@ -146,9 +147,7 @@ def striped(path: Path, seed: int) -> Iterator[tuple[bytes, str]]:
         except IllegalStripeError:
             continue
         yield write_striped(proto, reading, program, unnamed=unnamed), f"{first}-{last} in {stripes}, kept: {carry}"
-        found += 1
-        if found == 2:
-            return
+        return
 
 
 def problems(seed: int, folder: Path, counts: Counter[str]) -> list[str]:
@@ -159,14 +158,22 @@ def problems(seed: int, folder: Path, counts: Counter[str]) -> list[str]:
     assert isinstance(graph, Graph)
     shapes = {graph.tensors[t].name: graph.tensors[t].shape for t in graph.inputs}
     settings = [Settings(level=level, arena="off", pattern=False) for level in LEVELS]
-    before = [measure(path, shapes, one, runs=2, inputs=2, keep=True) for one in settings]
+    try:
+        before = [measure(path, shapes, one, runs=2, inputs=2, keep=True) for one in settings]
+    except ModelError:  # such as a Pad that ONNX Runtime puts into a pool which then has too large a padding
+        counts["refused"] += 1
+        return []
     wrong = []
     for model, what in striped(path, seed):
         out.write_bytes(model)
         onnx.checker.check_model(str(out), full_check=True)
         counts["files"] += 1
         for one, expected in zip(settings, before, strict=True):
-            found = measure(out, shapes, one, runs=2, inputs=2, keep=True)
+            try:
+                found = measure(out, shapes, one, runs=2, inputs=2, keep=True)
+            except ModelError as problem:
+                wrong.append(f"net {seed}, {what}, {one.level}: {problem}")
+                continue
             difference = compare_outputs(expected.outputs, found.outputs)
             counts["lower"] += found.peak < expected.peak
             if difference.ulps:
@@ -188,8 +195,9 @@ def main() -> int:
             wrong += found
             for line in found:
                 print(line, flush=True)
-    print(f"{arguments.count} nets, {counts['files']} files, {len(wrong)} runs differ; {counts['lower']} runs of"
-          f" {3 * counts['files']} need less")  # fmt: skip
+    runs, lower, refused = 3 * counts["files"], counts["lower"], counts["refused"]
+    print(f"{arguments.count} nets, {refused} refused as they are; of {runs} runs in stripes {len(wrong)} differ,"
+          f" {lower} need less")  # fmt: skip
     return int(bool(wrong))
 
 

@@ -2,8 +2,8 @@
 
 Arena and memory patterns are off, so every buffer of its plan is one call of aligned_alloc (or posix_memalign) and one
 of free. A library that is loaded before libc notes both, and each reading of the clock: with profiling on, ONNX
-Runtime reads it before and after every kernel, which tells to which node a call belongs. The library is compiled with
-g++ into a temporary folder. Optimisations are off, one thread, sequential: the plan of the nodes as the file has them.
+Runtime reads it before and after every kernel, which tells to which node a call belongs. Optimisations are off, one
+thread, sequential: the plan of the nodes as the file has them.
 """
 
 from __future__ import annotations
@@ -22,97 +22,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-SOURCE = r"""
-#include <dlfcn.h>
-
-#include <cstdio>
-#include <mutex>
-#include <set>
-#include <vector>
-
-namespace {
-
-struct Event {
-  char what;
-  void* at;
-  std::size_t bytes;
-};
-
-bool on = false;
-thread_local bool inside = false;
-std::mutex lock;
-
-// Never destroyed: free is called until the very end.
-std::vector<Event>& events() {
-  static auto* all = new std::vector<Event>;
-  return *all;
-}
-std::set<void*>& mine() {
-  static auto* all = new std::set<void*>;
-  return *all;
-}
-
-void note(char what, void* at, std::size_t bytes) {
-  if (!on || inside) return;
-  inside = true;
-  {
-    const std::lock_guard<std::mutex> hold(lock);
-    if (what == 'a') mine().insert(at);
-    if (what != 'f' || mine().erase(at)) events().push_back({what, at, bytes});
-  }
-  inside = false;
-}
-
-template <class F>
-F next(const char* name) {
-  return reinterpret_cast<F>(dlsym(RTLD_NEXT, name));
-}
-
-}  // namespace
-
-extern "C" {
-
-int posix_memalign(void** at, std::size_t alignment, std::size_t bytes) {
-  static const auto real = next<int (*)(void**, std::size_t, std::size_t)>("posix_memalign");
-  const int status = real(at, alignment, bytes);
-  if (status == 0) note('a', *at, bytes);
-  return status;
-}
-
-void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
-  static const auto real = next<void* (*)(std::size_t, std::size_t)>("aligned_alloc");
-  void* at = real(alignment, bytes);
-  note('a', at, bytes);
-  return at;
-}
-
-void free(void* at) {
-  static const auto real = next<void (*)(void*)>("free");
-  if (at) note('f', at, 0);
-  real(at);
-}
-
-long profiler_clock() asm("_ZNSt6chrono3_V212system_clock3nowEv");
-long profiler_clock() {
-  static const auto real = next<long (*)()>("_ZNSt6chrono3_V212system_clock3nowEv");
-  note('t', nullptr, 0);
-  return real();
-}
-
-void trace_begin() {
-  events().clear();
-  mine().clear();
-  on = true;
-}
-
-void trace_end(const char* path) {
-  on = false;
-  std::FILE* out = std::fopen(path, "w");
-  for (const Event& e : events()) std::fprintf(out, "%c %p %zu\n", e.what, e.at, e.bytes);
-  std::fclose(out);
-}
-}
-"""
+from modelplan.runtimes.ort.measuring import LIBRARY
 
 _TYPES = {
     "tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16, "tensor(bool)": np.bool_,
@@ -141,17 +51,13 @@ def runs(models: Iterable[tuple[Path, Mapping[str, Sequence[int]]]]) -> Iterator
     """A run of each model, given with the shapes of its inputs by name, or why ONNX Runtime does not run it.
 
     Raises:
-        RuntimeError: the library cannot be built, or the trace does not show the kernels.
+        RuntimeError: the trace does not show the kernels.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "trace.cpp").write_text(SOURCE)
-        library = folder / "trace.so"
-        build = ["g++", "-O1", "-shared", "-fPIC", "-std=c++17", "-o"]
-        subprocess.run([*build, library, folder / "trace.cpp", "-ldl"], check=True)
-        first = _calibrated(folder, library)
+        first = _calibrated(folder, LIBRARY)
         for model, shapes in models:
-            found = _traced(model, shapes, folder, library)
+            found = _traced(model, shapes, folder, LIBRARY)
             yield found if isinstance(found, str) else _read(*found, first)
 
 
@@ -163,7 +69,7 @@ def _calibrated(folder: Path, library: Path) -> int:
     graph = onnx.helper.make_graph(nodes, "g", value[:1], value[1:])
     proto = onnx.helper.make_model(graph, ir_version=9, opset_imports=[onnx.helper.make_opsetid("", 17)])
     onnx.save(proto, path)
-    found = _traced(path, {"x": [50]}, folder, library)
+    found = _traced(path, {"x": [50]}, folder, LIBRARY)
     if isinstance(found, str):
         raise RuntimeError(found)
     ticks = [i for i, event in enumerate(found[1]) if event[0] == "t"]

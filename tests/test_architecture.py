@@ -25,7 +25,7 @@ LAYERS = [
     ["runtimes", "targets", "rewriting.flatbuffer", "rewriting.protobuf"],
     ["referee", "aliasing", "saved_plan"],
     ["lifetimes", "streams", "verifier"],
-    ["schedulers", "allocators"],
+    ["schedulers", "allocators", "session_blocks"],
     ["rewriting.reordering"],
     ["explaining.findings", "differences.findings", "budgets.findings", "together.shared_plan", "fleets.findings"],
     ["outputs"],

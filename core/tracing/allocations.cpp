@@ -119,11 +119,18 @@ void trace_begin() {
 
 // Writes what was noted to a file, one call a line: a (allocated), f (freed) or t (clock), address, bytes.
 void trace_end(const char* path) {
-  const std::lock_guard<std::mutex> hold(trace().lock);
-  trace().noting = false;
+  inside = true;  // writing a file allocates, which would wait for the lock
+  std::vector<Event> noted;
+  {
+    const std::lock_guard<std::mutex> hold(trace().lock);
+    trace().noting = false;
+    noted.swap(trace().events);
+  }
   std::FILE* out = std::fopen(path, "w");
-  if (!out) return;
-  for (const Event& e : trace().events) std::fprintf(out, "%c %p %zu\n", e.what, e.at, e.bytes);
-  std::fclose(out);
+  if (out) {
+    for (const Event& e : noted) std::fprintf(out, "%c %p %zu\n", e.what, e.at, e.bytes);
+    std::fclose(out);
+  }
+  inside = false;
 }
 }

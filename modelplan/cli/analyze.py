@@ -27,8 +27,10 @@ from modelplan.outputs.arena_report import alternatives_section, headline, lower
 from modelplan.outputs.explanation import best_lines
 from modelplan.outputs.page import library
 from modelplan.outputs.report import Section
+from modelplan.outputs.units import human
 from modelplan.rewriting.alternatives import ModelFile, Target, alternatives, as_it_stands, carried_offsets, load_file
-from modelplan.types import Alternative, Plan, Requirement
+from modelplan.session_blocks import session_peak
+from modelplan.types import Alternative, Graph, Plan, Requirement, Runtime
 
 if TYPE_CHECKING:
     from modelplan.targets.choosing import Chosen
@@ -103,7 +105,8 @@ def analyze(arguments: Namespace, path: str, chosen: Chosen | None = None) -> in
         others = [] if needed.refusals else list(alternatives(file, target))
         sections = stand_sections(file, needed, stands, capacity, others)
         best = best_section(file, target, needed, stands, others)
-        terminal.show([*sections, *text.plan_sections(plan, stands), *asked, *best])
+        session = session_sections(file.graph, target.runtime)
+        terminal.show([*sections, *text.plan_sections(plan, stands), *session, *asked, *best])
     for output, suffix in ((arguments.json, ".json"), (arguments.csv, ".csv"), *drawn):
         if output and suffix == figures.PAGE:
             files.write(output, drawn_page(Namespace(**vars(arguments) | {"model": path}), file, needed, plan, stands))
@@ -158,6 +161,20 @@ def _of_parts(needed: Requirement, stands: Plan) -> Sequence[Section]:
         "activations below are those of whole tensors.",
     )
     return [Section("", note)]
+
+
+def session_sections(graph: Graph, runtime: Runtime) -> Sequence[Section]:
+    """What a session allocates while it runs, for a runtime that orders and places by itself."""
+    if not runtime.sorts or not graph.ops or any(op.subgraphs for op in graph.ops):
+        return []
+    found = session_peak(graph, runtime)
+    lines = [
+        f"{human(found.bytes)} at most, at {graph.label(found.op)}, outputs among it, inputs and weights not",
+        "at optimization levels off and basic, arena and memory patterns off, one thread, in the session's own order",
+    ]
+    if found.workspace:
+        lines.append(f"{human(found.workspace)} of it are the kernel's own workspace")
+    return [Section("What a session allocates while it runs", tuple(lines))]
 
 
 def best_section(

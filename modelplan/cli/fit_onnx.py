@@ -117,7 +117,7 @@ def _rungs(arguments: Namespace, ladder: Any) -> Section:
     level, threads = arguments.ort_level or "all", arguments.threads or 1
     lines = (
         f"measured on ONNX Runtime {ort_version()}, optimization level {level}, threads: {threads}",
-        "bytes that a run allocates above what the loaded session holds, weights and inputs not among them",
+        "bytes that a run allocates above what the loaded session needs, weights and inputs not among them",
     )
     return Section(f"{arguments.model}: rungs", lines, Table(headings, rows))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -12,9 +11,9 @@ import ort_trace
 import pytest
 
 from modelplan import Graph, load
+from modelplan.session_blocks import reused
 
 pytest.importorskip("onnxruntime")
-pytestmark = pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")
 
 
 def mixed(folder: Path) -> Path:
@@ -46,7 +45,7 @@ def test_every_block_is_predicted(models: Path, tmp_path: Path) -> None:
         assert isinstance(graph, Graph)
         assert isinstance(run, ort_trace.Run), run
         steps = list(range(len(run.order)))
-        guess = agreement.ort_guess(graph, list(run.order), steps, agreement.by_shape)
+        guess = agreement.ort_guess(graph, list(run.order), steps, reused)
         assert guess.blocks == Counter(run.blocks), path.name
         apart = agreement.ort_guess(graph, list(run.order), steps, lambda g, o, p, inner: [[i] for i in inner])
         assert apart.blocks != Counter(run.blocks)

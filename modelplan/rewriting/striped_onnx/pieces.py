@@ -14,6 +14,7 @@ from modelplan.dtypes import nbytes
 from modelplan.rewriting.striped_onnx.layers import Reading, Rowed, block, ways
 from modelplan.rewriting.stripes.regions import Ground, Region, Rows, stripe_rows
 from modelplan.rewriting.stripes.windows import IllegalStripeError, Window
+from modelplan.session_blocks import depth_first
 from modelplan.types import Graph, Kind
 
 
@@ -298,20 +299,8 @@ def peak(program: Program, steps: Sequence[Step], before: Iterable[str] = (), be
 def run_order(steps: Sequence[Step]) -> list[Step]:
     """The steps in ONNX Runtime's default order: from the last ones backwards, depth first, latest operands first."""
     maker = {name: place for place, step in enumerate(steps) for name in step.outputs if name}
-    sources = [sorted({maker[name] for name in (*step.inputs, step.after) if name in maker}) for step in steps]
-    read = {source for found in sources for source in found}
-    pending = [(place, False) for place in range(len(steps)) if place not in read]
-    seen: set[int] = set()
-    order = []
-    while pending:
-        place, left = pending.pop()
-        if left:
-            order.append(steps[place])
-        elif place not in seen:
-            seen.add(place)
-            pending.append((place, True))
-            pending += [(source, False) for source in sources[place] if source not in seen]
-    return order
+    sources = [[maker[name] for name in (*step.inputs, step.after) if name in maker] for step in steps]
+    return [steps[place] for place in depth_first(sources)]
 
 
 #: Operators whose output ONNX Runtime puts over an operand of the same size that dies there.

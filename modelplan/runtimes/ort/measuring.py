@@ -25,7 +25,8 @@ from modelplan.errors import ModelError, RequestError
 
 INSTALL = "pip install 'modelplan[verify]'"
 LEVELS = ("disable", "basic", "extended", "all")
-_LIBRARY = Path(_core.__file__).with_name("_allocation_trace.so")
+#: Counts and notes allocations where it is loaded before libc.
+LIBRARY = Path(_core.__file__).with_name("_allocation_trace.so")
 _PROGRAM = Path(__file__).with_name("session_process.py")
 #: Characters of ONNX Runtime's refusal that are quoted.
 _LONGEST = 400
@@ -64,10 +65,11 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Bytes above what the loaded session holds: the most in the first run, and in later ones.
+    """Bytes above what the loaded session needs: the most in the first run, and in later ones.
 
-    `session` is what the loaded session itself holds, `seconds` the processor time of the quickest run; `outputs` are
-    those of the random inputs, then of the extreme ones, where they were asked for.
+    `session` is what it needs, the same with an arena, whose free room counts as used, and without; `seconds` is the
+    processor time of the quickest run; `outputs` are those of the random inputs, then of the extreme ones, where they
+    were asked for.
     """
 
     session: int
@@ -98,8 +100,8 @@ def check_measurable() -> None:
     """
     if find_spec("onnxruntime") is None:
         raise RequestError(f"measuring needs ONNX Runtime: {INSTALL}")
-    if not _LIBRARY.exists():
-        raise RequestError(f"measuring needs {_LIBRARY.name}, which is built on Linux only")
+    if not LIBRARY.exists():
+        raise RequestError(f"measuring needs {LIBRARY.name}, which is built on Linux only")
 
 
 def measure(
@@ -145,7 +147,7 @@ def _answer(request: dict[str, Any], folder: Path) -> dict[str, Any]:
         done = subprocess.run(  # noqa: S603 - this interpreter and a program of the package
             [sys.executable, str(_PROGRAM)],
             input=json.dumps({**request, "answer": str(answer)}),
-            env={**os.environ, "LD_PRELOAD": str(_LIBRARY)},
+            env={**os.environ, "LD_PRELOAD": str(LIBRARY)},
             capture_output=True,
             text=True,
             check=False,

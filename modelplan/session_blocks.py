@@ -1,0 +1,128 @@
+"""The blocks that a session of ONNX Runtime asks for while it runs a model: its order, its reuse, its workspaces.
+
+At optimization levels off and basic with arena and memory patterns off, where each block is one allocation. Higher
+levels fuse nodes and change layouts, which is not followed here.
+
+Source: onnxruntime, core/graph/graph.cc ReverseDFSFrom, core/framework/allocation_planner.cc FindReusableTensor; the
+workspaces were measured (conv.cc, conv_transpose.cc, quantization/qlinearconv.cc).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from modelplan import aliasing, lifetimes
+from modelplan.dtypes import BITS
+from modelplan.ops.conditions import numbers
+from modelplan.types import Graph, Op, Problem, Runtime
+
+#: Bytes are asked for in multiples of this.
+_GRAIN = 64
+#: Floats of the buffer of a convolution that is no matrix product, for each thread.
+_CONV_FLOATS = 1 << 14
+#: Bytes of an address, of which a quantised convolution keeps one for each pixel of each window.
+_ADDRESS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPeak:
+    """The most bytes that are allocated at once, and the operator (by its index) that runs then.
+
+    Outputs are among them, inputs and constants are not. `workspace` is what the operator asks for beside its output.
+    """
+
+    bytes: int
+    op: int
+    workspace: int
+
+
+def depth_first(sources: Sequence[Sequence[int]]) -> list[int]:
+    """ONNX Runtime's default order of nodes, given by what each reads: from the last back, the latest first."""
+    read = {source for found in sources for source in found}
+    pending = [(place, False) for place in range(len(sources)) if place not in read]
+    seen: set[int] = set()
+    order = []
+    while pending:
+        place, left = pending.pop()
+        if left:
+            order.append(place)
+        elif place not in seen:
+            seen.add(place)
+            pending.append((place, True))
+            pending += [(source, False) for source in sorted(set(sources[place])) if source not in seen]
+    return order
+
+
+def session_order(graph: Graph) -> list[int]:
+    """The order in which a session runs the operators."""
+    producers = graph.producers
+    return depth_first([[producers[t] for t in op.reads if producers[t] >= 0] for op in graph.ops])
+
+
+def session_peak(graph: Graph, runtime: Runtime, threads: int = 1) -> SessionPeak:
+    """What a session allocates at most while it runs, arena and memory patterns off."""
+    order = session_order(graph)
+    aliases = aliasing.take_offers(graph, aliasing.storages(graph, "runtime", runtime), order, runtime)
+    problem = lifetimes.buffers(graph, order, aliases, runtime)
+    fed = [any(m.tensor in graph.inputs for m in members) for members in problem.members]
+    kept = [any(m.tensor in graph.outputs for m in members) for members in problem.members]
+    own = [i for i in range(len(problem)) if not fed[i]]
+    blocks = [[i] for i in own if kept[i]] + reused(graph, order, problem, [i for i in own if not kept[i]])
+    change = [0] * (len(order) + 1)
+    for block in blocks:
+        size = -(-lifetimes.class_bytes(graph, problem.members[block[0]]) // _GRAIN) * _GRAIN
+        change[int(problem.start[block[0]])] += size
+        if not kept[block[0]]:
+            change[int(problem.end[block[-1]])] -= size
+    best, alive = SessionPeak(0, -1, 0), 0
+    for step, index in enumerate(order):
+        alive += change[step]
+        workspace = workspace_bytes(graph, graph.ops[index], threads)
+        if alive + workspace > best.bytes:
+            best = SessionPeak(alive + workspace, index, workspace)
+    return best
+
+
+def reused(graph: Graph, order: Sequence[int], problem: Problem, inner: Sequence[int]) -> list[list[int]]:
+    """Buffers that take turns in one block, which is held from the first to the last: those of one shape.
+
+    Of dead blocks the last is taken; operands are given back in turn.
+    """
+    home = {m.tensor: i for i in inner for m in problem.members[i]}
+    idle: dict[tuple[tuple[int, ...], int], list[list[int]]] = {}
+    held: dict[int, list[int]] = {}
+    for step, index in enumerate(order):
+        op = graph.ops[index]
+        for i in dict.fromkeys(home[t] for t in op.writes if t in home and problem.start[home[t]] == step):
+            dead = idle.get(_key(graph, problem, i))
+            found = dead.pop() if dead else []
+            found.append(i)
+            held[i] = found
+        for i in dict.fromkeys(home[t] for t in (*op.inputs, *op.writes) if t in home):
+            if problem.end[i] == step + 1:
+                idle.setdefault(_key(graph, problem, held[i][0]), []).append(held[i])
+    return [block for i, block in held.items() if block[0] == i]
+
+
+def _key(graph: Graph, problem: Problem, i: int) -> tuple[tuple[int, ...], int]:
+    tensor = graph.tensors[problem.members[i][0].tensor]
+    return tensor.shape, BITS[tensor.dtype]
+
+
+def workspace_bytes(graph: Graph, op: Op, threads: int = 1) -> int:
+    """What the kernel of an operator asks for beside its output, gives back when it is done."""
+    if op.kind not in ("Conv", "ConvTranspose", "QLinearConv"):
+        return 0
+    x, y = graph.tensors[op.inputs[0]], graph.tensors[op.outputs[0]]
+    weights = graph.tensors[op.inputs[3 if op.kind == "QLinearConv" else 1]].shape
+    window = prod(weights[2:])
+    if op.kind == "ConvTranspose":
+        return x.nbytes // (x.shape[1] or 1) * weights[1] * window
+    moved = any(numbers(op, "pads") or ()) or any(n > 1 for n in numbers(op, "strides") or ())
+    product = window == 1 and not moved
+    if op.kind == "Conv":
+        return 0 if product else 4 * _CONV_FLOATS * threads
+    places = y.shape[0] * prod(y.shape[2:])
+    return x.nbytes + y.nbytes + (0 if product else _ADDRESS * window * places)
