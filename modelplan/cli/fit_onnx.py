@@ -18,10 +18,10 @@ from modelplan.outputs.units import human
 
 _LEVELS = {"disable": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED",
            "all": "ORT_ENABLE_ALL"}  # fmt: skip
-#: Options of other formats, by their names in the arguments, with their defaults.
+#: Options of other formats with their defaults.
 _FOREIGN = {
-    "objective": "arena", "abi": None, "kernels": None, "tflm": None, "max_ops": None, "max_flash": None,
-    "header": None, "draw": None, "seed": 0, "target": None,
+    "--objective": "arena", "--abi": None, "--kernels": None, "--tflm": None, "--max-ops": None, "--max-flash": None,
+    "--header": None, "--draw": None, "--seed": 0, "--target": None,
 }  # fmt: skip
 
 
@@ -55,9 +55,9 @@ def fit_file(arguments: Namespace, max_macs: float | None, progress: Callable[[s
     from modelplan.rewriting.striped_onnx.ladder import climb
     from modelplan.runtimes.ort.measuring import check_measurable
 
-    for name, default in _FOREIGN.items():
-        if getattr(arguments, name) != default:
-            raise RequestError(f"--{name.replace('_', '-')} is for .tflite files, and {arguments.model} is none")
+    for option, default in _FOREIGN.items():
+        if getattr(arguments, option[2:].replace("-", "_")) != default:
+            raise RequestError(f"{option} is for .tflite files, and {arguments.model} is none")
     if not arguments.output.lower().endswith(".onnx"):
         raise RequestError(f"{arguments.output}: expected a name that ends in .onnx")
     goal = _goal(arguments, max_macs)

@@ -157,7 +157,7 @@ def _answer(request: dict[str, Any], folder: Path) -> dict[str, Any]:
         raise ModelError(f"ONNX Runtime did not finish within {_SECONDS} seconds") from None
     if done.returncode or not answer.exists():
         said = (done.stderr.strip().splitlines() or [f"the process ended with status {done.returncode}"])[-1]
-        raise ModelError(f"ONNX Runtime {ort_version()} refuses the model: {said[:_LONGEST]}")
+        raise ModelError(f"not run on ONNX Runtime {ort_version()}: {said[:_LONGEST]}")
     found: dict[str, Any] = json.loads(answer.read_text())
     return found
 

@@ -59,6 +59,8 @@ def _feeds(inputs: Any, shapes: dict[str, list[int]], number: int) -> dict[str, 
     """Inputs of the run `number`: random ones from 0 on, then extreme ones counted from -1 down."""
     made = {}
     for position, value in enumerate(inputs):
+        if value.type not in _TYPES:
+            raise SystemExit(f"input {value.name!r} is a {value.type}, expected a tensor of numbers")
         dtype: Any = np.dtype(_TYPES[value.type])
         shape = shapes[value.name]
         random = np.random.default_rng([max(number, 0), position])
