@@ -41,6 +41,7 @@ def opened_browser(width: int = 1280, height: int = 800) -> Iterator[Browser]:
         options.add_argument(word)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
+    driver.set_page_load_timeout(_SECONDS)
     try:
         browser = Browser(driver)
         browser.resize(width, height)
@@ -54,6 +55,7 @@ class Browser:
 
     def __init__(self, driver: Any) -> None:
         self.driver = driver
+        self.opened = 0
 
     def resize(self, width: int, height: int) -> None:
         """Makes the page so large, in pixels."""
@@ -67,8 +69,8 @@ class Browser:
 
     def open(self, path: Path, fragment: str = "") -> None:
         """Opens a file from the beginning, and waits until it is ready."""
-        self.driver.get("about:blank")
-        self.driver.get(path.as_uri() + fragment)
+        self.opened += 1  # another address each time, so that the same file is loaded anew
+        self.driver.get(f"{path.as_uri()}?{self.opened}{fragment}")
         self.wait("return document.documentElement.dataset.ready === 'true'")
 
     def run(self, script: str, *arguments: Any) -> Any:
