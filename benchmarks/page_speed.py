@@ -95,14 +95,16 @@ def lines(browser: Browser) -> Iterator[str]:
     yield from reporting.table(headings, rows)
 
 
+PARSER = reporting.command_line(__file__, __doc__, "page_speed.md", corpus=False)
+
+
 def main() -> None:
     """Runs the script."""
-    parser = reporting.command_line(__file__, __doc__, "page_speed.md", corpus=False)
-    arguments = reporting.parse(parser)
+    arguments = reporting.parse(PARSER)
     with opened_browser() as browser:
         browser.driver.set_script_timeout(300)
         found = list(lines(browser))
-    reporting.save(arguments.output, reporting.made_by(parser, arguments), "The page in a browser", found)
+    reporting.save(arguments.output, reporting.made_by(PARSER, arguments), "The page in a browser", found)
 
 
 if __name__ == "__main__":
