@@ -134,10 +134,10 @@ class Chart {
     s.beyond.data = beyond;
     s.tail.data = c.tail ? { l: [0], r: [plan.steps], b: [c.arena], t: [c.arena + c.tail], c: [ink.muted] } : empty("lrbtc");
     /** @type {[number, string, string][]} */
-    const levels = [[c.arena, `arena${c.arena === c.bound ? " = lower bound" : ""} ${brief(c.arena)}`, c.arena === c.bound ? ink.accent : ink.ink]];
+    const levels = [[c.arena, `${c.tail ? "planned part" : "arena"}${c.arena === c.bound ? " = lower bound" : ""} ${brief(c.arena)}`, c.arena === c.bound ? ink.accent : ink.ink]];
     if (c.arena !== c.bound && c.bound) levels.push([c.bound, `lower bound ${brief(c.bound)}`, ink.accent]);
     if (c.capacity !== null) levels.push([c.capacity, `capacity ${brief(c.capacity)}`, ink.warn]);
-    if (c.tail) levels.push([c.arena + c.tail, `with the tail of ${brief(c.tail)}: ${brief(c.arena + c.tail)}`, ink.muted]);
+    if (c.tail) levels.push([c.arena + c.tail, `whole arena ${brief(c.arena + c.tail)}, ${brief(c.tail)} of it kept by the runtime`, ink.muted]);
     for (const [name, base] of c.banks) levels.push([base, name, ink.muted]);
     this.levels = levels;
     const ends = c.models.map(([step, name]) => ({ step, name }));

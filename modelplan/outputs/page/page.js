@@ -50,8 +50,9 @@ function litSteps() {
 function frame() {
   const p = plan();
   const c = p.columns;
-  const over = c.capacity !== null && c.arena + c.tail > c.capacity;
-  const figures = [["arena", c.arena], ["alive at the peak", p.most], ...(c.bound ? [["lower bound", c.bound]] : []), ...(c.capacity === null ? [] : [["capacity", c.capacity]])];
+  const whole = c.arena + c.tail;
+  const over = c.capacity !== null && whole > c.capacity;
+  const figures = [...(c.tail ? [["whole arena", whole], ["planned part", c.arena]] : [["arena", c.arena]]), ["alive at the peak", p.most], ...(c.bound ? [["lower bound", c.bound]] : []), ...(c.capacity === null ? [] : [["capacity", c.capacity]])];
   get("figures").replaceChildren(...figures.map(([name, n]) => make("div", { className: over && name === "capacity" ? "over" : "" }, make("dt", {}, String(name)), make("dd", {}, brief(Number(n)), " ", make("small", {}, `${count(Number(n))} B`)))));
   const present = [...new Set(c.kind)].sort((a, b) => a - b);
   const patterns = get("patterns").getAttribute("aria-pressed") === "true";
@@ -76,7 +77,9 @@ function summaryOf(p) {
   const c = p.columns;
   const top = p.peaks[0];
   const lines = [`${data.title}: ${count(p.n)} buffers over ${count(p.steps)} steps need ${human(c.arena)}; no placement needs less than ${human(c.bound)}.`];
-  if (c.capacity !== null) lines.push(c.arena <= c.capacity ? `It fits the capacity of ${human(c.capacity)}.` : `It does not fit the capacity of ${human(c.capacity)}.`);
+  const whole = c.arena + c.tail;
+  if (c.tail) lines.push(`With the ${human(c.tail)} that the runtime keeps for itself the arena is ${human(whole)}.`);
+  if (c.capacity !== null) lines.push(whole <= c.capacity ? `It fits the capacity of ${human(c.capacity)}.` : `It does not fit the capacity of ${human(c.capacity)}.`);
   if (top) lines.push(`Most is alive at ${p.stepLabel(top.start)}: ${human(top.bytes)}. Alive there: ${p.aliveAt(top.start).slice(0, 8).map((i) => `${p.label(i)} ${brief(p.size[i])}`).join("; ")}.`);
   if (p.peaks[1]) lines.push(`The second-highest peak is ${p.stepLabel(p.peaks[1].start)} with ${human(p.peaks[1].bytes)}.`);
   return lines;
@@ -392,7 +395,7 @@ function build() {
   get("subtitle").textContent = data.subtitle;
   get("made").textContent = `made by ${data.made_by}, drawn with Bokeh`;
   if (plans.length > 1)
-    get("switch").replaceChildren(...plans.map((p, k) => make("button", { type: "button", role: "radio", title: p.columns.about || p.name, onclick: () => turnTo(k) }, make("span", {}, p.name), make("small", {}, brief(p.columns.arena)))));
+    get("switch").replaceChildren(...plans.map((p, k) => make("button", { type: "button", role: "radio", title: p.columns.about || p.name, onclick: () => turnTo(k) }, make("span", {}, p.name), make("small", {}, brief(p.columns.arena + p.columns.tail)))));
   get("switch").addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => {
     const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[e.key];
     if (!by) return;
