@@ -7,6 +7,7 @@ import importlib.util
 import random
 import signal
 import threading
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -150,7 +151,7 @@ SEARCHES = [name for name in ROWS if ALLOCATORS[name].kind in ("portfolio", "exa
 @pytest.mark.parametrize("name", [*SEARCHES, "tflite-min-cost-flow"])
 def test_ctrl_c_ends_a_search_and_keeps_its_best(name: str) -> None:
     draw, rows = random.Random(5), []
-    for _ in range(700):
+    for _ in range(1400):
         start = draw.randrange(300)
         rows.append((draw.randint(1, 10**6), start, start + draw.randint(1, 200)))
     given = problem(rows)
@@ -160,7 +161,8 @@ def test_ctrl_c_ends_a_search_and_keeps_its_best(name: str) -> None:
     place(problem([(8, 0, 1)]), name, SHORT)  # loads what the search needs
     timer.start()
     found = place(given, name, Budget(steps=10**9, seconds=100))
-    timer.join()
+    with suppress(KeyboardInterrupt):  # where the search ended before, the signal comes here
+        timer.join()
     assert found.ended == "cancelled"
 
 
