@@ -24,6 +24,7 @@ from modelplan.errors import RequestError
 from modelplan.explaining.quick import quick_suggestions
 from modelplan.outputs import OUTPUTS, figures, render, text
 from modelplan.outputs.arena_report import alternatives_section, headline, lower_alternatives, parts_section
+from modelplan.outputs.drawing import of_plan
 from modelplan.outputs.explanation import best_lines
 from modelplan.outputs.page import library
 from modelplan.outputs.report import Section
@@ -215,7 +216,13 @@ def planner_log(file: ModelFile, target: Target, needed: Requirement) -> str:
 
 
 def rendered(plan: Plan, suffix: str, needed: Requirement) -> str | bytes:
-    """The plan in the form that the suffix names; the JSON also says what the file needs as it stands."""
+    """The plan in the form that the suffix names; the JSON also says what the file needs as it stands.
+
+    Figures with a capacity count what the runtime keeps beside the plan, as the verdict does.
+    """
+    kept = needed.arena - needed.head if needed.macro and not needed.refusals else 0
+    if kept and plan.problem.capacity is not None and suffix.startswith((".map.", ".lifetimes.", ".curve.")):
+        return figures.render(replace(of_plan(plan), kept=kept), suffix)
     content = render(plan, suffix)
     if suffix != ".json":
         return content

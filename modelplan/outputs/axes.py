@@ -66,15 +66,15 @@ def tallest(drawing: Drawing) -> int:
 
 def is_broken(drawing: Drawing) -> bool:
     """Whether the capacity is so far above the arena that its line is drawn out of scale."""
-    capacity = drawing.problem.capacity
-    return capacity is not None and capacity > _BROKEN_ABOVE * tallest(drawing)
+    room = drawing.room
+    return room is not None and room > _BROKEN_ABOVE * tallest(drawing)
 
 
 def top(drawing: Drawing) -> float:
     """The upper end of the axis of bytes."""
     if is_broken(drawing):
         return 1.16 * tallest(drawing)
-    return 1.03 * max(tallest(drawing), drawing.problem.capacity or 0)
+    return 1.03 * max(tallest(drawing), drawing.room or 0)
 
 
 def levels(drawing: Drawing) -> list[Level]:
@@ -87,10 +87,11 @@ def levels(drawing: Drawing) -> list[Level]:
             Level(arena, f"arena\n{brief(arena)}", _line(INK, "-")),
             Level(bound, f"lower bound\n{brief(bound)}", _line(INK, (0, (4, 3)))),
         ]
-    if capacity is not None:
-        at = 1.11 * tallest(drawing) if is_broken(drawing) else capacity
+    if capacity is not None and drawing.room is not None:
+        at = 1.11 * tallest(drawing) if is_broken(drawing) else drawing.room
+        kept = f"\nless {brief(drawing.kept)}\nkept by the runtime" if drawing.kept else ""
         scale = "\nnot to scale" if is_broken(drawing) else ""
-        found.append(Level(at, f"capacity\n{brief(capacity)}{scale}", _line(WARNING, "-", 1.6)))
+        found.append(Level(at, f"capacity\n{brief(capacity)}{kept}{scale}", _line(WARNING, "-", 1.6)))
     return found
 
 
@@ -166,9 +167,10 @@ def facts(drawing: Drawing) -> list[tuple[str, str]]:
     if bound and arena != bound:
         gap += f" = {(arena - bound) / bound:.2%}"
     lines = [(f"arena {human(arena)}  ·  lower bound {human(bound)}  ·  {gap}", INK)]
-    if capacity is not None:
-        spare = f"{human(capacity - arena)} to spare" if not drawing.excess else f"{human(drawing.excess)} too much"
-        lines.append((f"capacity {human(capacity)}  ·  {spare}", WARNING if drawing.excess else INK))
+    if capacity is not None and drawing.room is not None:
+        kept = f", {human(drawing.kept)} of it kept by the runtime" if drawing.kept else ""
+        spare = f"{human(drawing.room - arena)} to spare" if not drawing.excess else f"{human(drawing.excess)} too much"
+        lines.append((f"capacity {human(capacity)}{kept}  ·  {spare}", WARNING if drawing.excess else INK))
     if drawing.banks:
         lines.append((f"buffers in {held_banks(drawing):,} of {len(drawing.banks):,} banks", INK))
     return lines

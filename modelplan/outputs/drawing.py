@@ -25,7 +25,7 @@ class Drawing:
 
     `kinds` holds an index into `labels` for each buffer; `ops` the operator at each step, empty without a graph;
     `banks` the banks of the memory with the addresses at which they begin; `models` the names of several models, each
-    with the first of its steps.
+    with the first of its steps; `kept` the bytes that the runtime takes of the same memory beside what is drawn.
     """
 
     title: str
@@ -38,6 +38,13 @@ class Drawing:
     banks: tuple[tuple[str, int], ...] = ()
     labels: tuple[str, ...] = KINDS
     models: tuple[tuple[int, str], ...] = ()
+    kept: int = 0
+
+    @property
+    def room(self) -> int | None:
+        """What of the capacity is left for the arena that is drawn; None where there is no capacity."""
+        capacity = self.problem.capacity
+        return None if capacity is None else max(capacity - self.kept, 0)
 
     @property
     def steps(self) -> int:
@@ -89,9 +96,8 @@ class Drawing:
 
     @property
     def excess(self) -> int:
-        """Bytes of the arena beyond the capacity; 0 when it fits or there is no capacity."""
-        capacity = self.problem.capacity
-        return 0 if capacity is None else max(self.arena - capacity, 0)
+        """Bytes of the arena beyond the room there is; 0 when it fits or there is no capacity."""
+        return 0 if self.room is None else max(self.arena - self.room, 0)
 
 
 def of_plan(plan: Plan) -> Drawing:

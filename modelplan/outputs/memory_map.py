@@ -93,10 +93,10 @@ def rectangles(drawing: Drawing) -> Boxes:
 def overflow(drawing: Drawing) -> Boxes:
     """The parts of the rectangles above the capacity."""
     boxes = rectangles(drawing)
-    if drawing.problem.capacity is None:
+    if drawing.room is None:
         return boxes[:0]
-    boxes = boxes[boxes[:, 3] > drawing.problem.capacity]
-    boxes[:, 1] = np.maximum(boxes[:, 1], drawing.problem.capacity)
+    boxes = boxes[boxes[:, 3] > drawing.room]
+    boxes[:, 1] = np.maximum(boxes[:, 1], drawing.room)
     return boxes[boxes[:, 3] > boxes[:, 1]]
 
 
@@ -180,8 +180,8 @@ def _writable(sheet: Sheet, drawing: Drawing) -> Boxes:
     """For each buffer the largest part of its rectangle that no line of the figure crosses, in points."""
     boxes = _alone(drawing)
     low, high = _clear(boxes[:, 1], boxes[:, 3], drawing.lower_bound, drawing.lower_bound)
-    if drawing.problem.capacity is not None:
-        low, high = _clear(low, high, drawing.problem.capacity, drawing.problem.capacity)
+    if drawing.room is not None:
+        low, high = _clear(low, high, drawing.room, drawing.room)
     start, end = _between(boxes[:, 0], boxes[:, 2], axes.peak_marks(drawing), 1 / sheet.per_step)
     return _in_points(sheet, np.stack([start, low, end, high], axis=1))
 
@@ -277,7 +277,7 @@ def _write(sheet: Sheet, label: Label, *, beyond: bool) -> None:
 
 
 def _is_beyond(sheet: Sheet, drawing: Drawing, label: Label) -> bool:
-    capacity = drawing.problem.capacity
+    capacity = drawing.room
     return capacity is not None and label.y > sheet.y(capacity)
 
 

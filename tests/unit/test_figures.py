@@ -17,7 +17,7 @@ from matplotlib.transforms import Bbox
 
 from modelplan import Kind, Member, Placement, Plan, Problem, RequestError, Runtime, Schedule, place
 from modelplan.outputs import axes, canvas, figures, lettering, lifetime_chart, memory_curve, memory_map, reuse_chart
-from modelplan.outputs.canvas import Sheet
+from modelplan.outputs.canvas import WARNING, Sheet
 from modelplan.outputs.drawing import KINDS, Drawing, live_by_kind, of_plan, of_problem
 from modelplan.outputs.units import brief
 from modelplan.types import Buffer, BufferKind
@@ -441,3 +441,14 @@ def test_colours_differ_for_every_eye(eye: str) -> None:
     kinds = [axes.COLOURS[kind] for kind in KINDS if kind != "buffer"] + [canvas.FREE]
     seen = {c: lab(np.clip(np.array(EYES[eye]) @ linear(c), 0, 1)) for c in kinds}
     assert min(np.linalg.norm(seen[a] - seen[b]) for a, b in combinations(kinds, 2)) >= 12
+
+
+def test_what_the_runtime_keeps_is_no_room_for_the_plan() -> None:
+    given = graphs.problem([(40, 0, 2), (24, 1, 3)], capacity=100)
+    whole = of_problem("two", given, place(given))
+    assert (whole.room, whole.excess) == (100, 0)
+    less = replace(whole, kept=50)
+    assert (less.room, less.excess) == (50, 14)
+    assert ("capacity 100 B, 50 B of it kept by the runtime  ·  14 B too much", WARNING) in axes.facts(less)
+    assert memory_map.overflow(less).tolist() == [[1.0, 50.0, 3.0, 64.0]]
+    assert replace(whole, kept=200).room == 0
