@@ -1,6 +1,9 @@
 """Processes that work beside the one that searches: tasks that depend on nothing but their arguments, results in order.
 
 What comes out does not depend on how many processes there are, nor on which of them did what.
+
+`concurrent.futures` would run the caller's script anew in each process (spawn), or copy a process that has threads
+(fork); a script that calls `fit` without a guard has to work.
 """
 
 from __future__ import annotations
