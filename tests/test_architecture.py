@@ -28,10 +28,11 @@ LAYERS = [
     ["schedulers", "allocators", "session_blocks"],
     ["rewriting.reordering"],
     ["explaining.findings", "differences.findings", "budgets.findings", "together.shared_plan", "fleets.findings"],
+    ["memories.region_layout"],
     ["outputs"],
     ["pipeline"],
     ["rewriting"],
-    ["explaining", "differences", "together"],
+    ["explaining", "differences", "together", "memories"],
     ["budgets", "fleets"],
     ["cli"],
 ]
