@@ -54,7 +54,7 @@ class RegionProblem:
         count, regions = len(self.problem), len(self.regions)
         for name in ("allowed", "home"):
             if len(getattr(self, name)) != count:
-                raise ValueError(f"{name} has {len(getattr(self, name))} rows, expected one for each of {count} buffers")
+                raise ValueError(f"{name} has {len(getattr(self, name))} rows, expected {count}")
         for buffer, (allowed, home) in enumerate(zip(self.allowed, self.home, strict=True)):
             if any(not 0 <= region < regions for region in allowed) or not -1 <= home < regions:
                 raise ValueError(f"buffer {self.problem.names[buffer]!r} names a region outside 0..{regions - 1}")
