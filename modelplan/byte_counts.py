@@ -1,5 +1,6 @@
-"""Bytes as people write them: a number with a unit."""
+"""Bytes, bytes per second and times as people write them: a number with a unit."""
 
+import math
 import re
 
 from modelplan.errors import RequestError
@@ -30,3 +31,41 @@ def parse_bytes(text: str) -> int:
     if size != int(size) or size >= 2**62:
         raise RequestError(f"{text!r} is not a whole number of bytes below 2^62")
     return int(size)
+
+
+#: Units of a rate; by convention those of a rate in kB, MB and GB are powers of ten.
+_RATES = {"b": 1, "kb": 1000, "mb": 1000**2, "gb": 1000**3, "kib": 1024, "mib": 1024**2, "gib": 1024**3}
+_TIMES = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
+
+
+def parse_rate(text: str) -> int:
+    """The bytes per second in `text`: MB/s is a million of them, MiB/s is 1,048,576.
+
+    Raises:
+        RequestError: what was found and what was expected; also for a rate of 0.
+
+    >>> parse_rate("80MB/s")
+    80000000
+    """
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]+)/s\s*", text)
+    if not match or match[2].lower() not in _RATES:
+        raise RequestError(f"cannot read {text!r} as bytes per second; expected a number like 80MB/s or 1.5GiB/s")
+    rate = float(match[1]) * _RATES[match[2].lower()]
+    if not 1 <= rate < 2**62:
+        raise RequestError(f"{text!r} is not a rate of at least 1 byte per second and below 2^62")
+    return round(rate)
+
+
+def parse_nanoseconds(text: str) -> float:
+    """The nanoseconds in `text`, a number with ns, us, ms or s.
+
+    Raises:
+        RequestError: what was found and what was expected.
+
+    >>> parse_nanoseconds("1.5us")
+    1500.0
+    """
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ns|us|ms|s)\s*", text)
+    if not match or not math.isfinite(float(match[1])):
+        raise RequestError(f"cannot read {text!r} as a time; expected a number like 100ns or 1.5us")
+    return float(match[1]) * _TIMES[match[2]]

@@ -52,6 +52,10 @@ class Region:
     power_of_two: bool = False
     no_arena: str = ""
     note: str = ""
+    read_bandwidth: int | None = None
+    write_bandwidth: int | None = None
+    latency_ns: float | None = None
+    alignment: int = 1
 
     def __post_init__(self) -> None:
         """Checks what one region alone can know."""
@@ -71,6 +75,35 @@ class Region:
             raise ValueError(f"region {self.name} has a granularity of {self.granularity}, expected 1 or more")
         if self.bank_size is not None and self.bank_size < 1:
             raise ValueError(f"region {self.name} has banks of {self.bank_size} bytes, expected 1 or more")
+        self._check_speed()
+
+    def _check_speed(self) -> None:
+        for name in ("bandwidth", "read_bandwidth", "write_bandwidth"):
+            rate = getattr(self, name)
+            if rate is not None and rate <= 0:
+                raise ValueError(f"region {self.name} has a {name} of {rate} bytes/s, expected more than 0")
+        for name in ("latency", "latency_ns"):
+            wait = getattr(self, name)
+            if wait is not None and not 0 <= wait < float("inf"):
+                raise ValueError(f"region {self.name} has a {name} of {wait}, expected 0 or more")
+        if self.alignment < 1 or self.alignment & self.alignment - 1:
+            raise ValueError(f"region {self.name} has an alignment of {self.alignment}, expected a power of two")
+
+    def seconds(self, read: int, written: int) -> float:
+        """How long an operator waits for `read` and `written` bytes of one operand that lies here.
+
+        >>> Region("psram", 8 << 20, read_bandwidth=80_000_000).seconds(read=8000, written=0)
+        0.0001
+        """
+        wait = (self.latency_ns or 0.0) * 1e-9
+        reads = wait + read / (self.read_bandwidth or self.bandwidth or float("inf")) if read else 0.0
+        writes = wait + written / (self.write_bandwidth or self.bandwidth or float("inf")) if written else 0.0
+        return reads + writes
+
+    @property
+    def end(self) -> int | None:
+        """The address behind the last byte; None without an address."""
+        return None if self.base is None else self.base + self.size
 
     @property
     def kept(self) -> Interval | None:

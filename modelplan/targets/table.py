@@ -287,7 +287,13 @@ _MICROCONTROLLERS = (
             Region("tcm", 512 * _K, kind="tcm", bandwidth=8_000_000_000, no_arena=_UP_TO),
             Region("ocram", 2 * _M, bandwidth=2_000_000_000, no_arena=_UP_TO),
             Region(
-                "hyperram", 64 * _M, kind="psram", bandwidth=200_000_000, no_arena=_UP_TO, note="writes at half of it"
+                "hyperram",
+                64 * _M,
+                kind="psram",
+                bandwidth=200_000_000,
+                no_arena=_UP_TO,
+                note="writes at half of it",
+                write_bandwidth=100_000_000,
             ),
         ),
         "tflite-micro#1173",

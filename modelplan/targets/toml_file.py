@@ -14,6 +14,7 @@ from modelplan.targets.device import Device, Region
 #: Fields of a device that a file may state; `region` holds the regions.
 _DEVICE = ("name", "title", "source", "quality", "abi", "kernels", "note")
 _TYPES: dict[str, type] = {"int": int, "int | None": int, "str": str, "bool": bool, "bool | None": bool}
+_TYPES["float | None"] = float
 
 
 def read_toml(path: str) -> Device:
@@ -49,7 +50,7 @@ def _region(path: str, table: dict[str, Any]) -> Region:
         if key not in known:
             raise ModelError(f"{path}: region {table['name']}: no field {key!r}; there are: {', '.join(known)}")
         expected = _TYPES.get(known[key], list if known[key].startswith("tuple") else str)
-        if type(value) is not expected:
+        if type(value) is not expected and not (expected is float and type(value) is int):
             raise ModelError(f"{path}: region {table['name']}: {key} is {value!r}, expected {expected.__name__}")
     given: dict[str, Any] = {
         key: tuple(map(str, value)) if isinstance(value, list) else value for key, value in table.items()

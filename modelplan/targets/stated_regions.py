@@ -1,0 +1,113 @@
+"""Regions as a caller states them: `psram:8MiB@0x3c000000,read=80MB/s,write=40MB/s,kind=psram`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from itertools import combinations
+from typing import Any
+
+from modelplan.byte_counts import parse_bytes, parse_nanoseconds, parse_rate
+from modelplan.errors import RequestError
+from modelplan.targets.device import Region, is_external
+
+_YES_NO = {"yes": True, "no": False}
+#: What may follow the size, each with the field that it sets and how its value is read.
+KEYS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "read": ("read_bandwidth", parse_rate),
+    "write": ("write_bandwidth", parse_rate),
+    "rate": ("bandwidth", parse_rate),
+    "latency": ("latency_ns", parse_nanoseconds),
+    "align": ("alignment", parse_bytes),
+    "reserve": ("reserved", parse_bytes),
+    "kind": ("kind", str),
+    "dma": ("dma", lambda text: _YES_NO[text]),
+    "reach": ("readable_by", lambda text: tuple(text.split("+"))),
+}
+
+
+def parse_region(text: str, known: Sequence[Region] = ()) -> Region:
+    """The region that `text` states: NAME:SIZE[@BASE][,KEY=VALUE]..., or what it changes of the one of `known`.
+
+    The size may be left out where `known` has a region of that name. The kind of a region that says none is `psram`
+    where its name speaks of external memory, `nvm` where it speaks of flash, `tcm` where of a TCM, else `ram`.
+
+    Raises:
+        RequestError: names the text, what was found in it, and what was expected.
+
+    >>> parse_region("psram:8MiB@0x3c000000,read=80MB/s").read_bandwidth
+    80000000
+    """
+    name, colon, rest = text.partition(":")
+    first, *pairs = rest.split(",")
+    given = {one.name: one for one in known}.get(name)
+    if not name.strip() or not colon or set(name) & set(",=@ \t"):
+        raise RequestError(f"--region {text}: expected NAME:SIZE[@BASE][,KEY=VALUE]..., like sram:256KiB@0x20000000")
+    facts: dict[str, Any] = {}
+    if "=" in first and given is not None:
+        pairs.insert(0, first)
+    else:
+        facts = _extent(text, first)
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if key not in KEYS or not equals:
+            near = get_close_matches(key, KEYS, 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise RequestError(f"--region {text}: no key {key!r}; there are: {', '.join(KEYS)}{hint}")
+        field, reading = KEYS[key]
+        if field in facts:
+            raise RequestError(f"--region {text}: {key} is given twice")
+        try:
+            facts[field] = reading(value)
+        except RequestError as problem:
+            raise RequestError(f"--region {text}: {key}: {problem}") from None
+        except KeyError:
+            raise RequestError(f"--region {text}: {key} is {value!r}, expected yes or no") from None
+    try:
+        return replace(given, **facts) if given is not None else Region(**{"name": name, "kind": _kind(name)} | facts)
+    except ValueError as problem:
+        raise RequestError(f"--region {text}: {problem}") from None
+
+
+def _extent(text: str, words: str) -> dict[str, Any]:
+    """The size and, behind an @, the address."""
+    size, at, base = words.partition("@")
+    if not size:
+        raise RequestError(f"--region {text}: no size; expected NAME:SIZE[@BASE], like sram:256KiB")
+    try:
+        facts: dict[str, Any] = {"size": parse_bytes(size)}
+        if at:
+            facts["base"] = int(base, 0)
+    except ValueError:
+        raise RequestError(f"--region {text}: {base!r} is no address; expected one like 0x20000000") from None
+    except RequestError as problem:
+        raise RequestError(f"--region {text}: {problem}") from None
+    return facts
+
+
+def _kind(name: str) -> str:
+    lower = name.lower()
+    if is_external(lower):
+        return "psram"
+    if any(word in lower for word in ("flash", "mram", "rom", "nvm")):
+        return "nvm"
+    return "tcm" if "tcm" in lower else "ram"
+
+
+def check_regions(regions: Sequence[Region]) -> None:
+    """Returns only if no two regions have one name or common addresses.
+
+    Raises:
+        RequestError: names the two, with their addresses.
+    """
+    for one, other in combinations(regions, 2):
+        if one.name == other.name:
+            raise RequestError(f"two regions are called {one.name}")
+        if one.base is None or other.base is None or one.end is None or other.end is None:
+            continue
+        if one.base < other.end and other.base < one.end:
+            raise RequestError(
+                f"regions {one.name} at {one.base:#x}..{one.end:#x} and {other.name} at"
+                f" {other.base:#x}..{other.end:#x} overlap"
+            )
