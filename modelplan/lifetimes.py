@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from modelplan.errors import RequestError
 from modelplan.types import Aliases, Buffer, BufferKind, Graph, Kind, Member, Problem, Runtime
 
 
@@ -28,6 +29,32 @@ def buffers(
         if (block := lives.block(members)) is not None
     ]
     return Problem.of([*rows, *_scratch(graph, order, runtime)], capacity)
+
+
+def contiguous_buffers(graph: Graph, problem: Problem, lists: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
+    """The buffers of `problem` that hold the tensors of `lists`, for `Problem.contiguous`.
+
+    Raises:
+        RequestError: a tensor without a buffer, or one that others of its buffer reach beyond; names the tensor.
+    """
+    home = {m.tensor: (b, m.delta) for b, members in enumerate(problem.members) for m in members}
+    found = []
+    for tensors in lists:
+        row = []
+        for t in tensors:
+            name = graph.tensors[t].name
+            if t not in home:
+                raise RequestError(
+                    f"contiguous: tensor {name!r} has no buffer here, it is a constant or lies elsewhere"
+                )
+            b, delta = home[t]
+            if delta or class_bytes(graph, problem.members[b]) != graph.tensors[t].nbytes:
+                raise RequestError(
+                    f"contiguous: tensor {name!r} is a part of another's buffer; --alias none keeps it apart"
+                )
+            row.append(b)
+        found.append(tuple(row))
+    return tuple(found)
 
 
 class Occupancy:

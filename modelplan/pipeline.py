@@ -28,7 +28,8 @@ class Options:
     run at the same time share no bytes. None: one op after the other. `precedences` are pairs (before, after) of ops
     that every order must keep besides what the graph demands. `offsets` is a finished plan, such as a model file
     carries: an offset for each tensor, or -1 where `allocator` chooses. `overlaps` are outputs that may run into an
-    operand although no table says so: the caller answers for them.
+    operand although no table says so: the caller answers for them. `contiguous` are lists of tensors whose buffers
+    stand side by side in this order.
     """
 
     runtime: str | None = None
@@ -43,6 +44,7 @@ class Options:
     kernels: str | None = None
     offsets: tuple[int, ...] = ()
     overlaps: tuple[Overlap, ...] = ()
+    contiguous: tuple[tuple[int, ...], ...] = ()
 
 
 def plan(
@@ -62,6 +64,7 @@ def plan(
     kernels: str | None = None,
     offsets: tuple[int, ...] | None = None,
     overlaps: tuple[Overlap, ...] | None = None,
+    contiguous: tuple[tuple[int, ...], ...] | None = None,
 ) -> Plan:
     """A memory plan of `graph`, checked by the referee and proved by the verifier.
 
@@ -81,6 +84,7 @@ def plan(
         kernels: the kernel library that the runtime is built with.
         offsets: a finished plan: an offset for each tensor, -1 where the allocator chooses.
         overlaps: outputs that may run into an operand although no table says so; the caller answers for them.
+        contiguous: lists of tensors whose buffers stand side by side in this order.
 
     Raises:
         BrokenPlanError: a stage went wrong; names the operator that would read what it should not.
@@ -89,7 +93,7 @@ def plan(
     named: dict[str, Any] = {
         "runtime": runtime, "schedule": schedule, "alias": alias, "allocator": allocator, "alignment": alignment,
         "pad": pad, "capacity": capacity, "streams": streams, "precedences": precedences, "kernels": kernels,
-        "offsets": offsets, "overlaps": overlaps,
+        "offsets": offsets, "overlaps": overlaps, "contiguous": contiguous,
     }  # fmt: skip
     chosen = replace(options or Options(), **{name: value for name, value in named.items() if value is not None})
     return _plan_and_compare(graph, chosen, budget)
@@ -284,7 +288,7 @@ def placement_problem(
         RequestError: streams that do not match the graph or that overwrites and overlaps would make unsafe, or
             `offsets` that the buffers cannot have.
     """
-    problem = lifetimes.buffers(graph, order, aliases, runtime, options.capacity)
+    problem = _listed(graph, lifetimes.buffers(graph, order, aliases, runtime, options.capacity), options)
     if options.offsets:
         problem = _pinned(problem, options.offsets)
     if options.streams is not None:
@@ -298,6 +302,16 @@ def placement_problem(
     if options.offsets and runtime.inputs == "dying":
         rows = np.concatenate([rows, overlapping.unread_input_rows(graph, problem)])
     return replace(problem, overlaps=rows), tuple(kept)
+
+
+def _listed(graph: Graph, problem: Problem, options: Options) -> Problem:
+    """The problem with the contiguous lists that were asked for."""
+    if not options.contiguous:
+        return problem
+    try:
+        return replace(problem, contiguous=lifetimes.contiguous_buffers(graph, problem, options.contiguous))
+    except ValueError as reason:
+        raise RequestError(f"contiguous: {reason}") from None
 
 
 def _with_stream_conflicts(
@@ -364,7 +378,9 @@ def _body_bytes(body: Graph, runtime: Runtime, options: Options, arenas: Mapping
     Its inputs live to the end, because a loop reads them beside the outputs.
     """
     inside = replace(runtime, inputs="live")
-    wanted = replace(options, capacity=None, streams=None, precedences=(), alias=_body_mode(options), overlaps=())
+    wanted = replace(
+        options, capacity=None, streams=None, precedences=(), alias=_body_mode(options), overlaps=(), contiguous=()
+    )
     inner = _best(_with_demands(runtimes.as_stored(body, inside), inside, arenas), inside, wanted)
     return bounds.height(inner.problem, inner.placement)
 

@@ -16,7 +16,7 @@ def check(problem: Problem, placement: Placement) -> None:
     """Returns only if `placement` answers `problem`.
 
     Looks at completeness, signs, alignment, pins, capacity, overlap in time and space (less what `overlaps`
-    or a meeting allows), the extra conflicts, and the distances inside of groups.
+    or a meeting allows), the extra conflicts, the distances inside of groups, and contiguous lists.
 
     Raises:
         BrokenPlanError: names the buffers, their byte ranges and the step.
@@ -36,6 +36,20 @@ def check(problem: Problem, placement: Placement) -> None:
         if _share_bytes(problem, placement, a, b):
             raise BrokenPlanError(_clash(problem, placement, int(a), int(b)))
     _check_groups(problem, placement)
+    _check_contiguous(problem, placement)
+
+
+def _check_contiguous(problem: Problem, placement: Placement) -> None:
+    """Between one buffer of a list and the next lie fewer bytes than an alignment, and the next lies above."""
+    for members in problem.contiguous:
+        for i in range(1, len(members)):
+            a, b = members[i - 1], members[i]
+            between = int(placement.offsets[b]) - int(placement.offsets[a]) - int(problem.size[a])
+            if not 0 <= between < int(problem.alignment[b]):
+                raise BrokenPlanError(
+                    f"{_place(problem, placement, b)} does not stand right behind {_place(problem, placement, a)},"
+                    " although their list is contiguous"
+                )
 
 
 def _check_groups(problem: Problem, placement: Placement) -> None:

@@ -484,12 +484,15 @@ class Problem:
             group, wherever that is; buffers without a row stand alone.
         meetings: rows (a, b, least, most) of buffers that may share bytes although both are alive, where the offset of
             `a` less that of `b` is at least `least` and at most `most`.
+        contiguous: lists of buffers that stand side by side in this order: each begins where the one before ends,
+            rounded up to their alignment, which all of a list have in common. Each keeps its own lifetime.
         members: the tensors inside each buffer; empty when the problem came without a graph.
         kinds: what each buffer is for; empty when all hold tensors.
 
     Raises:
         ValueError: columns of different length, a buffer that `Buffer` would refuse, a pair that may overlap and
-            conflicts, or a buffer in two groups.
+            conflicts, a buffer in two groups or contiguous lists, or a contiguous list with an empty buffer or
+            with different alignments.
     """
 
     names: tuple[str, ...]
@@ -505,6 +508,7 @@ class Problem:
     meetings: IntArray = field(default_factory=lambda: _rows((), 4))
     members: tuple[tuple[Member, ...], ...] = ()
     kinds: tuple[BufferKind, ...] = ()
+    contiguous: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
         n = len(self.names)
@@ -548,6 +552,7 @@ class Problem:
         if self.overlaps.size and (shared.min() < 0 or (shared > self.size[below]).any()):
             raise ValueError("an overlap of negative bytes, or of more bytes than its lower buffer has")
         self._check_groups()
+        self._check_contiguous()
         if len(self.overlaps) and len(self.conflicts):
             apart = {frozenset(row) for row in self.conflicts.tolist()}
             for a, b, count in zip(below.tolist(), above.tolist(), shared.tolist(), strict=True):
@@ -568,9 +573,30 @@ class Problem:
         if self.meetings.size and ((first == second).any() or (least > most).any() or np.abs(least).max() > 2**60):
             raise ValueError("a meeting needs two buffers and distances with least <= most")
 
+    def _check_contiguous(self) -> None:
+        """Raises where a contiguous list cannot be one."""
+        taken = set(self.groups[:, 0].tolist()) if self.contiguous else set()
+        for members in self.contiguous:
+            if len(members) < 2:
+                raise ValueError("a contiguous list needs at least two buffers")
+            for b in members:
+                if not 0 <= b < len(self):
+                    raise ValueError(f"a contiguous list names a buffer outside 0..{len(self) - 1}")
+                if b in taken:
+                    raise ValueError(f"buffer {self.names[b]!r} is in two contiguous lists, or in one and in a group")
+                if not self.size[b]:
+                    raise ValueError(f"buffer {self.names[b]!r} of a contiguous list is empty")
+                if self.alignment[b] != self.alignment[members[0]]:
+                    first = members[0]
+                    raise ValueError(
+                        f"buffers {self.names[first]!r} and {self.names[b]!r} of one contiguous list have alignments"
+                        f" {self.alignment[first]} and {self.alignment[b]}, expected one for the list"
+                    )
+                taken.add(b)
+
     @classmethod
     def of(cls, buffers: Iterable[Buffer], capacity: int | None = None, **facts: Any) -> Problem:
-        """The problem of placing these buffers; `facts` are `overlaps`, `conflicts`, `groups` and `meetings`."""
+        """The problem of placing these buffers; `facts` are columns of facts, such as `overlaps`."""
         rows = tuple(buffers)
         return cls(
             names=tuple(b.name for b in rows),
@@ -588,8 +614,21 @@ class Problem:
     @cached_property
     def core(self) -> _core.Problem:
         """The columns as the core reads them, without a copy."""
-        facts = self.overlaps, self.conflicts, self.groups, self.meetings
+        facts = self.overlaps, self.conflicts, self.rigid, self.meetings
         return _core.Problem(self.size, self.start, self.end, self.alignment, self.pin, *facts)
+
+    @cached_property
+    def rigid(self) -> IntArray:
+        """The rows of `groups`, and those of contiguous lists: a list is a group whose distances are known."""
+        rows = self.groups.tolist()
+        number = int(self.groups[:, 1].max(initial=-1)) + 1
+        for members in self.contiguous:
+            at, step = 0, int(self.alignment[members[0]])
+            for b in members:
+                rows.append([b, number, at])
+                at += -(-int(self.size[b]) // step) * step
+            number += 1
+        return _rows(rows, 3)
 
     def __getstate__(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in fields(self)}

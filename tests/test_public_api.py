@@ -83,6 +83,7 @@ ARGUMENTS = {
         "kernels",
         "offsets",
         "overlaps",
+        "contiguous",
     ],
     "measure": ["graph", "options", "budget"],
     "diff": ["old", "new", "runtime", "kernels", "abi"],

@@ -7,6 +7,7 @@ from dataclasses import replace
 from importlib import import_module
 
 from modelplan import bounds, referee
+from modelplan.allocators import contiguous_lists
 from modelplan.allocators.table import EVERY_DEMAND, Allocator, Demand
 from modelplan.errors import RequestError
 from modelplan.types import Budget, Placement, Problem
@@ -21,7 +22,7 @@ def _best(problem: Problem, budget: Budget) -> Placement:
     try:
         for row in (*(a for a in ALLOCATORS.values() if a.fast), ALLOCATORS[DEFAULT]):
             if not _refusal(row, problem):
-                answers.append(row.run(problem, budget))
+                answers.append(_run(row, problem, budget))
                 if bounds.height(problem, answers[-1]) <= bound:
                     break
     except KeyboardInterrupt:
@@ -128,10 +129,17 @@ def place(problem: Problem, name: str = DEFAULT, budget: Budget | None = None) -
     row = allocator(name)
     if reason := _refusal(row, problem):
         raise RequestError(reason)
-    answer = row.run(problem, budget or Budget())
+    answer = _run(row, problem, budget or Budget())
     bound = max(answer.lower_bound, bounds.load_bound(problem))
     referee.check(replace(problem, capacity=None), answer)
     return replace(answer, lower_bound=bound)
+
+
+def _run(row: Allocator, problem: Problem, budget: Budget) -> Placement:
+    """The row's answer; where it knows no contiguous lists it gets each as one buffer."""
+    if problem.contiguous and "contiguous" not in row.honours:
+        return contiguous_lists.run_joined(row.run, problem, budget)
+    return row.run(problem, budget)
 
 
 def _demands(problem: Problem) -> Iterable[Demand]:
@@ -154,6 +162,8 @@ def _refusal(row: Allocator, problem: Problem) -> str:
     unmet = [demand for demand in _demands(problem) if demand not in row.honours]
     if unmet:
         return f"allocator {row.name!r} does not honour {' and '.join(unmet)}"
+    if problem.contiguous and "contiguous" not in row.honours and (reason := contiguous_lists.refusal(problem)):
+        return f"allocator {row.name!r} {reason}"
     if row.one_alignment and len(set(problem.alignment[problem.size > 0].tolist())) > 1:
         return f"allocator {row.name!r} needs one alignment for all buffers: {row.quirks}"
     return ""

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from modelplan import bounds
-from modelplan.allocators import narrowing
-from modelplan.allocators.table import Allocator
+from modelplan.allocators import narrowing, rigid_groups
+from modelplan.allocators.table import USUAL_DEMANDS, Allocator
 from modelplan.errors import RequestError
 from modelplan.types import Budget, Ended, IntArray, Placement, Problem
 
@@ -22,6 +22,9 @@ STEPS_PER_UNIT = 1000
 
 #: Steps when the caller sets no budget: a few seconds.
 STEPS = 500
+
+#: Orders that `modelplan` tries for a first placement with contiguous lists.
+TRIES = 50
 
 #: Buffers and pairwise choices of order up to which a model is built.
 MOST_BUFFERS, MOST_PAIRS = 5000, 200_000
@@ -94,6 +97,7 @@ class _Model:
         self.offset = {b: self._offset(b) for b in self.ids}
         self.twisted = self._pairs_with_facts()
         self._choose_pools()
+        self._join_lists()
         self._keep_apart()
         if len(pools) == 1:
             self.model.add(self.height[0] >= -(-bounds.load_bound(problem) // self.unit))
@@ -125,6 +129,15 @@ class _Model:
             for k, present in enumerate(chosen):
                 self.present[b, k] = present
                 self.model.add(self.offset[b] + self._scaled(b) <= self.height[k]).only_enforce_if(present)
+
+    def _join_lists(self) -> None:
+        """The buffers of a contiguous list stand at their distances, in one pool."""
+        at = {b: distance for b, _, distance in self.problem.rigid.tolist()}
+        for first, *others in self.problem.contiguous:
+            for b in others:
+                self.model.add(self.offset[b] == self.offset[first] + at[b] // self.unit)
+                for k in range(len(self.pools)):
+                    self.model.add(self.present[b, k] == self.present[first, k])
 
     def _pairs_with_facts(self) -> list[tuple[int, int]]:
         """Pairs that NoOverlap2D cannot say: extra conflicts, and with overlaps all pairs alive together."""
@@ -176,7 +189,7 @@ class _Model:
     def _break_symmetry(self) -> None:
         """Twins lie in the order of their numbers; where all may be turned upside down, one stays in the lower half."""
         p = self.problem
-        if len(p.overlaps) or len(p.conflicts) or (p.pin >= 0).any():
+        if len(p.overlaps) or len(p.conflicts) or p.contiguous or (p.pin >= 0).any():
             return
         last: dict[tuple[int, ...], int] = {}
         for b in self.ids:
@@ -243,11 +256,19 @@ def _unit(problem: Problem) -> int:
     return int(np.gcd.reduce(np.concatenate(columns), initial=0)) or 1
 
 
+def _first_placement(problem: Problem) -> Placement:
+    """Where the search starts: first fit by size, with contiguous lists a short search of `modelplan`."""
+    if not problem.contiguous:
+        return narrowing.stand_in(problem)
+    packed = rigid_groups.pack(problem, Budget(steps=TRIES))
+    return Placement(packed.offsets, found_by="modelplan")
+
+
 def _run(problem: Problem, budget: Budget) -> Placement:
     """Minimises, or decides at the problem's capacity, where "infeasible" is a proof."""
     if budget.steps is None and budget.seconds is None:
         budget = replace(budget, steps=STEPS)
-    start = narrowing.stand_in(problem)
+    start = _first_placement(problem)
     hint = None if problem.capacity is not None else start
     try:
         found = _Model(problem, [Pool(problem.capacity)]).solve(budget, hint)
@@ -276,5 +297,6 @@ ROWS = (
         "exact",
         "optimal or infeasible when it ends so; otherwise the best packing met and a proved bound",
         "exponential; 5 units of deterministic time by default",
+        honours=USUAL_DEMANDS | {"contiguous"},
     ),
 )

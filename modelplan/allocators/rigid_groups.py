@@ -33,7 +33,7 @@ def pack(problem: Problem, budget: Budget) -> Placement:
 
 def _excluded(problem: Problem) -> str:
     """Why there is no placement at all."""
-    buffers, groups, delta = problem.groups.T
+    buffers, groups, delta = problem.rigid.T
     far = 2 * int(problem.size.sum() + delta.max(initial=0) + 1)
     if len(buffers) and len(np.unique(groups)) < 2**62 // far:
         apart: IntArray = np.unique(groups, return_inverse=True)[1] * far + delta

@@ -21,8 +21,8 @@ def run(problem: Problem, budget: Budget) -> Placement:
     """The lowest placement that the budget allows, and the bound proved on the way.
 
     Without steps and seconds in the budget a default number of steps applies; Ctrl-C ends the search early and
-    keeps the best so far. Extra conflicts are met by longer lifetimes. Problems with groups or meetings are packed by
-    `rigid_groups`.
+    keeps the best so far. Extra conflicts are met by longer lifetimes. Problems with groups, meetings or
+    contiguous lists are packed by `rigid_groups`.
 
     Raises:
         RequestError: two pinned buffers alive together share bytes, so there is no placement at all; or pins and
@@ -31,7 +31,7 @@ def run(problem: Problem, budget: Budget) -> Placement:
     Cost: memory linear in the buffers plus the sum of their lifetimes in distinct steps.
     Source: docs/solver.md.
     """
-    if len(problem.groups) or len(problem.meetings):
+    if len(problem.rigid) or len(problem.meetings):
         return rigid_groups.pack(problem, budget)
     offsets, bound, ended, steps, _ = _core.solve(
         _without_conflicts(problem),

@@ -212,8 +212,28 @@ def _life_long(problem: Problem) -> frozenset[int]:
 
 
 def _somas(problem: Problem, _budget: Budget, *, fixed: bool) -> Placement:
-    """The best of two orders, two fits and two block rules over bands of blocks."""
-    return solve(problem, Demands(life_long=_life_long(problem)), fixed=fixed)
+    """The best of two orders, two fits and two block rules over bands of blocks.
+
+    Raises:
+        RequestError: a contiguous list whose padding is not SOMAS's.
+    """
+    _check_padding(problem)
+    listed = {b for members in problem.contiguous for b in members}
+    demands = Demands(contiguous=problem.contiguous, life_long=_life_long(problem) - listed)
+    return solve(replace(problem, contiguous=()), demands, fixed=fixed)
+
+
+def _check_padding(problem: Problem) -> None:
+    """Raises where SOMAS, which pads every member of a list to its unit, would leave more than the alignment asks."""
+    unit = _unit(problem)
+    for members in problem.contiguous:
+        for b in members[:-1]:
+            size, step = int(problem.size[b]), int(problem.alignment[b])
+            if -(-size // step) * step % unit:
+                raise RequestError(
+                    f"'somas' pads each buffer of a contiguous list to {unit} bytes, but {problem.names[b]!r} has"
+                    f" {size} at alignment {step}"
+                )
 
 
 ROWS = (
@@ -224,7 +244,7 @@ ROWS = (
         "offsets",
         "none; holds for every schedule that the conflicts allow",
         "O(n (bands + k log k)) for each of eight runs",
-        honours=frozenset({"alignment", "overlaps", "conflicts"}),
+        honours=frozenset({"alignment", "overlaps", "conflicts", "contiguous"}),
         alignment=UNIT,
         quirks="sizes are rounded up to 512; every band after the first has the best fit, whatever was asked for",
         fixed=partial(_somas, fixed=True),

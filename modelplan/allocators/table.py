@@ -12,14 +12,14 @@ import numpy as np
 from modelplan.types import Budget, Ended, IntArray, Placement, Problem
 
 Run = Callable[[Problem, Budget], Placement]
-Demand = Literal["alignment", "pins", "overlaps", "conflicts", "groups", "meetings"]
+Demand = Literal["alignment", "pins", "overlaps", "conflicts", "groups", "meetings", "contiguous"]
 Invariant = Literal["scaling", "reversal", "load"]
 Kind = Literal["portfolio", "baseline", "offsets", "objects", "online", "search", "exact", "colouring"]
 
 #: What most allocators can honour: demands on single buffers and on pairs of them.
 USUAL_DEMANDS: frozenset[Demand] = frozenset({"alignment", "pins", "overlaps", "conflicts"})
 #: Packing of rigid groups, which only rows that say so can do.
-EVERY_DEMAND: frozenset[Demand] = USUAL_DEMANDS | {"groups", "meetings"}
+EVERY_DEMAND: frozenset[Demand] = USUAL_DEMANDS | {"groups", "meetings", "contiguous"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,8 @@ class Allocator:
         kind: "offsets" plans addresses, "objects" shares whole blocks laid end to end, "online" goes by step.
         guarantees: what is proved about the height, in words; "none" where nothing is.
         cost: time, and memory where it is not linear.
-        honours: the demands beyond size and lifetime that it respects; a problem with another demand is refused.
+        honours: the demands beyond size and lifetime that it respects; a problem with another demand is refused, but
+            for contiguous lists, which a row without them gets as one buffer each (`contiguous_lists.py`).
         one_alignment: whether it only takes problems in which all buffers have the same alignment.
         fast: whether the portfolio `best` runs it.
         alignment: what the original aligns every offset to; `run` keeps to the problem's alignments.

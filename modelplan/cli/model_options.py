@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace, _ArgumentGroup
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -49,6 +49,7 @@ def add_planning(parser: ArgumentParser) -> None:
         help="run ops on N streams, or as FILE assigns them in lines `op,stream`; what may run at once shares no bytes",
     )
     add_overlaps(group)
+    add_contiguous(group)
     aliases = group.add_mutually_exclusive_group()
     aliases.add_argument(
         "--alias",
@@ -278,6 +279,15 @@ def add_overlaps(parser: ArgumentParser | _ArgumentGroup) -> None:
     )
 
 
+def add_contiguous(parser: ArgumentParser | _ArgumentGroup, what: str = "tensors") -> None:
+    """Adds the lists of what has to stand side by side."""
+    parser.add_argument(
+        "--contiguous",
+        metavar="FILE",
+        help=f"{what} that stand side by side in memory, in this order: names separated by commas, one list a line",
+    )
+
+
 def add_allocator(parser: ArgumentParser, stored: str = "") -> None:
     """Adds the choice of the allocator; `stored` says of what in the file `file` takes the offsets, empty: none."""
     from_file = f"; {FROM_FILE}: {stored}" if stored else ""
@@ -343,6 +353,7 @@ def options_of(arguments: Namespace, graph: Graph | None = None) -> Options:
         capacity=None if capacity is None else parse_bytes(capacity),
         streams=_streams_of(getattr(arguments, "streams", None), graph),
         overlaps=overlaps_of(arguments.overlaps, graph),
+        contiguous=_contiguous_of(getattr(arguments, "contiguous", None), graph),
     )
 
 
@@ -372,6 +383,27 @@ def _streams_of(value: str | None, graph: Graph | None) -> int | tuple[int, ...]
     from modelplan.streams import parse_streams
 
     return parse_streams(_text(value, "--streams"), graph, value)
+
+
+def _contiguous_of(path: str | None, graph: Graph | None) -> tuple[tuple[int, ...], ...]:
+    """The lists of tensors in the file; nothing without one."""
+    if path is None:
+        return ()
+    if graph is None:
+        raise RequestError("a file of contiguous lists needs one model")
+    return lists_of(path, [tensor.name for tensor in graph.tensors])
+
+
+def lists_of(path: str, names: Sequence[str]) -> tuple[tuple[int, ...], ...]:
+    """The contiguous lists in the file, by the number of each name.
+
+    Raises:
+        RequestError: it cannot be read.
+        ModelError: a line of it does not fit the names.
+    """
+    from modelplan.loaders.contiguous_lists import parse_lists
+
+    return parse_lists(_text(path, "--contiguous"), names, path)
 
 
 def overlaps_of(path: str | None, graph: Graph | None) -> tuple[Overlap, ...]:

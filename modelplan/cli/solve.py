@@ -38,6 +38,7 @@ def configure(parser: ArgumentParser) -> None:
         "--fragmentation", type=float, metavar="F", help="a search ends at F times the load bound; 1.05: 5 %% above it"
     )
     parser.add_argument("-o", "--output", metavar="OUT.csv", help="the problem with offsets; - for standard output")
+    model_options.add_contiguous(parser, "buffers")
     model_options.add_draw(parser)
     model_options.add_allocator(parser, "the table's own, checked")
     model_options.add_budget(parser)
@@ -55,6 +56,8 @@ def run(arguments: Namespace) -> int:
     problem = load_problem(source)
     if arguments.capacity is not None:
         problem = replace(problem, capacity=parse_bytes(arguments.capacity))
+    if arguments.contiguous:
+        problem = listed(problem, arguments.contiguous)
     from_file = arguments.allocator == model_options.FROM_FILE
     placement = stored(source, problem) if from_file else search(problem, arguments)
     fits = problem.capacity is None or bounds.height(problem, placement) <= problem.capacity
@@ -65,6 +68,21 @@ def run(arguments: Namespace) -> int:
     if arguments.output != "-":
         terminal.show([section(source, problem, placement)])
     return 0 if fits else 1
+
+
+def listed(problem: Problem, path: str) -> Problem:
+    """The problem with the contiguous lists in the file.
+
+    Raises:
+        RequestError: the lists do not suit the buffers, or the table states lists of its own.
+        ModelError: a line names what is no buffer.
+    """
+    if problem.contiguous:
+        raise RequestError(f"--contiguous {path}: the table states lists itself, in its column 'list'")
+    try:
+        return replace(problem, contiguous=model_options.lists_of(path, problem.names))
+    except ValueError as reason:
+        raise RequestError(f"--contiguous {path}: {reason}") from None
 
 
 def figure_names(paths: list[str]) -> list[tuple[str, str]]:

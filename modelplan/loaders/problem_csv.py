@@ -1,7 +1,9 @@
-"""MiniMalloc CSV (`id,lower,upper,size[,offset][,alignment][,pin][,kind][,group,delta]`, bytes) as a Problem.
+"""MiniMalloc CSV (`id,lower,upper,size[,offset][,alignment][,pin][,kind]`, bytes) as a Problem.
 
-Steps are half-open. The kind is `tensor` or `scratch`; without the column, or in an empty cell, a row is a tensor.
+Columns `group,delta` and `list,position` may follow. Steps are half-open. The kind is `tensor` or `scratch`; without
+the column, or in an empty cell, a row is a tensor.
 Buffers of one group stand at fixed distances: each `delta` bytes above the group's base; an empty group is none.
+Buffers of one list stand side by side in the order of their positions; an empty list is none.
 Other spellings of the columns that the peers write are understood: buffer, buffer_id; start, begin; end, which is
 the last step itself. Source: google/minimalloc, src/converter.cc.
 """
@@ -26,7 +28,7 @@ HEADINGS = {
     "lower": "lower", "start": "lower", "begin": "lower",
     "upper": "upper", "end": "end",
     "size": "size", "offset": "offset", "alignment": "alignment", "pin": "pin", "hint": "hint", "gaps": "gaps",
-    "kind": "kind", "group": "group", "delta": "delta",
+    "kind": "kind", "group": "group", "delta": "delta", "list": "list", "position": "position",
 }  # fmt: skip
 
 #: What a spreadsheet takes for a formula when a cell begins with it.
@@ -74,9 +76,10 @@ def _problem(path: Path, table: _Table) -> Problem:
     none = np.zeros(0, np.int64)
     end = numbers["end" if "end" in numbers else "upper"]
     alignment, pin = numbers.get("alignment", none), numbers.get("pin", none)
-    groups = _groups(path, numbers, len(names))
+    groups, lists = _groups(path, numbers, len(names)), _lists(path, numbers, len(names))
+    columns = names, numbers["size"], numbers["lower"], end, alignment, pin
     try:
-        return Problem(names, numbers["size"], numbers["lower"], end, alignment, pin, groups=groups, kinds=table.kinds)
+        return Problem(*columns, groups=groups, kinds=table.kinds, contiguous=lists)
     except ValueError as problem:
         raise ModelError(f"{path}: {problem}") from None
 
@@ -91,6 +94,20 @@ def _groups(path: Path, numbers: dict[str, IntArray], count: int) -> IntArray:
         raise ModelError(f"{path}: row {row + 1}: found group {group[row]}, delta {delta[row]}, expected a group >= 0")
     members = np.flatnonzero(group >= 0)
     return np.column_stack((members, group[members], delta[members]))
+
+
+def _lists(path: Path, numbers: dict[str, IntArray], count: int) -> tuple[tuple[int, ...], ...]:
+    """The contiguous lists, in the order of their numbers."""
+    number = numbers.get("list", np.full(count, -1, np.int64))
+    position = numbers.get("position", np.zeros(count, np.int64))
+    found: dict[int, dict[int, int]] = {}
+    for b in np.flatnonzero((number != -1) | (position != 0)).tolist():
+        there = found.setdefault(int(number[b]), {})
+        if number[b] < 0 or position[b] < 0 or int(position[b]) in there:
+            what = f"list {number[b]}, position {position[b]}"
+            raise ModelError(f"{path}: row {b + 1}: found {what}, expected a list >= 0 and a position of its own")
+        there[int(position[b])] = b
+    return tuple(tuple(found[n][k] for k in sorted(found[n])) for n in sorted(found))
 
 
 def _columns(path: Path, unread: set[str]) -> _Table:
@@ -152,7 +169,7 @@ def _headings(path: Path, found: Sequence[str]) -> list[str]:
 
 def _integers(path: Path, cells: Sequence[str], name: str, before: int) -> IntArray:
     """Cells of a column as int64: a last step as the one after it, an empty optional cell as its default."""
-    default = {"alignment": "1", "pin": "-1", "group": "-1", "delta": "0"}.get(name)
+    default = {"alignment": "1", "pin": "-1", "group": "-1", "delta": "0", "list": "-1", "position": "0"}.get(name)
     if default is not None:
         cells = [cell.strip() or default for cell in cells]
     more = 1 if name == "end" else 0

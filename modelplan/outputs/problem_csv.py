@@ -1,4 +1,4 @@
-"""Buffers with their offsets as a MiniMalloc CSV: `id,lower,upper,size,offset`, `kind` and `group,delta` as needed."""
+"""Buffers with their offsets as a MiniMalloc CSV: `id,lower,upper,size,offset`, and what else the problem states."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def write(problem: Problem, placement: Placement | None = None) -> str:
 
     The ids are the buffers' names; of those with a name that came before, with the number of the buffer behind it. A
     column `alignment` appears where a buffer has one, `kind` where one is scratch, `group` and `delta` where there are
-    rigid groups, `offset` where there is a placement.
+    rigid groups, `list` and `position` where there are contiguous lists, `offset` where there is a placement.
     """
     headings = ["id", "lower", "upper", "size"]
     columns = [
@@ -46,6 +46,9 @@ def write(problem: Problem, placement: Placement | None = None) -> str:
     if len(problem.groups):
         headings += ["group", "delta"]
         columns += _group_cells(problem)
+    if problem.contiguous:
+        headings += ["list", "position"]
+        columns += _list_cells(problem)
     if placement is not None:
         headings.append("offset")
         columns.append(placement.offsets.tolist())
@@ -59,6 +62,16 @@ def write(problem: Problem, placement: Placement | None = None) -> str:
 def _group_cells(problem: Problem) -> list[list[str]]:
     """The group and the delta of each buffer, empty where it stands alone."""
     cells = {buffer: (str(group), str(delta)) for buffer, group, delta in problem.groups.tolist()}
+    return [[cells.get(i, ("", ""))[part] for i in range(len(problem))] for part in (0, 1)]
+
+
+def _list_cells(problem: Problem) -> list[list[str]]:
+    """The contiguous list of each buffer and its position there, empty where it is in none."""
+    cells = {
+        b: (str(number), str(position))
+        for number, members in enumerate(problem.contiguous)
+        for position, b in enumerate(members)
+    }
     return [[cells.get(i, ("", ""))[part] for i in range(len(problem))] for part in (0, 1)]
 
 
