@@ -10,7 +10,7 @@ workspaces were measured (conv.cc, conv_transpose.cc, quantization/qlinearconv.c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from modelplan import aliasing, lifetimes
@@ -111,11 +111,22 @@ def _key(graph: Graph, problem: Problem, i: int) -> tuple[tuple[int, ...], int]:
     return tensor.shape, BITS[tensor.dtype]
 
 
-def workspace_bytes(graph: Graph, op: Op, threads: int = 1) -> int:
-    """What the kernel of an operator asks for beside its output, gives back when it is done."""
-    if op.kind not in ("Conv", "ConvTranspose", "QLinearConv"):
+#: Operators whose kernels ask for memory beside their outputs.
+WORKING = frozenset({"Conv", "ConvTranspose", "QLinearConv"})
+
+
+def workspace_bytes(
+    graph: Graph, op: Op, threads: int = 1, shapes: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+) -> int:
+    """What the kernel of an operator asks for beside its output, gives back when it is done.
+
+    `shapes` are those of its first operand and of its output, where they are not the graph's.
+    """
+    if op.kind not in WORKING:
         return 0
     x, y = graph.tensors[op.inputs[0]], graph.tensors[op.outputs[0]]
+    if shapes is not None:
+        x, y = replace(x, shape=shapes[0]), replace(y, shape=shapes[1])
     weights = graph.tensors[op.inputs[3 if op.kind == "QLinearConv" else 1]].shape
     window = prod(weights[2:])
     if op.kind == "ConvTranspose":

@@ -30,7 +30,7 @@ _Found = tuple[int, tuple[Region, ...], bool]
 #: Numbers of stripes that are tried for a region.
 _STRIPES = (2, 3, 4, 6, 7, 9, 12, 14, 16, 20, 28, 32, 48, 64)
 #: Places between operators where regions may begin and end, and operators from one to the next.
-_MOST_PLACES, _APART = 18, 3
+_MOST_PLACES, _APART = 24, 1
 #: Operators between the first readers of a value that count as one place.
 _BLOCK = 12
 #: Prices of many stripes that tell whether a region is worth a look, and how far above the aim these may be.
@@ -69,7 +69,8 @@ class Search:
         self.reading, self.graph = reading, reading.graph
         self.most_macs, self.threads = most_macs, threads
         self.live = live_after(self.graph)
-        self.bytes = [sum(self.graph.tensors[t].nbytes for t in values) for values in self.live]
+        weightless = reading.weightless
+        self.bytes = [sum(self.graph.tensors[t].nbytes for t in values - weightless) for values in self.live]
         self.costs: dict[tuple[int, int, int], list[_Cost]] = {}
         self.legal: dict[tuple[int, int], list[Region]] = {}
         self.lowest: dict[tuple[int, int], int] = {}
@@ -137,14 +138,14 @@ class Search:
 
     def _load(self, index: int) -> int:
         """The bytes alive while an operator runs as it stands."""
-        program = Program(self.graph)
+        program = Program(self.graph, threads=self.threads, weightless=self.reading.weightless)
         self._bring(program, index)
         add_whole(program, index)
         return peak(program, program.steps, self._names(index), self._names(index + 1))
 
     def _bring(self, program: Program, index: int) -> None:
         for t in self.live[index]:
-            program.sizes[self.graph.tensors[t].name] = self.graph.tensors[t].nbytes
+            program.sizes[self.graph.tensors[t].name] = program.size(t, self.graph.tensors[t].shape)
 
     def _names(self, place: int) -> list[str]:
         return [self.graph.tensors[t].name for t in self.live[place]]
@@ -176,10 +177,13 @@ class Search:
         return self.bytes[place] + max((self.graph.tensors[t].nbytes for t in self.live[place]), default=0)
 
     def _places(self, target: int) -> list[int]:
-        """Places between operators with few live bytes, the ends among them."""
+        """Places between operators with few live bytes, the ends among them, none of them inside a fused kernel."""
         count = len(self.graph.ops)
-        fit = [k for k in range(1, count) if self.bytes[k] <= target]
-        low = [k for k in fit if self.bytes[k] <= min(self.bytes[k - 1], self.bytes[min(k + 1, count)])]
+        whole = [k for k in range(count + 1) if not self.live[k] & self.reading.gone]
+        low = [
+            k for before, k, behind in zip(whole, whole[1:], whole[2:], strict=False)
+            if self.bytes[k] <= min(target, self.bytes[before], self.bytes[behind])
+        ]  # fmt: skip
         heavy = [index for index, load in enumerate(self.loads) if load > target]
         near = [k for k in low if heavy and heavy[0] - 12 <= k <= heavy[-1] + 24]
         chosen: list[int] = []
@@ -246,7 +250,7 @@ class Search:
         if stripes > rows or stripes * (region.last - region.first + 1) > _MOST_STEPS:
             return
         trial = replace(region, cuts=cuts)
-        program = Program(self.graph, threads=self.threads)
+        program = Program(self.graph, threads=self.threads, weightless=self.reading.weightless)
         self._bring(program, region.first)
         try:
             add_stripes(program, self.reading, trial)

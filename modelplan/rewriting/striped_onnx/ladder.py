@@ -21,7 +21,7 @@ from modelplan.rewriting.striped_onnx.layers import Reading
 from modelplan.rewriting.striped_onnx.pieces import build
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_striped
 from modelplan.runtimes.ort import ORT
-from modelplan.runtimes.ort.measuring import Measured, Settings, measure, time_in_turn
+from modelplan.runtimes.ort.measuring import Measured, Settings, kept_values, measure, time_in_turn
 from modelplan.types import Graph
 
 #: The rungs in the order in which they are tried, with what each changes.
@@ -112,7 +112,8 @@ class _Climb:
         self.ladder = Ladder()
 
     def run(self) -> Ladder:
-        reading = reading_of(self.proto, self.graph)
+        self.kept = kept_values(self.path, self.goal.settings.level)
+        reading = reading_of(self.proto, self.graph, self.kept)
         self.ladder.macs = Search(reading).macs
         for rung in self._rungs(reading):
             self.ladder.rungs.append(rung)
@@ -166,7 +167,7 @@ class _Climb:
             self.ladder.remarks.append(f"no other order is tried: {problem}")
             return None
         graph = replace(self.graph, ops=tuple(self.graph.ops[index] for index in order))
-        again = reading_of(self.proto, graph)
+        again = reading_of(self.proto, graph, self.kept)
         before, after = Search(reading).in_file_order, Search(again).in_file_order
         if after >= before:
             return None
@@ -194,7 +195,7 @@ class _Climb:
         order = hoisted(reading.graph)
         if order != sorted(order) and not reading.apart:
             graph = replace(reading.graph, ops=tuple(reading.graph.ops[index] for index in order))
-            searches.append(Search(reading_of(self.proto, graph), most_macs=self.goal.max_macs, threads=threads))
+            searches.append(Search(reading_of(self.proto, graph, self.kept), most_macs=self.goal.max_macs, threads=threads))
         found = [(plan, search) for search in searches for plan in search.plans()]
         for plan, search in self._in_turn(sorted(found, key=lambda pair: (pair[0].peak, pair[0].macs))):
             rung = self._best_form(search.reading, search, plan, best)

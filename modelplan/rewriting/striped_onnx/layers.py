@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -34,6 +35,8 @@ _WEIGHTS = {"Conv": 1, "ConvInteger": 1, "QLinearConv": 3}
 _POOLS = frozenset({"MaxPool", "AveragePool", "LpPool"})
 WINDOWS = _WEIGHTS.keys() | _POOLS
 _QUANTISERS = frozenset({"QuantizeLinear", "DequantizeLinear"})
+#: Operators that ONNX Runtime computes inside the kernel of what they read or are read by, where it fuses them.
+_ELEMENTWISE = _POINTWISE | _QUANTISERS
 _SOFTMAXES = frozenset({"Softmax", "LogSoftmax", "Hardmax"})
 #: The first opset in which a Slice takes its numbers as operands, which may then be computed.
 SLICE_OPERANDS = 10
@@ -56,11 +59,12 @@ class Rowed:
     columns: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Reading:
     """A graph with the small constants of its file, the opset of the standard domain and all names of the file.
 
-    `apart` are operators that are no nodes of the file's graph, such as those inside of functions.
+    `apart` are operators that are no nodes of the file's graph, such as those inside of functions. `gone` are values
+    that a session does not have, since it fuses the operators around them.
     """
 
     graph: Graph
@@ -68,6 +72,7 @@ class Reading:
     opset: int
     names: frozenset[str] = frozenset()
     apart: frozenset[int] = frozenset()
+    gone: frozenset[int] = frozenset()
     known: dict[tuple[int, int], Rowed | str] = field(default_factory=dict, repr=False, compare=False)
 
     def rowed(self, index: int, axis: int) -> Rowed | str:
@@ -93,6 +98,12 @@ class Reading:
         if op.kind in _ROWED:
             return _ROWED[op.kind](self, op, axis)
         return _REASONS.get(op.kind, f"{op.kind} is not computed row by row")
+
+    @cached_property
+    def weightless(self) -> frozenset[int]:
+        """The values that take no memory: operators that go element by element make them inside of their kernels."""
+        graph = self.graph
+        return frozenset(t for t in self.gone if all(graph.ops[i].kind in _ELEMENTWISE for i in graph.readers[t]))
 
     def constant(self, op: Op, position: int) -> tuple[float, ...] | None:
         """The numbers of a constant operand; empty where it is absent, None where they are not known."""

@@ -14,7 +14,7 @@ from modelplan.dtypes import nbytes
 from modelplan.rewriting.striped_onnx.layers import Reading, Rowed, block, ways
 from modelplan.rewriting.stripes.regions import Ground, Region, Rows, stripe_rows
 from modelplan.rewriting.stripes.windows import IllegalStripeError, Window
-from modelplan.session_blocks import depth_first
+from modelplan.session_blocks import WORKING, depth_first, workspace_bytes
 from modelplan.types import Graph, Kind
 
 
@@ -41,7 +41,8 @@ class Stripe:
 class Step:
     """One node: operator `op` of the graph as it stands or in a `stripe`, or, with `op` -1, a Slice or a Concat.
 
-    A Slice runs after the value `after` is made, though it does not read it.
+    A Slice runs after the value `after` is made, though it does not read it. `workspace` is what the kernel asks for
+    beside its output, in bytes.
     """
 
     kind: str
@@ -51,6 +52,7 @@ class Step:
     cut: Cut | None = None
     stripe: Stripe | None = None
     after: str = ""
+    workspace: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ class Held:
 class Program:
     """Steps in the order in which they are written; `sizes` are the bytes of values that the steps make.
 
-    With `threads` convolutions of floats are cut only where ONNX Runtime then sums up as before on so many threads.
+    Values that are `weightless` count nothing. With `threads` convolutions of floats are cut only where ONNX Runtime then sums up as before on so many threads.
 
     `pieces` are the values that stand in stripes only: regions read rows out of these, for others they are joined.
     """
@@ -79,6 +81,11 @@ class Program:
     threads: int = 0
     taken: set[str] = field(default_factory=set)
     pieces: dict[int, list[Held]] = field(default_factory=dict)
+    weightless: frozenset[int] = frozenset()
+
+    def size(self, t: int, shape: Sequence[int]) -> int:
+        """The bytes of a value of the model's, or of a stripe of it that has this shape."""
+        return 0 if t in self.weightless else nbytes(self.graph.tensors[t].dtype, shape)
 
     def join(self, t: int) -> None:
         """Puts a value together whose rows stand in pieces so far."""
@@ -86,7 +93,7 @@ class Program:
         if not found:
             return
         tensor, axis = self.graph.tensors[t], found[0].axis
-        self.sizes[tensor.name] = tensor.nbytes
+        self.sizes[tensor.name] = self.size(t, tensor.shape)
         kind = "Concat" if len(found) > 1 else "Identity"
         cut = Cut(axis, 0, tensor.shape[axis])
         self.steps.append(Step(kind, tuple(piece.name for piece in found), (tensor.name,), cut=cut))
@@ -98,7 +105,7 @@ def build(reading: Reading, regions: Sequence[Region], threads: int = 0) -> Prog
     Raises:
         IllegalStripeError: a region cannot be cut in this way.
     """
-    program = Program(reading.graph, threads=threads, taken=set(reading.names))
+    program = Program(reading.graph, threads=threads, taken=set(reading.names), weightless=reading.weightless)
     at = 0
     for region in regions:
         for index in range(at, region.first):
@@ -120,9 +127,10 @@ def add_whole(program: Program, index: int) -> None:
         program.join(t)
     names = ["" if t < 0 else graph.tensors[t].name for t in op.inputs]
     for t in op.writes:
-        program.sizes[graph.tensors[t].name] = graph.tensors[t].nbytes
+        program.sizes[graph.tensors[t].name] = program.size(t, graph.tensors[t].shape)
     outputs = tuple("" if t < 0 else graph.tensors[t].name for t in op.outputs)
-    program.steps.append(Step(op.kind, tuple(names), outputs, index))
+    own = workspace_bytes(graph, op, max(program.threads, 1))
+    program.steps.append(Step(op.kind, tuple(names), outputs, index, workspace=own))
 
 
 def add_stripes(program: Program, reading: Reading, region: Region) -> None:
@@ -191,7 +199,8 @@ class _Stripes:
         shape = self._shape(y, window.made)
         raw = self._value(f"{self.graph.tensors[y].name}/stripe_{number}" + "_made" * wrong, y, window.made)
         stripe = Stripe(axis, window.above, window.below, shape)
-        self.program.steps.append(Step(op.kind, tuple(inputs), (raw,), index, stripe=stripe))
+        own = self._workspace(index, window)
+        self.program.steps.append(Step(op.kind, tuple(inputs), (raw,), index, stripe=stripe, workspace=own))
         self.program.macs += way.layer.row_macs * window.made
         if wrong:
             raw = self._cut(number, y, Held(raw, axis, a - window.skip, a - window.skip + window.made), (a, b))
@@ -201,6 +210,15 @@ class _Stripes:
         if lo < a:
             raw = self._continued(number, y, held, (lo, a, b), raw)
         self.held[y] = Held(raw, axis, min(lo, a), b)
+
+    def _workspace(self, index: int, window: Window) -> int:
+        """What the kernel of a stripe asks for beside its output."""
+        op, way = self.graph.ops[index], self.ways[index]
+        if op.kind not in WORKING:
+            return 0
+        read = self._shape(op.inputs[0], window.hi - window.lo, way.axes[0])
+        made = self._shape(op.outputs[0], window.made)
+        return workspace_bytes(self.graph, op, max(self.program.threads, 1), (read, made))
 
     def _continued(self, number: int, y: int, held: Held | None, place: tuple[int, int, int], new: str) -> str:
         """Rows that were kept and behind them the new ones."""
@@ -266,7 +284,7 @@ class _Stripes:
         while name in self.program.taken:
             name += "_"
         self.program.taken.add(name)
-        self.program.sizes[name] = nbytes(self.graph.tensors[t].dtype, self._shape(t, rows, axis))
+        self.program.sizes[name] = self.program.size(t, self._shape(t, rows, axis))
         return name
 
 
@@ -287,7 +305,7 @@ def peak(program: Program, steps: Sequence[Step], before: Iterable[str] = (), be
     for place, step in enumerate(steps):
         made = {name: program.sizes[name] for name in step.outputs if name in program.sizes}
         over = _overwritten(program, step, alive, last, place)
-        most = max(most, now + sum(made.values()) - over)
+        most = max(most, now + sum(made.values()) - over + step.workspace)
         now += sum(made.values())
         alive |= made
         for name in {*step.inputs, *step.outputs, step.after}:

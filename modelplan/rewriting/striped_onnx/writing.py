@@ -32,8 +32,8 @@ def parsed(path: str | Path) -> Any:
     return onnx.load(str(path), load_external_data=False)
 
 
-def reading_of(proto: Any, graph: Graph) -> Reading:
-    """What stripes need to know of a file beyond its graph."""
+def reading_of(proto: Any, graph: Graph, kept: frozenset[str] | None = None) -> Reading:
+    """What stripes need to know of a file beyond its graph; `kept` are the values of a session, where that is known."""
     values = {tensor.name: tensor for tensor in proto.graph.initializer}
     for node in proto.graph.node:
         if node.op_type == "Constant":
@@ -58,7 +58,9 @@ def reading_of(proto: Any, graph: Graph) -> Reading:
         return found
 
     opset = next((entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")), 1)
-    return Reading(graph, constant, opset, frozenset(names), apart)
+    made = () if kept is None else (t for op in graph.ops for t in op.writes)
+    gone = frozenset(t for t in made if kept is not None and graph.tensors[t].name not in kept)
+    return Reading(graph, constant, opset, frozenset(names), apart, gone)
 
 
 def _names(part: Any) -> set[str]:

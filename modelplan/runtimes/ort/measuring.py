@@ -122,6 +122,20 @@ def measure(
     return Measured(found["session"], found["first"], found["steady"], found["seconds"], outputs)
 
 
+def kept_values(model: str | Path, level: str) -> frozenset[str]:
+    """The names of the values that a session has at an optimization level, those inside of fused kernels not among them.
+
+    At level all the layout of maps changes, and names with it: there the values of level extended are told.
+
+    Raises:
+        ModelError: as `measure`.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        level = "extended" if level == "all" else level
+        request = {"model": str(model), "level": level, "optimized": f"{name}/optimized.onnx"}
+        return frozenset(_answer(request, Path(name))["values"])
+
+
 def time_in_turn(models: Sequence[str | Path], shapes: Shapes, settings: Settings, runs: int) -> list[list[float]]:
     """Processor seconds of each model's runs, the models run in turn in one process.
 
