@@ -2,31 +2,12 @@
 "use strict";
 /** The memory curve and the map, drawn by Bokeh; both share their time axis. */
 
-/** @type {Record<string, {colour: Record<string, string>, hatch: string}>} */
-const KINDS = {
-  input: { colour: { light: "#6fc9a4", dark: "#3f9c78" }, hatch: "/" },
-  output: { colour: { light: "#f0b357", dark: "#b97f26" }, hatch: "\\" },
-  activation: { colour: { light: "#a9d0f0", dark: "#3c78a8" }, hatch: " " },
-  shared: { colour: { light: "#cf8abf", dark: "#99538a" }, hatch: "." },
-  state: { colour: { light: "#9b9b9b", dark: "#707680" }, hatch: "-" },
-  scratch: { colour: { light: "#efe68a", dark: "#a39a35" }, hatch: "x" },
-  buffer: { colour: { light: "#a9d0f0", dark: "#3c78a8" }, hatch: " " },
-};
-const MODELS = ["activation", "output", "input", "scratch"].map((name) => KINDS[name]).concat([
-  { colour: { light: "#e9a08c", dark: "#a85c47" }, hatch: "|" },
-  { colour: { light: "#b9b3e6", dark: "#665fa6" }, hatch: "+" },
-]);
 /** How many rectangles are drawn one by one; more are painted into an image first. */
 const MOST = 1000;
 const MOST_OVER_IMAGE = 250;
 const MOST_LABELS = 160;
 const MOST_HATCHED = 400;
 const HATCHES = ["/", "\\", ".", "-", "x", "|", "+"];
-
-/** The look of a kind of buffers. @param {Plan} plan @param {number} kind */
-function lookOf(plan, kind) {
-  return KINDS[plan.columns.labels[kind]] ?? (kind === plan.columns.labels.length - 1 ? KINDS.state : kind === plan.columns.labels.length - 2 ? KINDS.shared : MODELS[kind % MODELS.length]);
-}
 
 /** @typedef {{x0: number, x1: number, y0: number, y1: number}} Sight */
 
@@ -385,57 +366,9 @@ class Chart {
   }
 }
 
-const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif';
-
-/** Bytes at a tick. @param {number} t @param {number} step */
-function tickLabel(t, step) {
-  if (t === 0) return "0";
-  const [unit, scale] = t >= 1048576 && step >= 16384 ? ["MiB", 1048576] : t >= 1024 && step >= 16 ? ["KiB", 1024] : ["B", 1];
-  const n = t / Number(scale);
-  return `${Number(n.toFixed(2)).toLocaleString("en-US")} ${unit}`;
-}
-
 /** Columns without rows. @param {string} names @returns {Record<string, any[]>} */
 function empty(names) {
   return Object.fromEntries([...names].map((name) => [name, []]));
-}
-
-const pen = /** @type {CanvasRenderingContext2D} */ (document.createElement("canvas").getContext("2d"));
-pen.font = `11px ${FONT}`;
-/** @type {Map<string, number>} */
-const widths = new Map();
-
-/** The pixels that a text takes. @param {string} text */
-function measure(text) {
-  let found = widths.get(text);
-  if (found === undefined) widths.set(text, (found = pen.measureText(text).width));
-  return found;
-}
-
-/** What is written on a rectangle that has so much room along the text and across it; `whole` is 2 for a name that is
- * whole or short, 1 for one that is cut, 0 for bytes alone. @param {Plan} p @param {number} i @param {number} along @param {number} across */
-function lettered(p, i, along, across) {
-  const size = brief(p.size[i]);
-  const sized = measure(size) <= along;
-  if (across < 10) return { text: "", whole: -1 };
-  const name = fitted(p.label(i), p.shorts[i], along);
-  const text = name && sized && across >= 28 ? `${name}\n${size}` : name || (sized ? size : "");
-  return { text, whole: !text ? -1 : !name ? 0 : name.includes("…") ? 1 : 2 };
-}
-
-/** A name that fits a width: whole, short, or the short one cut in the middle; "" where too little stays.
- * @param {string} name @param {string} short @param {number} room */
-function fitted(name, short, room) {
-  if (measure(name) <= room) return name;
-  if (measure(short) <= room) return short;
-  const keep = Math.floor((room / measure(short)) * short.length) - 1;
-  return keep >= 6 ? `${short.slice(0, keep >> 1)}…${short.slice(-(keep - (keep >> 1)))}` : "";
-}
-
-/** A colour as a pixel. @param {string} hex */
-function rgba(hex) {
-  const n = parseInt(hex.slice(1), 16);
-  return ((255 << 24) | ((n & 255) << 16) | (((n >> 8) & 255) << 8) | (n >> 16)) >>> 0;
 }
 
 /** Pixels as Bokeh takes them. @param {Uint32Array} pixels @param {number} height @param {number} width */

@@ -18,7 +18,10 @@ from modelplan.outputs.page.views import Page, page_of
 from modelplan.types import Plan
 
 #: The page's own scripts, in the order in which they are run: each uses what stands before it.
-SCRIPTS = ("plans.js", "chart.js", "panels.js", "page.js")
+SCRIPTS = (
+    "plans.js", "looks.js", "lettering.js", "chart.js", "panels.js", "page.js", "search.js", "keys.js", "address.js",
+    "start.js",
+)  # fmt: skip
 
 
 def render(plan: Plan) -> bytes:

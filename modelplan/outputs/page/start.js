@@ -1,0 +1,115 @@
+// @ts-check
+"use strict";
+/** The beginning: what stays on the page, what listens to the pointer, the first drawing. */
+
+/** Clicks and hovering over a chart. @param {HTMLElement} box @param {boolean} map */
+function pointer(box, map) {
+  let down = [0, 0];
+  const tip = get("tip");
+  const step = (/** @type {{clientX: number}} */ e) => {
+    const f = chart.frame;
+    const w = chart.window;
+    return Math.floor(w.x0 + ((e.clientX - f.left) / f.width) * (w.x1 - w.x0));
+  };
+  box.addEventListener("pointerdown", (e) => (down = [e.clientX, e.clientY]), true);
+  box.addEventListener("pointerup", (e) => {
+    if (Math.hypot(e.clientX - down[0], e.clientY - down[1]) > 4 || e.button) return;
+    const at = map ? chart.under(e.clientX, e.clientY) : null;
+    const s = step(e);
+    if (s >= 0 && s < plan().steps) state.step = s;
+    pick(at ? plan().at(at.x, at.y) : state.picked);
+    if (map) box.focus({ preventScroll: true });
+  }, true);
+  box.addEventListener("pointermove", (e) => {
+    const at = map && !e.buttons && !moving ? chart.under(e.clientX, e.clientY) : null;
+    const i = at ? plan().at(at.x, at.y) : -1;
+    tip.hidden = i < 0;
+    if (i < 0) return;
+    if (tip.dataset.buffer !== `${state.view}-${i}`) tip.replaceChildren(...tipOf(plan(), i));
+    tip.dataset.buffer = `${state.view}-${i}`;
+    tip.style.left = `${Math.min(e.clientX + 14, innerWidth - tip.offsetWidth - 8)}px`;
+    tip.style.top = `${e.clientY + 18 + tip.offsetHeight > innerHeight ? e.clientY - tip.offsetHeight - 12 : e.clientY + 18}px`;
+  }, true);
+  box.addEventListener("pointerleave", () => (tip.hidden = true));
+}
+
+/** Makes what stays: the switch, the table of the field, the keys. */
+function build() {
+  get("title").textContent = data.title;
+  get("subtitle").textContent = data.subtitle;
+  get("made").textContent = `made by ${data.made_by}, drawn with Bokeh`;
+  if (plans.length > 1)
+    get("switch").replaceChildren(...plans.map((p, k) => make("button", { type: "button", role: "radio", title: p.columns.about || p.name, onclick: () => turnTo(k) }, make("span", {}, p.name), make("small", {}, brief(p.columns.arena + p.columns.tail)))));
+  get("switch").addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => {
+    const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[e.key];
+    if (!by) return;
+    e.preventDefault();
+    turnTo((state.view + by + plans.length) % plans.length);
+    get("switch").children[state.view].focus();
+  });
+  get("tab-field").hidden = !data.field;
+  get("tab-field").tabIndex = -1;
+  if (data.field && plans.length > 6) get("switch").hidden = true;
+  const told = [...KEYS, ...MAP_KEYS].filter((row) => row[1]).map(([key, what]) => [make("dt", {}, make("kbd", {}, key.replace("Arrow", ""))), make("dd", {}, what)]);
+  const close = make("button", { type: "button", onclick: () => get("keys").close() }, "Close");
+  get("keys").replaceChildren(make("dl", {}, ...told.flat(), make("dt", {}, make("kbd", {}, "1"), " … ", make("kbd", {}, "9")), make("dd", {}, "plan of that number")), close);
+}
+
+/** Listens to pointer and keys. */
+function listen() {
+  const on = (/** @type {string} */ id, /** @type {() => void} */ run) => (get(id).onclick = run);
+  on("peak", () => gotoPeak(0));
+  on("next", () => gotoPeak(state.rank + 1));
+  on("in", () => zoom(0.7, 0.7));
+  on("out", () => zoom(1 / 0.7, 1 / 0.7));
+  on("whole", () => chart.look(chart.whole(plan())));
+  on("help", () => get("keys").showModal());
+  on("theme", () => { chosenTheme = true; dress(state.theme === "dark" ? "light" : "dark"); });
+  on("patterns", () => {
+    get("patterns").setAttribute("aria-pressed", String(get("patterns").getAttribute("aria-pressed") !== "true"));
+    refresh();
+    frame();
+  });
+  for (const name of ["live", "ops", "facts", "field"]) on(`tab-${name}`, () => choose(name));
+  get("tabs").addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => {
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[e.key];
+    if (!by) return;
+    const names = ["live", "ops", "facts", "field"].filter((name) => !get(`tab-${name}`).hidden);
+    choose(names[(names.indexOf(state.tab) + by + names.length) % names.length]);
+    get(`tab-${state.tab}`).focus();
+  });
+  get("search").addEventListener("input", () => { search(get("search").value); refresh(); });
+  get("search").addEventListener("focus", () => search(get("search").value));
+  get("search").addEventListener("blur", () => (get("found").hidden = true));
+  get("search").addEventListener("keydown", searchKeys);
+  document.addEventListener("keydown", keys);
+  addEventListener("hashchange", restore);
+  addEventListener("beforeprint", () => { chart.dress("light"); document.documentElement.dataset.theme = "light"; refresh(); });
+  addEventListener("afterprint", () => dress(state.theme));
+  dark.addEventListener("change", () => chosenTheme || dress(dark.matches ? "dark" : "light"));
+  pointer(get("map"), true);
+  pointer(get("curve"), false);
+}
+
+let asked = 0;
+/** Draws anew once in each frame in which the window has moved. */
+function follow() {
+  if (asked || moving) return;
+  asked = requestAnimationFrame(() => {
+    asked = 0;
+    if (moving) return;
+    chart.draw();
+    remember();
+  });
+}
+
+build();
+chart.show(plan(), chart.whole(plan()));
+chart.ready.then(() => {
+  listen();
+  restore();
+  chart.x.change.connect(follow);
+  chart.y.change.connect(follow);
+  new ResizeObserver(follow).observe(get("map"));
+  document.documentElement.dataset.ready = "true";
+});
