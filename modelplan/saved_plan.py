@@ -18,9 +18,10 @@ from modelplan.runtimes import RUNTIMES
 from modelplan.types import BufferKind, Graph, Plan, Runtime
 
 #: The version of the document: raised when a field changes its meaning or goes, not when one is added.
-SCHEMA = 3
-#: The version before, in which operators hold their bodies themselves, once for each operator.
-_NESTED_BODIES = 2
+SCHEMA = 4
+#: The versions before that are read too: in 2 operators hold their bodies themselves, once for each operator; until 3
+#: `fits` of the summary counted the planned part alone.
+_OLDER = (2, 3)
 #: Fields that were added to a type, and what they are in a document without them.
 _ADDED: dict[type, dict[str, Any]] = {
     nouns.Graph: {"fingerprint": "", "source": ""}, nouns.Placement: {"found_by": "", "own_height": None},
@@ -44,7 +45,7 @@ def read(text: str, name: str = "plan") -> Plan:
         document = json.loads(text)
     except (ValueError, RecursionError) as problem:
         raise ModelError(f"{name}: not a JSON document: {problem}") from None
-    if not isinstance(document, dict) or document.get("schema") not in (SCHEMA, _NESTED_BODIES):
+    if not isinstance(document, dict) or document.get("schema") not in (SCHEMA, *_OLDER):
         found = document.get("schema") if isinstance(document, dict) else type(document).__name__
         raise ModelError(f"{name}: schema is {found!r}, expected {SCHEMA}")
     try:
@@ -61,6 +62,7 @@ def _completed(document: dict[str, Any]) -> Any:
     plan = document.get("plan")
     if not isinstance(plan, dict):
         return plan
+    plan = plan | {"requirement": document.get("requirement")}
     if "runtime_height" not in plan:
         figures = document.get("summary")
         own = figures.get("today") if isinstance(figures, dict) else None
@@ -167,9 +169,12 @@ def _build_tuple(
 
 
 def _build_union(arguments: tuple[Any, ...], value: Any, where: str) -> Any:
-    """Unions hold None, scalars, and tuples of such: the value itself says which."""
+    """Unions hold None, scalars, tuples of such, or a record: the value itself says which."""
     if value is None and type(None) in arguments:
         return None
+    records = [a for a in arguments if dataclasses.is_dataclass(a)]
+    if records:
+        return _build(records[0], value, where, {})
     if isinstance(value, list):
         return tuple(_build_union(arguments, item, where) for item in value)
     scalars = tuple(a for a in arguments if a in (bool, int, float, str))

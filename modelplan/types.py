@@ -802,6 +802,11 @@ class Requirement:
     macro: str = ""
     refusals: tuple[str, ...] = ()
 
+    @property
+    def kept(self) -> int:
+        """Bytes that the runtime takes of the same memory beside the planned part; 0 of a model that it refuses."""
+        return self.arena - self.head if self.macro and not self.refusals else 0
+
     def fits(self, budget: int) -> bool:
         """Whether the runtime runs the model in `budget` bytes; one that it refuses fits nowhere."""
         return not self.refusals and self.arena <= budget
@@ -920,6 +925,8 @@ class Plan:
     `runtime_height` is what the runtime by itself needs for the same graph, in bytes: in the file's order, with the
     sharing that it does of its own accord, placed by its own allocator. None: not known.
     `banks` are the banks of the memory that the plan is for, with the bytes from the start of the arena to theirs.
+    `requirement` is what the model's file needs on the runtime as it stands, which tells what the runtime keeps beside
+    the planned part; None: not known, and only the planned part counts.
     """
 
     graph: Graph
@@ -934,6 +941,7 @@ class Plan:
     overlaps: tuple[Overlap, ...] = ()
     runtime_height: int | None = None
     banks: tuple[tuple[str, int], ...] = ()
+    requirement: Requirement | None = None
 
     def __repr__(self) -> str:
         ops, buffers = len(self.graph.ops), len(self.problem)

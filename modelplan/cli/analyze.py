@@ -7,10 +7,9 @@ and --out write; of a file that carries a plan for its runtime it is that plan, 
 
 from __future__ import annotations
 
-import json
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +23,6 @@ from modelplan.errors import RequestError
 from modelplan.explaining.quick import quick_suggestions
 from modelplan.outputs import OUTPUTS, figures, render, text
 from modelplan.outputs.arena_report import alternatives_section, headline, lower_alternatives, parts_section
-from modelplan.outputs.drawing import of_plan
 from modelplan.outputs.explanation import best_lines
 from modelplan.outputs.page import library
 from modelplan.outputs.report import Section
@@ -110,27 +108,26 @@ def analyze(arguments: Namespace, path: str, chosen: Chosen | None = None) -> in
         terminal.show([*sections, *text.plan_sections(plan, stands), *session, *asked, *best])
     for output, suffix in ((arguments.json, ".json"), (arguments.csv, ".csv"), *drawn):
         if output and suffix == figures.PAGE:
-            files.write(output, drawn_page(Namespace(**vars(arguments) | {"model": path}), file, needed, plan, stands))
+            files.write(output, drawn_page(Namespace(**vars(arguments) | {"model": path}), file, plan, stands))
         elif output:
-            files.write(output, planner_log(file, target, needed) if suffix == _LOG else rendered(plan, suffix, needed))
+            files.write(output, planner_log(file, target, needed) if suffix == _LOG else render(plan, suffix))
     if arguments.overlay:
         overlays.write_overlay(arguments.overlay, overlay_of(file, target, needed, plan))
     if arguments.out:
-        write_all(plan, needed, Path(arguments.out) / folder_name(path))
+        write_all(plan, Path(arguments.out) / folder_name(path))
     return 0
 
 
-def drawn_page(words: Namespace, file: ModelFile, needed: Requirement, plan: Plan, stands: Plan) -> bytes:
+def drawn_page(words: Namespace, file: ModelFile, plan: Plan, stands: Plan) -> bytes:
     """The plan as a page, beside others that are made for it; `words` hold the options and the path as `model`."""
     from modelplan.cli.plan_views import model_page
     from modelplan.outputs.page import html_file
 
-    tail = needed.arena - needed.head if needed.macro else 0
-    return html_file.html(model_page(words, file.graph, plan, stands, tail))
+    return html_file.html(model_page(words, file.graph, plan, stands))
 
 
 def plans_of(arguments: Namespace, file: ModelFile, target: Target, needed: Requirement) -> tuple[Plan, Plan]:
-    """The plan that was asked for, and the one by which the runtime runs the file as it stands."""
+    """The plan that was asked for, and the one by which the runtime runs the file as it stands; both know its needs."""
     carried = carried_offsets(file, target.runtime)
     chosen = (arguments.allocator, arguments.schedule, arguments.alias, arguments.streams, arguments.overlaps)
     words = Namespace(**vars(arguments) | {"model": file.path})
@@ -139,7 +136,7 @@ def plans_of(arguments: Namespace, file: ModelFile, target: Target, needed: Requ
     stands = pipeline.runtime_plan(file.graph, target.runtime, carried)
     plan = pipeline.plan(file.graph, model_options.options_of(words, file.graph))
     height = needed.head if needed.macro else bounds.height(stands.problem, stands.placement)
-    return replace(plan, runtime_height=height), stands
+    return replace(plan, runtime_height=height, requirement=needed), replace(stands, requirement=needed)
 
 
 def stand_sections(
@@ -215,20 +212,6 @@ def planner_log(file: ModelFile, target: Target, needed: Requirement) -> str:
     return ascii_map.planner_log(*planned(read_tflite(file.content, file.path), target.abi, target.runtime.kernels))
 
 
-def rendered(plan: Plan, suffix: str, needed: Requirement) -> str | bytes:
-    """The plan in the form that the suffix names; the JSON also says what the file needs as it stands.
-
-    Figures with a capacity count what the runtime keeps beside the plan, as the verdict does.
-    """
-    kept = needed.arena - needed.head if needed.macro and not needed.refusals else 0
-    if kept and plan.problem.capacity is not None and suffix.startswith((".map.", ".lifetimes.", ".curve.")):
-        return figures.render(replace(of_plan(plan), kept=kept), suffix)
-    content = render(plan, suffix)
-    if suffix != ".json":
-        return content
-    return json.dumps(json.loads(content) | {"requirement": asdict(needed)}, indent=1) + "\n"
-
-
 def overlay_of(file: ModelFile, target: Target, needed: Requirement, plan: Plan) -> Mapping[str, str]:
     """The figures of the plan's operators for Model Explorer; what the runtime keeps for each where it is known."""
     from modelplan.loaders.node_keys import node_keys
@@ -246,7 +229,7 @@ def folder_name(path: str) -> str:
     return Path(path).stem if Path(path).stem.strip(".") else f"model {name}"
 
 
-def write_all(plan: Plan, needed: Requirement, folder: Path) -> None:
+def write_all(plan: Plan, folder: Path) -> None:
     """Every output of the table into `folder`, as plan.json, plan.map.svg and so on.
 
     Without the charts of the order where no operator moved.
@@ -261,7 +244,7 @@ def write_all(plan: Plan, needed: Requirement, folder: Path) -> None:
         left_out.append(figures.PAGE)
 
     def write(suffix: str) -> None:
-        files.write(str(folder / f"plan{suffix}"), rendered(plan, suffix, needed))
+        files.write(str(folder / f"plan{suffix}"), render(plan, suffix))
 
     written = [suffix for suffix in OUTPUTS if suffix not in left_out]
     for suffix in written:

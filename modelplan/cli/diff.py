@@ -182,7 +182,8 @@ def _activations(side: Side) -> Side:
     """The side with the planned part as all that it needs."""
     basis = f"the planned activations for {side.plan.runtime.name}"
     choices = tuple(row for row in side.settings if row[0] != "ABI")
-    return replace(side, whole=False, kept=(), needed=replace(side.needed, basis=basis), settings=choices)
+    plan = replace(side.plan, requirement=None)
+    return replace(side, plan=plan, whole=False, kept=(), needed=replace(side.needed, basis=basis), settings=choices)
 
 
 def _settings(arguments: Namespace, chosen: Chosen | None) -> Sequence[tuple[str, str]]:

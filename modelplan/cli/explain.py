@@ -104,5 +104,4 @@ class Asked:
             return figures.render(of_plan(self.shown), suffix)
         from modelplan.cli.plan_views import explained_page
 
-        tail = self.needed.arena - self.needed.head if self.needed.macro else 0
-        return html_file.html(explained_page(self.arguments, self.file.graph, self.plan, self.stands, tail, found))
+        return html_file.html(explained_page(self.arguments, self.file.graph, self.plan, self.stands, found))

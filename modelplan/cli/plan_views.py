@@ -19,7 +19,7 @@ from modelplan.outputs.drawing import Drawing
 from modelplan.outputs.page import views
 from modelplan.outputs.page.views import Page, View
 from modelplan.outputs.units import human, stand_in
-from modelplan.rewriting.alternatives import carried_offsets, load_file
+from modelplan.rewriting.alternatives import Target, carried_offsets, load_file, with_proved_plan
 from modelplan.rewriting.rungs import RUNGS, Goal, Rung
 from modelplan.runtimes.tflm import TFLM
 from modelplan.types import Graph, Placement, Plan, Problem
@@ -45,11 +45,11 @@ _MODES = {
 }
 
 
-def model_page(arguments: Namespace, graph: Graph, plan: Plan, stands: Plan, tail: int = 0) -> Page:
+def model_page(arguments: Namespace, graph: Graph, plan: Plan, stands: Plan) -> Page:
     """The page of a model: the plan that was asked for, the runtime's own, other orders and other sharing.
 
     `arguments` hold the options of the command and the path as `model`; `stands` is the plan by which the runtime runs
-    the file as it stands, and `tail` what the runtime needs besides what is planned, in bytes.
+    the file as it stands.
     """
     made = [
         views.view_of(plan, "this plan", _about(plan)),
@@ -58,13 +58,12 @@ def model_page(arguments: Namespace, graph: Graph, plan: Plan, stands: Plan, tai
         ),
         *_others(arguments, graph, plan),
     ]
-    made = [replace(view, tail=tail) for view in made]
     return Page(graph.name, views.subtitle(plan), views.distinct(made), plan.made_by)
 
 
-def explained_page(arguments: Namespace, graph: Graph, plan: Plan, stands: Plan, tail: int, found: Explanation) -> Page:
+def explained_page(arguments: Namespace, graph: Graph, plan: Plan, stands: Plan, found: Explanation) -> Page:
     """The page of a model with what would lower its need among the figures of each plan."""
-    page = model_page(arguments, graph, plan, stands, tail)
+    page = model_page(arguments, graph, plan, stands)
     facts = tuple((f"{human(one.saved)} less", one.name) for one in found.advice.suggestions[:_MOST_SUGGESTIONS])
     return replace(page, views=tuple(replace(view, facts=(*view.facts, *facts)) for view in page.views))
 
@@ -87,7 +86,8 @@ def _others(arguments: Namespace, graph: Graph, plan: Plan) -> Iterator[View]:
 
 def _planned(graph: Graph, plan: Plan, options: Options) -> Plan:
     runtime = pipeline.configured_runtime(graph, options)
-    return replace(pipeline.plan_on(graph, runtime, options), banks=plan.banks, made_by=plan.made_by)
+    made = pipeline.plan_on(graph, runtime, options)
+    return replace(made, banks=plan.banks, made_by=plan.made_by, requirement=plan.requirement)
 
 
 def _about(plan: Plan) -> str:
@@ -98,12 +98,14 @@ def _about(plan: Plan) -> str:
 
 def difference_page(old: Side, new: Side) -> Page:
     """The page of two sides that are compared: rectangles of tensors of one name move from one side to the other."""
-    made = tuple(
-        views.view_of(side.plan, name, f"{side.name}: {_about(side.plan)}")
-        for name, side in (("old", old), ("new", new))
-    )
+    made = tuple(_side_view(name, side) for name, side in (("old", old), ("new", new)))
     title = old.graph.name if old.graph.name == new.graph.name else f"{old.graph.name} → {new.graph.name}"
     return Page(title, views.subtitle(new.plan), made, new.plan.made_by)
+
+
+def _side_view(name: str, side: Side) -> View:
+    plan = replace(side.plan, problem=replace(side.plan.problem, capacity=side.capacity))
+    return views.view_of(plan, name, f"{side.name}: {_about(plan)}")
 
 
 def ladder_page(name: str, ladder: Ladder, goal: Goal) -> Page:
@@ -123,18 +125,23 @@ def _rung_view(name: str, rung: Rung, goal: Goal, *, chosen: bool) -> View:
         path.write_bytes(rung.model)
         file = load_file(str(path))
     runtime = runtimes.with_kernels(TFLM, goal.kernels)
-    plan = pipeline.runtime_plan(file.graph, runtime, carried_offsets(file, runtime))
+    made = pipeline.runtime_plan(file.graph, runtime, carried_offsets(file, runtime))
+    plan = replace(
+        made,
+        problem=replace(made.problem, capacity=goal.budget),
+        requirement=with_proved_plan(file, Target(runtime, goal.abi)),
+    )
     called = "before" if rung.name == "as is" else f"after: {rung.name}" if chosen else rung.name
     view = views.view_of(plan, called, "; ".join((RUNGS[rung.name], *rung.regions)))
     facts = [
         ("whole arena", human(rung.arena)),
         ("planned by TFLM (head)", human(rung.head)),
         ("kept by TFLM (tail)", human(rung.tail)),
+        ("file", human(len(rung.model))),
         ("operators", f"{rung.ops:,}"),
         ("multiply-accumulates", f"{rung.macs:,}"),
     ]
-    drawn = replace(view.drawing, problem=replace(plan.problem, capacity=goal.budget))
-    return replace(view, drawing=drawn, facts=(*facts, *view.facts), tail=rung.tail)
+    return replace(view, facts=(*facts, *view.facts))
 
 
 def answers_page(

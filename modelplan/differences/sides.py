@@ -112,7 +112,9 @@ def _standing(file: ModelFile, target: Target, contents: Contents) -> Side:
     kept = own if len(own) == len(file.graph.ops) else ()
     choices = _choices(runtime, "carried by the file" if carried else "as the runtime makes it")
     abi = [("ABI", target.abi)] if whole else []
-    return Side(file.path, file.graph, as_it_stands(file, target), plan, contents, whole, kept, (*choices, *abi))
+    needed = as_it_stands(file, target)
+    plan = replace(plan, requirement=needed)
+    return Side(file.path, file.graph, needed, plan, contents, whole, kept, (*choices, *abi))
 
 
 def planned_side(plan: Plan, name: str = "", contents: Contents | None = None) -> Side:

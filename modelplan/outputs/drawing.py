@@ -113,6 +113,7 @@ def of_plan(plan: Plan) -> Drawing:
         ops=tuple(graph.ops[index].kind for index in plan.schedule.order),
         made_by=plan.made_by,
         banks=plan.banks,
+        kept=plan.requirement.kept if plan.requirement else 0,
     )
 
 

@@ -17,6 +17,8 @@ from modelplan.types import Graph, Op, Plan, Runtime
 
 #: Keys of the summary that keep the name that readers know.
 SUMMARY_KEYS = {"runtime_plan": "today"}
+#: Fields of a graph that no document remembers, and of a plan that stand beside it.
+ELSEWHERE = ("source", "requirement")
 
 
 def render(plan: Plan) -> str:
@@ -29,6 +31,8 @@ def render(plan: Plan) -> str:
     document = {"schema": SCHEMA, "summary": derived, "plan": _plain(plan, numbers)}
     if bodies:
         document["bodies"] = [_plain(body, numbers) for body in bodies]
+    if plan.requirement is not None:
+        document["requirement"] = _plain(plan.requirement)
     return json.dumps(document, indent=1, ensure_ascii=True) + "\n"
 
 
@@ -37,8 +41,8 @@ def _plain(value: Any, numbers: Mapping[int, int] = MappingProxyType({})) -> Any
     if isinstance(value, Op):
         fields = {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value) if f.name != "subgraphs"}
         return fields | {"subgraphs": [numbers[id(body)] for body in value.subgraphs]}
-    if isinstance(value, Graph):
-        kept = [f.name for f in dataclasses.fields(value) if f.name != "source"]
+    if isinstance(value, (Graph, Plan)):
+        kept = [f.name for f in dataclasses.fields(value) if f.name not in ELSEWHERE]
         return {name: _plain(getattr(value, name), numbers) for name in kept}
     if isinstance(value, Runtime):
         stored = {name: _plain(getattr(value, name)) for name in RUNTIME_FIELDS}

@@ -12,7 +12,7 @@ import numpy as np
 
 from modelplan import types as nouns
 from modelplan.outputs import summary
-from modelplan.outputs.json_plan import SUMMARY_KEYS
+from modelplan.outputs.json_plan import ELSEWHERE, SUMMARY_KEYS
 from modelplan.saved_plan import RUNTIME_FIELDS, SCHEMA
 from modelplan.types import Graph, Op, Plan, Problem, Requirement, Runtime
 
@@ -56,7 +56,8 @@ def plan_schema() -> dict[str, Any]:
             "items": made.of(Graph),
             "description": "Graphs that operators run, by the numbers in their `subgraphs`; absent without any.",
         },
-        "requirement": made.of(Requirement) | {"description": "What the file needs as it stands; from `analyze`."},
+        "requirement": made.of(Requirement)
+        | {"description": "What the file needs as it stands; absent where it is not known."},
     }
     return {
         "$schema": DIALECT,
@@ -121,13 +122,12 @@ class _Definitions:
     def _fields(self, kind: type) -> dict[str, Any]:
         """The fields of a record as the document has them."""
         hints = typing.get_type_hints(kind, vars(nouns) | vars(summary))
-        named = [f.name for f in dataclasses.fields(kind)]
+        skipped = ELSEWHERE if kind in (Graph, Plan) else ()
+        named = [f.name for f in dataclasses.fields(kind) if f.name not in skipped]
         if kind is Runtime:
             return {name: self.of(hints[name]) for name in RUNTIME_FIELDS if name != "scratch"} | {
                 "scratch": {"type": "boolean", "description": "Whether working memory of kernels is planned."}
             }
-        if kind is Graph:
-            named.remove("source")
         if kind is Op:
             named = [name for name in named if name not in _OF_OPERATORS]
         made = {name: self.of(hints[name]) for name in named} | (_OF_OPERATORS if kind is Op else {})

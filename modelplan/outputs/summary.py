@@ -34,6 +34,8 @@ class Summary:
     """What a user asks first. `arena` = `activations` + `alignment_loss` + `fragmentation` - `overlapped`.
 
     `overlapped`: bytes at the peak that two buffers hold at once, where operators write over what they read.
+    `kept`: bytes that the runtime takes of the same memory beside the planned part, where the plan knows it.
+    `refused`: the runtime would not run the model.
     `outside`: bytes at the peak in buffers of inputs and outputs, where the runtime keeps these outside its own arena.
 
     `optimal`: no placement of this order is lower; `jointly_optimal`: nor is one of any other order.
@@ -56,6 +58,8 @@ class Summary:
     alive: tuple[Alive, ...]
     capacity: int | None
     runtime_plan: RuntimePlan | None
+    kept: int
+    refused: bool
 
     @property
     def gap(self) -> float:
@@ -64,8 +68,8 @@ class Summary:
 
     @property
     def fits(self) -> bool | None:
-        """Whether the arena fits the capacity; None without one."""
-        return None if self.capacity is None else self.arena <= self.capacity
+        """Whether the arena and what the runtime keeps beside it fit the capacity; None without one."""
+        return None if self.capacity is None else not self.refused and self.arena + self.kept <= self.capacity
 
 
 def summary(plan: Plan) -> Summary:
@@ -96,6 +100,8 @@ def summary(plan: Plan) -> Summary:
         alive=tuple(_alive(plan, problem, int(i), held) for i in alive),
         capacity=problem.capacity,
         runtime_plan=runtime_plan(plan),
+        kept=plan.requirement.kept if plan.requirement else 0,
+        refused=bool(plan.requirement and plan.requirement.refusals),
     )
 
 

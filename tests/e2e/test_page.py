@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -62,7 +63,8 @@ def browser(files: Path) -> Iterator[Browser]:
 def person(files: Path, corpus: Path) -> Path:
     """The page of `analyze` for person_detect."""
     path = files / "person.html"
-    done = modelplan("analyze", corpus / "tflite/person_detect.tflite", "--capacity", "64KiB", "--draw", path)
+    model = corpus / "tflite/person_detect.tflite"
+    done = modelplan("analyze", model, "--capacity", "64KiB", "--draw", path, "--json", path.with_suffix(".json"))
     assert done.returncode == 0, done.stderr
     return path
 
@@ -142,6 +144,21 @@ def test_pixels_have_the_colour_of_the_kind(browser: Browser, person: Path) -> N
     expected = browser.run("return lookOf(plan(), plan().columns.kind[arguments[0]]).colour.light", largest)
     wanted = [int(expected[i : i + 2], 16) for i in (1, 3, 5)]
     assert np.abs(np.median(seen.reshape(-1, 3), axis=0) - wanted).max() <= 2
+
+
+def test_page_and_json_give_the_verdict_of_the_whole_arena(browser: Browser, person: Path) -> None:
+    document = json.loads(person.with_suffix(".json").read_text())
+    figures, capacity = document["summary"], 64 * 1024
+    assert figures["arena"] < capacity < figures["arena"] + figures["kept"] == document["requirement"]["arena"]
+    assert figures["fits"] is False
+    browser.open(person)
+    missing = (document["requirement"]["arena"] - capacity) / 1024
+    assert f"{missing:.2f} KiB too much" in browser.text("#figures .over")
+    assert "It does not fit the capacity of 64.00 KiB" in browser.text("#summary")
+    aliased = browser.texts("#switch button span").index("aliases safe")
+    browser.run("turnTo(arguments[0])", aliased)
+    assert "to spare" in browser.text("#figures")
+    assert browser.run("return document.querySelector('#figures .over')") is None
 
 
 def test_a_click_on_a_buffer_lights_who_writes_and_reads_it(browser: Browser, person: Path) -> None:

@@ -25,10 +25,14 @@ from modelplan import (
 )
 from modelplan.byte_counts import parse_bytes
 from modelplan.outputs import OUTPUTS, problem_csv
+from modelplan.outputs.drawing import of_plan
+from modelplan.outputs.page.columns import columns_of
+from modelplan.outputs.page.views import page_of
 from modelplan.outputs.report import WIDTH, Section, Table, folded, plain, printable
 from modelplan.outputs.summary import summary
 from modelplan.outputs.units import counted, human
 from modelplan.runtimes import RUNTIMES
+from modelplan.types import Part, Requirement
 
 
 def a_plan(**options: object) -> Plan:
@@ -89,7 +93,7 @@ def test_a_tensor_called_scratch_is_not_taken_for_scratch() -> None:
 @pytest.mark.parametrize(
     ("edit", "word"),
     [
-        (lambda d: d.update(schema=99), "schema is 99, expected 3"),
+        (lambda d: d.update(schema=99), "schema is 99, expected 4"),
         (lambda d: d["plan"].pop("alias"), "missing or unknown fields: alias"),
         (lambda d: d["plan"]["schedule"].update(peak="7"), "plan.schedule.peak is '7', expected int"),
         (lambda d: d["plan"]["graph"]["tensors"][0].update(shape=[-1]), "negative extent"),
@@ -124,6 +128,32 @@ def test_the_parts_add_up_to_the_arena() -> None:
 def test_the_verdict_on_a_capacity() -> None:
     assert "36 B to spare, for the activations alone" in str(render(a_plan(capacity=100), ".txt"))
     assert "54 B too much, for the activations alone" in str(render(a_plan(capacity=10), ".txt"))
+
+
+def test_the_verdict_counts_what_the_runtime_keeps() -> None:
+    alone = a_plan(capacity=1000)
+    arena = summary(alone).arena
+    needed = Requirement(arena + 200, arena, (Part("planned", arena), Part("kept", 200)), "measured", "ARENA")
+    for capacity, fits in ((arena + 200, True), (arena + 199, False), (arena, False)):
+        whole = replace(alone, problem=replace(alone.problem, capacity=capacity), requirement=needed)
+        assert summary(whole).fits is fits
+        drawn = of_plan(whole)
+        assert (drawn.kept, drawn.excess == 0) == (200, fits)
+        assert columns_of(page_of(whole))["views"][0]["fits"] is fits
+        document = json.loads(str(render(whole, ".json")))
+        assert (document["summary"]["fits"], document["summary"]["kept"]) == (fits, 200)
+        assert document["requirement"]["arena"] == arena + 200
+        assert read(json.dumps(document)) == whole
+    refused = replace(alone, requirement=replace(needed, refusals=("op 0 is not there",)))
+    assert (summary(alone).fits, summary(refused).fits) == (True, False)
+    assert columns_of(page_of(refused))["views"][0]["fits"] is False
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_json_of_older_schemas_is_read(version: int) -> None:
+    answer = a_plan(capacity=100)
+    document = json.loads(str(render(answer, ".json"))) | {"schema": version}
+    assert read(json.dumps(document)) == answer
 
 
 def test_a_hostile_name_cannot_drive_the_terminal() -> None:

@@ -111,6 +111,7 @@ class Chart {
       add(common, Math.max(plan.start[i], plan.start[j]), Math.min(plan.end[i], plan.end[j]), Math.max(plan.low[i], plan.low[j]), Math.min(plan.high[i], plan.high[j]));
     if (c.capacity !== null)
       for (let i = 0; i < plan.n; i++) add(beyond, plan.start[i], plan.end[i], Math.max(plan.low[i], c.capacity), plan.high[i]);
+    if (c.capacity !== null) add(beyond, 0, plan.steps, Math.max(c.arena, c.capacity), c.arena + c.tail);
     s.common.data = common;
     s.beyond.data = beyond;
     s.tail.data = c.tail ? { l: [0], r: [plan.steps], b: [c.arena], t: [c.arena + c.tail], c: [ink.muted] } : empty("lrbtc");

@@ -51,9 +51,9 @@ function frame() {
   const p = plan();
   const c = p.columns;
   const whole = c.arena + c.tail;
-  const over = c.capacity !== null && whole > c.capacity;
   const figures = [...(c.tail ? [["whole arena", whole], ["planned part", c.arena]] : [["arena", c.arena]]), ["alive at the peak", p.most], ...(c.bound ? [["lower bound", c.bound]] : []), ...(c.capacity === null ? [] : [["capacity", c.capacity]])];
-  get("figures").replaceChildren(...figures.map(([name, n]) => make("div", { className: over && name === "capacity" ? "over" : "" }, make("dt", {}, String(name)), make("dd", {}, brief(Number(n)), " ", make("small", {}, `${count(Number(n))} B`)))));
+  const verdict = (/** @type {number} */ room) => (c.fits ? `fits, ${brief(room)} to spare` : room < 0 ? `${brief(-room)} too much` : "refused by the runtime");
+  get("figures").replaceChildren(...figures.map(([name, n]) => make("div", { className: !c.fits && name === "capacity" ? "over" : "" }, make("dt", {}, String(name)), make("dd", {}, brief(Number(n)), " ", name === "capacity" ? make("small", {}, verdict(Number(n) - whole)) : make("small", { className: "bytes" }, `${count(Number(n))} B`)))));
   const present = [...new Set(c.kind)].sort((a, b) => a - b);
   const patterns = get("patterns").getAttribute("aria-pressed") === "true";
   const entry = (/** @type {Node} */ patch, /** @type {string} */ text) => make("li", {}, patch, text);
@@ -79,7 +79,7 @@ function summaryOf(p) {
   const lines = [`${data.title}: ${count(p.n)} buffers over ${count(p.steps)} steps need ${human(c.arena)}; no placement needs less than ${human(c.bound)}.`];
   const whole = c.arena + c.tail;
   if (c.tail) lines.push(`With the ${human(c.tail)} that the runtime keeps for itself the arena is ${human(whole)}.`);
-  if (c.capacity !== null) lines.push(whole <= c.capacity ? `It fits the capacity of ${human(c.capacity)}.` : `It does not fit the capacity of ${human(c.capacity)}.`);
+  if (c.capacity !== null) lines.push(c.fits ? `It fits the capacity of ${human(c.capacity)}.` : `It does not fit the capacity of ${human(c.capacity)}.`);
   if (top) lines.push(`Most is alive at ${p.stepLabel(top.start)}: ${human(top.bytes)}. Alive there: ${p.aliveAt(top.start).slice(0, 8).map((i) => `${p.label(i)} ${brief(p.size[i])}`).join("; ")}.`);
   if (p.peaks[1]) lines.push(`The second-highest peak is ${p.stepLabel(p.peaks[1].start)} with ${human(p.peaks[1].bytes)}.`);
   return lines;

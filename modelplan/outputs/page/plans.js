@@ -9,7 +9,7 @@
  *   start: number[], end: number[], size: number[], offset: number[], kind: number[], labels: string[],
  *   members: (number[]|string)[], pinned: number[], merges: number[][], rules: string[], overlaps: number[][],
  *   conflicts: number, capacity: number|null, bound: number, height: number, arena: number, peak: number,
- *   banks: [string, number][], models: [number, string][], tail: number}} Columns
+ *   banks: [string, number][], models: [number, string][], tail: number, fits: boolean}} Columns
  * @typedef {{title: string, subtitle: string, made_by: string, graphs: Graph[], views: Columns[],
  *   field: {bound: number, rows: [string, string, number, string][], refused: string[]}|null}} Page
  * @typedef {{start: number, end: number, bytes: number}} Peak

@@ -23,8 +23,8 @@ class View:
     """One plan of the page.
 
     `name` is what the switch calls it, `about` says in a sentence what it is; `facts` are labels with values.
-    `graph`, `order` and `merges` are empty where the buffers come without a model. `tail` are bytes that the runtime
-    keeps at the other end of the memory, beyond what is planned; `twins` name plans that came out the same.
+    `graph`, `order` and `merges` are empty where the buffers come without a model. `refused`: the
+    runtime would not run the model. `twins` name plans that came out the same.
     """
 
     name: str
@@ -34,7 +34,7 @@ class View:
     order: tuple[int, ...] = ()
     merges: tuple[Merge, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
-    tail: int = 0
+    refused: bool = False
     twins: tuple[str, ...] = ()
 
 
@@ -54,7 +54,9 @@ class Page:
 
 def view_of(plan: Plan, name: str, about: str) -> View:
     """The view of one plan."""
-    return View(name, about, drawing.of_plan(plan), plan.graph, plan.schedule.order, plan.merges, _facts(plan))
+    refused = bool(plan.requirement and plan.requirement.refusals)
+    drawn = drawing.of_plan(plan)
+    return View(name, about, drawn, plan.graph, plan.schedule.order, plan.merges, _facts(plan), refused)
 
 
 def distinct(views: Sequence[View]) -> tuple[View, ...]:
@@ -115,4 +117,5 @@ def _facts(plan: Plan) -> tuple[tuple[str, str], ...]:
         ("constants in flash", human(found.constants)),
         ("state kept between runs", human(found.state) if found.state else ""),
     ]
+    rows += [("refused by the runtime", why) for why in (plan.requirement.refusals if plan.requirement else ())]
     return tuple((label, value) for label, value in rows if value)

@@ -195,7 +195,9 @@ class _Climb:
         order = hoisted(reading.graph)
         if order != sorted(order) and not reading.apart:
             graph = replace(reading.graph, ops=tuple(reading.graph.ops[index] for index in order))
-            searches.append(Search(reading_of(self.proto, graph, self.kept), most_macs=self.goal.max_macs, threads=threads))
+            searches.append(
+                Search(reading_of(self.proto, graph, self.kept), most_macs=self.goal.max_macs, threads=threads)
+            )
         found = [(plan, search) for search in searches for plan in search.plans()]
         for plan, search in self._in_turn(sorted(found, key=lambda pair: (pair[0].peak, pair[0].macs))):
             rung = self._best_form(search.reading, search, plan, best)
