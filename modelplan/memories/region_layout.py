@@ -26,6 +26,31 @@ class Access:
     written: int
 
 
+@dataclass(frozen=True, slots=True)
+class Dma:
+    """The engine that copies between memories while operators run.
+
+    `channels` copies run at the same time; none: the processor copies, and nothing else runs meanwhile. `depth` copies
+    may be issued and not complete; the processor waits before it issues one more. `bandwidth` is in bytes per second
+    (None: as the memories allow), `latency_ns` what a copy takes before its first byte.
+    """
+
+    channels: int = 0
+    depth: int = 1
+    bandwidth: int | None = None
+    latency_ns: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.channels < 0 or self.depth < 1:
+            raise ValueError(
+                f"a DMA engine of {self.channels} channels and a queue of {self.depth}, expected >= 0 and >= 1"
+            )
+        if self.bandwidth is not None and self.bandwidth <= 0:
+            raise ValueError(f"a DMA engine of {self.bandwidth} bytes/s, expected more than 0")
+        if not 0 <= self.latency_ns < float("inf"):
+            raise ValueError(f"a DMA engine with a latency of {self.latency_ns} ns, expected 0 or more")
+
+
 @dataclass(frozen=True, eq=False)
 class RegionProblem:
     """Which buffers need a region and an offset, and what it costs to use them there.
@@ -36,8 +61,10 @@ class RegionProblem:
         accesses: what operators read and write, sorted by step; steps are those of `problem`.
         allowed: for each buffer the regions that may hold it, as indices, ascending.
         home: for each buffer the region in which its content stands before the first step and after the last, whether
-            anything else holds it or not (weights in flash), or -1. A home is read in place without a copy.
+            anything else holds it or not (weights in flash), or -1. A home is read in place without a copy where it
+            is one of the allowed regions. A buffer without a home that is read first has its content from its start.
         seconds: for each step how long its operator computes when all operands arrive in time.
+        dma: what copies.
 
     Raises:
         ValueError: columns of different length, or an index out of range.
@@ -49,6 +76,7 @@ class RegionProblem:
     allowed: tuple[tuple[int, ...], ...]
     home: tuple[int, ...]
     seconds: tuple[float, ...]
+    dma: Dma = Dma()
 
     def __post_init__(self) -> None:
         count, regions = len(self.problem), len(self.regions)
@@ -81,7 +109,9 @@ class Copy:
     """The content of stay `source` is copied to stay `target`, both by number; -1 as source is the buffer's home.
 
     It is issued when step `issued` begins, and is complete before step `due` begins; both stays last over
-    [issued, due). A `target` of -1 is the buffer's home, to which content that changed is written back.
+    [issued, due). Where both are the same step the processor waits for the copy between two steps, and such copies run
+    in their order: the target may then take bytes from which an earlier copy has read. A `target` of -1 is the buffer's
+    home, to which content that changed is written back.
     """
 
     source: int
@@ -90,12 +120,29 @@ class Copy:
     due: int
 
 
+@dataclass(frozen=True, slots=True)
+class Timetable:
+    """When everything happens, in seconds from the begin of the run.
+
+    `begins` is when the operator of each step starts, its operands being there. `copies` holds (channel, begin, end) of
+    each copy, with channel -1 where the processor copies. `seconds` is when all is over.
+    """
+
+    begins: tuple[float, ...]
+    copies: tuple[tuple[int, float, float], ...]
+    seconds: float
+
+
 @dataclass(frozen=True, eq=False)
 class Layout:
     """Where everything is at every step: the answer to a `RegionProblem`.
 
+    Where a buffer has several stays in a step, its content is read from the one that is quickest to read; where it is
+    written there is one. A stay over the whole run of a buffer with a home needs no copy: it is loaded before.
+
     `bound` is a proved lower bound of the cost in seconds that operators and copies spend on memory; `method` names
     what found the layout and `ended` says whether the search ran through ("optimal": the cost meets the bound).
+    `timetable` is what it promises to take.
     """
 
     stays: tuple[Stay, ...]
@@ -103,3 +150,4 @@ class Layout:
     bound: float = 0.0
     method: str = ""
     ended: str = "complete"
+    timetable: Timetable | None = None

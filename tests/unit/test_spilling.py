@@ -1,0 +1,104 @@
+"""Spilling against a slow twin, the relaxation and the simulator; what cannot be helped is named."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from moving_problems import least_cost, region_problem
+
+from modelplan.errors import RequestError
+from modelplan.memories.exact_spilling import Program
+from modelplan.memories.region_layout import Access, RegionProblem
+from modelplan.memories.tracks import Costs, room
+from modelplan.memories.simulating import simulate
+from modelplan.memories.spilling import spilled
+from modelplan.memories.timing import timetable_of
+from modelplan.targets.device import Region
+from modelplan.types import Problem
+
+
+def test_the_exact_program_equals_its_slow_twin() -> None:
+    solved = 0
+    for seed in range(60):
+        asked = region_problem(seed, buffers=3, steps=4)
+        least = least_cost(asked)
+        program, rooms = Program(Costs(asked)), [room(asked, r) for r in range(len(asked.regions))]
+        found = program.solve(rooms)
+        assert (least is None) == (found.ended == "infeasible"), seed
+        if least is not None:
+            assert found.cost == pytest.approx(least, rel=1e-6, abs=1e-9), seed
+            assert program.relaxed(rooms) <= least * (1 + 1e-6) + 1e-9, seed
+            solved += 1
+    assert solved > 40
+
+
+@pytest.mark.parametrize("method", ["greedy", "exact"])
+def test_every_layout_is_safe_and_takes_what_it_promises(method: str) -> None:
+    made = 0
+    for seed in range(120):
+        asked = region_problem(seed)
+        try:
+            found = spilled(asked, method)
+        except RequestError:
+            continue
+        layout = replace(found.layout, timetable=timetable_of(asked, found.layout))
+        run = simulate(asked, layout)
+        assert run.seconds == pytest.approx(found.cost + sum(asked.seconds)), seed
+        assert found.layout.bound <= found.cost * (1 + 1e-6), seed
+        made += 1
+    assert made > 100
+
+
+def test_the_greedy_choice_is_never_below_the_optimum() -> None:
+    shares = []
+    for seed in range(80):
+        asked = region_problem(seed)
+        try:
+            greedy, exact = spilled(asked, "greedy"), spilled(asked, "exact")
+        except RequestError:
+            continue
+        if exact.layout.ended == "optimal":
+            assert greedy.cost >= exact.cost * (1 - 1e-6), seed
+            shares.append(greedy.cost / exact.cost if exact.cost else 1.0)
+    assert len(shares) > 60
+    assert np.mean(shares) < 1.1
+
+
+def skip(sram: int) -> RegionProblem:
+    """A map of 60 bytes that is needed again after two steps that need 80 bytes."""
+    size, start, end = np.array([[60, 0, 5], [40, 1, 3], [40, 2, 4], [20, 3, 5]], dtype=np.int64).T
+    accesses = (
+        Access(0, 0, 0, 60), Access(1, 1, 0, 40), Access(2, 1, 40, 0), Access(2, 2, 0, 40),
+        Access(3, 2, 40, 0), Access(3, 3, 0, 20), Access(4, 3, 20, 0), Access(4, 0, 60, 0),
+    )  # fmt: skip
+    regions = (
+        Region("sram", sram, read_bandwidth=10_000, write_bandwidth=10_000),
+        Region("psram", 1000, kind="psram", read_bandwidth=600, write_bandwidth=300),
+    )
+    allowed = ((0, 1), (0,), (0,), (0,))
+    problem = Problem(("skip", "a", "b", "c"), size, start, end)
+    return RegionProblem(problem, regions, accesses, allowed, (-1,) * 4, (0.0,) * 5)
+
+
+def test_a_skip_connection_sleeps_in_the_slow_memory() -> None:
+    found = spilled(skip(100), "exact")
+    assert found.layout.ended == "optimal"
+    assert [(s.region, s.start, s.end) for s in found.layout.stays if s.buffer == 0] == [(1, 0, 5)]
+    reading = skip(100)
+    often = replace(reading, accesses=(*reading.accesses[:-1], Access(4, 0, 600, 0)))
+    layout = spilled(often, "exact").layout
+    assert [(s.region, s.start, s.end) for s in layout.stays if s.buffer == 0][-1] == (0, 4, 5)
+    assert spilled(skip(140), "exact").layout.copies == ()
+
+
+def test_what_does_not_fit_is_named() -> None:
+    with pytest.raises(
+        RequestError, match=r"step 2 uses 80 bytes .* sram has 70: 'b' 40, 'a' 40; moving buffers cannot"
+    ):
+        spilled(skip(70))
+    with pytest.raises(RequestError, match=r"'a' of 40 bytes fits in none of its regions: sram \(30\)"):
+        spilled(skip(30))
+    with pytest.raises(RequestError, match="no method 'best'"):
+        spilled(skip(100), "best")
