@@ -39,7 +39,7 @@ class Spilled:
     rounds: int
 
 
-def spilled(
+def spill(
     problem: RegionProblem, method: str = "greedy", seconds: float = 60.0, allocator: str = allocators.DEFAULT
 ) -> Spilled:
     """A layout in which contents leave a region and come back where that costs least.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
+from dataclasses import replace
 
 from modelplan.memories.region_layout import Copy, Layout, RegionProblem, Stay, Timetable
 from modelplan.memories.tracks import copy_seconds
@@ -14,7 +15,7 @@ def timetable_of(problem: RegionProblem, layout: Layout) -> Timetable:
 
     Cost: O(stays + accesses + copies log channels).
     """
-    takes = step_seconds(problem, layout.stays)
+    takes = step_seconds(problem, layout)
     due: dict[int, list[int]] = defaultdict(list)
     issued: dict[int, list[int]] = defaultdict(list)
     for number, copy in enumerate(layout.copies):
@@ -44,12 +45,13 @@ def copy_takes(problem: RegionProblem, stays: tuple[Stay, ...], copy: Copy) -> f
     return copy_seconds(problem, int(problem.problem.size[buffer]), *regions)
 
 
-def step_seconds(problem: RegionProblem, stays: tuple[Stay, ...]) -> list[float]:
+def step_seconds(problem: RegionProblem, layout: Layout) -> list[float]:
     """For each step its computing and accesses: each operand from the quickest place that has it."""
     takes = list(problem.seconds)
     of_buffer: dict[int, list[Stay]] = defaultdict(list)
-    for stay in stays:
-        of_buffer[stay.buffer].append(stay)
+    filled = {copy.target: copy.due for copy in layout.copies if copy.target >= 0}
+    for number, stay in enumerate(layout.stays):
+        of_buffer[stay.buffer].append(replace(stay, start=max(stay.start, filled.get(number, 0))))
     merged: dict[tuple[int, int], list[int]] = {}
     for access in problem.accesses:
         amounts = merged.setdefault((access.step, access.buffer), [0, 0])

@@ -11,10 +11,10 @@ from moving_problems import least_cost, region_problem
 from modelplan.errors import RequestError
 from modelplan.memories.exact_spilling import Program
 from modelplan.memories.region_layout import Access, RegionProblem
-from modelplan.memories.tracks import Costs, room
 from modelplan.memories.simulating import simulate
-from modelplan.memories.spilling import spilled
+from modelplan.memories.spilling import spill
 from modelplan.memories.timing import timetable_of
+from modelplan.memories.tracks import Costs, room
 from modelplan.targets.device import Region
 from modelplan.types import Problem
 
@@ -40,7 +40,7 @@ def test_every_layout_is_safe_and_takes_what_it_promises(method: str) -> None:
     for seed in range(120):
         asked = region_problem(seed)
         try:
-            found = spilled(asked, method)
+            found = spill(asked, method)
         except RequestError:
             continue
         layout = replace(found.layout, timetable=timetable_of(asked, found.layout))
@@ -56,7 +56,7 @@ def test_the_greedy_choice_is_never_below_the_optimum() -> None:
     for seed in range(80):
         asked = region_problem(seed)
         try:
-            greedy, exact = spilled(asked, "greedy"), spilled(asked, "exact")
+            greedy, exact = spill(asked, "greedy"), spill(asked, "exact")
         except RequestError:
             continue
         if exact.layout.ended == "optimal":
@@ -83,22 +83,22 @@ def skip(sram: int) -> RegionProblem:
 
 
 def test_a_skip_connection_sleeps_in_the_slow_memory() -> None:
-    found = spilled(skip(100), "exact")
+    found = spill(skip(100), "exact")
     assert found.layout.ended == "optimal"
     assert [(s.region, s.start, s.end) for s in found.layout.stays if s.buffer == 0] == [(1, 0, 5)]
     reading = skip(100)
     often = replace(reading, accesses=(*reading.accesses[:-1], Access(4, 0, 600, 0)))
-    layout = spilled(often, "exact").layout
+    layout = spill(often, "exact").layout
     assert [(s.region, s.start, s.end) for s in layout.stays if s.buffer == 0][-1] == (0, 4, 5)
-    assert spilled(skip(140), "exact").layout.copies == ()
+    assert spill(skip(140), "exact").layout.copies == ()
 
 
 def test_what_does_not_fit_is_named() -> None:
     with pytest.raises(
         RequestError, match=r"step 2 uses 80 bytes .* sram has 70: 'b' 40, 'a' 40; moving buffers cannot"
     ):
-        spilled(skip(70))
+        spill(skip(70))
     with pytest.raises(RequestError, match=r"'a' of 40 bytes fits in none of its regions: sram \(30\)"):
-        spilled(skip(30))
+        spill(skip(30))
     with pytest.raises(RequestError, match="no method 'best'"):
-        spilled(skip(100), "best")
+        spill(skip(100), "best")
