@@ -100,7 +100,7 @@ def difference_page(old: Side, new: Side) -> Page:
     """The page of two sides that are compared: rectangles of tensors of one name move from one side to the other."""
     made = tuple(_side_view(name, side) for name, side in (("old", old), ("new", new)))
     title = old.graph.name if old.graph.name == new.graph.name else f"{old.graph.name} → {new.graph.name}"
-    return Page(title, views.subtitle(new.plan), made, new.plan.made_by)
+    return Page(title, views.subtitle(new.plan), made, new.plan.made_by, change=True)
 
 
 def _side_view(name: str, side: Side) -> View:
@@ -115,7 +115,7 @@ def ladder_page(name: str, ladder: Ladder, goal: Goal) -> Page:
     made = [_rung_view(name, rung, goal, chosen=rung is ladder.chosen) for rung in rungs if not rung.refusals]
     first = made[0].graph
     subtitle = f"tflite, {len(first.ops):,} operators as it stands; runtime tflm" if first else ""
-    return Page(Path(name).stem, subtitle, tuple(made), f"modelplan {__version__}")
+    return Page(Path(name).stem, subtitle, tuple(made), f"modelplan {__version__}", change=ladder.chosen is not None)
 
 
 def _rung_view(name: str, rung: Rung, goal: Goal, *, chosen: bool) -> View:
@@ -132,7 +132,10 @@ def _rung_view(name: str, rung: Rung, goal: Goal, *, chosen: bool) -> View:
         requirement=with_proved_plan(file, Target(runtime, goal.abi)),
     )
     called = "before" if rung.name == "as is" else f"after: {rung.name}" if chosen else rung.name
-    view = views.view_of(plan, called, "; ".join((RUNGS[rung.name], *rung.regions)))
+    about = RUNGS[rung.name]
+    if about.startswith("and "):  # the ladder's words go on from the rung below
+        about = f"{RUNGS['views']} {about}"
+    view = views.view_of(plan, called, "; ".join((about, *rung.regions)))
     facts = [
         ("whole arena", human(rung.arena)),
         ("planned by TFLM (head)", human(rung.head)),

@@ -27,10 +27,10 @@ function restore() {
     const n = Number(said.get(key) ?? NaN);
     return Number.isInteger(n) && n >= least && n < end ? n : null;
   };
-  state.view = number("plan", 0, plans.length) ?? state.view;
+  state.view = number("plan", 0, plans.length) ?? (data.change ? plans.length - 1 : state.view);
   const p = plan();
   state.step = number("step", 0, p.steps) ?? p.peaks[0]?.start ?? 0;
-  state.rank = Math.max(0, p.peaks.findIndex((k) => k.start <= state.step && state.step < k.end));
+  state.rank = Math.max(0, p.peakAt(state.step));
   state.picked = number("buffer", 0, p.n) ?? -1;
   const order = /^([0-4])(-?)$/.exec(said.get("sort") ?? "");
   if (order) state.sort = { column: Number(order[1]), down: order[2] === "-" };
@@ -47,7 +47,7 @@ function restore() {
   const [x, y] = [pair("time"), pair("bytes")];
   chart.show(p, { x0: x ? x[0] : w.x0, x1: x ? x[1] : w.x1, y0: y ? y[0] : w.y0, y1: y ? y[1] : w.y1 });
   dress(state.theme);
-  if (!said.get("tab") && data.field) said.set("tab", "field");
-  choose(["live", "ops", "facts", "field"].includes(said.get("tab") ?? "") && !get(`tab-${said.get("tab")}`).hidden ? String(said.get("tab")) : "live");
+  if (!said.get("tab") && (data.field || data.change)) said.set("tab", data.field ? "field" : "changes");
+  choose(TABS.includes(said.get("tab") ?? "") && !get(`tab-${said.get("tab")}`).hidden ? String(said.get("tab")) : "live");
   operators.reveal(state.step);
 }

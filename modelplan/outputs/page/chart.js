@@ -7,6 +7,9 @@ const MOST = 1000;
 const MOST_OVER_IMAGE = 250;
 const MOST_LABELS = 160;
 const MOST_HATCHED = 400;
+/** How many peaks have their number on the curve, and how far above the highest the axis of the curve goes. */
+const MOST_RANKS = 9;
+const HEADROOM = 1.25;
 const HATCHES = ["/", "\\", ".", "-", "x", "|", "+"];
 
 /** @typedef {{x0: number, x1: number, y0: number, y1: number}} Sight */
@@ -36,7 +39,7 @@ class Chart {
     /** @type {any} */ this.view = null;
     this.litKey = "";
     this.drawn = this.inside = 0;
-    /** @type {any} */ this.image = this.boxes = this.names = this.area = this.line = this.spot = this.overlap = this.overflow = null;
+    /** @type {any} */ this.image = this.boxes = this.names = this.area = this.line = this.spot = this.ranks = this.overlap = this.overflow = null;
     this.build();
     const both = new Bokeh.Document();
     both.add_root(this.upper);
@@ -50,9 +53,9 @@ class Chart {
     const source = () => new Bokeh.ColumnDataSource({ data: {} });
     const low = this.lower;
     const quad = { left: { field: "l" }, right: { field: "r" }, bottom: { field: "b" }, top: { field: "t" } };
-    this.sources = { free: source(), image: source(), boxes: source(), marks: source(), common: source(), beyond: source(), tail: source(), bands: source(), labels: source(), curve: source(), spot: source(), ends: source(), levels: source(), levelNames: source(), picked: source(), bands2: source() };
+    this.sources = { free: source(), image: source(), boxes: source(), marks: source(), common: source(), beyond: source(), tail: source(), bands: source(), labels: source(), curve: source(), spot: source(), ranks: source(), ends: source(), levels: source(), levelNames: source(), picked: source(), bands2: source() };
     const s = this.sources;
-    for (const [name, columns] of Object.entries({ free: "lrbtc", boxes: "lrbtcoa", common: "lrbt", beyond: "lrbt", tail: "lrbtc", bands: "lrbtc", bands2: "lrbtc", marks: "lrbtc", picked: "lrbtc", labels: "xyna", curve: "xy", spot: "xy", ends: "", levels: "xyXYc", levelNames: "xyncg" })) s[name].data = empty(columns);
+    for (const [name, columns] of Object.entries({ free: "lrbtc", boxes: "lrbtcoa", common: "lrbt", beyond: "lrbt", tail: "lrbtc", bands: "lrbtc", bands2: "lrbtc", marks: "lrbtc", picked: "lrbtc", labels: "xyna", curve: "xy", spot: "xy", ranks: "xyn", ends: "", levels: "xyXYc", levelNames: "xyncg" })) s[name].data = empty(columns);
     s.image.data = { image: [], x: [], y: [], w: [], h: [] };
     low.quad({ ...quad, fill_color: { field: "c" }, line_color: null, source: s.free });
     this.image = low.image_rgba({ image: { field: "image" }, x: { field: "x" }, y: { field: "y" }, dw: { field: "w" }, dh: { field: "h" }, source: s.image });
@@ -79,6 +82,7 @@ class Chart {
     this.area = up.varea_step({ x: { field: "x" }, y1: 0, y2: { field: "y" }, step_mode: "after", source: s.curve });
     this.line = up.step({ x: { field: "x" }, y: { field: "y" }, mode: "after", line_width: 1.4, source: s.curve });
     this.spot = up.scatter({ x: { field: "x" }, y: { field: "y" }, size: 8, line_width: 1.5, source: s.spot });
+    this.ranks = up.text({ x: { field: "x" }, y: { field: "y" }, text: { field: "n" }, text_align: "center", text_baseline: "bottom", y_offset: -6, text_font_size: "10px", text_font: FONT, source: s.ranks });
     up.left[0].axis_label = "bytes alive";
     low.left[0].axis_label = "address";
     low.below[0].axis_label = "step";
@@ -88,8 +92,8 @@ class Chart {
   show(plan, window) {
     this.plan = plan;
     this.sources.curve.data = { x: [0, plan.steps], y: [0, 0] }; // Bokeh never comes back from steps without rows
-    this.loads.setv({ start: 0, end: Math.max(plan.most, 1) * 1.12 });
-    this.bytesAxis(this.upper, 0, plan.most * 1.12, 3);
+    this.loads.setv({ start: 0, end: Math.max(plan.most, 1) * HEADROOM });
+    this.bytesAxis(this.upper, 0, plan.most * HEADROOM, 3);
     this.painted = null;
     this.paintStatic();
     this.look(window);
@@ -179,6 +183,7 @@ class Chart {
     this.sources.boxes.data = this.columns(chosen);
     this.hatch(chosen);
     this.sources.curve.data = this.curve();
+    this.sources.ranks.data = this.rankedPeaks();
     this.sources.labels.data = this.labels(chosen);
     const lines = { x: this.levels.map(() => w.x0), X: this.levels.map(() => w.x1), y: this.levels.map((l) => l[0]), Y: this.levels.map((l) => l[0]), c: this.levels.map((l) => l[2]) };
     for (const part of this.parts.filter((one) => one.step > 0)) [lines.x, lines.X, lines.y, lines.Y, lines.c].forEach((column, k) => /** @type {any[]} */ (column).push([part.step, part.step, w.y0, w.y1, this.colour().muted][k]));
@@ -250,6 +255,21 @@ class Chart {
     return { x, y };
   }
 
+  /** The numbers of the highest peaks in sight, by height; one that would touch a higher one's is left out. */
+  rankedPeaks() {
+    const w = this.window;
+    const room = (16 * (w.x1 - w.x0)) / Math.max(this.frame.width, 1);
+    const found = { x: /** @type {number[]} */ ([]), y: /** @type {number[]} */ ([]), n: /** @type {string[]} */ ([]) };
+    for (const [rank, { start, end, bytes }] of this.plan.peaks.slice(0, MOST_RANKS).entries()) {
+      const x = (Math.max(start, w.x0) + Math.min(end, w.x1)) / 2;
+      if (end <= w.x0 || start >= w.x1 || found.x.some((other) => Math.abs(other - x) < room)) continue;
+      found.x.push(x);
+      found.y.push(bytes);
+      found.n.push(String(rank + 1));
+    }
+    return found;
+  }
+
   /** Names of the rectangles that have room for them. @param {number[]} chosen */
   labels(chosen) {
     const p = this.plan;
@@ -307,7 +327,7 @@ class Chart {
     const rows = [...steps.writers.map((s) => /** @type {[number, string]} */ ([s, ink.writer])), ...steps.readers.map((s) => /** @type {[number, string]} */ ([s, ink.reader]))];
     if (steps.cursor >= 0) rows.push([steps.cursor, ink.muted]);
     this.sources.bands.data = columns(rows, p.top * 1.06);
-    this.sources.bands2.data = columns(rows, p.most * 1.12);
+    this.sources.bands2.data = columns(rows, p.most * HEADROOM);
     const box = (/** @type {number[]} */ list) => ({ l: list.map((i) => p.start[i]), r: list.map((i) => p.end[i]), b: list.map((i) => p.low[i]), t: list.map((i) => p.high[i]), c: list.map(() => ink.ink) });
     this.sources.marks.data = box(matches.slice(0, 500));
     this.sources.picked.data = box(picked >= 0 ? [picked] : []);
@@ -349,6 +369,7 @@ class Chart {
     this.overlap.glyph.setv({ hatch_color: { value: ink.muted }, fill_color: { value: ink.muted }, line_color: { value: ink.muted } });
     this.overflow.glyph.setv({ hatch_color: { value: ink.warn }, fill_color: { value: ink.warn }, line_color: { value: ink.warn } });
     this.names.glyph.text_color = { value: theme === "dark" ? "#ffffff" : "#16191d" };
+    this.ranks.glyph.text_color = { value: ink.muted };
     this.area.glyph.setv({ fill_color: ink.area, fill_alpha: 0.75 });
     this.line.glyph.setv({ line_color: theme === "dark" ? "#8cc4f2" : "#2f6f9f" });
     this.spot.glyph.setv({ fill_color: { value: ink.ground }, line_color: { value: ink.ink } });

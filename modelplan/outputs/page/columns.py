@@ -48,6 +48,7 @@ def columns_of(page: Page) -> dict[str, Any]:
         "made_by": page.made_by,
         "graphs": [_graph(graph, tensors) for graph, tensors in zip(graphs, planned, strict=True)],
         "views": [_view(view, -1 if view.graph is None else numbers[id(view.graph)], planned) for view in page.views],
+        "change": page.change,
         "field": _field(page),
     }
 

@@ -16,6 +16,14 @@ let matches = [];
 let moving = 0;
 const operators = new LongList(get("ops"), opRow, 22);
 
+/** What somebody reads who opens the page for the first time. */
+const HINTS = [
+  "Who keeps a tensor alive, and why does it lie there? Click it on the map, or search for its name.",
+  "What is alive at a step? Click the step on the curve; the peaks are numbered by height.",
+  ...(plans.length > 1 ? ["What does another plan change? Choose it above the map, then look into Changes."] : []),
+];
+const TABS = ["live", "changes", "ops", "facts", "field"];
+
 /** The plan in sight. */
 const plan = () => plans[state.view];
 
@@ -29,13 +37,19 @@ function refresh() {
   chart.patterns = get("patterns").getAttribute("aria-pressed") === "true";
   chart.draw();
   const o = { theme: state.theme, patterns: chart.patterns, pick, goto: (/** @type {number} */ op) => goto(p.stepOf.get(op) ?? 0) };
-  get("details").replaceChildren(...(state.picked < 0 ? [make("p", {}, "Click a buffer to see who writes it, who reads it, and why it lies where it lies.")] : detailsOf(p, state.picked, o)));
+  get("details").replaceChildren(...(state.picked < 0 ? [...HINTS.map((hint) => make("p", {}, hint))] : detailsOf(p, state.picked, o)));
   get("live").replaceChildren(...liveTable({ plan: p, step: state.step, picked: state.picked, sort: state.sort, order: sortBy, ...o }));
   operators.show(p.steps);
-  const peak = p.peaks.findIndex((k) => k.start <= state.step && state.step < k.end);
-  const ranked = peak >= 0 ? ` · ${peak ? `peak ${count(peak + 1)} of ${count(p.peaks.length)}` : "the peak"}` : "";
-  get("where").textContent = `${p.stepLabel(state.step)} · ${brief(p.live[state.step] ?? 0)} alive${ranked}`;
+  showChanges();
+  const rank = p.peakAt(state.step);
+  get("where").textContent = `${rank < 0 ? "" : `peak ${count(rank + 1)} of ${count(p.peaks.length)} · `}${brief(p.live[state.step] ?? 0)} alive at ${p.stepLabel(state.step)}`;
+  get("where").title = get("where").textContent;
   remember();
+}
+
+/** Shows what the plan has otherwise than the first; only where that is looked at, since it goes through all buffers. */
+function showChanges() {
+  if (state.tab === "changes" && plans.length > 1) get("changes").replaceChildren(...changesPanel(plans[0], plan(), { pick, picked: state.picked }));
 }
 
 /** The steps that write and read the picked buffer. */
@@ -60,7 +74,7 @@ function frame() {
   const free = make("span", { className: "swatch" });
   free.style.background = chart.colour().free;
   get("legend").replaceChildren(...present.map((k) => entry(swatch(lookOf(p, k), state.theme, patterns), c.labels[k])), entry(free, "free"));
-  get("facts").replaceChildren(definitions([...(state.view ? differences(plans[0], p) : []), ...c.facts, ["buffers", count(p.n)], ["steps", count(p.steps)]]));
+  get("facts").replaceChildren(definitions([...c.facts, ["buffers", count(p.n)], ["steps", count(p.steps)]]));
   if (data.field) get("field").replaceChildren(...fieldTable(data.field, plans.map((q) => q.name), p.name, (k) => { turnTo(k); }));
   get("about").textContent = c.about + (c.twins.length ? ` · the same: ${c.twins.join(", ")}` : "");
   get("about").title = get("about").textContent;
@@ -200,11 +214,12 @@ function dress(theme) {
 /** Opens one of the lists. @param {string} tab */
 function choose(tab) {
   state.tab = tab;
-  for (const name of ["live", "ops", "facts", "field"]) {
+  for (const name of TABS) {
     get(name).hidden = name !== tab;
     get(`tab-${name}`).setAttribute("aria-selected", String(name === tab));
     get(`tab-${name}`).tabIndex = name === tab ? 0 : -1;
   }
   if (tab === "ops") operators.reveal(state.step);
+  showChanges();
   remember();
 }

@@ -126,7 +126,8 @@ function liveTable(o) {
     row.onkeydown = (e) => (e.key === "Enter" || e.key === " ") && (e.preventDefault(), e.stopPropagation(), o.pick(i));
     return row;
   }));
-  const words = `${plan.stepLabel(step)} · ${rows.length} alive, ${human(total)}, ${plan.most ? ((100 * total) / plan.most).toFixed(1) : 0}% of the peak`;
+  const at = plan.peakLabel(step);
+  const words = `Alive at ${plan.stepLabel(step)}${at ? ` (${at})` : ""}: ${rows.length} buffer${rows.length === 1 ? "" : "s"}, ${human(total)}, ${plan.most ? ((100 * total) / plan.most).toFixed(1) : 0}% of the highest peak`;
   const more = rows.length > 1000 ? [make("p", {}, `The first 1,000 of ${count(rows.length)} in this order.`)] : [];
   return [make("p", {}, words), make("table", { "aria-label": "Live set" }, make("thead", {}, head), body), ...more];
 }
@@ -139,16 +140,16 @@ function detailsOf(plan, i, o) {
   const ops = (/** @type {number[]} */ list, /** @type {string} */ role) => list.slice(0, 40).flatMap((op, k) => [k ? ", " : "", make("button", { type: "button", className: `link ${role}`, onclick: () => o.goto(op) }, `${plan.opLabel(op)} (step ${plan.stepOf.get(op)})`)]).concat(list.length > 40 ? [` and ${list.length - 40} more`] : []);
   const last = plan.end[i] - 1;
   /** @type {[string, any][]} */
-  const rows = [["kind", plan.kind(i)], ["bytes", `${human(plan.size[i])}, ${plan.most ? ((100 * plan.size[i]) / plan.most).toFixed(1) : 0}% of the peak`], ["alive", `steps ${count(plan.start[i])} to ${count(last)}`], ["address", `${count(plan.low[i])} to ${count(plan.high[i])}`]];
+  const rows = [["bytes", `${human(plan.size[i])}, ${plan.most ? ((100 * plan.size[i]) / plan.most).toFixed(1) : 0}% of the peak`], ["alive", `steps ${count(plan.start[i])} to ${count(last)}`]];
   if (g && tensors.length) {
     const t = tensors[0];
-    rows.unshift(["type", g.types[g.type[t]]]);
     const writers = plan.writersOf(i), readers = plan.readersOf(i);
     rows.push(["written by", writers.length ? ops(writers, "writer") : g.inputs.includes(t) ? "the caller: it is an input" : "nothing: it keeps its value"]);
     rows.push(["read by", readers.length ? ops(readers, "reader") : "no operator"]);
-    rows.push(["kept alive by", keeper(plan, i, ops)]);
+    rows.splice(2, 0, ["kept alive by", keeper(plan, i, ops)]);
+    rows.push(["type", g.types[g.type[t]]]);
   } else if (g && c.order.length) rows.push(["used by", ops(plan.writersOf(i), "writer")]);
-  rows.push(["why here", plan.why(i)]);
+  rows.push(["why here", plan.why(i)], ["address", `${count(plan.low[i])} to ${count(plan.high[i])}`], ["kind", plan.kind(i)]);
   const held = tensors.length > 1 ? tensors.map((t, k) => {
     const row = /** @type {number[]} */ (c.members[i]);
     const merge = c.merges.find((m) => m[0] === t);

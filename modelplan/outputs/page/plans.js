@@ -11,7 +11,7 @@
  *   conflicts: number, capacity: number|null, bound: number, height: number, arena: number, peak: number,
  *   banks: [string, number][], models: [number, string][], tail: number, fits: boolean}} Columns
  * @typedef {{title: string, subtitle: string, made_by: string, graphs: Graph[], views: Columns[],
- *   field: {bound: number, rows: [string, string, number, string][], refused: string[]}|null}} Page
+ *   change: boolean, field: {bound: number, rows: [string, string, number, string][], refused: string[]}|null}} Page
  * @typedef {{start: number, end: number, bytes: number}} Peak
  */
 
@@ -125,6 +125,21 @@ class Plan {
     return op === undefined ? `step ${count(step)}` : `step ${count(step)}: ${this.opLabel(op)}`;
   }
 
+  /** The rank of the peak that a step is at, 0 for the highest; -1 where it is at none. @param {number} step */
+  peakAt(step) {
+    return this.peaks.findIndex((k) => k.start <= step && step < k.end);
+  }
+
+  /** Which of the peaks a step is at, in words; "" where it is at none. @param {number} step */
+  peakLabel(step) {
+    const rank = this.peakAt(step);
+    if (rank < 0) return "";
+    const of = this.peaks.length;
+    const { start, end } = this.peaks[rank];
+    const span = end - start > 1 ? `, as much in steps ${count(start)} to ${count(end - 1)}` : "";
+    return `${rank ? `peak ${count(rank + 1)} of ${count(of)} by height` : of > 1 ? `the highest of ${count(of)} peaks` : "the only peak"}${span}`;
+  }
+
   /** The buffers alive at a step, largest first. @param {number} step */
   aliveAt(step) {
     /** @type {number[]} */ const found = [];
@@ -185,24 +200,6 @@ class Plan {
     const space = low - this.high[under];
     return `on top of ${this.label(under)}, alive with it in ${shared}${space ? `, ${count(space)} B above its end` : ""}; no gap below has room for it`;
   }
-}
-
-/** What a plan has otherwise than another. @param {Plan} old @param {Plan} now @returns {[string, string][]} */
-function differences(old, now) {
-  const signed = (/** @type {number} */ n) => `${n > 0 ? "+" : n < 0 ? "−" : "±"}${human(Math.abs(n))}`;
-  let fresh = 0, moved = 0, kept = 0;
-  for (let i = 0; i < now.n; i++) {
-    const twin = old.twin(now, i);
-    if (twin < 0) fresh++;
-    else if (old.low[twin] !== now.low[i]) moved++;
-    else kept++;
-  }
-  const [a, b] = [old.columns, now.columns];
-  return [
-    [`against "${old.name}"`, `arena ${signed(b.arena - a.arena)}${a.tail || b.tail ? `, tail ${signed(b.tail - a.tail)}` : ""}`],
-    ["peak", `${brief(old.most)} at ${old.stepLabel(old.peaks[0]?.start ?? 0)}, now ${brief(now.most)} at ${now.stepLabel(now.peaks[0]?.start ?? 0)}`],
-    ["buffers", `${count(kept)} at their old address, ${count(moved)} moved, ${count(fresh)} new, ${count(Math.max(old.n - kept - moved, 0))} gone or merged`],
-  ];
 }
 
 /** @param {number[]} row pairs of tensor and distance */

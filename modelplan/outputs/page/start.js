@@ -48,6 +48,7 @@ function build() {
     get("switch").children[state.view].focus();
   });
   get("tab-field").hidden = !data.field;
+  get("tab-changes").hidden = plans.length < 2 || data.field !== null;
   get("tab-field").tabIndex = -1;
   if (data.field && plans.length > 6) get("switch").hidden = true;
   const told = [...KEYS, ...MAP_KEYS].filter((row) => row[1]).map(([key, what]) => [make("dt", {}, make("kbd", {}, key.replace("Arrow", ""))), make("dd", {}, what)]);
@@ -70,11 +71,11 @@ function listen() {
     refresh();
     frame();
   });
-  for (const name of ["live", "ops", "facts", "field"]) on(`tab-${name}`, () => choose(name));
+  for (const name of TABS) on(`tab-${name}`, () => choose(name));
   get("tabs").addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => {
     const by = { ArrowRight: 1, ArrowLeft: -1 }[e.key];
     if (!by) return;
-    const names = ["live", "ops", "facts", "field"].filter((name) => !get(`tab-${name}`).hidden);
+    const names = TABS.filter((name) => !get(`tab-${name}`).hidden);
     choose(names[(names.indexOf(state.tab) + by + names.length) % names.length]);
     get(`tab-${state.tab}`).focus();
   });

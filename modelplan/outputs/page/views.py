@@ -42,7 +42,8 @@ class View:
 class Page:
     """What one file holds: a title, a line below it, and the views, of which the first is shown at first.
 
-    `field` holds the answers of all allocators where the views are answers to one problem.
+    `field` holds the answers of all allocators where the views are answers to one problem. `change`: the last view is
+    what the first became, and the page opens with that and what changed.
     """
 
     title: str
@@ -50,6 +51,7 @@ class Page:
     views: tuple[View, ...]
     made_by: str
     field: Field | None = None
+    change: bool = False
 
 
 def view_of(plan: Plan, name: str, about: str) -> View:

@@ -1,0 +1,88 @@
+// @ts-check
+"use strict";
+/** What a plan has otherwise than another: figures, and buffer by buffer. */
+
+/** @typedef {{buffer: number, name: string, bytes: number, words: string[]}} Change */
+
+/** A difference of bytes. @param {number} n */
+function signed(n) {
+  return n ? `${n > 0 ? "+" : "−"}${brief(Math.abs(n))}` : "same";
+}
+
+/** The figures that differ, as rows of label, old, new, difference. @param {Plan} old @param {Plan} now @returns {string[][]} */
+function changedFigures(old, now) {
+  const [a, b] = [old.columns, now.columns];
+  const rows = [];
+  const add = (/** @type {string} */ label, /** @type {number} */ x, /** @type {number} */ y) => rows.push([label, count(x), count(y), signed(y - x)]);
+  if (a.tail || b.tail) {
+    add("whole arena", a.arena + a.tail, b.arena + b.tail);
+    add("planned part", a.arena, b.arena);
+    if (a.tail !== b.tail) add("kept by the runtime", a.tail, b.tail);
+  } else add("arena", a.arena, b.arena);
+  add("alive at the peak", old.most, now.most);
+  const peaks = [old, now].map((p) => p.stepLabel(p.peaks[0]?.start ?? 0));
+  if (peaks[0] !== peaks[1]) rows.push(["where the peak is", ...peaks, ""]);
+  const before = new Map(a.facts);
+  const shown = new Set(["whole arena", "planned by TFLM (head)", "kept by TFLM (tail)"]);
+  for (const [label, value] of b.facts) if (!shown.has(label) && before.has(label) && before.get(label) !== value) rows.push([label, ...[String(before.get(label)), value].map((text) => text.replace(/ \(.* B\)$/, "")), ""]);
+  return rows;
+}
+
+/** The buffers that came, went, moved or changed, largest first; one that is gone has the number -1.
+ * @param {Plan} old @param {Plan} now @returns {Change[]} */
+function changedBuffers(old, now) {
+  const into = new Map(writtenOver(now).map(([i, j, n]) => [i, `written over ${now.shorts[j]} while that is read: ${count(n)} B`]));
+  /** @type {Change[]} */ const found = [];
+  const met = new Set();
+  for (let i = 0; i < now.n; i++) {
+    const j = old.twin(now, i);
+    const words = [];
+    if (j < 0) words.push("new");
+    else {
+      met.add(j);
+      if (old.size[j] !== now.size[i]) words.push(`${count(old.size[j])} → ${count(now.size[i])} B`);
+      if (old.low[j] !== now.low[i]) words.push(`moved from ${count(old.low[j])} to ${count(now.low[i])}`);
+      if (old.start[j] !== now.start[i] || old.end[j] !== now.end[i]) words.push(`alive in steps ${count(old.start[j])} to ${count(old.end[j] - 1)} → ${count(now.start[i])} to ${count(now.end[i] - 1)}`);
+      const joined = now.tensors(i).length - old.tensors(j).length;
+      if (joined > 0 && now.graph === old.graph) words.push(`shares its bytes with ${joined} more tensor${joined > 1 ? "s" : ""}`);
+    }
+    const over = into.get(i);
+    if (over) words.push(over);
+    if (words.length) found.push({ buffer: i, name: now.label(i), bytes: now.size[i], words });
+  }
+  for (let j = 0; j < old.n; j++)
+    if (!met.has(j)) found.push({ buffer: -1, name: old.label(j), bytes: old.size[j], words: [now.twin(old, j) < 0 ? "gone" : "now a part of another buffer"] });
+  return found.sort((a, b) => b.bytes - a.bytes || a.buffer - b.buffer);
+}
+
+/** Buffers that lie partly in the bytes of another that is alive: which, in which, by how many bytes. @param {Plan} p */
+function writtenOver(p) {
+  const found = [];
+  for (const [i, j] of p.columns.overlaps) {
+    const shared = Math.min(p.high[i], p.high[j]) - Math.max(p.low[i], p.low[j]);
+    if (shared > 0 && p.start[i] < p.end[j] && p.start[j] < p.end[i]) found.push([i, j, shared]);
+  }
+  return found;
+}
+
+/** The list of what changed. @param {Plan} old @param {Plan} now @param {{pick: (i: number) => void, picked: number}} o */
+function changesPanel(old, now, o) {
+  if (old === now) return [make("p", {}, `The other plans are compared with this one, "${now.name}": choose one above the map.`)];
+  const cells = (/** @type {string[]} */ row) => make("tr", {}, ...row.map((text, k) => make(k ? "td" : "th", { className: k ? "number" : "", title: text, ...(k ? {} : { scope: "row" }) }, text)));
+  const head = (/** @type {string[]} */ words, /** @type {string[]} */ wide, /** @type {number[]} */ numbers) => make("thead", {}, make("tr", {}, ...words.map((word, k) => { const cell = make("th", { scope: "col", className: numbers.includes(k) ? "number" : "" }, make("span", {}, word)); cell.style.width = wide[k]; return cell; })));
+  const figures = make("table", { "aria-label": "Figures that changed", className: "figures" }, head(["", ...(data.change ? ["before", "after"] : [old.name, now.name]), "change"], ["32%", "24%", "24%", "20%"], [1, 2, 3]), make("tbody", {}, ...changedFigures(old, now).map(cells)));
+  const changed = changedBuffers(old, now);
+  const rows = changed.slice(0, 500).map((one) => {
+    const row = make("tr", { className: one.buffer >= 0 && one.buffer === o.picked ? "on" : "" }, make("td", { title: one.name }, one.buffer < 0 ? one.name : now.shorts[one.buffer]), make("td", { className: "number" }, count(one.bytes)), make("td", { className: "words" }, ...one.words.map((word) => make("div", {}, word))));
+    if (one.buffer >= 0) {
+      row.tabIndex = 0;
+      row.onclick = () => o.pick(one.buffer);
+      row.onkeydown = (e) => (e.key === "Enter" || e.key === " ") && (e.preventDefault(), e.stopPropagation(), o.pick(one.buffer));
+    }
+    return row;
+  });
+  const more = changed.length > rows.length ? [make("p", {}, `and ${count(changed.length - rows.length)} more`)] : [];
+  const words = changed.length ? `${count(changed.length)} of ${count(now.n)} buffers changed; the others lie where they lay.` : "No buffer changed.";
+  const buffers = make("table", { "aria-label": "Buffers that changed" }, head(["buffer", "bytes", "what changed"], ["34%", "18%", "48%"], [1]), make("tbody", {}, ...rows));
+  return [make("p", {}, make("b", {}, `"${now.name}" against "${old.name}"`), now.columns.about ? `: ${now.columns.about}` : ""), figures, make("p", {}, words), ...(changed.length ? [buffers] : []), ...more];
+}

@@ -1,0 +1,134 @@
+"""Three questions that somebody asks a page on first sight, answered with the pointer and the keyboard alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from browser import Browser, opened_browser, require_browser
+from commands import run as modelplan
+from conftest import ROOT
+
+MODEL = ROOT / "models" / "ds_cnn_kws.tflite"
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the fitted model, its page, and the page of its difference."""
+    require_browser()
+    folder = tmp_path_factory.mktemp("questions")
+    options = ("--least", "--without", "fold,gather,split", "-o", folder / "fitted.tflite")
+    done = modelplan("fit", MODEL, *options, "--draw", folder / "fit.html")
+    assert done.returncode == 0, done.stderr
+    done = modelplan("diff", MODEL, folder / "fitted.tflite", "--draw", folder / "diff.html")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def browser(files: Path) -> Iterator[Browser]:
+    """A browser of a usual size."""
+    with opened_browser() as opened:
+        opened.prefer(prefers_color_scheme="light", prefers_reduced_motion="reduce")
+        yield opened
+
+
+@pytest.fixture
+def person(files: Path, corpus: Path) -> Path:
+    """The page of `analyze` for person_detect."""
+    path = files / "person.html"
+    if not path.exists():
+        done = modelplan("analyze", corpus / "tflite/person_detect.tflite", "--draw", path)
+        assert done.returncode == 0, done.stderr
+    return path
+
+
+def click(browser: Browser, words: str) -> None:
+    """Clicks what shows these words or has them for its placeholder: the first of them."""
+    x, y = browser.run(
+        "const all = [...document.querySelectorAll('button, input, tr, [role=option]')];"
+        "const found = all.filter(e => e.getClientRects().length && `${e.textContent} ${e.placeholder ?? ''}`"
+        ".includes(arguments[0]));"
+        "const b = found[0].getBoundingClientRect(); return [b.left + b.width / 2, b.top + b.height / 2]",
+        words,
+    )
+    browser.point(x, y, click=True)
+
+
+def seen(browser: Browser, selector: str) -> list[str]:
+    """The texts of the elements that are in sight: nothing lies over them and they are not scrolled away."""
+    return list(
+        browser.run(
+            "return [...document.querySelectorAll(arguments[0])].filter(e => {"
+            "  const b = e.getBoundingClientRect();"
+            "  const top = document.elementFromPoint(b.left + 4, b.top + b.height / 2);"
+            "  return top && (e.contains(top) || top.contains(e)) && b.bottom <= innerHeight"
+            "}).map(e => e.textContent)",
+            selector,
+        )
+    )
+
+
+def test_what_is_alive_at_the_second_highest_peak(browser: Browser, person: Path) -> None:
+    browser.open(person)
+    click(browser, "Next lower peak")
+    assert "peak 2 of" in browser.text("#where")
+    assert "peak 2 of 6 by height" in seen(browser, "#live > p")[0]
+    rows = seen(browser, "#live tbody tr")
+    step, alive = browser.run("return [state.step, plan().aliveAt(state.step).map(i => plan().shorts[i])]")
+    assert step == browser.run("return plan().peaks[1].start")
+    assert len(rows) == len(alive) == 2
+    assert all(row.startswith(name) for row, name in zip(rows, alive, strict=True))
+
+
+def test_the_number_on_the_curve_leads_there_too(browser: Browser, person: Path) -> None:
+    browser.open(person)
+    ranks = browser.run("const r = chart.sources.ranks.data; return [...r.n].map((n, k) => [n, r.x[k], r.y[k]])")
+    assert [n for n, *_ in ranks] == ["1", "2", "3", "4", "5", "6"]
+    box = browser.run(
+        "const b = document.querySelector('#curve').getBoundingClientRect();"
+        "return [chart.frame.left, chart.frame.width, b.top + b.height * 0.8]"
+    )
+    browser.point(box[0] + box[1] * ranks[1][1] / browser.run("return plan().steps"), box[2], click=True)
+    assert "peak 2 of 6 by height" in seen(browser, "#live > p")[0]
+
+
+@pytest.mark.parametrize("by_search", [True, False])
+def test_who_keeps_a_tensor_alive(browser: Browser, person: Path, *, by_search: bool) -> None:
+    browser.open(person)
+    if by_search:
+        click(browser, "Search tensors")
+        browser.press("conv2d_3_depthwise")
+        click(browser, "Conv2d_3_depthwise")
+    else:
+        click(browser, "Next lower peak")
+        click(browser, "Conv2d_3_depthwise")
+    answer = dict(zip(seen(browser, "#details dt"), seen(browser, "#details dd"), strict=False))
+    assert "its last reader" in answer["kept alive by"]
+    last = browser.run("return plan().opLabel(plan().columns.order[plan().end[state.picked] - 1])")
+    assert last in answer["kept alive by"]
+
+
+@pytest.mark.parametrize(("page", "change"), [("fit.html", "22,76816,560{}6.06 KiB"), ("diff.html", "{}6.06 KiB")])
+def test_what_changed_is_told_when_the_page_opens(browser: Browser, files: Path, page: str, change: str) -> None:
+    browser.open(files / page)
+    change = change.format("\N{MINUS SIGN}")
+    rows = seen(browser, "#changes table.figures tbody tr")
+    assert rows[0] == f"whole arena{change}" if page == "fit.html" else rows[0].endswith(change)
+    assert "buffers changed" in seen(browser, "#changes > p")[1]
+    first = seen(browser, "#changes table + p + table tbody tr")[0]
+    assert first.startswith("re_lu_1")
+    assert "moved from 0 to" in first
+    assert any("written over re_lu_1" in text for text in browser.texts("#changes td.words"))
+    click(browser, "moved from 0 to")
+    assert browser.run("return state.picked") >= 0
+    assert seen(browser, "#details h2")
+
+
+def test_a_page_that_is_no_change_tells_what_another_plan_changes(browser: Browser, person: Path) -> None:
+    browser.open(person)
+    click(browser, "Changes")
+    assert "compared with this one" in browser.text("#changes")
+    click(browser, "aliases safe")
+    assert "whole arena" in seen(browser, "#changes table.figures tbody tr")[0]
