@@ -446,9 +446,22 @@ def test_answers_of_allocators_are_switched_in_the_table(browser: Browser, files
     done = modelplan("compare", problem, "--draw", path)
     assert done.returncode == 0, done.stderr
     browser.open(path)
-    allocators = browser.texts("#field tbody td:first-child")
+    allocators = browser.texts("#field tr td:first-child")
     assert {*allocators[:2]} == {"best", "modelplan"}
-    browser.run("document.querySelectorAll('#field tbody tr')[4].click()")
+    heights = [int(text.replace(",", "")) for text in browser.texts("#field tr td:nth-child(2)")]
+    bars = browser.run("return [...document.querySelectorAll('#field .bar')].map(e => e.getBoundingClientRect().width)")
+    assert heights[2:] == sorted(heights[2:])
+    assert len(set(heights)) > 3
+    assert bars[2:] == sorted(bars[2:])
+    zero = browser.run("return [...document.querySelectorAll('#field .zero')].map(e => e.getBoundingClientRect().left)")
+    assert max(zero) - min(zero) < 1
+    browser.run("document.querySelector('#field').scrollTop = 1e6")
+    top = browser.run(
+        "const b = document.querySelector('#field .ours').getBoundingClientRect(); return [b.left, b.top]"
+    )
+    browser.point(top[0] + 20, top[1] + 8, click=True)  # ours stay in sight
+    assert browser.run("return plan().name") == allocators[0]
+    browser.run("document.querySelectorAll('#field tbody tr')[2].click()")
     assert browser.run("return plan().name") == allocators[4]
     assert browser.text("#field tr.on td") == allocators[4]
 

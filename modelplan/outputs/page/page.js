@@ -20,7 +20,7 @@ const operators = new LongList(get("ops"), opRow, 22);
 const HINTS = [
   "Who keeps a tensor alive, and why does it lie there? Click it on the map, or search for its name.",
   "What is alive at a step? Click the step on the curve; the peaks are numbered by height.",
-  ...(plans.length > 1 ? ["What does another plan change? Choose it above the map, then look into Changes."] : []),
+  ...(data.field ? ["What does another allocator do? Click its bar."] : plans.length > 1 ? ["What does another plan change? Choose it above the map, then look into Changes."] : []),
 ];
 const TABS = ["live", "changes", "ops", "facts", "field"];
 
@@ -75,7 +75,7 @@ function frame() {
   free.style.background = chart.colour().free;
   get("legend").replaceChildren(...present.map((k) => entry(swatch(lookOf(p, k), state.theme, patterns), c.labels[k])), entry(free, "free"));
   get("facts").replaceChildren(definitions([...c.facts, ["buffers", count(p.n)], ["steps", count(p.steps)]]));
-  if (data.field) get("field").replaceChildren(...fieldTable(data.field, plans.map((q) => q.name), p.name, (k) => { turnTo(k); }));
+  if (data.field) get("field").replaceChildren(...fieldChart(data.field, plans.map((q) => q.name), p.name, (k) => { turnTo(k); }));
   get("about").textContent = c.about + (c.twins.length ? ` · the same: ${c.twins.join(", ")}` : "");
   get("about").title = get("about").textContent;
   get("summary").replaceChildren(...summaryOf(p).map((line) => make("p", {}, line)));

@@ -173,28 +173,6 @@ function keeper(plan, i, ops) {
   return "the runtime, to the end of the run";
 }
 
-/** All allocators' answers, ours first, then the lowest; a click shows the placement.
- * @param {NonNullable<Page["field"]>} field @param {string[]} shown @param {string} now @param {(k: number) => void} turn */
-function fieldTable(field, shown, now, turn) {
-  const most = Math.max(...field.rows.map((row) => row[2]), 1);
-  const ours = (/** @type {string} */ name) => (name === "modelplan" || name === "best" ? 0 : 1);
-  const sorted = field.rows.map((row, k) => ({ row, k })).sort((a, b) => ours(a.row[0]) - ours(b.row[0]) || a.k - b.k);
-  const body = sorted.map(({ row: [name, kind, height, by] }) => {
-    const at = shown.indexOf(name);
-    const over = field.bound ? `+${((100 * (height - field.bound)) / field.bound).toFixed(2)}%` : "";
-    const bar = make("td", { className: "number share" }, count(height));
-    bar.style.setProperty("--share", `${(100 * height) / most}%`);
-    const row = make("tr", { tabIndex: at < 0 ? -1 : 0, className: name === now ? "on" : "", title: at < 0 ? "not drawn: the file would be too large" : by ? `the height of ${by}` : "" }, make("td", {}, name), make("td", {}, kind), bar, make("td", { className: "number" }, over));
-    if (at >= 0) row.onclick = () => turn(at);
-    row.onkeydown = (e) => e.key === "Enter" && at >= 0 && turn(at);
-    return row;
-  });
-  const head = ["allocator", "kind", "height", "excess"].map((word, k) => make("th", { scope: "col", className: k > 1 ? "number" : "" }, make("span", {}, word)));
-  head.forEach((cell, k) => (cell.style.width = ["40%", "18%", "22%", "20%"][k]));
-  const refused = field.refused.length ? [make("p", {}, `Refused the problem: ${field.refused.join(", ")}.`)] : [];
-  return [make("p", {}, "Click an allocator to see where it puts the buffers."), make("table", { "aria-label": "Allocators" }, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...body)), ...refused];
-}
-
 /** Few words on a buffer, for the tooltip. @param {Plan} plan @param {number} i */
 function tipOf(plan, i) {
   const g = plan.graph;
