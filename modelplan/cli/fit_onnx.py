@@ -117,7 +117,8 @@ def _rungs(arguments: Namespace, ladder: Any) -> Section:
     level, threads = arguments.ort_level or "all", arguments.threads or 1
     lines = (
         f"measured on ONNX Runtime {ort_version()}, optimization level {level}, threads: {threads}",
-        "bytes that a run allocates above what the loaded session needs, weights and inputs not among them",
+        "bytes of a run above what the loaded session of the model needs; weights and inputs are not among them",
+        "what the session of a new file needs more than that, such as weights packed for each stripe, is",
     )
     return Section(f"{arguments.model}: rungs", lines, Table(headings, rows))
 

@@ -68,7 +68,7 @@ class Search:
     def __init__(self, reading: Reading, *, most_macs: float = 0.0, threads: int = 0) -> None:
         self.reading, self.graph = reading, reading.graph
         self.most_macs, self.threads = most_macs, threads
-        self.live = live_after(self.graph)
+        self.live = live_after(self.graph, reading.weightless)
         weightless = reading.weightless
         self.bytes = [sum(self.graph.tensors[t].nbytes for t in values - weightless) for values in self.live]
         self.costs: dict[tuple[int, int, int], list[_Cost]] = {}
@@ -118,7 +118,8 @@ class Search:
         macs = program.macs + sum(self._macs(i) for i in range(len(self.graph.ops)) if i not in split)
         order = run_order(program.steps)
         outputs = [self.graph.tensors[t].name for t in self.graph.outputs]
-        return Plan(regions, peak(program, order, behind=outputs), macs, len(program.steps))
+        most = peak(program, order, behind=outputs) + program.copied
+        return Plan(regions, most, macs, len(program.steps))
 
     def _macs(self, index: int) -> int:
         """Multiply-accumulates of an operator, where it goes by rows."""
@@ -131,6 +132,15 @@ class Search:
                     found = max(found, way.layer.row_macs * way.layer.rows_out)
             self._known_macs[index] = found
         return self._known_macs[index]
+
+    @cached_property
+    def _splits(self) -> list[bool]:
+        """Of each operator whether it goes by rows along some axis."""
+        found = []
+        for index, op in enumerate(self.graph.ops):
+            axes = _axes(self.graph.tensors[op.outputs[0]].shape) if op.writes else []
+            found.append(any(not isinstance(self.reading.rowed(index, axis), str) for axis in axes))
+        return found
 
     @cached_property
     def _known_macs(self) -> dict[int, int]:
@@ -177,12 +187,16 @@ class Search:
         return self.bytes[place] + max((self.graph.tensors[t].nbytes for t in self.live[place]), default=0)
 
     def _places(self, target: int) -> list[int]:
-        """Places between operators with few live bytes, the ends among them, none of them inside a fused kernel."""
+        """Places between operators with few live bytes or beside one that is not split, the ends among them.
+
+        None of them is inside a fused kernel.
+        """
         count = len(self.graph.ops)
         whole = [k for k in range(count + 1) if not self.live[k] & self.reading.gone]
         low = [
             k for before, k, behind in zip(whole, whole[1:], whole[2:], strict=False)
             if self.bytes[k] <= min(target, self.bytes[before], self.bytes[behind])
+            or (self.bytes[k] <= target and not (self._splits[k - 1] and self._splits[k]))
         ]  # fmt: skip
         heavy = [index for index, load in enumerate(self.loads) if load > target]
         near = [k for k in low if heavy and heavy[0] - 12 <= k <= heavy[-1] + 24]
@@ -259,7 +273,7 @@ class Search:
         kept = [piece.name for pieces in program.pieces.values() for piece in pieces]
         most = peak(program, program.steps, self._names(region.first), [*self._names(region.last + 1), *kept])
         own = sum(self._macs(index) for index in range(region.first, region.last + 1))
-        yield _Cost(trial, most, program.macs - own + _STEP_MACS * len(program.steps))
+        yield _Cost(trial, most + program.copied, program.macs - own + _STEP_MACS * len(program.steps))
 
 
 def hoisted(graph: Graph) -> list[int]:

@@ -110,6 +110,7 @@ class _Climb:
         self.proto: Any = parsed(path)
         self.shapes: Mapping[str, Sequence[int]] = {graph.tensors[t].name: graph.tensors[t].shape for t in graph.inputs}
         self.ladder = Ladder()
+        self.original: Measured | None = None
 
     def run(self) -> Ladder:
         self.kept = kept_values(self.path, self.goal.settings.level)
@@ -146,7 +147,8 @@ class _Climb:
 
     def _measure(self, path: str | Path, settings: Settings, *, keep: bool = False) -> Measured:
         self.say(f"measuring {Path(path).name}: {settings.described()}")
-        return measure(path, self.shapes, settings, inputs=_INPUTS if keep else 0, keep=keep)
+        found = measure(path, self.shapes, settings, inputs=_INPUTS if keep else 0, keep=keep)
+        return found.above(found.session if self.original is None else self.original.session)
 
     def _best_settings(self, path: str | Path, rung: Rung) -> Rung:
         """The rung at the settings that need the fewest bytes, of those that may be changed."""
@@ -195,9 +197,8 @@ class _Climb:
         order = hoisted(reading.graph)
         if order != sorted(order) and not reading.apart:
             graph = replace(reading.graph, ops=tuple(reading.graph.ops[index] for index in order))
-            searches.append(
-                Search(reading_of(self.proto, graph, self.kept), most_macs=self.goal.max_macs, threads=threads)
-            )
+            again = reading_of(self.proto, graph, self.kept)
+            searches.append(Search(again, most_macs=self.goal.max_macs, threads=threads))
         found = [(plan, search) for search in searches for plan in search.plans()]
         for plan, search in self._in_turn(sorted(found, key=lambda pair: (pair[0].peak, pair[0].macs))):
             rung = self._best_form(search.reading, search, plan, best)
@@ -228,6 +229,7 @@ class _Climb:
         for found, unnamed, model in sorted(forms, key=lambda form: form[0].peak):
             if found.peak >= least:
                 return None
+            assert self.original is not None
             difference = compare_outputs(self.original.outputs, found.outputs)
             if difference.ulps <= self.goal.tolerance:
                 return self._rung(search, plan, best, found, model, difference, unnamed=unnamed)

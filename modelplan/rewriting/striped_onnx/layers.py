@@ -105,6 +105,15 @@ class Reading:
         graph = self.graph
         return frozenset(t for t in self.gone if all(graph.ops[i].kind in _ELEMENTWISE for i in graph.readers[t]))
 
+    def own_weights(self, index: int) -> int:
+        """The bytes of the copy of its weights that a session keeps for each such node: packed, or scaled by a norm."""
+        graph, op = self.graph, self.graph.ops[index]
+        if op.kind not in _WEIGHTS or op.outputs[0] < 0:
+            return 0
+        readers = graph.readers[op.outputs[0]]
+        scaled = op.outputs[0] in self.gone and any(graph.ops[i].kind == "BatchNormalization" for i in readers)
+        return graph.tensors[op.inputs[_WEIGHTS[op.kind]]].nbytes if op.kind == "QLinearConv" or scaled else 0
+
     def constant(self, op: Op, position: int) -> tuple[float, ...] | None:
         """The numbers of a constant operand; empty where it is absent, None where they are not known."""
         if position >= len(op.inputs) or op.inputs[position] < 0:

@@ -69,7 +69,10 @@ class Held:
 class Program:
     """Steps in the order in which they are written; `sizes` are the bytes of values that the steps make.
 
-    Values that are `weightless` count nothing. With `threads` convolutions of floats are cut only where ONNX Runtime then sums up as before on so many threads.
+    Values that are `weightless` count nothing. `copied` are the bytes of weights of which a session keeps a copy for
+    each stripe, all but one.
+
+    With `threads` convolutions of floats are cut only where ONNX Runtime then sums up as before on so many threads.
 
     `pieces` are the values that stand in stripes only: regions read rows out of these, for others they are joined.
     """
@@ -82,6 +85,7 @@ class Program:
     taken: set[str] = field(default_factory=set)
     pieces: dict[int, list[Held]] = field(default_factory=dict)
     weightless: frozenset[int] = frozenset()
+    copied: int = 0
 
     def size(self, t: int, shape: Sequence[int]) -> int:
         """The bytes of a value of the model's, or of a stripe of it that has this shape."""
@@ -162,7 +166,7 @@ def ground(reading: Reading, region: Region) -> Ground:
 
 class _Stripes:
     def __init__(self, program: Program, reading: Reading, base: Ground) -> None:
-        self.program, self.base, self.graph = program, base, reading.graph
+        self.program, self.reading, self.base, self.graph = program, reading, base, reading.graph
         self.ways, self.axes = ways(reading, base.ops, base.region.axis)
         self.held: dict[int, Held] = {}
         self.pieces: dict[int, list[Held]] = {t: [] for t in base.exits}
@@ -200,6 +204,7 @@ class _Stripes:
         raw = self._value(f"{self.graph.tensors[y].name}/stripe_{number}" + "_made" * wrong, y, window.made)
         stripe = Stripe(axis, window.above, window.below, shape)
         own = self._workspace(index, window)
+        self.program.copied += self.reading.own_weights(index) if number else 0
         self.program.steps.append(Step(op.kind, tuple(inputs), (raw,), index, stripe=stripe, workspace=own))
         self.program.macs += way.layer.row_macs * window.made
         if wrong:
@@ -299,7 +304,14 @@ def peak(program: Program, steps: Sequence[Step], before: Iterable[str] = (), be
         for name in (*step.inputs, *step.outputs, step.after):
             last[name] = place
     last |= dict.fromkeys(behind, len(steps))
+    for step in reversed(steps):  # what is made without memory is made where it is read, from what it is made of
+        if step.outputs and not program.sizes.get(step.outputs[0], 1):
+            read = last[step.outputs[0]]
+            last |= {name: max(last[name], read) for name in step.inputs}
     alive = {name: program.sizes[name] for name in before if name in program.sizes}
+    ends: list[list[str]] = [[] for _ in range(len(steps) + 1)]
+    for name, place in last.items():
+        ends[place].append(name)
     now = sum(alive.values())
     most = now
     for place, step in enumerate(steps):
@@ -308,9 +320,8 @@ def peak(program: Program, steps: Sequence[Step], before: Iterable[str] = (), be
         most = max(most, now + sum(made.values()) - over + step.workspace)
         now += sum(made.values())
         alive |= made
-        for name in {*step.inputs, *step.outputs, step.after}:
-            if last[name] == place and name in alive:
-                now -= alive.pop(name)
+        for name in ends[place]:
+            now -= alive.pop(name, 0)
     return most
 
 
@@ -337,11 +348,17 @@ def _overwritten(program: Program, step: Step, alive: dict[str, int], last: dict
     return size if any(last[name] == place and alive.get(name) == size for name in step.inputs[:2]) else 0
 
 
-def live_after(graph: Graph) -> list[frozenset[int]]:
-    """The values alive between operators in the order of the file: entry k stands before operator k."""
+def live_after(graph: Graph, weightless: frozenset[int] = frozenset()) -> list[frozenset[int]]:
+    """The values alive between operators in the order of the file: entry k stands before operator k.
+
+    What a `weightless` value is made of lives until that is read.
+    """
     first = {t: -1 if graph.producers[t] < 0 else graph.producers[t] for t in range(len(graph.tensors))}
     last = {t: max(readers, default=first[t]) for t, readers in enumerate(graph.readers)}
     last |= dict.fromkeys(graph.outputs, len(graph.ops))
+    for op in reversed(graph.ops):
+        if weightless.intersection(op.writes):
+            last |= {t: max(last[t], *(last[y] for y in op.writes)) for t in op.reads}
     found: list[set[int]] = [set() for _ in range(len(graph.ops) + 1)]
     for t, tensor in enumerate(graph.tensors):
         if tensor.kind is Kind.ACTIVATION and first[t] >= 0:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -42,7 +42,8 @@ class Settings:
 
     `arena` is "default" (grows by powers of two), "exact" (grows by what is asked for) or "off"; `pattern` are memory
     patterns, one block for all values of a run from the second run on; `reuse` lets values take the place of dead ones
-    of the same shape; `shrink` gives the arena's free chunks back behind each run.
+    of the same shape; `shrink` gives the arena's free chunks back behind each run;
+    `prepack` lets each kernel keep a copy of its weights in the layout that it computes with.
     """
 
     level: str = "all"
@@ -52,6 +53,7 @@ class Settings:
     reuse: bool = True
     order: Literal["default", "priority"] = "default"
     shrink: bool = False
+    prepack: bool = True
 
     def described(self) -> str:
         """The settings that are not ONNX Runtime's defaults, in words."""
@@ -59,7 +61,7 @@ class Settings:
             "off": "arena off", "exact": "arena grows by what is asked for", "default": "",
         }[self.arena], "" if self.pattern else "memory pattern off", "" if self.reuse else "reuse off", (
             "priority-based order" if self.order == "priority" else ""
-        ), "arena shrunk behind each run" if self.shrink else ""  # fmt: skip
+        ), "arena shrunk behind each run" if self.shrink else "", "" if self.prepack else "prepacking off"  # fmt: skip
         return ", ".join(word for word in words if word) or "defaults"
 
 
@@ -82,6 +84,11 @@ class Measured:
     def peak(self) -> int:
         """The bytes of the run that needs more."""
         return max(self.first, self.steady)
+
+    def above(self, session: int) -> Measured:
+        """The same, told above what another session needs."""
+        more = self.session - session
+        return replace(self, session=session, first=self.first + more, steady=self.steady + more)
 
 
 def ort_version() -> str:
@@ -123,7 +130,7 @@ def measure(
 
 
 def kept_values(model: str | Path, level: str) -> frozenset[str]:
-    """The names of the values that a session has at an optimization level, those inside of fused kernels not among them.
+    """The names of the values that a session has at an optimization level, without those inside of fused kernels.
 
     At level all the layout of maps changes, and names with it: there the values of level extended are told.
 
