@@ -19,6 +19,15 @@ from modelplan.types import Graph, Kind, Op, Runtime
 
 
 @dataclass(slots=True)
+class _ClassFacts:
+    """What is known of the first `count` tensors of a class: whether one must last, the last step that reads one."""
+
+    count: int = 0
+    lasts: bool = False
+    last_read: int = -1
+
+
+@dataclass(slots=True)
 class SharingContext:
     """What decides whether tensors may share bytes. `position` is the step of each op, None while no order is known."""
 
@@ -28,9 +37,23 @@ class SharingContext:
     position: Sequence[int] | None = None
     graph_outputs: frozenset[int] = field(init=False)
     graph_inputs: frozenset[int] = field(init=False)
+    _facts: dict[int, _ClassFacts] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.graph_outputs, self.graph_inputs = frozenset(self.graph.outputs), frozenset(self.graph.inputs)
+
+    def facts_of(self, t: int) -> _ClassFacts:
+        """The facts of the class of `t`: a class only grows at its end, so each tensor of it is looked at once."""
+        found = self._facts.setdefault(self.classes.home[t], _ClassFacts())
+        members = self.classes.of(t)
+        while found.count < len(members):
+            member = members[found.count]
+            found.count += 1
+            found.lasts = found.lasts or bool(_lasting(self, member))
+            if self.position is not None:
+                steps = (self.position[reader] for reader in self.graph.readers[member])
+                found.last_read = max(found.last_read, max(steps, default=-1))
+        return found
 
 
 def refusal(context: SharingContext, index: int, operand: int, group: str) -> str:
@@ -118,16 +141,23 @@ def _shared_operand(context: SharingContext, op: Op, x: int, y: int, group: str,
 
 def _kept(context: SharingContext, x: int) -> str:
     """Whether the operand's class holds something that must last: an output, a kept input, state, foreign memory."""
-    tensors, producers = context.graph.tensors, context.graph.producers
-    for t in context.classes.of(x):
-        if tensors[t].kind is not Kind.ACTIVATION:
-            return f"4: shares memory with {tensors[t].name!r}, which is {tensors[t].kind}"
-        if t in context.graph_outputs:
-            return f"4: shares memory with {tensors[t].name!r}, an output of the model"
-        if t in context.graph_inputs and context.runtime.inputs == "live":
-            return f"4: shares memory with {tensors[t].name!r}, an input that {context.runtime.name} keeps"
-        if producers[t] < 0 and t not in context.graph_inputs:
-            return f"4: shares memory with {tensors[t].name!r}, which nothing here writes"
+    if not context.facts_of(x).lasts:
+        return ""
+    t, what = next((t, what) for t in context.classes.of(x) if (what := _lasting(context, t)))
+    return f"4: shares memory with {context.graph.tensors[t].name!r}, {what}"
+
+
+def _lasting(context: SharingContext, t: int) -> str:
+    """What makes one tensor last beyond its readers; empty where nothing does."""
+    tensor = context.graph.tensors[t]
+    if tensor.kind is not Kind.ACTIVATION:
+        return f"which is {tensor.kind}"
+    if t in context.graph_outputs:
+        return "an output of the model"
+    if t in context.graph_inputs and context.runtime.inputs == "live":
+        return f"an input that {context.runtime.name} keeps"
+    if context.graph.producers[t] < 0 and t not in context.graph_inputs:
+        return "which nothing here writes"
     return ""
 
 
@@ -149,6 +179,8 @@ def _read_later(context: SharingContext, index: int, x: int) -> str:
     if context.position is None:
         return ""
     step = context.position[index]
+    if context.facts_of(x).last_read <= step:
+        return ""
     for t in context.classes.of(x):
         for reader in context.graph.readers[t]:
             later = context.position[reader]

@@ -33,6 +33,9 @@ class Abi:
     later: bool = False
     options: tuple[tuple[str, Struct], ...] = ()
 
+    def __hash__(self) -> int:
+        return hash(self.name)
+
 
 #: The ABIs by name.
 ABIS: dict[str, Abi] = {

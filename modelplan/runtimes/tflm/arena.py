@@ -13,13 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 
 from modelplan.errors import ModelError
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.abi import ABIS, Abi, Struct, find_abis, layout
 from modelplan.runtimes.tflm.arena_memory import ArenaMemory
-from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor
+from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor, SameFile
 from modelplan.runtimes.tflm.kernels import (
+    Call,
     KernelSet,
     Operator,
     Preparation,
@@ -29,7 +31,7 @@ from modelplan.runtimes.tflm.kernels import (
     find_library,
 )
 from modelplan.runtimes.tflm.kernels.preparation import EVAL_TENSOR, KEEP, QUANTIZATION, SCRATCH, TENSOR, Event
-from modelplan.runtimes.tflm.scratch import call_of
+from modelplan.runtimes.tflm.scratch import call_of, calls_of
 
 __all__ = ["ABIS", "RELEASE", "VERSION", "Arena", "ArenaRow", "Refused", "arena", "planned", "refusals"]
 
@@ -67,6 +69,9 @@ _MOST_REQUESTS = 12
 #: transposed one and a buffered one that stay, and one while it runs.
 _STRUCTURES = 1024
 _COPIES = 3
+
+#: How many models are remembered as their kernels prepare them, one for each ABI and library.
+_REMEMBERED = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +199,8 @@ class _Prepared:
     refusal: str | None = None
 
 
-class Interpreter:
-    """TFLM's interpreter for one model, target and kernel library, as far as memory goes."""
+class _Kernels:
+    """What the kernels of a model do on one target: it follows from the tables of the file, not from its plan."""
 
     def __init__(self, model: FileModel, abi: Abi, library: KernelSet) -> None:
         self.model, self.abi, self.library = model, abi, library
@@ -203,10 +208,59 @@ class Interpreter:
         self.shapes: dict[int, tuple[int, ...]] = {}
         self.requests = 0
         self.prepared = [
-            self._prepare(number, index, op)
-            for number, subgraph in enumerate(model.subgraphs)
-            for index, op in enumerate(subgraph.ops)
+            self._prepare(number, index, op, call)
+            for number, (subgraph, calls) in enumerate(zip(model.subgraphs, calls_of(model, abi.pointer), strict=True))
+            for index, (op, call) in enumerate(zip(subgraph.ops, calls, strict=True))
         ]
+
+    def _prepare(self, number: int, index: int, op: FileOp, call: Call) -> _Prepared:
+        """What the kernel of one operator does; `refusal` says why it would give up."""
+        one = _Prepared(number, index, op, self.library.operators.get(op.kind))
+        base = self.model.firsts[number]
+        if self.shapes:
+            call = call_of(self.model, number, op, self.abi.pointer, self.shapes)
+        keys = tuple(tuple(base + t if t >= 0 else None for t in ts) for ts in (op.inputs, op.outputs))
+        first, then = (Preparation(call, self.abi, self.variables, (keys[0], keys[1]), self.requests) for _ in range(2))
+        try:
+            _require_registered(one.entry, op)
+            if one.entry is not None:
+                one.entry.initialise(first)
+                one.entry.prepare(then)
+                check_types(one.entry, call, self.abi)
+            self._require_shapes(number, op, then)
+        except Refusal as refusal:
+            one.refusal = str(refusal)
+        one.initial, one.events = first.events, then.events
+        self.requests += sum(event.sort == SCRATCH for event in then.events)
+        if then.reshaped is not None and op.writes:
+            self.shapes[base + op.outputs[0]] = then.reshaped
+        return one
+
+    def _require_shapes(self, number: int, op: FileOp, done: Preparation) -> None:
+        """What the interpreter itself looks at once a kernel is prepared."""
+        tensors = self.model.subgraphs[number].tensors
+        for t in op.writes:
+            shape = tensors[t].shape
+            done.require(shape == (0,) or 0 not in shape, f"tensor {t} of shape {list(shape)}, a dynamic one to TFLM")
+        for t in op.intermediates:
+            empty = not 0 <= t < len(tensors) or tensors[t].nbytes == 0
+            done.require(empty, f"an intermediate tensor {t} with bytes, which TFLM does not plan")
+        requests = sum(event.sort == SCRATCH for event in done.events)
+        done.require(requests <= _MOST_REQUESTS, f"{requests} scratch buffers; TFLM allows {_MOST_REQUESTS}")
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _kernels_of(file: SameFile, abi: Abi, library: str) -> _Kernels:
+    return _Kernels(file.model, abi, find_library(library))
+
+
+class Interpreter:
+    """TFLM's interpreter for one model, target and kernel library, as far as memory goes."""
+
+    def __init__(self, model: FileModel, abi: Abi, library: KernelSet) -> None:
+        self.model, self.abi, self.library = model, abi, library
+        kernels = _kernels_of(SameFile(model), abi, library.name)
+        self.prepared, self.variables, self.shapes = kernels.prepared, kernels.variables, kernels.shapes
 
     def arena(self, head: int | None = None) -> Arena:
         """Performs TFLM's allocations in its order."""
@@ -247,6 +301,10 @@ class Interpreter:
 
     def planned(self) -> tuple[planner.Request, ...]:
         """What TFLM plans for the model, in its order."""
+        return self._planned
+
+    @cached_property
+    def _planned(self) -> tuple[planner.Request, ...]:
         scratch = [(one.subgraph, one.index, e.size) for one in self.prepared for e in one.events if e.sort == SCRATCH]
         sizes = {number: _nbytes(self.model.tensors[number], shape) for number, shape in self.shapes.items()}
         return planner.requests_with(self.model, scratch, sizes)
@@ -271,40 +329,6 @@ class Interpreter:
             if one.refusal is not None:
                 where = f"subgraph {one.subgraph} " if len(self.model.subgraphs) > 1 else ""
                 yield Refused(f"{where}op {one.index} {one.op.kind}", one.refusal)
-
-    def _prepare(self, number: int, index: int, op: FileOp) -> _Prepared:
-        """What the kernel of one operator does; `refusal` says why it would give up."""
-        one = _Prepared(number, index, op, self.library.operators.get(op.kind))
-        base = self.model.firsts[number]
-        call = call_of(self.model, number, op, self.abi.pointer, self.shapes)
-        keys = tuple(tuple(base + t if t >= 0 else None for t in ts) for ts in (op.inputs, op.outputs))
-        first, then = (Preparation(call, self.abi, self.variables, (keys[0], keys[1]), self.requests) for _ in range(2))
-        try:
-            _require_registered(one.entry, op)
-            if one.entry is not None:
-                one.entry.initialise(first)
-                one.entry.prepare(then)
-                check_types(one.entry, call, self.abi)
-            self._require_shapes(number, op, then)
-        except Refusal as refusal:
-            one.refusal = str(refusal)
-        one.initial, one.events = first.events, then.events
-        self.requests += sum(event.sort == SCRATCH for event in then.events)
-        if then.reshaped is not None and op.writes:
-            self.shapes[base + op.outputs[0]] = then.reshaped
-        return one
-
-    def _require_shapes(self, number: int, op: FileOp, done: Preparation) -> None:
-        """What the interpreter itself looks at once a kernel is prepared."""
-        tensors = self.model.subgraphs[number].tensors
-        for t in op.writes:
-            shape = tensors[t].shape
-            done.require(shape == (0,) or 0 not in shape, f"tensor {t} of shape {list(shape)}, a dynamic one to TFLM")
-        for t in op.intermediates:
-            empty = not 0 <= t < len(tensors) or tensors[t].nbytes == 0
-            done.require(empty, f"an intermediate tensor {t} with bytes, which TFLM does not plan")
-        requests = sum(event.sort == SCRATCH for event in done.events)
-        done.require(requests <= _MOST_REQUESTS, f"{requests} scratch buffers; TFLM allows {_MOST_REQUESTS}")
 
     def _take_own(self, memory: ArenaMemory) -> None:
         """The interpreter's objects and tables, before it looks at operators."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from math import prod
 from pathlib import Path
 from typing import Any
 
 from modelplan.errors import ModelError
+from modelplan.loaders import tflite_schema as schema
 from modelplan.loaders.files import read_bytes
 from modelplan.loaders.tflite_schema import BODIES, DTYPES, builtin_name, options_of
 from modelplan.loaders.tflite_tables import get_metadata
@@ -141,6 +142,24 @@ class FileModel:
         return tuple(t for subgraph in self.subgraphs for t in subgraph.tensors)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class SameFile:
+    """A model as a key of what follows from its tables alone: equal where tables and bytes are the same objects.
+
+    The plan does not count: models that differ in `FileModel.plan` alone are the same file.
+    """
+
+    model: FileModel
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SameFile):
+            return NotImplemented
+        return self.model.subgraphs is other.model.subgraphs and self.model.data is other.model.data
+
+    def __hash__(self) -> int:
+        return hash((id(self.model.subgraphs), id(self.model.data)))
+
+
 def load_tflite(path: str | Path) -> FileModel:
     """The file `path`.
 
@@ -156,27 +175,35 @@ def read_tflite(data: bytes, name: str) -> FileModel:
     Raises:
         ModelError: not a TFLite flatbuffer, or a tensor of a type that TFLM does not have.
     """
-    return _read(bytes(data), name)
+    try:
+        model = _read(bytes(data))
+    except ModelError as error:
+        raise ModelError(f"{name}: {error}") from None
+    return _named(SameFile(model), name)
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _read(data: bytes, name: str) -> FileModel:
+def _named(file: SameFile, name: str) -> FileModel:
+    """The model under a name: the same object each time, since it remembers what follows from its tables."""
+    return replace(file.model, name=name)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _read(data: bytes) -> FileModel:
+    """The file without its name, which the same content may have several of."""
     import tflite
 
-    try:
-        compression = get_metadata(data, _COMPRESSION)  # refuses what is no flatbuffer
-    except ModelError as error:
-        raise ModelError(f"{name}: {error}") from None
+    compression = get_metadata(data, _COMPRESSION)  # refuses what is no flatbuffer
     try:
         model = tflite.Model.GetRootAs(data, 0)
         kinds = [_kind(model.OperatorCodes(i)) for i in _each(model.OperatorCodesLength(), data)]
         subgraphs = tuple(
-            _subgraph(data, model, model.Subgraphs(i), kinds, f"{name}: subgraph {i}")
+            _subgraph(data, model, model.Subgraphs(i), kinds, f"subgraph {i}")
             for i in _each(model.SubgraphsLength(), data)
         )
     except (struct.error, IndexError, AttributeError, TypeError, ValueError, UnicodeDecodeError) as error:
-        raise ModelError(f"{name}: not a TFLite model that can be read: {error}") from None
-    return FileModel(name, data, subgraphs, compression is not None)
+        raise ModelError(f"not a TFLite model that can be read: {error}") from None
+    return FileModel("", data, subgraphs, compression is not None)
 
 
 def _each(count: int, data: bytes) -> range:
@@ -184,6 +211,16 @@ def _each(count: int, data: bytes) -> range:
     if 4 * count > len(data):
         raise ValueError(f"found a vector of {count} elements in a file of {len(data)} bytes")
     return range(count)
+
+
+def _integers(data: bytes, table: Any, number: int) -> tuple[int, ...]:
+    """The elements of the field `number` of a table, a vector of 32-bit integers; none where it is absent."""
+    reader = table._tab  # noqa: SLF001 - the generated class reads them one by one
+    at = reader.Offset(4 + 2 * number)
+    if not at:
+        return ()
+    count = len(_each(reader.VectorLen(at), data))
+    return struct.unpack_from(f"<{count}i", data, reader.Vector(at))
 
 
 def _kind(code: Any) -> tuple[str, bool]:
@@ -197,8 +234,8 @@ def _subgraph(data: bytes, model: Any, subgraph: Any, kinds: list[tuple[str, boo
         _tensor(data, model, subgraph.Tensors(i), f"{where} tensor {i}") for i in _each(subgraph.TensorsLength(), data)
     )
     ops = tuple(_op(data, subgraph.Operators(i), kinds) for i in _each(subgraph.OperatorsLength(), data))
-    inputs = tuple(subgraph.Inputs(i) for i in _each(subgraph.InputsLength(), data))
-    outputs = tuple(subgraph.Outputs(i) for i in _each(subgraph.OutputsLength(), data))
+    inputs = _integers(data, subgraph, schema.SUBGRAPH_INPUTS)
+    outputs = _integers(data, subgraph, schema.SUBGRAPH_OUTPUTS)
     _check_indices(len(tensors), 0, (("input", inputs), ("output", outputs)), where)
     for number, op in enumerate(ops):
         named = (("input", op.inputs), ("output", op.outputs))
@@ -215,28 +252,29 @@ def _check_indices(count: int, least: int, named: Sequence[tuple[str, tuple[int,
 
 def _tensor(data: bytes, model: Any, tensor: Any, where: str) -> FileTensor:
     name = (tensor.Name() or b"").decode(errors="replace")
-    shape = tuple(tensor.Shape(i) for i in _each(tensor.ShapeLength(), data))
-    width = ELEMENT_BYTES.get(DTYPES.get(tensor.Type(), ""))
+    shape, kind, index = _integers(data, tensor, schema.TENSOR_SHAPE), tensor.Type(), tensor.Buffer()
+    width = ELEMENT_BYTES.get(DTYPES.get(kind, ""))
     if width is None:
-        raise ModelError(f"{where} {name!r} has type {tensor.Type()}, which TFLM cannot hold")
+        raise ModelError(f"{where} {name!r} has type {kind}, which TFLM cannot hold")
     if any(extent < 0 for extent in shape):
         raise ModelError(f"{where} {name!r} has shape {list(shape)}, expected extents of at least 0")
     if prod(shape) * width > _LARGEST:
         raise ModelError(f"{where} {name!r} has shape {list(shape)}, expected at most {_LARGEST} bytes")
-    if tensor.Buffer() >= model.BuffersLength():
-        raise ModelError(f"{where} {name!r} uses buffer {tensor.Buffer()} of {model.BuffersLength()}")
-    buffer = model.Buffers(tensor.Buffer())
+    if index >= model.BuffersLength():
+        raise ModelError(f"{where} {name!r} uses buffer {index} of {model.BuffersLength()}")
+    buffer = model.Buffers(index)
+    start, length = _content(buffer)
     quantization = tensor.Quantization()
     scaled = quantization is not None and quantization.ScaleLength() and quantization.ZeroPointLength()
     return FileTensor(
         name,
-        tensor.Type(),
+        kind,
         shape,
         prod(shape) * width,
-        buffer.DataLength() > 0 or buffer.Offset() > 1,
+        length > 0 or buffer.Offset() > 1,
         bool(tensor.IsVariable()),
         *(_scales(quantization) if scaled else (0, 0.0, 0, 0, 0)),
-        _content(buffer),
+        (start, length),
     )
 
 
@@ -265,12 +303,12 @@ def _op(data: bytes, op: Any, kinds: list[tuple[str, bool]]) -> FileOp:
     options = _custom_options(op) if custom else _readable(options_of(op))
     return FileOp(
         kind,
-        tuple(op.Inputs(i) for i in _each(op.InputsLength(), data)),
-        tuple(op.Outputs(i) for i in _each(op.OutputsLength(), data)),
+        _integers(data, op, schema.OPERATOR_INPUTS),
+        _integers(data, op, schema.OPERATOR_OUTPUTS),
         _calls(kind, options),
         options,
         custom,
-        tuple(op.Intermediates(i) for i in _each(op.IntermediatesLength(), data)),
+        _integers(data, op, schema.OPERATOR_INTERMEDIATES),
     )
 
 

@@ -10,10 +10,11 @@ import bisect
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from modelplan.errors import ModelError
 from modelplan.loaders.tflite_tables import get_metadata, metadata_entries, metadata_payload
-from modelplan.runtimes.tflm.file import FileModel
+from modelplan.runtimes.tflm.file import FileModel, SameFile
 from modelplan.runtimes.tflm.scratch import scratch_requests
 
 #: MicroArenaBufferAlignment().
@@ -62,7 +63,7 @@ def requests_with(
     Raises:
         ModelError: an operator calls a subgraph that does not exist, or recursively.
     """
-    clock = _Clock(model)
+    clock = _clock_of(SameFile(model))
     plan = read_plan(model) if any(tensor.variable for tensor in model.tensors) else None
     rows = []
     for number, tensor in enumerate(model.tensors):
@@ -76,6 +77,8 @@ def requests_with(
     return tuple(rows)
 
 
+#: How many models' lifetimes are remembered: a command asks several questions about one.
+_REMEMBERED = 4
 #: Most subgraphs that call one another in a chain.
 _DEEPEST = 32
 #: TFLM counts scopes in an int.
@@ -141,6 +144,11 @@ class _Clock:
             self.lives[base + t] = (first + walk.created[t] if t in walk.created else -1, last + used)
         for number, (entered, left) in enumerate(walk.spans):
             self.spans[index, number] = (first + entered, last + left)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _clock_of(file: SameFile) -> _Clock:
+    return _Clock(file.model)
 
 
 class _Walk:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from modelplan.errors import ModelError
 from modelplan.loaders.tflite_schema import DTYPES
-from modelplan.runtimes.tflm.file import FileModel, FileOp, FileTensor
+from modelplan.runtimes.tflm.file import FileModel, FileOp, FileTensor, SameFile
 from modelplan.runtimes.tflm.kernels import Call, Operand, Quantization, Subgraph, scratch_sizes
 
 #: The fields of builtin options that kernels read: name here, accessor of the schema's table.
@@ -40,6 +40,9 @@ _TEXTS = {"container": "Container", "shared_name": "SharedName"}
 #: Constants up to so many bytes are given to kernels with their values: shapes, axes, paddings.
 _SHORT = 256
 
+#: How many models are remembered as kernels see them: a command asks several questions about one.
+_REMEMBERED = 4
+
 
 def scratch_requests(model: FileModel, kernels: str = "reference", pointer: int = 8) -> Iterator[tuple[int, int, int]]:
     """(subgraph, operator, bytes) of every request of every kernel, in TFLM's order.
@@ -47,10 +50,28 @@ def scratch_requests(model: FileModel, kernels: str = "reference", pointer: int 
     Raises:
         ModelError: the options of an operator cannot be read.
     """
-    for number, subgraph in enumerate(model.subgraphs):
-        for index, op in enumerate(subgraph.ops):
-            for size in scratch_sizes(call_of(model, number, op, pointer), kernels):
+    for number, calls in enumerate(calls_of(model, pointer)):
+        for index, call in enumerate(calls):
+            for size in scratch_sizes(call, kernels):
                 yield number, index, size
+
+
+def calls_of(model: FileModel, pointer: int) -> tuple[tuple[Call, ...], ...]:
+    """The operators of each subgraph as their kernels see them, with the shapes of the file.
+
+    Raises:
+        ModelError: the options of an operator cannot be read.
+    """
+    return _calls_of(SameFile(model), pointer)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _calls_of(file: SameFile, pointer: int) -> tuple[tuple[Call, ...], ...]:
+    model = file.model
+    return tuple(
+        tuple(call_of(model, number, op, pointer) for op in subgraph.ops)
+        for number, subgraph in enumerate(model.subgraphs)
+    )
 
 
 def call_of(
