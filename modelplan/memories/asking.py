@@ -60,6 +60,27 @@ def region_problem(
     )
 
 
+def owners_of(plans: Sequence[Plan]) -> tuple[tuple[int, str], ...]:
+    """For each buffer of `region_problem` the number of its plan, and what the buffer is for."""
+    found = []
+    for number, plan in enumerate(plans):
+        made = _Buffers(plan, 1, 0, prefix=False)
+        for row, constant in zip(made.rows, made.constant, strict=True):
+            found.append((number, "weights" if constant else _purpose(plan.graph, row)))
+    return tuple(found)
+
+
+def _purpose(graph: Graph, row: Buffer) -> str:
+    tensors = [member.tensor for member in row.members]
+    if row.kind is BufferKind.SCRATCH:
+        return "scratch"
+    if any(graph.tensors[t].kind is Kind.STATE for t in tensors):
+        return "state"
+    if any(t in graph.inputs for t in tensors):
+        return "input"
+    return "output" if any(t in graph.outputs for t in tensors) else "activation"
+
+
 def _check_plan(plan: Plan) -> None:
     if len(plan.problem.groups) or len(plan.problem.meetings):
         raise RequestError(f"{plan.graph.name}: buffers at fixed distances cannot be spread over several memories")

@@ -10,9 +10,7 @@ from modelplan.ops.traffic import TABLES, Amount, traffic_of
 from modelplan.types import Graph, Kind, Op, Tensor
 
 
-def graph_of(
-    kind: str, shapes: list[tuple[int, ...]], y: tuple[int, ...], dtype: str = "int8", **facts: object
-) -> Graph:
+def graph_of(kind: str, shapes: list[tuple[int, ...]], y: tuple[int, ...], dtype: str = "int8", **facts: Any) -> Graph:
     tensors = [Tensor(f"t{i}", shape, dtype) for i, shape in enumerate((*shapes, y))]
     op = Op("", kind, tuple(range(len(shapes))), (len(shapes),), tuple(facts.items()))
     return Graph("g", "tflite", tuple(tensors), (op,), tuple(range(len(shapes))), (len(shapes),))
@@ -30,7 +28,7 @@ def test_a_convolution_reads_a_window_for_each_output_element(
     covered = (reach - 1) * dilation + 1
     made = -(-rows // stride) if padding == "SAME" else (rows - covered) // stride + 1
     before = max((made - 1) * stride + covered - rows, 0) // 2 if padding == "SAME" else 0
-    facts = (
+    facts: dict[str, Any] = (
         {"padding": padding} | {f"stride_{a}": stride for a in "hw"} | {f"dilation_{a}_factor": dilation for a in "hw"}
     )
     inside = 0
