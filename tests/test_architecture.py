@@ -28,7 +28,7 @@ LAYERS = [
     ["schedulers", "allocators", "session_blocks"],
     ["rewriting.reordering"],
     ["explaining.findings", "differences.findings", "budgets.findings", "together.shared_plan", "fleets.findings"],
-    ["memories.region_layout"],
+    ["memories.region_layout", "memories.region_plan"],
     ["outputs"],
     ["pipeline"],
     ["rewriting"],

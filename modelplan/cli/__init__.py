@@ -21,6 +21,7 @@ COMMANDS = {
     "budget": "write the budgets of a project, or a baseline of what its models need now, for `check`",
     "fit": "rewrite a .tflite model so that it fits: order, plan, overlaps, stripes; exit 0 or 1",
     "together": "several models in one memory: every model's place in one arena, and the saving; exit 0 or 1",
+    "memories": "models in several memories (SRAM, PSRAM, TCM, flash): a region and an address for every buffer",
     "pack": "write a plan into a .tflite file for TFLM to obey; before and after",
     "verify": "prove that a plan is safe, or name the operator that it breaks; exit 0 or 4",
     "sweep": "every combination of models, targets and settings on a cluster, one row each as Parquet",

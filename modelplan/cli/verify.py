@@ -48,6 +48,8 @@ def run(arguments: Namespace) -> int:
         return _compare(arguments)
     model = Path(arguments.model) if arguments.model else None
     plan, kernels, runtime = Path(arguments.plan), arguments.kernels, arguments.runtime
+    if plan.suffix.lower() == ".json" and _is_of_regions(plan):
+        return _verify_regions(plan, model)
     overlaps_of = partial(model_options.overlaps_of, arguments.overlaps)
     subject, model = load_subject(plan, model, kernels, runtime, overlaps_of)
     verdicts = list(proof.quick_levels(subject))
@@ -61,6 +63,31 @@ def run(arguments: Namespace) -> int:
     broken = [v for v in verdicts if v.outcome == "broken"]
     if broken:
         raise BrokenPlanError(f"{arguments.plan}: {broken[-1].details}")
+    return 0
+
+
+def _is_of_regions(path: Path) -> bool:
+    """Whether a JSON file holds a layout for several memories."""
+    from modelplan.loaders.files import read_text
+    from modelplan.memories.region_document import is_region_document
+
+    return path.is_file() and is_region_document(read_text(path))
+
+
+def _verify_regions(path: Path, model: Path | None) -> int:
+    """Proves a layout for several memories: the referee, and a replay of each model in it."""
+    from modelplan.loaders.files import fingerprint, read_bytes, read_text
+    from modelplan.memories.region_document import read
+    from modelplan.outputs.region_report import sections_of
+
+    made = read(read_text(path), str(path))
+    if model is not None and fingerprint(read_bytes(model)) not in {plan.graph.fingerprint for plan in made.plans}:
+        raise BrokenPlanError(f"{path}: was not made for {model}: SHA-256 differs")
+    rows = [
+        Verdict("referee", "ok", f"{len(made.layout.stays):,} stays, {len(made.layout.copies):,} copies"),
+        *(Verdict("replay", "ok", plan.graph.name) for plan in made.plans),
+    ]
+    terminal.show([Section(f"{path}: levels of proof", tuple(map(_line, rows))), *sections_of(made)])
     return 0
 
 

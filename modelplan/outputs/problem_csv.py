@@ -32,7 +32,7 @@ def write(problem: Problem, placement: Placement | None = None) -> str:
     """
     headings = ["id", "lower", "upper", "size"]
     columns = [
-        [_cell(name) for name in _distinct(problem.names)],
+        [cell(name) for name in _distinct(problem.names)],
         problem.start.tolist(),
         problem.end.tolist(),
         problem.size.tolist(),
@@ -87,5 +87,5 @@ def _distinct(names: Sequence[str]) -> Iterator[str]:
         yield distinct
 
 
-def _cell(name: str) -> str:
+def cell(name: str) -> str:
     return f"'{name}" if name.lstrip("'").startswith(_FORMULA) else name

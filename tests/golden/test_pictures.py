@@ -34,7 +34,7 @@ def pictures() -> dict[Path, str]:
     found = {}
     for page in PAGES:
         text = page.read_text()
-        commands = dict(re.findall(r"`modelplan ((?:analyze|together) [^`]* --draw (\S+))`", text))
+        commands = dict(re.findall(r"`modelplan ((?:analyze|together|memories) [^`]* --draw (\S+))`", text))
         drawn = {picture: command for command, picture in commands.items()}
         for link in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text):
             picture = (page.parent / link).resolve().relative_to(ROOT)

@@ -1,0 +1,144 @@
+"""Plans models in several memories: every buffer and all weights get a region and an offset.
+
+What operators read and write is counted from the loops of the kernels, and the choice makes them wait for memory as
+little as possible. Weights have their home in flash where there is one and are read there in place, or copied to a
+faster memory once, before the first run. Several models run one after the other and share what dies.
+
+A region is NAME:SIZE[@BASE][,KEY=VALUE]...: read=, write= or rate= as bytes per second (80MB/s), latency= (100ns),
+align=, reserve=, kind= (ram, tcm, psram, nvm, npu), dma= (yes, no), reach= (cpu+npu). A region without a rate costs no
+time. With --target, a --region of the same name changes what the table says of it; others are added.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
+
+from modelplan.cli import files, model_options, terminal
+from modelplan.errors import RequestError
+
+if TYPE_CHECKING:
+    from modelplan.memories.region_plan import RegionPlan
+    from modelplan.targets.device import Region
+    from modelplan.types import Plan
+
+#: What a picture's file may end in.
+_PICTURES = (".svg", ".png")
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Declares the arguments."""
+    parser.add_argument("models", metavar="MODEL", nargs="+", help=".tflite or .onnx files; several run in turn")
+    parser.add_argument(
+        "--region", metavar="NAME:SIZE...", action="append", default=[],
+        help="a memory, like sram:256KiB@0x20000000 or psram:8MiB,read=80MB/s,write=40MB/s; repeatable, fastest first",
+    )  # fmt: skip
+    parser.add_argument(
+        "--target", metavar="NAME|FILE", help="the regions of a device of `modelplan targets`, or a file"
+    )
+    model_options.add_target_details(parser.add_argument_group("target"))
+    choice = parser.add_argument_group("choice")
+    choice.add_argument(
+        "--method", choices=("auto", "exact", "fast"), default="auto",
+        help="exact: mixed-integer program (needs scipy); fast: prices; auto: exact where scipy is and the model small",
+    )  # fmt: skip
+    choice.add_argument(
+        "--both-ends",
+        action="store_true",
+        help="weights and state at the upper end of each region, the rest at the lower",
+    )
+    choice.add_argument("--reader", metavar="NAME", default="", help="what runs the operators, for regions with reach=")
+    choice.add_argument(
+        "--macs-per-second", metavar="N", type=float, help="how fast it computes, beside memory accesses"
+    )
+    model_options.add_budget(choice)  # type: ignore[arg-type]
+    model_options.add_planning(parser)
+    outputs = parser.add_argument_group("outputs")
+    outputs.add_argument("--json", metavar="FILE", help="all of it, for `verify` and programs; - for standard output")
+    outputs.add_argument("--csv", metavar="FILE", help="a line for each buffer: steps, size, offset, region, address")
+    outputs.add_argument(
+        "--draw", metavar="FILE", action="append", default=[],
+        help="the memories stacked on one time axis, as .svg or .png; may be repeated",
+    )  # fmt: skip
+
+
+def run(arguments: Namespace) -> int:
+    """Runs the command."""
+    outputs = [arguments.json, arguments.csv, *arguments.draw]
+    files.check_outputs(outputs, arguments.models)
+    for path in arguments.draw:
+        if not path.endswith(_PICTURES):
+            raise RequestError(f"{path}: cannot tell what to draw; the name must end in {', '.join(_PICTURES)}")
+    if arguments.macs_per_second is not None and not arguments.macs_per_second > 0:
+        raise RequestError(f"--macs-per-second is {arguments.macs_per_second:g}, expected more than 0")
+    regions = _regions(arguments)
+    from modelplan.memories.choosing import Choosing
+    from modelplan.memories.planning import plan_regions
+    from modelplan.outputs.region_report import sections_of
+
+    plans = [_plan(arguments, path) for path in arguments.models]
+    budget = model_options.budget_of(arguments)
+    how = Choosing(arguments.method, arguments.both_ends, budget)
+    made = plan_regions(plans, regions, how, reader=arguments.reader, macs_per_second=arguments.macs_per_second)
+    _write(arguments, made)
+    if "-" not in outputs:
+        terminal.show(sections_of(made))
+    return 0
+
+
+def _write(arguments: Namespace, made: RegionPlan) -> None:
+    """The files that were asked for."""
+    from modelplan.outputs import region_report
+
+    if arguments.json:
+        files.write(arguments.json, region_report.as_json(made))
+    if arguments.csv:
+        files.write(arguments.csv, region_report.as_csv(made))
+    for path in arguments.draw:
+        from modelplan.outputs import region_map
+
+        files.write(path, region_map.svg(made) if path.endswith(".svg") else region_map.png(made))
+
+
+def _regions(arguments: Namespace) -> tuple[Region, ...]:
+    """The regions of the target as the caller changes them, then those that the caller adds.
+
+    Raises:
+        RequestError: there are none, two overlap, or external memory states no rate.
+    """
+    from modelplan.targets.stated_regions import check_regions, parse_region
+
+    known: tuple[Region, ...] = ()
+    if arguments.target is not None:
+        from modelplan.targets.choosing import device_of
+
+        if arguments.used:
+            raise RequestError(
+                "--used finds a free block for one arena; for several memories state --reserve REGION=BYTES"
+            )
+        known = device_of(model_options.wanted_target(arguments))[0].regions
+    stated = [parse_region(text, known) for text in arguments.region]
+    names = [region.name for region in stated]
+    regions = (*({r.name: r for r in stated}.get(one.name, one) for one in known),
+               *(r for r in stated if r.name not in {one.name for one in known}))  # fmt: skip
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise RequestError(f"two regions are called {twice}")
+    if not regions:
+        raise RequestError("no memories: name them by --region NAME:SIZE... or --target NAME")
+    check_regions(regions)
+    for one in regions:
+        if one.kind in ("psram", "nvm") and not (one.read_bandwidth or one.bandwidth) and len(regions) > 1:
+            raise RequestError(
+                f"region {one.name} ({one.kind}) states no rate, so nothing says what an access costs;"
+                f" add --region {one.name}:{one.size},read=80MB/s or whatever it is"
+            )
+    return regions
+
+
+def _plan(arguments: Namespace, path: str) -> Plan:
+    from modelplan import pipeline
+    from modelplan.loaders import load_model
+
+    graph = load_model(path, arguments.dim, arguments.shape)
+    return pipeline.plan(graph, model_options.options_of(Namespace(**vars(arguments) | {"model": path}), graph))

@@ -1,0 +1,153 @@
+"""The choice of regions as a mixed-integer program, solved by HiGHS (scipy, extra `memories`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from modelplan.errors import RequestError
+from modelplan.memories.choice_tables import FloatArray, Tables
+from modelplan.types import IntArray
+
+#: Entries of the matrix beyond which no program is made by default: HiGHS would take minutes to begin.
+MOST_ENTRIES = 2_000_000
+#: HiGHS holds constraints and bounds to so much of the cost.
+_TOLERANCE = 1e-7
+_INFEASIBLE, _TIMED_OUT = 2, 1
+
+#: Buffers with their regions that cannot all be chosen: no placement of them fits.
+Cut = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class ExactChoice:
+    """What the program answered: a region for each buffer or None, a bound in seconds, whether it ran through."""
+
+    choice: IntArray | None
+    bound: float
+    optimal: bool
+    infeasible: bool = False
+
+
+def is_there() -> bool:
+    """Whether scipy is installed."""
+    return find_spec("scipy") is not None
+
+
+def entries(tables: Tables) -> int:
+    """How many entries the matrix would have."""
+    lives = int((tables.end - tables.start).sum())
+    return lives * len(tables.room) + tables.cost.size
+
+
+def exact_choice(
+    tables: Tables, cuts: tuple[Cut, ...] = (), *, seconds: float | None = None, nodes: int | None = None
+) -> ExactChoice:
+    """The cheapest choice, or the best within limits.
+
+    Args:
+        tables: costs and room.
+        cuts: choices that are excluded.
+        seconds: a limit of HiGHS; None: none.
+        nodes: a limit of its search tree, which is the same on every machine.
+
+    Raises:
+        RequestError: scipy is not installed.
+    """
+    optimize, matrix, lower, upper, allowed = _program(tables, cuts)
+    scale = _scale(tables)
+    cost = np.where(np.isfinite(tables.cost), tables.cost, 0.0).ravel() / scale
+    limits = {"time_limit": seconds, "node_limit": nodes, "mip_rel_gap": 0.0}
+    answer = optimize.milp(
+        cost,
+        integrality=np.ones(cost.size),
+        bounds=optimize.Bounds(0, allowed),
+        constraints=optimize.LinearConstraint(matrix, lower, upper),
+        options={key: value for key, value in limits.items() if value is not None},
+    )
+    if answer.status == _INFEASIBLE:
+        return ExactChoice(None, float("inf"), optimal=True, infeasible=True)
+    found = None if answer.x is None else answer.x.reshape(tables.cost.shape).argmax(axis=1).astype(np.int64)
+    dual = answer.mip_dual_bound if answer.mip_dual_bound is not None else 0.0
+    bound = max(0.0, float(dual) * scale - _TOLERANCE * scale) if np.isfinite(dual) else 0.0
+    if found is not None and not (tables.fits(found) and np.isfinite(tables.cost_of(found))):
+        found = None
+    return ExactChoice(found, bound, answer.status == 0)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearChoice:
+    """What the program answers when buffers may be divided among regions.
+
+    `share` is the part of each buffer in each region, `prices` what a unit of each region is worth at each step in
+    seconds, `bound` the cost: no choice is cheaper. It is infinite where not even divided buffers fit.
+    """
+
+    share: FloatArray
+    prices: FloatArray
+    bound: float
+
+
+def linear_choice(tables: Tables) -> LinearChoice:
+    """The linear relaxation, which takes a second for some thousand buffers.
+
+    Raises:
+        RequestError: scipy is not installed.
+    """
+    optimize, matrix, _, upper, allowed = _program(tables, ())
+    count, scale = len(tables.cost), _scale(tables)
+    shape = len(tables.room), tables.steps
+    cost = np.where(np.isfinite(tables.cost), tables.cost, 0.0).ravel() / scale
+    answer = optimize.linprog(
+        cost, matrix[count:], upper[count:], matrix[:count], upper[:count],
+        np.stack([np.zeros(len(allowed)), allowed], axis=1), method="highs",
+    )  # fmt: skip
+    if answer.status == _INFEASIBLE:
+        return LinearChoice(np.zeros(tables.cost.shape), np.zeros(shape), float("inf"))
+    if answer.status != 0:
+        return LinearChoice(np.zeros(tables.cost.shape), np.zeros(shape), 0.0)
+    prices = np.maximum(-answer.ineqlin.marginals * scale, 0.0).reshape(shape)
+    bound = max(0.0, float(answer.fun) * scale - _TOLERANCE * scale)
+    return LinearChoice(answer.x.reshape(tables.cost.shape), prices, bound)
+
+
+def _scale(tables: Tables) -> float:
+    """What costs are divided by, so that they are about 1."""
+    return float(tables.cost[np.isfinite(tables.cost)].max(initial=0.0)) or 1.0
+
+
+def _program(tables: Tables, cuts: tuple[Cut, ...]) -> tuple[Any, Any, FloatArray, FloatArray, FloatArray]:
+    """scipy.optimize, the matrix, the bounds of its rows, and the upper bounds of its columns.
+
+    Column buffer * regions + region is 1 where the buffer lies in the region. The rows: each buffer is somewhere; what
+    lives at a step fits in each region; the cuts.
+    """
+    if not is_there():
+        raise RequestError("the exact choice of regions needs scipy: pip install 'modelplan[memories]'")
+    from scipy import optimize, sparse
+
+    count, regions = tables.cost.shape
+    allowed = np.isfinite(tables.cost).astype(np.float64).ravel()
+    lengths = tables.end - tables.start
+    buffer = np.repeat(np.arange(count), lengths)
+    step = np.concatenate([np.arange(a, b) for a, b in zip(tables.start, tables.end, strict=True)] or [np.empty(0)])
+    blocks = [sparse.csr_matrix((np.ones(count * regions), (np.repeat(np.arange(count), regions),
+                                                            np.arange(count * regions))))]  # fmt: skip
+    for r in range(regions):
+        weight = tables.weight[buffer, r].astype(np.float64)
+        columns = buffer * regions + r
+        blocks.append(sparse.csr_matrix((weight, (step.astype(np.int64), columns)), (tables.steps, count * regions)))
+    for cut in cuts:
+        columns = [b * regions + r for b, r in cut]
+        row = sparse.csr_matrix(
+            (np.ones(len(cut)), (np.zeros(len(cut), dtype=np.int64), columns)), (1, count * regions)
+        )
+        blocks.append(row)
+    room = np.repeat(tables.room.astype(np.float64), tables.steps)
+    most = np.array([len(cut) - 1 for cut in cuts], dtype=np.float64)
+    upper = np.concatenate([np.ones(count), room, most])
+    lower = np.concatenate([np.ones(count), np.full(len(room) + len(cuts), -np.inf)])
+    return optimize, sparse.vstack(blocks, format="csr"), lower, upper, allowed

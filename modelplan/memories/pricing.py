@@ -1,0 +1,288 @@
+"""A fast choice of regions by prices, with a bound that is proved by them.
+
+Every region asks a price for a unit at each step (Lagrangian multipliers). At given prices each buffer takes the region
+that is cheapest to it, alone, and what they pay in all, less the price of all room, bounds every choice from below.
+The best prices are the dual solution of the linear relaxation; for large problems they are approached by subgradient
+steps: they rise where too much is asked for and fall elsewhere. Choices are made from prices by giving
+room to those buffers first that would pay most for it, then improved by moving buffers and making room for them, also
+after a move that does not pay by itself (iterated local search).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+import numpy as np
+
+from modelplan.memories import exact_choice
+from modelplan.memories.choice_tables import FloatArray, Tables
+from modelplan.types import IntArray
+
+_ROUNDS, _PATIENCE, _TRIED_EACH = 400, 12, 20
+_MOST_WORK = 30_000_000
+#: Entries of the linear program beyond which prices are found without it.
+_MOST_ENTRIES = 300_000
+#: Forced moves, and buffers times regions that all of them together look at.
+_MOST_KICKS, _KICK_WORK = 60, 20_000
+#: Nodes of the search in depth.
+_MOST_NODES = 20_000
+
+
+def priced_choice(tables: Tables) -> tuple[IntArray | None, float]:
+    """A region for each buffer, None where none was found that fits, and a lower bound of every choice's seconds.
+
+    Prices come from the linear relaxation where scipy is installed and the problem small, else from subgradient steps.
+
+    Cost: O(rounds * (buffers + steps) * regions), a few seconds for 10,000 buffers.
+    """
+    scale = float(tables.cost[np.isfinite(tables.cost)].max(initial=0.0)) or 1.0
+    best = _better(tables, _built(tables, tables.cost), _built(tables, tables.cost, by_size=True))
+    if exact_choice.is_there() and exact_choice.entries(tables) <= _MOST_ENTRIES:
+        found = exact_choice.linear_choice(tables)
+        if found.bound == np.inf:
+            return None, found.bound
+        bound, reduced = found.bound, _reduced(tables, found.prices)
+        for share in (0.0, 1.0):
+            best = _better(tables, best, _built(tables, reduced - share * scale * found.share))
+        value = float(reduced.min(axis=1).sum() - (found.prices * tables.room[:, None]).sum())
+    else:
+        best, bound, reduced = _stepped(tables, best, scale)
+        value = bound
+    if best is not None:
+        best = _improved(tables, best)
+        if tables.cost_of(best) - bound > 1e-9 * scale:
+            best, complete = _searched(tables, best, reduced, value)
+            if not complete:
+                best = _searched(tables, _kicked(tables, best), reduced, value)[0]
+    return best, max(bound, 0.0)
+
+
+def _stepped(tables: Tables, best: IntArray | None, scale: float) -> tuple[IntArray | None, float, FloatArray]:
+    """The best choice, the bound and the reduced costs that subgradient steps find."""
+    prices = np.zeros((len(tables.room), tables.steps))
+    pace, waited, bound, kept = 1.0, 0, -np.inf, tables.cost
+    for number in range(_ROUNDS):
+        reduced = _reduced(tables, prices)
+        taken = reduced.argmin(axis=1)
+        value = float(reduced.min(axis=1).sum() - (prices * tables.room[:, None]).sum())
+        waited = 0 if value > bound + 1e-9 * scale else waited + 1
+        if value > bound:
+            bound, kept = value, reduced
+        if number % _TRIED_EACH == 0 or number == _ROUNDS - 1:
+            best = _better(tables, best, _built(tables, reduced))
+        if best is not None and tables.cost_of(best) - bound <= 1e-9 * scale:
+            break
+        over = (tables.use_of(taken) - tables.room[:, None]).astype(np.float64)
+        over[(prices == 0) & (over < 0)] = 0
+        length = float((over**2).sum())
+        if not length:
+            break
+        if waited >= _PATIENCE:
+            pace, waited = pace / 2, 0
+        target = tables.cost_of(best) if best is not None else max(2 * bound, scale)
+        prices = np.maximum(prices + pace * max(target - value, 1e-6 * scale) / length * over, 0)
+    return best, bound, kept
+
+
+def _reduced(tables: Tables, prices: FloatArray) -> FloatArray:
+    """What each region costs each buffer with the price of its room over its life."""
+    sums = np.concatenate([np.zeros((len(prices), 1)), np.cumsum(prices, axis=1)], axis=1)
+    paid = (sums[:, tables.end] - sums[:, tables.start]).T * tables.weight
+    reduced: FloatArray = tables.cost + paid
+    return reduced
+
+
+def _better(tables: Tables, one: IntArray | None, other: IntArray | None) -> IntArray | None:
+    if one is None or other is None:
+        return one if other is None else other
+    return one if tables.cost_of(one) <= tables.cost_of(other) else other
+
+
+def _built(tables: Tables, value: FloatArray, *, by_size: bool = False) -> IntArray | None:
+    """The choice that gives each buffer in turn its best region with room, first to whom that matters most.
+
+    None where a buffer finds no room. `by_size`: what matters is counted for each unit and step.
+    """
+    count = len(value)
+    ordered = np.sort(value, axis=1)
+    best = ordered[:, 0]
+    second = ordered[:, 1] if value.shape[1] > 1 else np.full(count, np.inf)
+    regret = np.where(np.isfinite(second), second - best, np.inf)
+    area = np.maximum(tables.weight.max(axis=1), 1) * np.maximum(tables.end - tables.start, 1)
+    matters = regret / area if by_size else regret
+    ranks = np.lexsort((-area, -np.nan_to_num(matters, posinf=np.finfo(float).max)))
+    use = np.zeros((len(tables.room), tables.steps), dtype=np.int64)
+    choice = np.empty(count, dtype=np.int64)
+    preferred = np.argsort(value, axis=1, kind="stable")
+    for b in ranks.tolist():
+        first, last = int(tables.start[b]), int(tables.end[b])
+        for r in preferred[b].tolist():
+            weight = int(tables.weight[b, r])
+            if np.isfinite(value[b, r]) and (
+                not weight or use[r, first:last].max(initial=0) + weight <= tables.room[r]
+            ):
+                use[r, first:last] += weight
+                choice[b] = r
+                break
+        else:
+            return None
+    return choice
+
+
+def _improved(tables: Tables, choice: IntArray) -> IntArray:
+    """The choice after moves that make it cheaper: a buffer to a region with room, or in the place of others."""
+    choice, use = choice.copy(), tables.use_of(choice)
+    work, changed = 0, True
+    while changed and work < _MOST_WORK:
+        changed = False
+        gain = tables.cost[np.arange(len(choice)), choice] - tables.cost.min(axis=1)
+        for b in np.argsort(-gain, kind="stable").tolist():
+            if gain[b] <= 0 or work >= _MOST_WORK:
+                break
+            work += int(tables.end[b] - tables.start[b]) + len(choice) // 8
+            changed |= _moved(tables, choice, use, b)
+    return choice
+
+
+def _kicked(tables: Tables, choice: IntArray) -> IntArray:
+    """The best choice that is found by forcing a buffer into a cheaper region, whatever has to leave, and improving."""
+    random, count = Random(0), len(choice)  # noqa: S311 - moves, no secrets
+    best, cost = choice, tables.cost_of(choice)
+    for _ in range(min(_MOST_KICKS, _KICK_WORK // max(count * len(tables.room), 1))):
+        gain = tables.cost[np.arange(count), best] - tables.cost.min(axis=1)
+        dear = np.flatnonzero(gain > 0)
+        if not len(dear):
+            break
+        b = int(dear[random.randrange(len(dear))])
+        cheaper = np.flatnonzero(tables.cost[b] < tables.cost[b, best[b]])
+        tried = best.copy()
+        if _moved(tables, tried, tables.use_of(tried), b, [int(cheaper[random.randrange(len(cheaper))])], random):
+            tried = _improved(tables, tried)
+            if tables.cost_of(tried) < cost * (1 - 1e-12):
+                best, cost = tried, tables.cost_of(tried)
+    return best
+
+
+def _searched(tables: Tables, choice: IntArray, reduced: FloatArray, bound: float) -> tuple[IntArray, bool]:
+    """The best choice of a search in depth among the regions that prices do not exclude, and whether it ran through.
+
+    With prices a region costs a buffer so much more than its best one; where that takes the bound to the cost of the
+    best choice known, no better choice has the buffer there.
+    """
+    best, cost = choice.copy(), tables.cost_of(choice)
+    extra = reduced - reduced.min(axis=1, keepdims=True)
+    order = np.lexsort((-tables.weight.max(axis=1), -(tables.end - tables.start) * tables.weight.max(axis=1)))
+    ranked = np.argsort(extra, axis=1, kind="stable").tolist()
+    lives = list(zip(tables.start.tolist(), tables.end.tolist(), strict=True))
+    use = np.zeros((len(tables.room), tables.steps), dtype=np.int64)
+    room, weight = tables.room.tolist(), tables.weight.tolist()
+    path: list[int] = []
+    tried, nodes, spent = [0], 0, [bound]
+    while tried and nodes < _MOST_NODES:
+        b = int(order[len(path)])
+        first, last = lives[b]
+        if tried[-1] == len(room) or spent[-1] + extra[b, ranked[b][tried[-1]]] >= cost * (1 - 1e-9):
+            tried.pop()
+            spent.pop()
+            if path:
+                r, back = path.pop(), int(order[len(path)])
+                use[r, slice(*lives[back])] -= weight[back][r]
+            continue
+        r = ranked[b][tried[-1]]
+        tried[-1] += 1
+        nodes += 1
+        units = weight[b][r]
+        if units and use[r, first:last].max(initial=0) + units > room[r]:
+            continue
+        path.append(r)
+        if len(path) == len(order):
+            found = np.empty(len(order), dtype=np.int64)
+            found[order] = path
+            if tables.cost_of(found) < cost:
+                best, cost = found, tables.cost_of(found)
+            path.pop()
+            continue
+        use[r, first:last] += units
+        tried.append(0)
+        spent.append(spent[-1] + float(extra[b, r]))
+    return best, not tried
+
+
+def _moved(
+    tables: Tables,
+    choice: IntArray,
+    use: IntArray,
+    b: int,
+    regions: Sequence[int] = (),
+    forced: Random | None = None,
+) -> bool:
+    """Whether buffer `b` was moved to a cheaper region, others out of its way where all of it pays.
+
+    `forced`: to one of `regions` even where it does not pay, others leaving in a random order.
+    """
+    left = int(choice[b])
+    first, last = int(tables.start[b]), int(tables.end[b])
+    use[left, first:last] -= tables.weight[b, left]
+    for r in regions or np.argsort(tables.cost[b], kind="stable").tolist():
+        saved = float(tables.cost[b, left] - tables.cost[b, r])
+        if saved <= 0:
+            break
+        evicted = _evictions(tables, choice, use, b, r, saved, forced)
+        if evicted is not None:
+            for other, region in evicted:
+                low, high = int(tables.start[other]), int(tables.end[other])
+                use[r, low:high] -= tables.weight[other, r]
+                use[region, low:high] += tables.weight[other, region]
+                choice[other] = region
+            choice[b] = r
+            break
+    use[choice[b], first:last] += tables.weight[b, choice[b]]
+    return int(choice[b]) != left
+
+
+def _evictions(
+    tables: Tables, choice: IntArray, use: IntArray, b: int, region: int, saved: float, forced: Random | None
+) -> list[tuple[int, int]] | None:
+    """Buffers with new regions whose leaving gives `b` room in a region for less than it saves, None without any."""
+    first, last = int(tables.start[b]), int(tables.end[b])
+    lacking = use[region, first:last] + tables.weight[b, region] - tables.room[region]
+    if lacking.max(initial=0) <= 0:
+        return []
+    inside = np.flatnonzero((choice == region) & (tables.start < last) & (tables.end > first))
+    ways = []
+    for other in inside.tolist():
+        weight = int(tables.weight[other, region])
+        low, high = max(first, int(tables.start[other])), min(last, int(tables.end[other]))
+        eased = int(np.minimum(np.maximum(lacking[low - first : high - first], 0), weight).sum())
+        for r in np.argsort(tables.cost[other], kind="stable").tolist() if eased else ():
+            extra = float(tables.cost[other, r] - tables.cost[other, region])
+            if r != region and (forced or extra < saved) and _has_room(tables, use, other, r):
+                rank = forced.random() * extra if forced else extra
+                ways.append((rank / eased if extra > 0 else extra, other, r, extra, low - first, high - first, weight))
+                break
+    left, spent, found = lacking.copy(), 0.0, []
+    for _, other, r, extra, low, high, weight in sorted(ways):
+        if (left[low:high] > 0).any():
+            left[low:high] -= weight
+            spent += extra
+            found.append((other, r))
+            if left.max() <= 0:
+                break
+    if left.max() > 0 or (forced is None and spent >= saved * (1 - 1e-12)):
+        return None
+    return found if _all_fit(tables, use, found) else None
+
+
+def _has_room(tables: Tables, use: IntArray, b: int, region: int) -> bool:
+    first, last = int(tables.start[b]), int(tables.end[b])
+    return bool(use[region, first:last].max(initial=0) + tables.weight[b, region] <= tables.room[region])
+
+
+def _all_fit(tables: Tables, use: IntArray, found: list[tuple[int, int]]) -> bool:
+    """Whether the evicted have room together."""
+    added = np.zeros_like(use)
+    for other, region in found:
+        added[region, int(tables.start[other]) : int(tables.end[other])] += tables.weight[other, region]
+    touched = [region for _, region in found]
+    return all(bool((use[r] + added[r] <= tables.room[r]).all()) for r in set(touched))

@@ -1,0 +1,108 @@
+"""A layout for several memories that was written as JSON becomes a `RegionPlan` again, asked anew and refereed."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+from modelplan import saved_plan
+from modelplan.errors import BrokenPlanError, ModelError, RequestError
+from modelplan.memories.asking import owners_of, region_problem
+from modelplan.memories.planning import prove
+from modelplan.memories.region_layout import Copy, Layout, Stay
+from modelplan.memories.region_plan import RegionPlan
+from modelplan.targets.device import Region
+
+#: The version that is read.
+SCHEMA = 1
+_NUMBERS = (int, float)
+
+
+def is_region_document(text: str) -> bool:
+    """Whether a JSON text is a layout for several memories, and not a plan for one."""
+    head = text[:4096]
+    return '"kind": "memories"' in head
+
+
+def read(text: str, name: str) -> RegionPlan:
+    """The layout in the document `text`, which messages call `name`, proved against the plans in it.
+
+    The question is asked anew of the models' plans and the regions: nothing but those, the stays, the copies and the
+    claimed bound is taken from the document.
+
+    Raises:
+        ModelError: not such a document; names the place.
+        BrokenPlanError: the layout does not answer its question.
+    """
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as problem:
+        raise ModelError(f"{name}: not a JSON document: {problem}") from None
+    if not isinstance(document, dict) or document.get("kind") != "memories" or document.get("schema") != SCHEMA:
+        raise ModelError(f"{name}: expected a document of kind 'memories' and schema {SCHEMA}")
+    try:
+        plans = tuple(
+            saved_plan.read(json.dumps(one), f"{name}: plans[{i}]") for i, one in enumerate(_list(document, "plans"))
+        )
+        regions = tuple(_record(Region, one, f"regions[{i}]") for i, one in enumerate(_list(document, "regions")))
+        stays = tuple(_record(Stay, one, f"stays[{i}]") for i, one in enumerate(_list(document, "stays")))
+        copies = tuple(_record(Copy, one, f"copies[{i}]") for i, one in enumerate(_list(document, "copies")))
+        settings = {key: _typed(document.get(key), kind, key) for key, kind in _SETTINGS.items()}
+    except ValueError as problem:
+        raise ModelError(f"{name}: {problem}") from None
+    if not plans or not regions:
+        raise ModelError(f"{name}: has no plans or no regions")
+    reader, macs = settings["reader"], settings["macs_per_second"]
+    try:
+        asked = region_problem(plans, regions, reader=reader, macs_per_second=macs)
+    except RequestError as refused:
+        raise BrokenPlanError(f"{name}: {refused}") from None
+    layout = Layout(stays, copies, settings["bound"], settings["method"], settings["ended"])
+    both, made_by = settings["both_ends"], settings["made_by"]
+    made = RegionPlan(plans, asked, layout, owners_of(plans), both, made_by, reader, macs)
+    prove(made)
+    return made
+
+
+_SETTINGS: dict[str, tuple[type, ...]] = {
+    "reader": (str,), "macs_per_second": (*_NUMBERS, type(None)), "bound": _NUMBERS, "method": (str,), "ended": (str,),
+    "both_ends": (bool,), "made_by": (str,),
+}  # fmt: skip
+
+
+def _list(document: dict[str, Any], key: str) -> list[Any]:
+    found = document.get(key)
+    if not isinstance(found, list):
+        raise ValueError(f"{key} is {type(found).__name__}, expected a list")
+    return found
+
+
+def _typed(value: Any, kinds: tuple[type, ...], where: str) -> Any:
+    if type(value) not in kinds:
+        raise ValueError(f"{where} is {value!r}, expected {' or '.join(kind.__name__ for kind in kinds)}")
+    return value
+
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    "str": (str,), "int": (int,), "bool": (bool,), "int | None": (int, type(None)), "bool | None": (bool, type(None)),
+    "float | None": (*_NUMBERS, type(None)),
+}  # fmt: skip
+
+
+def _record(kind: Any, value: Any, where: str) -> Any:
+    """The record whose fields an object holds; other keys are figures that follow from them."""
+    if not isinstance(value, dict):
+        raise ValueError(f"{where} is {type(value).__name__}, expected an object")
+    facts = {}
+    for field in dataclasses.fields(kind):
+        if field.name not in value:
+            raise ValueError(f"{where} has no {field.name}")
+        one, words = value[field.name], str(field.type)
+        if words.startswith("tuple"):
+            if not isinstance(one, list) or not all(isinstance(word, str) for word in one):
+                raise ValueError(f"{where}.{field.name} is {one!r}, expected a list of texts")
+            facts[field.name] = tuple(one)
+        else:
+            facts[field.name] = _typed(one, _KINDS.get(words, (str,)), f"{where}.{field.name}")
+    return kind(**facts)

@@ -1,0 +1,266 @@
+"""Several memories: the choice against its slow twin, the referee against broken layouts, the report and its files."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+from functools import cache
+from io import StringIO
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+from region_problems import cheapest, random_problem
+
+from modelplan import pipeline
+from modelplan.errors import BrokenPlanError, ModelError, RequestError
+from modelplan.loaders import load_model
+from modelplan.memories import exact_choice, referee
+from modelplan.memories.choice_tables import tables_of
+from modelplan.memories.choosing import Choosing, ShortageError, chosen_layout
+from modelplan.memories.planning import plan_regions
+from modelplan.memories.pricing import priced_choice
+from modelplan.memories.region_document import read
+from modelplan.memories.region_layout import Access, Copy, Layout, RegionProblem, Stay
+from modelplan.memories.region_plan import RegionPlan
+from modelplan.outputs import region_map, region_report
+from modelplan.targets.device import Region
+from modelplan.targets.stated_regions import parse_region
+from modelplan.types import Buffer, Problem
+
+MODELS = Path(__file__).resolve().parents[2] / "models"
+
+
+@cache
+def planned(name: str, *regions: str, both_ends: bool = False) -> RegionPlan:
+    plan = pipeline.plan(load_model(MODELS / name))
+    return plan_regions([plan], [parse_region(text) for text in regions], Choosing(both_ends=both_ends))
+
+
+KWS = "ds_cnn_kws.tflite", "sram:24KiB@0x20000000", "psram:8MiB@0x3c000000,read=80MB/s,write=40MB/s"
+
+
+# The choice ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_exact_and_fast_choice_against_every_combination(seed: int) -> None:
+    problem = random_problem(Random(seed), 6, 5, 2 + seed % 2, tight=0.8)
+    tables = tables_of(problem)
+    least = cheapest(tables)
+    fast, bound = priced_choice(tables)
+    assert bound <= least * (1 + 1e-6) + 1e-12
+    assert fast is not None
+    assert tables.fits(fast)
+    assert tables.cost_of(fast) <= least * 1.02 + 1e-12
+    exact = exact_choice.exact_choice(tables)
+    assert exact.choice is not None
+    assert tables.cost_of(exact.choice) == pytest.approx(least, rel=1e-6, abs=1e-12)
+    assert exact.bound <= least + 1e-12
+
+
+def test_without_scipy_prices_are_found_by_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exact_choice, "is_there", lambda: False)
+    for seed in range(4):
+        problem = random_problem(Random(seed), 16, 8, 3)
+        tables = tables_of(problem)
+        choice, bound = priced_choice(tables)
+        assert choice is not None
+        assert tables.fits(choice)
+        assert bound <= tables.cost_of(choice)
+        layout = chosen_layout(problem)
+        assert layout.method == "fast (prices)"
+        with pytest.raises(RequestError, match=r"modelplan\[memories\]"):
+            chosen_layout(problem, Choosing("exact"))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_every_layout_of_a_random_problem_passes_the_referee(seed: int) -> None:
+    random = Random(seed)
+    problem = random_problem(random, random.randrange(1, 20), random.randrange(1, 12), 1 + seed % 4, tight=0.6)
+    layout = chosen_layout(problem, Choosing(random.choice(("fast", "exact")), both_ends=random.random() < 0.5))
+    referee.check_layout(problem, layout)
+    assert len(layout.stays) == len(problem.problem)
+    assert layout.bound <= referee.seconds_of(problem, layout) * (1 + 1e-9)
+
+
+def test_gaps_that_take_a_region_beyond_its_end_change_the_choice() -> None:
+    """Two of three buffers of 3 and 5 fit by their sums, not by their alignment."""
+    rows = [Buffer("a", 5, 0, 2, 4), Buffer("b", 5, 0, 2, 4), Buffer("c", 2, 0, 2, 1)]
+    regions = Region("fast", 12), Region("slow", 100, bandwidth=1000)
+    accesses = tuple(Access(0, i, 100, 0) for i in range(3))
+    problem = RegionProblem(Problem.of(rows), regions, accesses, ((0, 1),) * 3, (-1,) * 3, (0.0, 0.0))
+    layout = chosen_layout(problem)
+    assert referee.seconds_of(problem, layout) == pytest.approx(0.1)
+    assert layout.bound <= 0.1
+
+
+def test_what_cannot_fit_says_what_is_needed_and_exits_1() -> None:
+    rows = [Buffer("a", 50, 0, 1), Buffer("b", 60, 0, 1)]
+    problem = RegionProblem(Problem.of(rows), (Region("only", 100),), (), ((0,),) * 2, (-1,) * 2, (0.0,))
+    for method in ("exact", "fast"):
+        with pytest.raises(
+            ShortageError, match="step 0 needs 110 bytes, the regions that are written have 100"
+        ) as caught:
+            chosen_layout(problem, Choosing(method))
+        assert caught.value.exit_code == 1
+    flash = Region("flash", 30, kind="nvm", bandwidth=1)
+    held = RegionProblem(Problem.of(rows[:1]), (flash,), (), ((0,),), (0,), (0.0,))
+    with pytest.raises(ShortageError, match="50 bytes of weights do not fit in flash of 30 bytes"):
+        chosen_layout(held)
+
+
+# The referee ---------------------------------------------------------------------------------------------------------
+
+
+def moved(layout: Layout, number: int, **facts: int) -> Layout:
+    stays = list(layout.stays)
+    stays[number] = replace(stays[number], **facts)
+    return replace(layout, stays=tuple(stays), bound=0.0)
+
+
+def test_the_referee_names_what_is_wrong_with_a_layout() -> None:
+    made = planned(*KWS)
+    problem, layout = made.problem, made.layout
+    first = layout.stays[0]
+    end = problem.regions[first.region].size
+    for facts, words in [
+        ({"offset": first.offset + 1}, "expected a multiple of 16"),
+        ({"offset": -16}, "expected within"),
+        ({"offset": end}, "expected within"),
+        ({"region": 7}, "do not exist"),
+        ({"end": first.end + 1}, "but lives"),
+        ({"start": first.start + 1}, "lies nowhere when it is made" if first.end - first.start > 1 else "stays"),
+    ]:
+        with pytest.raises(BrokenPlanError, match=words):
+            referee.check_layout(problem, moved(layout, 0, **facts))
+    with pytest.raises(BrokenPlanError, match="lies nowhere"):
+        referee.check_layout(problem, replace(layout, stays=layout.stays[1:], bound=0.0))
+    with pytest.raises(BrokenPlanError, match="claims a bound"):
+        referee.check_layout(problem, replace(layout, bound=made.seconds * 1.01))
+    other = next(i for i, s in enumerate(layout.stays) if s.region == first.region and i and s.start < first.end
+                 and first.start < s.end)  # fmt: skip
+    with pytest.raises(BrokenPlanError, match="share bytes at step"):
+        referee.check_layout(problem, moved(layout, other, offset=first.offset))
+
+
+def moving(home: int = -1, write: bool = False) -> tuple[RegionProblem, Layout]:
+    """A buffer that is made in one region, leaves it, and comes back."""
+    accesses = (Access(0, 0, 0, 8), Access(4, 0, 8, 8 if write else 0))
+    regions = Region("fast", 16), Region("slow", 64)
+    problem = RegionProblem(
+        Problem.of([Buffer("x", 8, 0, 6)]), regions, accesses[home >= 0 :], ((0, 1),), (home,), (0.0,) * 6
+    )
+    stays = Stay(0, 0, 0, 0, 2), Stay(0, 1, 0, 1, 4), Stay(0, 0, 8, 3, 6)
+    return problem, Layout(stays, (Copy(0, 1, 1, 2), Copy(1, 2, 3, 4)))
+
+
+def test_the_referee_follows_content_that_moves() -> None:
+    problem, layout = moving()
+    referee.check_layout(problem, layout)
+    out, back = layout.copies
+    for copies, words in [
+        ((), "content is nowhere|lies in no stay"),
+        ((out,), None),
+        ((back,), "out of date"),
+        ((out, replace(back, due=5)), "but stay"),
+        ((replace(out, issued=0), back), "but stay"),
+        ((replace(out, due=3), back), "but stay"),
+        ((out, Copy(1, -1, 3, 4)), "has no home"),
+        ((out, Copy(1, 9, 3, 4)), "do not exist"),
+        ((out, replace(back, issued=4, due=3)), "issued at"),
+    ]:
+        if words is None:
+            late = replace(problem, accesses=(*problem.accesses[:1], Access(5, 0, 8, 0)))
+            with pytest.raises(BrokenPlanError, match="nowhere"):
+                referee.check_layout(late, replace(layout, copies=copies))
+            continue
+        with pytest.raises(BrokenPlanError, match=words):
+            referee.check_layout(problem, replace(layout, copies=copies))
+
+
+def test_a_home_is_read_in_place_and_changed_content_goes_back() -> None:
+    problem, _ = moving(home=1)
+    referee.check_layout(problem, Layout(()))
+    referee.check_layout(problem, Layout((Stay(0, 0, 0, 2, 6),), (Copy(-1, 0, 2, 4),)))
+    problem, _ = moving(home=1, write=True)
+    with pytest.raises(BrokenPlanError, match="lies in no stay"):
+        referee.check_layout(problem, Layout(()))
+    kept = Layout((Stay(0, 0, 0, 2, 6),), (Copy(-1, 0, 2, 4),))
+    with pytest.raises(BrokenPlanError, match="not written back"):
+        referee.check_layout(problem, kept)
+    referee.check_layout(problem, replace(kept, copies=(*kept.copies, Copy(0, -1, 5, 6))))
+
+
+# Files ---------------------------------------------------------------------------------------------------------------
+
+
+def test_the_document_is_read_back_and_proved() -> None:
+    made = planned(*KWS)
+    text = region_report.as_json(made)
+    again = read(text, "x.json")
+    assert again.layout == again.layout
+    assert (again.layout.stays, again.layout.copies) == (made.layout.stays, made.layout.copies)
+    assert region_report.as_json(again) == text
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        (lambda d: d["stays"][0].update(offset=1), BrokenPlanError, "multiple of 16"),
+        (lambda d: d["stays"][0].update(region="sram"), ModelError, r"stays\[0\].region is 'sram', expected int"),
+        (lambda d: d["stays"].pop(), BrokenPlanError, "lies nowhere"),
+        (lambda d: d.update(bound=1e9), BrokenPlanError, "claims a bound"),
+        (lambda d: d.update(schema=99), ModelError, "schema 1"),
+        (lambda d: d.update(plans=[]), ModelError, "no plans"),
+        (lambda d: d.pop("regions"), ModelError, "regions is NoneType"),
+        (lambda d: d["regions"][0].update(size=100), BrokenPlanError, "may not hold it"),
+        (lambda d: d["regions"][0].pop("base"), ModelError, "has no base"),
+    ],
+)
+def test_a_document_that_was_changed_is_refused(change: object, error: type[Exception], words: str) -> None:
+    document = json.loads(region_report.as_json(planned(*KWS)))
+    change(document)  # type: ignore[operator]
+    with pytest.raises(error, match=words):
+        read(json.dumps(document), "x.json")
+
+
+def test_the_table_has_a_line_for_each_buffer_with_its_address() -> None:
+    made = planned(*KWS)
+    rows = list(csv.DictReader(StringIO(region_report.as_csv(made))))
+    assert len(rows) == len(made.problem.problem)
+    bases = {region.name: region.base for region in made.problem.regions}
+    for row in rows:
+        assert int(row["address"], 16) == (bases[row["region"]] or 0) + int(row["offset"])
+
+
+def test_both_ends_leave_the_free_bytes_in_the_middle() -> None:
+    one = planned("ds_cnn_kws.tflite", "sram:256KiB@0x20000000", both_ends=True)
+    use = one.uses[0]
+    assert use.low + use.free + (use.region.size - use.high) == use.region.size
+    weights = [stay for stay in one.layout.stays if one.owners[stay.buffer][1] == "weights"]
+    assert min(stay.offset for stay in weights) == use.high
+    assert max(s.offset + int(one.problem.problem.size[s.buffer]) for s in weights) > use.region.size - 16
+    assert "free" in "\n".join(str(s) for s in region_report.sections_of(one))
+
+
+def test_the_stacked_map_draws_every_stay_inside_of_its_panel() -> None:
+    made = planned(*KWS)
+    stacked = region_map.panels(made)
+    for stay in made.layout.stays:
+        panel = stacked[stay.region]
+        _, low, _, high = region_map.rectangle(made, panel, stay)
+        assert panel.bottom - 1e-6 <= low <= high <= panel.top + 1e-6
+    assert region_map.svg(made) == region_map.svg(made)
+    assert region_map.png(made)[:4] == b"\x89PNG"
+
+
+def test_models_in_turn_share_activations_and_keep_their_weights() -> None:
+    plans = [pipeline.plan(load_model(MODELS / name)) for name in ("ds_cnn_kws.tflite", "autoencoder.tflite")]
+    made = plan_regions(plans, [parse_region("sram:1MiB")], Choosing(both_ends=True))
+    alone = [plan_regions([plan], [parse_region("sram:1MiB")], Choosing(both_ends=True)) for plan in plans]
+    assert made.uses[0].low == max(one.uses[0].low for one in alone)
+    assert read(region_report.as_json(made), "two.json").layout.stays == made.layout.stays
+    assert np.array_equal(sorted({owner for owner, _ in made.owners}), [0, 1])
