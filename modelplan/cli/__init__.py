@@ -24,6 +24,7 @@ COMMANDS = {
     "memories": "models in several memories (SRAM, PSRAM, TCM, flash): a region and an address for every buffer",
     "pack": "write a plan into a .tflite file for TFLM to obey; before and after",
     "verify": "prove that a plan is safe, or name the operator that it breaks; exit 0 or 4",
+    "recompute": "what it saves to drop values and compute them again: a curve of bytes against work; exit 0 or 1",
     "sweep": "every combination of models, targets and settings on a cluster, one row each as Parquet",
     "report": "results of `sweep`: which target fits which model, settings by bytes and time, regressions; exit 0 or 1",
     "solve": "place the buffers of a CSV problem; drop-in for minimalloc's command line",

@@ -129,7 +129,14 @@ def drawn_page(words: Namespace, file: ModelFile, plan: Plan, stands: Plan) -> b
 def plans_of(arguments: Namespace, file: ModelFile, target: Target, needed: Requirement) -> tuple[Plan, Plan]:
     """The plan that was asked for, and the one by which the runtime runs the file as it stands; both know its needs."""
     carried = carried_offsets(file, target.runtime)
-    chosen = (arguments.allocator, arguments.schedule, arguments.alias, arguments.streams, arguments.overlaps)
+    chosen = (
+        arguments.allocator,
+        arguments.schedule,
+        arguments.alias,
+        arguments.streams,
+        arguments.overlaps,
+        arguments.contiguous,
+    )
     words = Namespace(**vars(arguments) | {"model": file.path})
     if carried and not any(chosen):
         words.allocator = model_options.FROM_FILE

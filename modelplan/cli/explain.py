@@ -86,7 +86,7 @@ class Asked:
     @property
     def shown(self) -> Plan:
         """The plan that was asked for, else the one by which the runtime runs the file as it stands."""
-        names = ("allocator", "schedule", "alias", "streams", "overlaps")
+        names = ("allocator", "schedule", "alias", "streams", "overlaps", "contiguous")
         return self.plan if any(getattr(self.arguments, name) for name in names) else self.stands
 
     def explained(self) -> Explanation:

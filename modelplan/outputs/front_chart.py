@@ -149,10 +149,13 @@ def _names(sheet: Sheet, front: Front, scale: _Scale) -> None:
     rungs = {(mark.arena, mark.macs) for mark in front.rungs}
     plans = [mark for mark in front.front if _inside(front, scale, mark) and (mark.arena, mark.macs) not in rungs]
     named += [(mark, f"{mark.ops}") for mark in plans]
+    on_line = {(mark.arena, mark.macs) for mark in front.front}
     taken = [(x - 4, y - 4, x + 4, y + 4) for x, y in (_at(sheet, front, mark) for mark, _ in named)]
     edges = (sheet.margins.left + 1, sheet.margins.bottom + 1, sheet.right - 1, sheet.ceiling - 1)
     for mark, text in named:
-        for box in _spots(*_at(sheet, front, mark), lettering.width(text, SMALL) + 2, rung=bool(mark.name)):
+        for box in _spots(
+            *_at(sheet, front, mark), lettering.width(text, SMALL) + 2, rung=(mark.arena, mark.macs) not in on_line
+        ):
             inside = box[0] >= edges[0] and box[1] >= edges[1] and box[2] <= edges[2] and box[3] <= edges[3]
             if inside and not any(_touch(box, other) for other in taken):
                 taken.append(box)

@@ -1,0 +1,99 @@
+"""Says what it saves to drop values and compute them again: bytes against multiply-accumulates, as a curve.
+
+Each point is a plan of the model in which some operators run more than once; it is placed, refereed and replayed.
+With --budget the point of least work within these bytes is chosen (exit 1 if there is none), else the lowest one
+within --max-macs.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from modelplan.byte_counts import parse_bytes
+from modelplan.cli import files, model_options, terminal
+from modelplan.cli.fit import share
+from modelplan.errors import RequestError
+
+if TYPE_CHECKING:
+    from modelplan.recomputing.findings import Curve
+
+#: What may be written, by suffix.
+_FIGURES = (".svg", ".png", ".pdf")
+_SUFFIXES = (*_FIGURES, ".json", ".onnx")
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Declares the arguments."""
+    parser.add_argument("model", metavar="MODEL", help="a .tflite or .onnx file: inference or a training step")
+    group = model_options.add_runtime(parser, "planning")
+    group.add_argument("--schedule", metavar="NAME", help="the order without repetitions (default: best)")
+    group.add_argument("--alias", metavar="MODE", help="runtime, none, views, safe or max (default: as analyze)")
+    model_options.add_allocator(parser)
+    parser.add_argument("--max-macs", metavar="SHARE", default="20%", help="extra work, such as 20%% (the default)")
+    parser.add_argument("--budget", metavar="BYTES", help="the memory there is, such as 64KiB; exit 1 if none fits")
+    parser.add_argument(
+        "--seconds", type=float, default=30.0, metavar="S", help="for the exact search of small models (default: 30)"
+    )
+    parser.add_argument(
+        "--out",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help=f"the curve ({', '.join(_FIGURES)}, .json; - for JSON), or the model of the chosen point (.onnx);"
+        " repeatable",
+    )
+
+
+def run(arguments: Namespace) -> int:
+    """Runs the command."""
+    files.check_outputs(arguments.out, [arguments.model])
+    for path in arguments.out:
+        if path != "-" and Path(path).suffix not in _SUFFIXES:
+            raise RequestError(f"--out {path}: expected a name that ends in {', '.join(_SUFFIXES)}")
+    if arguments.seconds <= 0:
+        raise RequestError(f"--seconds is {arguments.seconds:g}, expected more than 0")
+    most, budget = share(arguments.max_macs), None if arguments.budget is None else parse_bytes(arguments.budget)
+    from modelplan.loaders import load_model
+    from modelplan.outputs import recompute_report
+    from modelplan.recomputing.curves import curve_of
+
+    graph = load_model(arguments.model, arguments.dim, arguments.shape)
+    if arguments.allocator == model_options.FROM_FILE:
+        raise RequestError("the plan in a file says nothing of repeated operators; choose another --allocator")
+    words = Namespace(**vars(arguments) | {"alignment": None, "pad": None, "overlaps": None})
+    options = model_options.options_of(words, graph)
+    curve = curve_of(graph, options, most_work=most, budget=budget, seconds=arguments.seconds)
+    if "-" not in arguments.out:
+        terminal.show(recompute_report.sections(curve))
+    for path in arguments.out:
+        if path == "-" or path.endswith(".json"):
+            files.write(path, recompute_report.document(curve))
+        elif path.endswith(".onnx"):
+            _write_model(path, arguments.model, curve)
+        else:
+            _draw(path, curve)
+    return 0 if curve.chosen >= 0 else 1
+
+
+def _write_model(path: str, source: str, curve: Curve) -> None:
+    """The model of the chosen point.
+
+    Raises:
+        RequestError: it cannot be written, or no point was chosen.
+    """
+    from modelplan.recomputing.writing_onnx import write_repeated
+
+    if curve.chosen < 0:
+        raise RequestError(f"--out {path}: no point keeps to the bytes that were asked for, so no model is written")
+    point = curve.points[curve.chosen]
+    content = Path(source).read_bytes()
+    files.write(path, write_repeated(content, curve.model, point.plan.graph, point.origins))
+
+
+def _draw(path: str, curve: Curve) -> None:
+    from modelplan.outputs import canvas, front_chart, recompute_report
+
+    save = {".svg": canvas.svg, ".png": canvas.png, ".pdf": canvas.pdf}[Path(path).suffix]
+    files.write(path, save(front_chart.draw, recompute_report.front(curve)))

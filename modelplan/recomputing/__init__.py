@@ -1,0 +1,1 @@
+"""Recomputation: values that are dropped and computed again, bytes against work."""

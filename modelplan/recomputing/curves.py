@@ -1,0 +1,119 @@
+"""The curve of a model: what each amount of extra work saves, each point planned and replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from modelplan import __version__, bounds, pipeline
+from modelplan.errors import RequestError
+from modelplan.pipeline import Options
+from modelplan.recomputing import exact, greedy
+from modelplan.recomputing.findings import Curve, Repeated
+from modelplan.recomputing.repeating import repeated
+from modelplan.recomputing.replaying import check_repeated
+from modelplan.recomputing.units import Units, units_of
+from modelplan.types import Graph
+
+#: Budgets between the peak and what every sequence needs.
+LEVELS = 12
+#: Sequences that one search of the greedy method looks at, summed over units.
+MOST_LOOKS = 1_000_000
+
+
+def curve_of(
+    graph: Graph, options: Options, *, most_work: float = 0.2, budget: int | None = None, seconds: float = 30.0
+) -> Curve:
+    """The plans of `graph` with repeated operators that no other one beats in bytes and work.
+
+    Args:
+        graph: the model.
+        options: how it is planned; the order is that of the plan without repetitions.
+        most_work: of the extra work, as a share; the lowest point within it is chosen where no budget is given.
+        budget: bytes; the point of least work within them is chosen.
+        seconds: for all exact searches; the greedy method does not look at it.
+
+    Raises:
+        RequestError: streams, precedences or a finished plan, which say nothing of repeated operators.
+    """
+    if options.streams is not None or options.offsets or options.precedences or options.overlaps or options.contiguous:
+        raise RequestError("recompute takes no streams, offsets, precedences, overlaps or contiguous lists")
+    plain = pipeline.plan(graph, options)
+    order = plain.schedule.order
+    mode = pipeline.alias_mode(options, plain.runtime)
+    units = units_of(plain.graph, order, plain.runtime, mode)
+    found = [Repeated(plain, order, bounds.height(plain.problem, plain.placement), units.work, "as it is")]
+    seen = {tuple(range(len(units.units)))}
+    remarks = list(_remarks(units, sorts=plain.runtime.sorts))
+    for sequence, method, bound in _sequences(units, budget, seconds):
+        if sequence not in seen:
+            seen.add(sequence)
+            found.append(_planned(graph, options, units, sequence, method, bound))
+    points = _front(found)
+    return Curve(graph, points, _chosen(points, most_work, budget), tuple(remarks), f"modelplan {__version__}")
+
+
+def _remarks(units: Units, *, sorts: bool) -> Iterator[str]:
+    if len(units.units) > exact.MOST_UNITS:
+        yield f"{len(units.units)} units, more than the {exact.MOST_UNITS} of the exact search: greedy only"
+    elif not exact.available():
+        yield "without scipy (pip install 'modelplan[memories]') there is no exact search: greedy only"
+    if sorts:
+        yield "this runtime orders operators by itself: the curve is for one that obeys the file's order"
+    fixed = sum(not unit.repeatable for unit in units.units)
+    if fixed:
+        yield f"{fixed} units have side effects, state or bodies and are not repeated"
+
+
+def _sequences(units: Units, budget: int | None, seconds: float) -> Iterator[tuple[tuple[int, ...], str, int]]:
+    """Sequences with the method that found them and the bound that it proved."""
+    plain = tuple(range(len(units.units)))
+    levels = _levels(units, plain, budget)
+    tries = max(MOST_LOOKS // max(len(plain), 1), 200)
+    in_reach = len(plain) <= exact.MOST_UNITS and exact.available()
+    for level in levels:
+        sequence = greedy.lowered(units, plain, level, min(tries, greedy.MOST_TRIES))
+        if sequence is not None:
+            yield sequence, "greedy", 0
+        if in_reach:
+            answer = exact.least_work(units, level, seconds / len(levels))
+            better = answer.sequence is not None and units.peak(answer.sequence) <= level
+            if better and answer.sequence is not None:
+                yield answer.sequence, "exact" if answer.ended == "optimal" else "exact, stopped", answer.bound
+        if sequence is None and not in_reach:
+            return
+
+
+def _levels(units: Units, plain: Sequence[int], budget: int | None) -> list[int]:
+    """The budgets to ask for, from the highest down, each between the peak and what every sequence needs."""
+    peak, floor = units.peak(plain), units.floor
+    found = {peak - 1 - (peak - 1 - floor) * i // (LEVELS - 1) for i in range(LEVELS)}
+    found |= {budget} if budget is not None else set()
+    return sorted((level for level in found if floor <= level < peak), reverse=True)
+
+
+def _planned(
+    graph: Graph, options: Options, units: Units, sequence: Sequence[int], method: str, bound: int
+) -> Repeated:
+    """The plan of the graph that runs the sequence, replayed."""
+    again, origins = repeated(graph, [op for u in sequence for op in units.units[u].ops])
+    plan = pipeline.plan(again, replace(options, schedule="file"))
+    height = bounds.height(plan.problem, plan.placement)
+    check_repeated(graph, plan, origins, height)
+    return Repeated(plan, origins, height, units.work_of(sequence), method, bound)
+
+
+def _front(found: Sequence[Repeated]) -> tuple[Repeated, ...]:
+    """Those that none beats in both, from little work to much; the first is always the one without repetitions."""
+    front = [found[0]]
+    for point in sorted(found[1:], key=lambda point: (point.work, point.height)):
+        if point.height < front[-1].height:
+            front.append(point)
+    return tuple(front)
+
+
+def _chosen(points: Sequence[Repeated], most_work: float, budget: int | None) -> int:
+    if budget is not None:
+        return next((i for i, point in enumerate(points) if point.height <= budget), -1)
+    within = [i for i, point in enumerate(points) if point.work <= points[0].work * (1 + most_work)]
+    return within[-1]
