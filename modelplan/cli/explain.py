@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import time
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from modelplan.byte_counts import parse_bytes
 from modelplan.cli import files, model_options, terminal
 from modelplan.cli.analyze import plans_of
 from modelplan.errors import RequestError
-from modelplan.explaining.findings import Advice, Explanation
+from modelplan.explaining.compressing import compression
+from modelplan.explaining.findings import Advice, Compression, Explanation
 from modelplan.explaining.peaks import peak_of
 from modelplan.explaining.ranking import advice
 from modelplan.explaining.subjects import measured, subject_of
@@ -47,6 +49,14 @@ def configure(parser: ArgumentParser) -> None:
         default=_SECONDS,
         metavar="S",
         help=f"for trying changes; those without time are named (default: {_SECONDS:g})",
+    )
+    parser.add_argument(
+        "--what-if",
+        metavar="compress=FORM",
+        action="append",
+        default=[],
+        help="what a compression would save: weights:int4, weights:palette16, weights:sparse50%% or activations:0.5;"
+        " sizes only; repeatable",
     )
     model_options.add_draw(parser)
     parser.add_argument("--json", metavar="FILE", help="all of it as JSON; - for standard output")
@@ -95,8 +105,21 @@ class Asked:
         peak = peak_of(self.shown)
         if self.needed.refusals:
             return Explanation(self.file.path, self.needed, peak, Advice(()), capacity)
+        what_if = tuple(self.compressions())
         subject = subject_of(self.file, self.target, self.deadline)
-        return Explanation(self.file.path, self.needed, peak, advice(subject, measured(subject)), capacity)
+        return Explanation(self.file.path, self.needed, peak, advice(subject, measured(subject)), capacity, what_if)
+
+    def compressions(self) -> Iterator[Compression]:
+        """What --what-if asks about.
+
+        Raises:
+            RequestError: one that cannot be read.
+        """
+        for asked in self.arguments.what_if:
+            name, _, form = asked.partition("=")
+            if name != "compress":
+                raise RequestError(f"--what-if {asked[:60]}: expected compress=FORM")
+            yield compression(self.file.graph, self.target.runtime, form)
 
     def drawn(self, suffix: str, found: Explanation) -> bytes:
         """The explained plan as a figure, or as a page with the suggestions among its figures."""

@@ -66,6 +66,23 @@ class Peak:
 
 
 @dataclass(frozen=True, slots=True)
+class Compression:
+    """What a compression that nothing carries out would do: bytes before and after.
+
+    `count` constants or activations are compressed. `flash` are the constants. `head` are the planned activations in
+    one order: `head_after` with decompression into the arena, `head_direct` with kernels that need none.
+    """
+
+    name: str
+    count: int
+    flash_before: int
+    flash_after: int
+    head_before: int
+    head_after: int
+    head_direct: int
+
+
+@dataclass(frozen=True, slots=True)
 class Suggestion:
     """Changes that lower what a model needs, with the bytes of the plan that was made for the changed model.
 
@@ -116,13 +133,17 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What a model file needs as it stands, its peak, and what would help; `capacity` are the bytes there are."""
+    """What a model file needs as it stands, its peak, and what would help; `capacity` are the bytes there are.
+
+    `what_if` are compressions that were asked about; nothing carries them out.
+    """
 
     model: str
     needed: Requirement
     peak: Peak
     advice: Advice
     capacity: int | None = None
+    what_if: tuple[Compression, ...] = ()
 
     @property
     def remedy(self) -> Suggestion | None:

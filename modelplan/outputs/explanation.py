@@ -7,7 +7,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from modelplan.explaining.findings import Advice, Explanation, LiveBuffer, Needs, Peak, StepLoad, Suggestion
+from modelplan.explaining.findings import (
+    Advice,
+    Compression,
+    Explanation,
+    LiveBuffer,
+    Needs,
+    Peak,
+    StepLoad,
+    Suggestion,
+)
 from modelplan.outputs.arena_report import headline
 from modelplan.outputs.report import Report, Section, Table, folded
 from modelplan.outputs.units import counted, human
@@ -35,7 +44,31 @@ def sections_of(found: Explanation) -> Report:
     if found.needed.refusals:
         return [first]
     helping = advice_sections(found.advice, found.needed.head)
-    return [first, *peak_sections(found.peak), *helping, *_remedy(found)]
+    return [first, *peak_sections(found.peak), *helping, *_remedy(found), *_what_if(found.what_if)]
+
+
+def _what_if(asked: Sequence[Compression]) -> Sequence[Section]:
+    """What compression would do to flash and to the planned activations; nothing where nobody asked."""
+    if not asked:
+        return []
+    lines = (
+        "sizes only: nothing is compressed, accuracy and time are unknown; activations as modelplan plans them",
+        "decoded: an operator writes what was compressed to the arena before each reader; direct: kernels read it",
+    )
+    rows = tuple(
+        (
+            one.name,
+            f"{one.count}",
+            f"{one.flash_after:,}",
+            f"{one.flash_before - one.flash_after:,}",
+            f"{one.head_after:,}",
+            f"{one.head_before - one.head_after:,}",
+            f"{one.head_direct:,}" if one.name.startswith("weights") else "",
+        )
+        for one in asked
+    )
+    headings = ("compress", ">of them", ">flash", ">less", ">decoded", ">less", ">direct")
+    return [Section("What if: compression", lines, Table(headings, rows))]
 
 
 def _remedy(found: Explanation) -> Sequence[Section]:
@@ -179,6 +212,7 @@ def as_json(found: Explanation) -> str:
         "same": list(found.advice.same),
         "refused": refused,
         "untried": list(found.advice.untried),
+        "what_if": [asdict(one) for one in found.what_if],
     }
     return json.dumps(document, indent=1) + "\n"
 

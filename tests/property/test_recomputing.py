@@ -32,9 +32,9 @@ def alive_by_definition(units: Units, sequence: list[int]) -> list[int]:
         alive = {*units.units[u].reads, *units.units[u].writes}
         for v in range(len(units.sizes)):
             made = v in units.given or any(v in units.units[w].writes for w in sequence[:p])
-            later = itertools.takewhile(lambda w, v=v: v not in units.units[w].writes, sequence[p + 1 :])
             rest = sequence[p + 1 :]
-            read = any(v in units.units[w].reads for w in later)
+            until = next((i for i, w in enumerate(rest) if v in units.units[w].writes), len(rest))
+            read = any(v in units.units[w].reads for w in rest[:until])
             rewritten = any(v in units.units[w].writes for w in rest)
             if made and (read or (v in units.kept and not rewritten)):
                 alive.add(v)
@@ -65,7 +65,9 @@ def least_work(units: Units, budget: int) -> int | None:
     return None
 
 
-def push_all(queue: list, units: Units, work: int, at: tuple[int, int], alive: set[int]) -> None:
+def push_all(
+    queue: list[tuple[int, int, int, tuple[int, ...]]], units: Units, work: int, at: tuple[int, int], alive: set[int]
+) -> None:
     """Every choice of values to keep; at the end those that live to the end have to be there."""
     must = units.kept & units.given
     if at[0] == len(units.units):
