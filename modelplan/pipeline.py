@@ -15,6 +15,7 @@ from modelplan.errors import RequestError
 from modelplan.ops.macs import graph_macs
 from modelplan.types import Aliases, Budget, Graph, Op, Overlap, Padding, Placement, Plan, Problem, Runtime, Schedule
 from modelplan.verifier import proof
+from modelplan.verifier.concurrency import check_streams
 from modelplan.verifier.subject import plan_subject
 
 
@@ -235,8 +236,10 @@ def _best(graph: Graph, runtime: Runtime, options: Options, budget: Budget | Non
         alias_mode(options, runtime),
         f"modelplan {__version__}",
         best.overlaps,
+        streams=_streams(graph, best.schedule.order, options),
     )
     proof.prove(plan_subject(made))
+    check_streams(made)
     return made
 
 
@@ -322,11 +325,15 @@ def _with_stream_conflicts(
         raise RequestError(f"streams with alias mode {mode!r}: an op could overwrite what another still reads")
     if options.overlaps:
         raise RequestError("streams with overlaps: an op could write over what another still reads")
-    assert options.streams is not None
-    stream = options.streams
-    if isinstance(stream, int):
-        stream = streams.spread_ops(graph, order, stream)
+    stream = _streams(graph, order, options)
     return replace(problem, conflicts=streams.stream_conflicts(graph, order, stream, problem))
+
+
+def _streams(graph: Graph, order: Sequence[int], options: Options) -> tuple[int, ...]:
+    """The stream of each operator; empty where one runs after the other."""
+    if isinstance(options.streams, int):
+        return streams.spread_ops(graph, order, options.streams)
+    return options.streams or ()
 
 
 def _pinned(problem: Problem, offsets: tuple[int, ...]) -> Problem:

@@ -25,7 +25,7 @@ _OLDER = (2, 3)
 #: Fields that were added to a type, and what they are in a document without them.
 _ADDED: dict[type, dict[str, Any]] = {
     nouns.Graph: {"fingerprint": "", "source": ""}, nouns.Placement: {"found_by": "", "own_height": None},
-    nouns.Problem: {"groups": [], "meetings": [], "contiguous": []}, Plan: {"banks": []},
+    nouns.Problem: {"groups": [], "meetings": [], "contiguous": []}, Plan: {"banks": [], "streams": []},
 }  # fmt: skip
 #: What a document says of the plan's runtime; the rest is read from the table of runtimes.
 RUNTIME_FIELDS = (

@@ -927,6 +927,7 @@ class Plan:
     `banks` are the banks of the memory that the plan is for, with the bytes from the start of the arena to theirs.
     `requirement` is what the model's file needs on the runtime as it stands, which tells what the runtime keeps beside
     the planned part; None: not known, and only the planned part counts.
+    `streams` is the stream of each operator of the graph; empty where they run one after the other.
     """
 
     graph: Graph
@@ -942,6 +943,7 @@ class Plan:
     runtime_height: int | None = None
     banks: tuple[tuple[str, int], ...] = ()
     requirement: Requirement | None = None
+    streams: tuple[int, ...] = ()
 
     def __repr__(self) -> str:
         ops, buffers = len(self.graph.ops), len(self.problem)

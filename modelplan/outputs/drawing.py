@@ -25,7 +25,8 @@ class Drawing:
 
     `kinds` holds an index into `labels` for each buffer; `ops` the operator at each step, empty without a graph;
     `banks` the banks of the memory with the addresses at which they begin; `models` the names of several models, each
-    with the first of its steps; `kept` the bytes that the runtime takes of the same memory beside what is drawn.
+    with the first of its steps; `kept` the bytes that the runtime takes of the same memory beside what is drawn;
+    `streams` the stream of the operator at each step, empty where they run one after the other.
     """
 
     title: str
@@ -39,6 +40,7 @@ class Drawing:
     labels: tuple[str, ...] = KINDS
     models: tuple[tuple[int, str], ...] = ()
     kept: int = 0
+    streams: tuple[int, ...] = ()
 
     @property
     def room(self) -> int | None:
@@ -114,6 +116,7 @@ def of_plan(plan: Plan) -> Drawing:
         made_by=plan.made_by,
         banks=plan.banks,
         kept=plan.requirement.kept if plan.requirement else 0,
+        streams=tuple(plan.streams[index] for index in plan.schedule.order) if plan.streams else (),
     )
 
 

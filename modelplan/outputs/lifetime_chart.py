@@ -4,6 +4,8 @@ conv1      24 KiB  |####|
 conv2      12 KiB  |   ####|        Where rows are too many to name, neighbours share a label:
 add        12 KiB  |      ##|       the largest of them, how many more there are, their bytes.
                    +---------> step
+
+Where operators run on several streams, a lane for each stream above the bars shows at which steps it runs one.
 """
 
 from __future__ import annotations
@@ -35,6 +37,9 @@ _ROW = 11.0
 _MOST_ROWS = 64
 _LONGEST_NAME = 190.0
 _THINNEST = 0.6
+#: Points of the lane of a stream, and the room below the lanes.
+_LANE, _GAP = 11.0, 8.0
+_LANE_COLOURS = ("#4d7f17", "#b3590b", "#6a4c93", "#0072b2", "#8c2d3f", "#5c5c5c")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,7 @@ def draw(drawing: Drawing) -> Sheet:
     _draw_bands(sheet, found, len(order))
     _draw_bars(sheet, drawing, order)
     _write_groups(sheet, found, len(order))
+    _draw_lanes(sheet, drawing)
     axes.head(sheet, drawing, "lifetimes", entries)
     axes.step_axis(sheet, drawing)
     axes.draw_peak(sheet, drawing)
@@ -108,10 +114,12 @@ def _sheet(drawing: Drawing, found: list[Group], entries: list[axes.Entry]) -> S
     width = min(max(drawing.steps * _POINTS_PER_STEP, _NARROWEST), _WIDEST)
     rows = len(drawing.problem)
     height = max(rows / _rows_each(rows), 3) * _ROW
-    left = 12 + _names_width(found) + 10 + _sizes_width(found) + 8
+    lanes = _lanes_height(drawing)
+    left = 12 + max(_names_width(found), _lane_names_width(drawing)) + 10 + _sizes_width(found) + 8
     above = axes.head_height(drawing, entries, width + left)
     margins = Margins(left, 24, above, axes.foot_height(drawing, width / drawing.steps))
-    return canvas.sheet(margins, width, height, drawing.steps, max(len(drawing.problem), 1))
+    top = max(len(drawing.problem), 1)
+    return canvas.sheet(margins, width, height + lanes, drawing.steps, top * (1 + lanes / height))
 
 
 def _names_width(found: list[Group]) -> float:
@@ -152,3 +160,30 @@ def _write_groups(sheet: Sheet, found: list[Group], rows: int) -> None:
     for group, y in zip(upwards, axes.spread(middles, heights), strict=True):
         sheet.write(12, y, group.name, SMALL)
         sheet.write(sheet.margins.left - 6, y, group.size, SMALL, ha="right", color=MUTED)
+
+
+def _lanes(drawing: Drawing) -> list[int]:
+    """The streams, one lane each."""
+    return sorted(set(drawing.streams))
+
+
+def _lanes_height(drawing: Drawing) -> float:
+    return len(_lanes(drawing)) * _LANE + _GAP if drawing.streams else 0.0
+
+
+def _lane_names_width(drawing: Drawing) -> float:
+    return max((lettering.width(f"stream {stream}", SMALL) for stream in _lanes(drawing)), default=0.0)
+
+
+def _draw_lanes(sheet: Sheet, drawing: Drawing) -> None:
+    """A box in the lane of a stream at each step that runs an operator on it, the lowest number at the top."""
+    stream = np.array(drawing.streams, dtype=np.int64)
+    steps = np.arange(len(stream), dtype=np.float64)
+    for lane, number in enumerate(_lanes(drawing)):
+        high = sheet.top - lane * _LANE / sheet.per_unit
+        low = high - _LANE / sheet.per_unit
+        middle, half = (low + high) / 2, 0.36 * (high - low)
+        at = steps[stream == number]
+        boxes = np.stack([at + 0.06, at * 0 + middle - half, at + 0.94, at * 0 + middle + half], axis=1)
+        sheet.boxes(boxes, facecolor=_LANE_COLOURS[lane % len(_LANE_COLOURS)], linewidth=0, zorder=2)
+        sheet.write(12, sheet.y(middle), f"stream {number}", SMALL)

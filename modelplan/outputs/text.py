@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from modelplan.outputs.report import Report, Section, Table, folded, plain, printable
@@ -121,6 +122,11 @@ def order_line(schedule: Schedule) -> str:
 
 def _schedule(plan: Plan) -> Section:
     lines = [f"peak {order_line(plan.schedule)}"]
+    if plan.streams:
+        ran = Counter(plan.streams)
+        each = ", ".join(f"stream {stream}: {ran[stream]:,}" for stream in sorted(ran))
+        pairs = counted(len(plan.problem.conflicts), "pair")
+        lines.append(f"operators by stream: {each}; {pairs} of buffers with lifetimes apart may still meet")
     if plan.overlaps:
         lines.append("counted without what operators write over while they read it; orders are compared by this figure")
     return Section("Order", tuple(lines))

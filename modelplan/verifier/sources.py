@@ -14,6 +14,7 @@ from modelplan.loaders.problem_csv import read_solution
 from modelplan.runtimes import runtime, with_kernels
 from modelplan.runtimes.tflm.file import load_tflite
 from modelplan.types import Graph, Overlap, Plan
+from modelplan.verifier.concurrency import check_streams
 from modelplan.verifier.subject import (
     Subject,
     check_scratch,
@@ -48,6 +49,7 @@ def load_subject(
     if suffix == ".json":
         plan = saved_plan.read(read_text(path), str(path))
         _check_fits(plan, path)
+        check_streams(plan)
         if model:
             _check_made_for(plan, path, model)
         runnable = model is not None and model.suffix.lower() == ".tflite"

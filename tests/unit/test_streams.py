@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import graphs
 import networkx as nx
+import numpy as np
 import pytest
 import strategies
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from modelplan import Graph, RequestError, aliasing, lifetimes, pipeline, place, render, runtimes, streams
+from modelplan import (
+    BrokenPlanError,
+    Graph,
+    Placement,
+    RequestError,
+    aliasing,
+    lifetimes,
+    pipeline,
+    place,
+    render,
+    runtimes,
+    streams,
+)
 from modelplan.cli import main
+from modelplan.outputs import canvas
+from modelplan.outputs.drawing import of_plan
+from modelplan.outputs.lifetime_chart import draw
 from modelplan.saved_plan import read
 from modelplan.types import Problem
+from modelplan.verifier.concurrency import check_streams
 
 RUNTIME = runtimes.runtime("generic", "tflite")
 
@@ -113,6 +132,59 @@ def test_a_plan_remembers_the_conflicts_of_its_streams() -> None:
     text = render(made, ".json")
     assert isinstance(text, str)
     assert read(text) == made
+    assert made.streams == (0, 1, 0, 1, 0)
+    assert of_plan(made).streams == (0, 1, 0, 1, 0)
+
+
+@settings(deadline=None, max_examples=60)
+@given(strategies.dags(most=7), st.data())
+def test_the_verifier_rejects_exactly_what_the_conflicts_exclude(graph: Graph, data: st.DataObject) -> None:
+    """Two pieces of code that share none: the conflicts of the planner and the chains of waits of the verifier."""
+    n = len(graph.ops)
+    stream = tuple(data.draw(st.lists(st.integers(0, 2), min_size=n, max_size=n)))
+    options = pipeline.Options(runtime="generic", streams=stream, alias="none", schedule="file")
+    made = pipeline.plan(graph, options)
+    problem = made.problem
+    offsets = np.array(data.draw(st.lists(st.integers(0, 60), min_size=len(problem), max_size=len(problem))))
+    apart = {frozenset(pair) for pair in problem.conflicts.tolist()}
+    wrong = any(
+        max(offsets[a], offsets[b]) < min(offsets[a] + problem.size[a], offsets[b] + problem.size[b])
+        and (
+            frozenset((a, b)) in apart or max(problem.start[a], problem.start[b]) < min(problem.end[a], problem.end[b])
+        )
+        for a, b in combinations(range(len(problem)), 2)
+    )
+    placed = replace(made, placement=Placement(offsets))
+    if wrong:
+        with pytest.raises(BrokenPlanError, match="no chain of waits"):
+            check_streams(placed)
+    else:
+        check_streams(placed)
+
+
+def test_the_lifetime_chart_has_a_lane_for_each_stream() -> None:
+    made = pipeline.plan(graphs.fork(), pipeline.Options(runtime="generic", streams=2, alias="none", schedule="file"))
+    with canvas.style():
+        words = [text.get_text() for text in draw(of_plan(made)).figure.texts]
+        plain = [text.get_text() for text in draw(of_plan(replace(made, streams=()))).figure.texts]
+    assert {"stream 0", "stream 1"} <= set(words)
+    assert not {"stream 0", "stream 1"} & set(plain)
+
+
+def test_verify_checks_the_streams_of_a_stored_plan(models: Path, tmp_path: Path) -> None:
+    model, stored = str(sorted(models.glob("inception_like.onnx"))[0]), tmp_path / "plan.json"
+    words = ["analyze", model, "--runtime", "generic", "--streams", "2", "--alias", "none", "--json", str(stored)]
+    assert main(words) == 0
+    assert main(["verify", str(stored)]) == 0
+    plan = read(stored.read_text())
+    one_stream = pipeline.plan(plan.graph, runtime="generic", alias="none")
+    moved = replace(
+        plan, problem=replace(one_stream.problem), placement=one_stream.placement, schedule=one_stream.schedule
+    )
+    text = render(moved, ".json")
+    assert isinstance(text, str)
+    stored.write_text(text)
+    assert main(["verify", str(stored)]) == 4
 
 
 def test_the_command_takes_streams(models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
