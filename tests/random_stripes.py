@@ -52,7 +52,10 @@ def random_region(graph: Graph, rng: random.Random) -> Region | None:
         cuts = (*range(0, height, rows), height)
         return Region(first, last, axis, cuts, pad=pad, paced=True, early=early)
     lazy, backward = (not carry and rng.random() < 0.5 for _ in range(2))
-    return Region(first, last, axis, (0, *inner, shape[axis]), carry, pad, lazy, False, backward, early=early)
+    again, along = (frozenset(i for i in range(first, last + 1) if carry and rng.random() < 0.4) for _ in range(2))
+    cuts = (0, *inner, shape[axis])
+    ways = {"lazy": lazy, "backward": backward, "early": early}
+    return Region(first, last, axis, cuts, carry, pad, **ways, again=again, along=along)
 
 
 def rewritten(data: bytes, name: str, program: Program, leads: placing.Leads) -> tuple[bytes, bytes, int]:

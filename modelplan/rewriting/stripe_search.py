@@ -319,15 +319,30 @@ class StripeSearch:
         if region.carry:
             yield replace(region, early=not region.early)
         if not region.paced:
-            yield replace(region, carry=not region.carry)
-            yield replace(region, lazy=not region.lazy, carry=False, early=False)
-            yield replace(region, backward=not region.backward, carry=False, early=False)
+            plain = replace(region, carry=False, early=False, again=frozenset(), along=frozenset())
+            yield replace(plain, early=region.early) if region.carry else replace(region, carry=True)
+            yield replace(plain, lazy=not region.lazy)
+            yield replace(plain, backward=not region.backward)
         ranges = [(region.first + a, region.last + b) for a in (-1, 0, 1) for b in (-1, 0, 1)]
         for first, last in ranges:
             yield from (c.region for c in self.found if (c.region.first, c.region.last) == (first, last))
+        yield from self._exceptions(region)
+
+    def _exceptions(self, region: Region) -> Iterator[Region]:
+        """The region with one operator of which the windows are padded, the rows made again or taken along, or not."""
+        graph, layers = self.whole.graph, self.space.layers
         ops = self.order[region.first : region.last + 1]
+        bordered = {op for op in ops if not isinstance(layer := layers[op], str) and layer.bordered}
         for op in ops:
-            yield replace(region, pad=region.pad ^ {op})
+            before = {graph.producers[t] for t in graph.ops[op].inputs if t >= 0}
+            if op in bordered:
+                yield replace(region, pad=region.pad ^ {op})
+            if not region.carry or region.paced:
+                continue
+            if bordered & {reader for t in graph.ops[op].outputs for reader in graph.readers[t]}:
+                yield replace(region, again=region.again ^ {op})
+            if op not in region.pad and before & (bordered - region.pad):
+                yield replace(region, along=region.along ^ {op})
 
     def _loops(self, region: Region) -> Iterator[Region]:
         """The region as a loop over stripes of some rows, and over tiles where it is one already."""

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from modelplan.errors import BrokenPlanError
 from modelplan.ops.tflite import OPERATORS
+from modelplan.rewriting import costs
 from modelplan.rewriting.stripes import placing
 from modelplan.rewriting.stripes.building import built
 from modelplan.rewriting.stripes.courses import course_of
@@ -109,6 +110,21 @@ def test_bytes_live_from_their_writing_to_their_last_reading() -> None:
     assert [(s.lo, s.hi, s.start, s.end) for s in segments(rows)] == [(0, 4, 0, 2), (4, 8, 0, 4)]
 
 
+def test_rows_that_are_taken_along_save_an_operator_and_make_more() -> None:
+    graph = two_convolutions()
+    cut, along = (built(graph, (0, 1), (replace(STRIPES, along=ops),)) for ops in (frozenset[int](), frozenset({1})))
+    assert len(along.steps) == len(cut.steps) - 1
+    assert costs.program_macs(along) > costs.program_macs(cut)
+
+
+def test_rows_of_one_map_are_made_again_beside_others_that_are_kept() -> None:
+    graph = two_convolutions()
+    kept, again = (built(graph, (0, 1), (replace(STRIPES, again=ops),)) for ops in (frozenset[int](), frozenset({0})))
+    joins = [sum(step.kind == "CONCATENATION" for step in program.steps) for program in (kept, again)]
+    assert joins == [3, 1]
+    assert costs.program_macs(again) > costs.program_macs(kept)
+
+
 def two_convolutions() -> Graph:
     """Two 3x3 convolutions over a map of 12 rows."""
     maps = [Tensor(f"map{i}", (1, 12, 6, 4), "int8") for i in range(3)]
@@ -134,6 +150,9 @@ WAYS = [
     replace(STRIPES, carry=False, backward=True),
     replace(STRIPES, carry=False, loop=True),
     replace(STRIPES, carry=False, lazy=True),
+    replace(STRIPES, again=frozenset({0})),
+    replace(STRIPES, along=frozenset({1})),
+    replace(STRIPES, again=frozenset({0}), along=frozenset({1}), pad=frozenset({0})),
     replace(STRIPES, paced=True),
     replace(STRIPES, paced=True, early=True, pad=frozenset({0, 1})),
 ]

@@ -241,7 +241,7 @@ def loops_of(region: Region, height: int, width: int) -> Iterator[Region]:
     for rows in (n for n in _LOOPED_ROWS if 2 * n <= height):
         loop = replace(
             region, cuts=(*range(0, height, rows), height), carry=False, pad=frozenset(), loop=True, lazy=False,
-            backward=False, early=False, columns=0,
+            backward=False, early=False, again=frozenset(), along=frozenset(), columns=0,
         )  # fmt: skip
         yield replace(loop, lazy=True)
         yield loop

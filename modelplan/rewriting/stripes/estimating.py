@@ -155,7 +155,7 @@ def _rows_alive(
     readers = [r for r in base.graph.readers[t] if r in base.layers]
     turned = any(base.layers[r].places for r in readers)  # rows that lie all over the map
     kept = turned or t in base.exits or (t not in base.inner and _read_later(base, t))
-    carried = base.region.carry or t in base.exits or t not in base.inner
+    carried = t not in base.inner or base.keeps(t)
     low = np.full(count + 1, 0 if kept else height, dtype=np.int64)
     made = np.full(count, height, dtype=np.int64) if t not in base.inner else np.zeros(count, dtype=np.int64)
     for i, stripe in enumerate(rows):

@@ -24,6 +24,9 @@ class Region:
     comes first, which lets the result lie above the map it is made of. With `paced` the cuts are rows of the first
     operator's output, and the others make what they can as soon as they can, each at its own rate. With `early` maps
     are padded when they are made, not when they are read.
+
+    Two exceptions where rows are kept: what operators of `again` make is made again all the same, and those of `along`
+    take along rows too many of their operand and make some more, which saves an operator that cuts them off.
     """
 
     first: int
@@ -38,6 +41,8 @@ class Region:
     backward: bool = False
     paced: bool = False
     early: bool = False
+    again: frozenset[int] = frozenset()
+    along: frozenset[int] = frozenset()
 
     @property
     def stripes(self) -> int:
@@ -74,6 +79,11 @@ class Ground:
     origin: dict[int, int] = field(default_factory=dict)
     across: dict[int, Layer] = field(default_factory=dict)
     axes: dict[int, int] = field(default_factory=dict)
+
+    def keeps(self, t: int) -> bool:
+        """Whether rows of a map of the region are kept for the next stripe, as those of its results are."""
+        producer = self.graph.producers[self.origin.get(t, t)]
+        return t in self.exits or (self.region.carry and producer not in self.region.again)
 
     def height(self, t: int) -> int:
         """How many rows a value has."""
@@ -158,8 +168,7 @@ def _one_stripe(base: Ground, share: tuple[int, int, int], last: int, upto: dict
             height = layer.rows_out
             whole = height if high == total else -(-height * high // total) if y not in wanted else hi
             lo, hi = min(lo, upto[y]), max(hi, whole)
-        carried = base.region.carry or y in base.exits
-        start = max(lo, upto[y]) if carried else lo
+        start = max(lo, upto[y]) if base.keeps(y) else lo
         if start >= hi:
             rows.seen[y] = (lo, hi)
             continue
@@ -177,7 +186,7 @@ def _keep_for_later(base: Ground, found: Sequence[Rows]) -> None:
     """Widens what a stripe keeps of a map by what a later one needs of the rows made so far."""
     for now, later in reversed(list(pairwise(found))):
         for t in base.inner:
-            if t not in now.seen or t not in later.seen or not (base.region.carry or t in base.exits):
+            if t not in now.seen or t not in later.seen or not base.keeps(t):
                 continue
             lo, hi = now.seen[t]
             now.seen[t] = (min(lo, later.seen[t][0]), hi)
@@ -187,7 +196,7 @@ def _paced(base: Ground) -> list[Rows]:
     """Rows at the pace of the first operator: all that depends on it follows at once, what else is read on demand."""
     first, tensors = base.ops[0], base.graph.tensors
     height = base.layers[first].rows_out
-    if not base.region.carry or base.region.cuts[-1] != height:
+    if not base.region.carry or base.region.again or base.region.cuts[-1] != height:
         raise IllegalStripeError("stripes at the pace of the first operator keep their rows and count its own")
     followers = _followers(base)
     upto = dict.fromkeys(base.inner, 0)

@@ -69,13 +69,14 @@ class _Stripes:
         self.held: dict[int, _Held] = {}
         self.targets: dict[int, tuple[Home, list[int]]] = {}
         self.uncut: dict[int, _Held] = {}  # what operators made of maps, rows too many included
+        self.loose: set[int] = set()  # maps of which this stripe holds rows too many
         self.pieces: dict[int, list[int]] = {t: [] for t in base.exits}
         for t in base.exits:
             program.homes[t] = Home(program.new_group(), 0)
 
     def build(self) -> None:
         for number, rows in enumerate(self.rows):
-            self.now, self.targets = rows, {}
+            self.now, self.targets, self.loose = rows, {}, set()
             if self.base.region.early:  # rows that are kept move while nothing but them is there
                 ops = (op for op in self.base.ops if op in rows.windows)
                 made = [self.graph.ops[op].outputs[0] for op in ops]
@@ -152,6 +153,10 @@ class _Stripes:
         if window.made == b - a or self._stays_uncut(y):
             self._hold(rows, y, raw, carried)
             return
+        if self._is_loose(y, carried):
+            self.loose.add(y)
+            self.held[y] = self.uncut[y]
+            return
         kept_home = target if aside and (carried or y in self.base.exits) else None
         piece = self._slice(y, _Held(raw, a - window.skip, a), a, b, kept_home)
         self._hold(rows, y, piece, carried)
@@ -159,9 +164,15 @@ class _Stripes:
     def _stays_uncut(self, y: int) -> bool:
         """Whether every reader of a map takes what was made of it, rows too many included."""
         readers = self.graph.readers[y]
-        if not self.base.region.lazy or self.base.region.carry or y in self.base.exits:
+        if not self.base.region.lazy or self.base.keeps(y):
             return False
         return len(readers) == 1 and self._row_operands(readers[0]) == 1 and self._takes(readers[0], y)
+
+    def _is_loose(self, y: int, carried: Sequence[int]) -> bool:
+        """Whether rows too many of a map are left on it, since a reader takes them along."""
+        if y in self.base.exits or carried:
+            return False
+        return any(r in self.base.region.along and self._takes(r, y) for r in self.graph.readers[y])
 
     def _row_operands(self, index: int) -> int:
         """How many operands of an operator have rows."""
@@ -176,13 +187,29 @@ class _Stripes:
         return not window.padded and fed(self.base.layers[index], a, b, made.lo, made.hi) is not None
 
     def _fed_whole(self, index: int, layer: Layer, a: int, b: int) -> tuple[int, Window] | None:
-        """The operand with its rows too many, and the window that it makes."""
+        """The operand with rows that are not needed, and the window that it makes.
+
+        They are taken along where the map is not cut off before, or where nothing more is made of them.
+        """
         x = self.graph.ops[index].inputs[0]
-        if x not in self.base.inner or not self._stays_uncut(x):
+        source: _Held | None
+        if x in self.base.inner and self._stays_uncut(x):
+            source = self.uncut[x]
+        elif x in self.loose:
+            source = self.uncut[x] if index in self.base.region.along and self._takes(index, x) else None
+        else:
+            source = self._held_with_nothing_more(x, index, layer, (a, b))
+        found = fed(layer, a, b, source.lo, source.hi) if source else None
+        if source is None or found is None:
             return None
-        made = self.uncut[x]
-        found = fed(layer, a, b, made.lo, made.hi)
-        return None if found is None else (made.value, Window(made.lo, made.hi, skip=found[0], made=found[1]))
+        return source.value, Window(source.lo, source.hi, skip=found[0], made=found[1])
+
+    def _held_with_nothing_more(self, x: int, index: int, layer: Layer, rows: tuple[int, int]) -> _Held | None:
+        """The value that holds a map's rows, where an operator makes just `rows` of all of them: no slice is needed."""
+        held = self.held.get(x)
+        if held is None or layer.operands != (0,) or self.now.windows[index].padded:
+            return None
+        return held if fed(layer, *rows, held.lo, held.hi) == (0, rows[1] - rows[0]) else None
 
     def _target(self, number: int, rows: Rows, y: int) -> tuple[Home, list[int]]:
         """Where the new rows of a map go, and the rows kept from the stripes before that they continue."""
