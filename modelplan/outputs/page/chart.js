@@ -38,6 +38,14 @@ class Chart {
     /** @type {number[][]|null} */ this.pairs = null;
     /** @type {any} */ this.view = null;
     this.litKey = "";
+    /** Whether names and patterns were left out. */
+    this.plain = false;
+    /** The place of the plot when it was last drawn. */
+    this.plot = { left: 0, top: 0, width: 1, height: 1 };
+    /** @type {Record<string, string>|null} The colours of the theme, read once: asking the style costs as much as drawing. */
+    this.inks = null;
+    /** @type {Map<any, string>} The ticks that each figure has. */
+    this.ticks = new Map();
     this.drawn = this.inside = 0;
     /** @type {any} */ this.image = this.boxes = this.names = this.area = this.line = this.spot = this.ranks = this.overlap = this.overflow = null;
     this.build();
@@ -163,10 +171,12 @@ class Chart {
     return { x: w.x0 + u * (w.x1 - w.x0), y: w.y1 - v * (w.y1 - w.y0) };
   }
 
-  /** Draws what the window shows: the largest rectangles one by one, all others as an image behind them. */
-  draw() {
+  /** Draws what the window shows: the largest rectangles one by one, all others as an image behind them. While the
+   * window moves, a crowded one has no names and patterns: these cost half of a frame. */
+  draw(moving = false) {
     const plan = this.plan;
     const w = this.window;
+    this.plot = this.frame;
     const chosen = [];
     let inside = 0;
     for (const i of plan.byArea) {
@@ -181,19 +191,30 @@ class Chart {
     this.image.visible = !whole;
     if (!whole && this.painted !== this.stamp) this.paint();
     this.sources.boxes.data = this.columns(chosen);
-    this.hatch(chosen);
+    const plain = moving && !whole;
+    this.hatch(plain ? [] : chosen);
     this.sources.curve.data = this.curve();
     this.sources.ranks.data = this.rankedPeaks();
-    this.sources.labels.data = this.labels(chosen);
+    this.sources.labels.data = plain ? empty("xyna") : this.labels(chosen);
+    this.plain = plain;
     const lines = { x: this.levels.map(() => w.x0), X: this.levels.map(() => w.x1), y: this.levels.map((l) => l[0]), Y: this.levels.map((l) => l[0]), c: this.levels.map((l) => l[2]) };
     for (const part of this.parts.filter((one) => one.step > 0)) [lines.x, lines.X, lines.y, lines.Y, lines.c].forEach((column, k) => /** @type {any[]} */ (column).push([part.step, part.step, w.y0, w.y1, this.colour().muted][k]));
     this.sources.levels.data = lines;
     const sorted = this.levels.filter((l) => l[0] >= w.y0 && l[0] <= w.y1).sort((a, b) => a[0] - b[0]);
-    const gap = (17 * (w.y1 - w.y0)) / Math.max(this.frame.height, 1);
+    const gap = (17 * (w.y1 - w.y0)) / Math.max(this.plot.height, 1);
     const named = sorted.map((l) => ({ y: l[0], n: l[1], c: l[2] }));
     for (let k = 1; k < named.length; k++) named[k].y = Math.max(named[k].y, named[k - 1].y + gap);
     this.sources.levelNames.data = { x: named.map(() => w.x1), y: named.map((l) => l.y), n: named.map((l) => l.n), c: named.map((l) => l.c), g: named.map(() => this.colour().ground) };
     this.bytesAxis(this.lower, w.y0, w.y1, 8);
+    this.hideEmpty();
+  }
+
+  /** Hides glyphs without rows: Bokeh prepares each that is shown anew for each frame. */
+  hideEmpty() {
+    for (const row of [...this.lower.renderers, ...this.upper.renderers]) {
+      const filled = Object.values(row.data_source.data)[0]?.length > 0;
+      if (row !== this.image && row.visible !== filled) row.visible = filled;
+    }
   }
 
   /** What a painted image depends on. */
@@ -205,7 +226,7 @@ class Chart {
   columns(chosen) {
     const p = this.plan;
     const w = this.window;
-    const f = this.frame;
+    const f = this.plot;
     const perStep = f.width / (w.x1 - w.x0);
     const perByte = f.height / (w.y1 - w.y0);
     const ink = this.colour();
@@ -223,7 +244,7 @@ class Chart {
   hatch(chosen) {
     const p = this.plan;
     const w = this.window;
-    const f = this.frame;
+    const f = this.plot;
     const [sx, sy] = [f.width / (w.x1 - w.x0), f.height / (w.y1 - w.y0)];
     for (const row of this.hatches) {
       const { pattern, rows } = row;
@@ -239,7 +260,7 @@ class Chart {
     const p = this.plan;
     const w = this.window;
     const from = Math.max(0, Math.floor(w.x0)), to = Math.min(p.steps, Math.ceil(w.x1));
-    const each = Math.max(1, Math.floor((1.6 * (to - from)) / Math.max(this.frame.width, 100)));
+    const each = Math.max(1, Math.floor((1.6 * (to - from)) / Math.max(this.plot.width, 100)));
     const x = [], y = [];
     for (let s = from - (from % each); s < to; s += each) {
       const bucket = p.live.subarray(Math.max(s, 0), Math.min(s + each, p.steps));
@@ -258,7 +279,7 @@ class Chart {
   /** The numbers of the highest peaks in sight, by height; one that would touch a higher one's is left out. */
   rankedPeaks() {
     const w = this.window;
-    const room = (16 * (w.x1 - w.x0)) / Math.max(this.frame.width, 1);
+    const room = (16 * (w.x1 - w.x0)) / Math.max(this.plot.width, 1);
     const found = { x: /** @type {number[]} */ ([]), y: /** @type {number[]} */ ([]), n: /** @type {string[]} */ ([]) };
     for (const [rank, { start, end, bytes }] of this.plan.peaks.slice(0, MOST_RANKS).entries()) {
       const x = (Math.max(start, w.x0) + Math.min(end, w.x1)) / 2;
@@ -274,7 +295,7 @@ class Chart {
   labels(chosen) {
     const p = this.plan;
     const w = this.window;
-    const f = this.frame;
+    const f = this.plot;
     const found = { x: /** @type {number[]} */ ([]), y: /** @type {number[]} */ ([]), n: /** @type {string[]} */ ([]), a: /** @type {number[]} */ ([]) };
     for (const i of chosen) {
       if (found.x.length >= MOST_LABELS) break;
@@ -348,15 +369,17 @@ class Chart {
 
   /** The colours of the page in the theme of now. */
   colour() {
+    if (this.inks) return this.inks;
     const style = getComputedStyle(document.documentElement);
     const get = (/** @type {string} */ name) => style.getPropertyValue(`--${name}`).trim();
     const dark = this.theme === "dark";
-    return { ink: get("ink"), muted: get("muted"), line: get("line"), ground: get("ground"), accent: get("accent"), warn: get("warn"), writer: get("writer"), reader: get("reader"), free: dark ? "#1f242a" : "#f1f1ee", edge: dark ? "#0c0e11" : "#4a4f55", area: dark ? "#3c78a8" : "#a9d0f0" };
+    return this.inks = { ink: get("ink"), muted: get("muted"), line: get("line"), ground: get("ground"), accent: get("accent"), warn: get("warn"), writer: get("writer"), reader: get("reader"), free: dark ? "#1f242a" : "#f1f1ee", edge: dark ? "#0c0e11" : "#4a4f55", area: dark ? "#3c78a8" : "#a9d0f0" };
   }
 
   /** Takes light or dark. @param {string} theme */
   dress(theme) {
     this.theme = theme;
+    this.inks = null;
     const ink = this.colour();
     for (const f of [this.upper, this.lower]) {
       f.setv({ background_fill_color: null, border_fill_color: null, outline_line_color: ink.line });
@@ -381,6 +404,9 @@ class Chart {
     while ((to - from) / step > most) step *= 2;
     const ticks = [];
     for (let t = Math.ceil(from / step) * step; t <= to; t += step) ticks.push(t);
+    const key = `${step}:${ticks[0]}:${ticks.length}`;
+    if (this.ticks.get(figure) === key) return;
+    this.ticks.set(figure, key);
     const axis = figure.left[0];
     axis.ticker = new Bokeh.FixedTicker({ ticks });
     for (const grid of figure.center) if (grid.dimension === 1) grid.ticker = axis.ticker;

@@ -85,22 +85,28 @@ function listen() {
   get("search").addEventListener("keydown", searchKeys);
   document.addEventListener("keydown", keys);
   addEventListener("hashchange", restore);
-  addEventListener("beforeprint", () => { chart.dress("light"); document.documentElement.dataset.theme = "light"; refresh(); });
+  addEventListener("beforeprint", () => { document.documentElement.dataset.theme = "light"; chart.dress("light"); refresh(); });
   addEventListener("afterprint", () => dress(state.theme));
   dark.addEventListener("change", () => chosenTheme || dress(dark.matches ? "dark" : "light"));
   pointer(get("map"), true);
   pointer(get("curve"), false);
 }
 
-let asked = 0;
-/** Draws anew once in each frame in which the window has moved. */
+let asked = false;
+let resting = 0;
+/** How long the window has to rest before names and patterns come back, in milliseconds. */
+const REST = 150;
+/** Draws anew when the window has moved: once both axes have, and before Bokeh paints, so that it paints once. */
 function follow() {
   if (asked || moving) return;
-  asked = requestAnimationFrame(() => {
-    asked = 0;
+  asked = true;
+  queueMicrotask(() => {
+    asked = false;
     if (moving) return;
-    chart.draw();
+    chart.draw(true);
     remember();
+    clearTimeout(resting);
+    if (chart.plain) resting = setTimeout(() => moving || chart.draw(), REST);
   });
 }
 
