@@ -13,9 +13,11 @@ import pytest
 from browser import Browser, opened_browser, require_browser
 from commands import run as modelplan
 from conftest import ROOT
+from layouts import two_memories
 
 from modelplan import Graph, Kind, Op, Options, Tensor, pipeline
 from modelplan.outputs.page import html_file, views
+from modelplan.outputs.page.region_views import layout_view
 
 HOSTILE = {
     "markup": "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1>",
@@ -467,6 +469,32 @@ def test_answers_of_allocators_are_switched_in_the_table(browser: Browser, files
     browser.run("document.querySelectorAll('#field tbody tr')[2].click()")
     assert browser.run("return plan().name") == allocators[4]
     assert browser.text("#field tr.on td") == allocators[4]
+
+
+def test_regions_are_stacked_with_copies_as_arrows(browser: Browser, files: Path) -> None:
+    path = files / "regions.html"
+    view = layout_view(*two_memories(), "fast first")
+    path.write_bytes(html_file.html(views.Page("two memories", "", (view,), "modelplan")))
+    browser.open(path)
+    assert browser.texts("#figures dt") == ["DTCM", "SDRAM", "FLASH"]
+    arrows = "const a = chart.sources.arrows.data; return [[...a.x], [...a.X], [...a.y], [...a.Y]]"
+    assert browser.run(arrows)[:2] == [[2, 0], [4, 1]]
+    frames = "return new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+    browser.run(frames)
+    x, y = browser.run(
+        "const f = chart.frame, w = chart.window, a = chart.sources.arrows.data;"
+        "const at = (p, q) => p + (q - p) * 0.75;"
+        "return [f.left + f.width * (at(a.x[0], a.X[0]) - w.x0) / (w.x1 - w.x0),"
+        " f.top + f.height * (w.y1 - at(a.y[0], a.Y[0])) / (w.y1 - w.y0)]"
+    )
+    assert browser.pixels()[int(y) - 4 : int(y) + 4, int(x) - 4 : int(x) + 4].min() < 80  # the arrow's line
+    browser.point(*place(browser, 1), click=True)
+    details = dict(zip(browser.texts("#details dt"), browser.texts("#details dd"), strict=True))
+    assert details["address"] == "2,000 to 4,000 in SDRAM"
+    assert details["copied"] == "from DTCM, 2,000 B, during steps 2 to 3"
+    assert browser.run(arrows)[0] == [2]  # only those of the buffer that is picked
+    assert "early in SDRAM" in browser.texts("#live tbody td:first-child")
+    assert "DTCM: 2.93 KiB (3,000 B) of 8.00 KiB" in browser.text("#summary")
 
 
 def test_graphs_of_the_helpers_open_too(browser: Browser, files: Path) -> None:

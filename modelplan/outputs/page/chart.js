@@ -9,6 +9,7 @@ const MOST_LABELS = 160;
 const MOST_HATCHED = 400;
 /** How many peaks have their number on the curve, and how far above the highest the axis of the curve goes. */
 const MOST_RANKS = 9;
+const MOST_ARROWS = 300;
 const HEADROOM = 1.25;
 const HATCHES = ["/", "\\", ".", "-", "x", "|", "+"];
 
@@ -47,7 +48,7 @@ class Chart {
     /** @type {Map<any, string>} The ticks that each figure has. */
     this.ticks = new Map();
     this.drawn = this.inside = 0;
-    /** @type {any} */ this.image = this.boxes = this.names = this.area = this.line = this.spot = this.ranks = this.overlap = this.overflow = null;
+    /** @type {any} */ this.image = this.boxes = this.names = this.area = this.line = this.spot = this.ranks = this.arrows = this.overlap = this.overflow = null;
     this.build();
     const both = new Bokeh.Document();
     both.add_root(this.upper);
@@ -61,9 +62,9 @@ class Chart {
     const source = () => new Bokeh.ColumnDataSource({ data: {} });
     const low = this.lower;
     const quad = { left: { field: "l" }, right: { field: "r" }, bottom: { field: "b" }, top: { field: "t" } };
-    this.sources = { free: source(), image: source(), boxes: source(), marks: source(), common: source(), beyond: source(), tail: source(), bands: source(), labels: source(), curve: source(), spot: source(), ranks: source(), ends: source(), levels: source(), levelNames: source(), picked: source(), bands2: source() };
+    this.sources = { free: source(), image: source(), boxes: source(), marks: source(), common: source(), beyond: source(), tail: source(), bands: source(), labels: source(), curve: source(), spot: source(), ranks: source(), arrows: source(), ends: source(), levels: source(), levelNames: source(), picked: source(), bands2: source() };
     const s = this.sources;
-    for (const [name, columns] of Object.entries({ free: "lrbtc", boxes: "lrbtcoa", common: "lrbt", beyond: "lrbt", tail: "lrbtc", bands: "lrbtc", bands2: "lrbtc", marks: "lrbtc", picked: "lrbtc", labels: "xyna", curve: "xy", spot: "xy", ranks: "xyn", ends: "", levels: "xyXYc", levelNames: "xyncg" })) s[name].data = empty(columns);
+    for (const [name, columns] of Object.entries({ free: "lrbtc", boxes: "lrbtcoa", common: "lrbt", beyond: "lrbt", tail: "lrbtc", bands: "lrbtc", bands2: "lrbtc", marks: "lrbtc", picked: "lrbtc", labels: "xyna", curve: "xy", spot: "xy", ranks: "xyn", arrows: "xyXY", ends: "", levels: "xyXYc", levelNames: "xyncg" })) s[name].data = empty(columns);
     s.image.data = { image: [], x: [], y: [], w: [], h: [] };
     low.quad({ ...quad, fill_color: { field: "c" }, line_color: null, source: s.free });
     this.image = low.image_rgba({ image: { field: "image" }, x: { field: "x" }, y: { field: "y" }, dw: { field: "w" }, dh: { field: "h" }, source: s.image });
@@ -85,6 +86,9 @@ class Chart {
     this.names = low.text({ x: { field: "x" }, y: { field: "y" }, text: { field: "n" }, text_align: "center", text_baseline: "middle", text_font_size: "11px", text_font: FONT, angle: { field: "a" }, source: s.labels });
     low.segment({ x0: { field: "x" }, y0: { field: "y" }, x1: { field: "X" }, y1: { field: "Y" }, line_color: { field: "c" }, line_dash: "dashed", line_width: 1.3, source: s.levels });
     low.text({ x: { field: "x" }, y: { field: "y" }, text: { field: "n" }, text_color: { field: "c" }, text_align: "right", text_baseline: "bottom", y_offset: -2, x_offset: -4, text_font_size: "11px", text_font: FONT, background_fill_color: { field: "g" }, background_fill_alpha: 0.8, source: s.levelNames });
+    const head = new Bokeh.VeeHead({ size: 9, line_color: "black" });
+    this.arrows = new Bokeh.Arrow({ x_start: { field: "x" }, y_start: { field: "y" }, x_end: { field: "X" }, y_end: { field: "Y" }, start_units: "data", end_units: "data", line_width: 1.4, end: head, source: s.arrows });
+    low.add_layout(this.arrows);
     const up = this.upper;
     up.quad({ ...quad, fill_color: { field: "c" }, fill_alpha: 0.15, line_color: { field: "c" }, line_alpha: 0.7, source: s.bands2 });
     this.area = up.varea_step({ x: { field: "x" }, y1: 0, y2: { field: "y" }, step_mode: "after", source: s.curve });
@@ -102,6 +106,7 @@ class Chart {
     this.sources.curve.data = { x: [0, plan.steps], y: [0, 0] }; // Bokeh never comes back from steps without rows
     this.loads.setv({ start: 0, end: Math.max(plan.most, 1) * HEADROOM });
     this.bytesAxis(this.upper, 0, plan.most * HEADROOM, 3);
+    this.lower.left[0].axis_label = plan.columns.regions.length ? "bytes, regions stacked" : "address";
     this.painted = null;
     this.paintStatic();
     this.look(window);
@@ -128,10 +133,11 @@ class Chart {
     s.beyond.data = beyond;
     s.tail.data = c.tail ? { l: [0], r: [plan.steps], b: [c.arena], t: [c.arena + c.tail], c: [ink.muted] } : empty("lrbtc");
     /** @type {[number, string, string][]} */
-    const levels = [[c.arena, `${c.tail ? "planned part" : "arena"}${c.arena === c.bound ? " = lower bound" : ""} ${brief(c.arena)}`, c.arena === c.bound ? ink.accent : ink.ink]];
+    const levels = c.regions.length ? [] : [[c.arena, `${c.tail ? "planned part" : "arena"}${c.arena === c.bound ? " = lower bound" : ""} ${brief(c.arena)}`, c.arena === c.bound ? ink.accent : ink.ink]];
     if (c.arena !== c.bound && c.bound) levels.push([c.bound, `lower bound ${brief(c.bound)}`, ink.accent]);
     if (c.capacity !== null) levels.push([c.capacity, `capacity ${brief(c.capacity)}`, ink.warn]);
     if (c.tail) levels.push([c.arena + c.tail, `whole arena ${brief(c.arena + c.tail)}, ${brief(c.tail)} of it kept by the runtime`, ink.muted]);
+    for (const [name, base, used, size] of c.regions) levels.push([base, `${name}: ${brief(used)} used of ${brief(size)}`, ink.ink]);
     for (const [name, base] of c.banks) levels.push([base, name, ink.muted]);
     this.levels = levels;
     const ends = c.models.map(([step, name]) => ({ step, name }));
@@ -200,6 +206,7 @@ class Chart {
     const lines = { x: this.levels.map(() => w.x0), X: this.levels.map(() => w.x1), y: this.levels.map((l) => l[0]), Y: this.levels.map((l) => l[0]), c: this.levels.map((l) => l[2]) };
     for (const part of this.parts.filter((one) => one.step > 0)) [lines.x, lines.X, lines.y, lines.Y, lines.c].forEach((column, k) => /** @type {any[]} */ (column).push([part.step, part.step, w.y0, w.y1, this.colour().muted][k]));
     this.sources.levels.data = lines;
+    this.sources.arrows.data = this.copies();
     const sorted = this.levels.filter((l) => l[0] >= w.y0 && l[0] <= w.y1).sort((a, b) => a[0] - b[0]);
     const gap = (17 * (w.y1 - w.y0)) / Math.max(this.plot.height, 1);
     const named = sorted.map((l) => ({ y: l[0], n: l[1], c: l[2] }));
@@ -274,6 +281,15 @@ class Chart {
     x.push(to);
     y.push(y[y.length - 1] ?? 0);
     return { x, y };
+  }
+
+  /** The copies in sight, the largest of them where there are many; those of the lit buffers where some are lit. */
+  copies() {
+    const w = this.window;
+    const lit = this.lit;
+    const rows = this.plan.columns.copies.filter(([from, to, issued, due]) => due > w.x0 && issued < w.x1 && (!lit || lit.has(from) || lit.has(to)));
+    const kept = rows.length > MOST_ARROWS ? rows.sort((a, b) => b[6] - a[6]).slice(0, MOST_ARROWS) : rows;
+    return { x: kept.map((r) => r[2]), X: kept.map((r) => r[3]), y: kept.map((r) => r[4]), Y: kept.map((r) => r[5]) };
   }
 
   /** The numbers of the highest peaks in sight, by height; one that would touch a higher one's is left out. */
@@ -386,12 +402,14 @@ class Chart {
       for (const place of ["left", "below"])
         for (const axis of f[place]) axis.setv({ axis_label_text_color: ink.muted, axis_label_text_font: FONT, axis_label_text_font_size: "11px", axis_label_text_font_style: "normal", major_label_text_color: ink.muted, major_label_text_font: FONT, major_label_text_font_size: "11px", axis_line_color: ink.line, major_tick_line_color: ink.line, minor_tick_line_color: null });
       if (f === this.upper) f.below[0].setv({ major_label_text_color: null, major_label_text_font_size: "1px", major_tick_line_color: null, axis_line_color: null });
-      for (const grid of f.center) grid.setv?.({ grid_line_color: ink.line, grid_line_alpha: 0.55 });
+      for (const grid of f.center) if (grid.dimension !== undefined) grid.setv({ grid_line_color: ink.line, grid_line_alpha: 0.55 });
     }
     for (const { glyph } of this.hatches) glyph.glyph.hatch_color = { value: ink.edge };
     this.overlap.glyph.setv({ hatch_color: { value: ink.muted }, fill_color: { value: ink.muted }, line_color: { value: ink.muted } });
     this.overflow.glyph.setv({ hatch_color: { value: ink.warn }, fill_color: { value: ink.warn }, line_color: { value: ink.warn } });
     this.names.glyph.text_color = { value: theme === "dark" ? "#ffffff" : "#16191d" };
+    this.arrows.line_color = { value: ink.ink };
+    this.arrows.end.setv({ line_color: { value: ink.ink }, fill_color: { value: ink.ink } });
     this.ranks.glyph.text_color = { value: ink.muted };
     this.area.glyph.setv({ fill_color: ink.area, fill_alpha: 0.75 });
     this.line.glyph.setv({ line_color: theme === "dark" ? "#8cc4f2" : "#2f6f9f" });

@@ -10,6 +10,7 @@ const KINDS = {
   shared: { colour: { light: "#cf8abf", dark: "#99538a" }, hatch: "." },
   state: { colour: { light: "#9b9b9b", dark: "#707680" }, hatch: "-" },
   scratch: { colour: { light: "#efe68a", dark: "#a39a35" }, hatch: "x" },
+  weights: { colour: { light: "#c9b79c", dark: "#857356" }, hatch: "|" },
   buffer: { colour: { light: "#a9d0f0", dark: "#3c78a8" }, hatch: " " },
 };
 const MODELS = ["activation", "output", "input", "scratch"].map((name) => KINDS[name]).concat([

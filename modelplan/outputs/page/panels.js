@@ -119,8 +119,8 @@ function liveTable(o) {
     const share = total ? (100 * plan.size[i]) / total : 0;
     const cell = make("td", { className: "number share" }, `${share.toFixed(1)}%`);
     cell.style.setProperty("--share", `${share}%`);
-    const name = make("td", { title: plan.label(i) }, swatch(lookOf(plan, plan.columns.kind[i]), o.theme, o.patterns), plan.shorts[i]);
-    const row = make("tr", { tabIndex: 0, className: i === o.picked ? "on" : "" }, name, make("td", { className: "number" }, count(plan.size[i])), cell, make("td", { className: "number" }, count(plan.low[i])), make("td", { className: "number" }, count(plan.end[i] - 1)));
+    const name = make("td", { title: plan.label(i) }, swatch(lookOf(plan, plan.columns.kind[i]), o.theme, o.patterns), plan.shorts[i], ...(plan.columns.regions.length ? [make("small", {}, ` in ${plan.regionAt(plan.low[i])?.[0]}`)] : []));
+    const row = make("tr", { tabIndex: 0, className: i === o.picked ? "on" : "" }, name, make("td", { className: "number" }, count(plan.size[i])), cell, make("td", { className: "number", title: place(plan, i) }, count(plan.low[i] - (plan.regionAt(plan.low[i])?.[1] ?? 0))), make("td", { className: "number" }, count(plan.end[i] - 1)));
     row.dataset.buffer = String(i);
     row.onclick = () => o.pick(i);
     row.onkeydown = (e) => (e.key === "Enter" || e.key === " ") && (e.preventDefault(), e.stopPropagation(), o.pick(i));
@@ -149,7 +149,9 @@ function detailsOf(plan, i, o) {
     rows.splice(2, 0, ["kept alive by", keeper(plan, i, ops)]);
     rows.push(["type", g.types[g.type[t]]]);
   } else if (g && c.order.length) rows.push(["used by", ops(plan.writersOf(i), "writer")]);
-  rows.push(["why here", plan.why(i)], ["address", `${count(plan.low[i])} to ${count(plan.high[i])}`], ["kind", plan.kind(i)]);
+  rows.push(["why here", plan.why(i)], ["address", place(plan, i)], ["kind", plan.kind(i)]);
+  const copies = plan.copiesOf(i);
+  if (copies.length) rows.push(["copied", copies.map((words) => make("div", {}, words))]);
   const held = tensors.length > 1 ? tensors.map((t, k) => {
     const row = /** @type {number[]} */ (c.members[i]);
     const merge = c.merges.find((m) => m[0] === t);
@@ -160,6 +162,13 @@ function detailsOf(plan, i, o) {
   const crossing = c.overlaps.filter((o2) => o2[0] === i || o2[1] === i).map((o2) => make("p", {}, o2[0] === i ? `may run into ${plan.label(o2[1])} by up to ${human(o2[2])}` : `may be run into by ${plan.label(o2[0])}, by up to ${human(o2[2])}`));
   const extra = held.length ? [make("p", {}, `Storage class of ${held.length} tensors that share these bytes:`), ...held] : [];
   return [make("h2", {}, swatch(lookOf(plan, c.kind[i]), o.theme, o.patterns), plan.label(i)), definitions(rows), ...extra, ...crossing];
+}
+
+/** The addresses of a buffer; in a stack of regions those in its own. @param {Plan} plan @param {number} i */
+function place(plan, i) {
+  const region = plan.regionAt(plan.low[i]);
+  const base = region?.[1] ?? 0;
+  return `${count(plan.low[i] - base)} to ${count(plan.high[i] - base)}${region ? ` in ${region[0]}` : ""}`;
 }
 
 /** What keeps a buffer alive to its last step. @param {Plan} plan @param {number} i @param {(list: number[], role: string) => (Node|string)[]} ops */

@@ -9,7 +9,8 @@
  *   start: number[], end: number[], size: number[], offset: number[], kind: number[], labels: string[],
  *   members: (number[]|string)[], pinned: number[], merges: number[][], rules: string[], overlaps: number[][],
  *   conflicts: number, capacity: number|null, bound: number, height: number, arena: number, peak: number,
- *   banks: [string, number][], models: [number, string][], tail: number, fits: boolean}} Columns
+ *   banks: [string, number][], models: [number, string][], tail: number, fits: boolean,
+ *   regions: [string, number, number, number][], copies: number[][]}} Columns
  * @typedef {{title: string, subtitle: string, made_by: string, graphs: Graph[], views: Columns[],
  *   change: boolean, field: {bound: number, rows: [string, string, number, string][], refused: string[]}|null}} Page
  * @typedef {{start: number, end: number, bytes: number}} Peak
@@ -176,17 +177,31 @@ class Plan {
     return found;
   }
 
+  /** The region of a stack that holds an address: name, base, bytes used, size. @param {number} address */
+  regionAt(address) {
+    return this.columns.regions.filter((row) => row[1] <= address).pop();
+  }
+
+  /** The copies of a buffer: what they do, and when. @param {number} i @returns {string[]} */
+  copiesOf(i) {
+    const place = (/** @type {number} */ stay, /** @type {number} */ address) => `${this.regionAt(stay < 0 ? address : this.low[stay])?.[0]}`;
+    const rows = this.columns.copies.filter((copy) => copy[0] === i || copy[1] === i);
+    return rows.map(([from, to, issued, due, start, end, size]) => `${to === i ? `from ${place(from, start)}` : `to ${place(to, end)}`}, ${count(size)} B, ${due > issued + 1 ? `during steps ${count(issued)} to ${count(due - 1)}` : `in step ${count(issued)}`}`);
+  }
+
   /** The line that says why a buffer lies where it lies. @param {number} i */
   why(i) {
     const low = this.low[i];
+    const region = this.regionAt(low);
+    const base = region?.[1] ?? 0;
     if (this.columns.pinned.includes(i)) return "held at this address: the plan in the file, or the runtime, has it here";
     if (this.size[i] === 0) return "it has no bytes";
     const beside = [];
     for (let j = 0; j < this.n; j++)
-      if (j !== i && this.size[j] && this.start[j] < this.end[i] && this.start[i] < this.end[j]) beside.push(j);
-    if (low === 0) return "at the bottom of the arena";
+      if (j !== i && this.size[j] && this.low[j] >= base && this.start[j] < this.end[i] && this.start[i] < this.end[j]) beside.push(j);
+    if (low === base) return `at the bottom of ${region?.[0] ?? "the arena"}`;
     beside.sort((a, b) => this.low[a] - this.low[b]);
-    let free = 0;
+    let free = base;
     let gap = -1;
     for (const j of beside) {
       if (this.low[j] >= low + this.size[i]) break;
@@ -194,7 +209,7 @@ class Plan {
       free = Math.max(free, this.high[j]);
     }
     const under = beside.filter((j) => this.high[j] <= low).sort((a, b) => this.high[b] - this.high[a])[0];
-    if (gap >= 0) return `a lower place, at ${count(gap)}, would be free too; the allocator chose this one`;
+    if (gap >= 0) return `a lower place, at ${count(gap - base)}, would be free too; the allocator chose this one`;
     if (under === undefined) return "nothing lies below it while it is alive; it shares bytes there with what it overlaps";
     const shared = `steps ${count(Math.max(this.start[i], this.start[under]))} to ${count(Math.min(this.end[i], this.end[under]) - 1)}`;
     const space = low - this.high[under];

@@ -18,13 +18,43 @@ if TYPE_CHECKING:
     from modelplan.outputs.field_chart import Field
 
 
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A region of several that are stacked: its number, name, where it begins in the stack, bytes used, its size, and
+    the bytes of the stack that it takes.
+    """
+
+    region: int
+    name: str
+    base: int
+    used: int
+    size: int
+    height: int
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow:
+    """A copy between regions: rectangles by number (-1: a home, which has none), first step and the step by which it is
+    done, addresses in the stack, bytes.
+    """
+
+    source: int
+    target: int
+    issued: int
+    due: int
+    start: int
+    end: int
+    size: int
+
+
 @dataclass(frozen=True, eq=False)
 class View:
     """One plan of the page.
 
     `name` is what the switch calls it, `about` says in a sentence what it is; `facts` are labels with values.
     `graph`, `order` and `merges` are empty where the buffers come without a model. `refused`: the
-    runtime would not run the model. `twins` name plans that came out the same.
+    runtime would not run the model. `twins` name plans that came out the same. `bands`
+    are the regions where several are stacked, `arrows` the copies between them.
     """
 
     name: str
@@ -36,6 +66,8 @@ class View:
     facts: tuple[tuple[str, str], ...] = ()
     refused: bool = False
     twins: tuple[str, ...] = ()
+    bands: tuple[Band, ...] = ()
+    arrows: tuple[Arrow, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,113 @@
+"""A model in several memories as a view of the page: regions stacked upon one time axis, copies as arrows between."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from modelplan.memories.region_layout import Copy, Layout, RegionProblem
+from modelplan.outputs.drawing import Drawing
+from modelplan.outputs.page.views import Arrow, Band, View
+from modelplan.outputs.units import counted, human
+from modelplan.types import BufferKind, Placement, Problem
+
+#: What a rectangle is: a buffer, working memory of an operator, or content that stands in a home, such as weights.
+_LABELS = ("buffer", "scratch", "weights")
+#: A region is drawn with so much more than it uses, and one that is only copied from with such a share of the others.
+_FREE, _HOME = 0.12, 0.08
+
+
+def layout_view(asked: RegionProblem, layout: Layout, name: str = "layout", about: str = "", made_by: str = "") -> View:
+    """The view of one answer: a rectangle for each stay, a band for each region that is used, an arrow for each copy.
+
+    Addresses are those of the stack: the base of the region's band and the offset in it. Content in a home has no
+    offset: its arrows begin or end in the middle of the home's band.
+
+    Cost: O(n) in stays and copies.
+    """
+    bands = _bands(asked, layout)
+    base = {band.region: band.base for band in bands}
+    sizes = asked.problem.size.tolist()
+    stays = layout.stays
+    rows = Problem(
+        names=tuple(asked.problem.names[stay.buffer] for stay in stays),
+        size=np.array([sizes[stay.buffer] for stay in stays], dtype=np.int64),
+        start=np.array([stay.start for stay in stays], dtype=np.int64),
+        end=np.array([stay.end for stay in stays], dtype=np.int64),
+    )
+    offsets = np.array([base[stay.region] + stay.offset for stay in stays], dtype=np.int64)
+    drawn = Drawing(
+        title=name,
+        problem=rows,
+        placement=Placement(offsets),
+        arena=bands[-1].base + bands[-1].height if bands else 0,
+        kinds=np.array([_kind(asked, stay.buffer) for stay in stays], dtype=np.int64),
+        ops=("",) * len(asked.seconds),
+        made_by=made_by,
+        labels=_LABELS,
+    )
+    arrows = tuple(_arrow(asked, layout, copy, base, {b.region: b for b in bands}) for copy in layout.copies)
+    return View(name, about or _about(layout), drawn, facts=_facts(asked, layout), bands=bands, arrows=arrows)
+
+
+def _bands(asked: RegionProblem, layout: Layout) -> tuple[Band, ...]:
+    """A band for each region that holds a stay, or that is a home from which or to which something is copied."""
+    sizes = asked.problem.size.tolist()
+    used = Counter[int]()
+    for stay in layout.stays:
+        used[stay.region] = max(used[stay.region], stay.offset + sizes[stay.buffer])
+    for copy in layout.copies:
+        if min(copy.source, copy.target) < 0:
+            used[asked.home[_buffer(layout, copy)]] += 0
+    least = max(round(_HOME * sum(used.values())), 1)
+    found, base = [], 0
+    for region in sorted(used):
+        row = asked.regions[region]
+        height = max(used[region], min(max(round((1 + _FREE) * used[region]), least), row.size))
+        found.append(Band(region, row.name, base, used[region], row.size, height))
+        base += height
+    return tuple(found)
+
+
+def _buffer(layout: Layout, copy: Copy) -> int:
+    return layout.stays[copy.source if copy.source >= 0 else copy.target].buffer
+
+
+def _kind(asked: RegionProblem, buffer: int) -> int:
+    kinds = asked.problem.kinds
+    if kinds and kinds[buffer] is BufferKind.SCRATCH:
+        return _LABELS.index("scratch")
+    return _LABELS.index("weights" if asked.home[buffer] >= 0 else "buffer")
+
+
+def _arrow(asked: RegionProblem, layout: Layout, copy: Copy, base: dict[int, int], bands: dict[int, Band]) -> Arrow:
+    size = int(asked.problem.size[_buffer(layout, copy)])
+    home = asked.home[_buffer(layout, copy)]
+
+    def middle(stay: int) -> int:
+        if stay < 0:
+            return bands[home].base + bands[home].height // 2
+        return base[layout.stays[stay].region] + layout.stays[stay].offset + size // 2
+
+    return Arrow(copy.source, copy.target, copy.issued, copy.due, middle(copy.source), middle(copy.target), size)
+
+
+def _about(layout: Layout) -> str:
+    copies = f"{len(layout.copies):,} {'copy' if len(layout.copies) == 1 else 'copies'}"
+    return f"{counted(len(layout.stays), 'stay')}, {copies}" + (f", found by {layout.method}" if layout.method else "")
+
+
+def _facts(asked: RegionProblem, layout: Layout) -> tuple[tuple[str, str], ...]:
+    """What is copied from where to where, and what operators read and write in each region."""
+    sizes = asked.problem.size.tolist()
+    copied = Counter[tuple[int, int]]()
+    for copy in layout.copies:
+        buffer = _buffer(layout, copy)
+        ends = (layout.stays[one].region if one >= 0 else asked.home[buffer] for one in (copy.source, copy.target))
+        source, target = ends
+        copied[source, target] += sizes[buffer]
+    names = [region.name for region in asked.regions]
+    rows = [(f"copied from {names[a]} to {names[b]}", human(size)) for (a, b), size in sorted(copied.items())]
+    rows += [("cost at least", f"{1000 * layout.bound:.3f} ms")] if layout.bound else []
+    return (*rows, ("ended", layout.ended))
