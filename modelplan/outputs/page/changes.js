@@ -76,6 +76,7 @@ function changesPanel(old, now, o) {
     const row = make("tr", { className: one.buffer >= 0 && one.buffer === o.picked ? "on" : "" }, make("td", { title: one.name }, one.buffer < 0 ? one.name : now.shorts[one.buffer]), make("td", { className: "number" }, count(one.bytes)), make("td", { className: "words" }, ...one.words.map((word) => make("div", {}, word))));
     if (one.buffer >= 0) {
       row.tabIndex = 0;
+      row.setAttribute("aria-label", `${one.name}: ${one.words.join("; ")}`);
       row.onclick = () => o.pick(one.buffer);
       row.onkeydown = (e) => (e.key === "Enter" || e.key === " ") && (e.preventDefault(), e.stopPropagation(), o.pick(one.buffer));
     }

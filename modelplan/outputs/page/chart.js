@@ -54,7 +54,11 @@ class Chart {
     both.add_root(this.upper);
     both.add_root(this.lower);
     /** @type {Promise<void>} */
-    this.ready = Bokeh.embed.add_document_standalone(both, map, [curve, map]).then((/** @type {any} */ views) => void (this.view = views.get(this.lower)));
+    this.ready = Bokeh.embed.add_document_standalone(both, map, [curve, map]).then((/** @type {any} */ views) => {
+      this.view = views.get(this.lower);
+      // The map answers keys for both charts, so that Bokeh's own stops of the Tab key would do nothing.
+      for (const f of [this.upper, this.lower]) views.get(f).canvas_view.events_el.removeAttribute("tabindex");
+    });
   }
 
   /** Makes the glyphs of both figures. */

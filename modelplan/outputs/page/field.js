@@ -38,6 +38,7 @@ function fieldChart(field, shown, now, turn) {
     bar.style.width = `${100 * along(excess(height), most)}%`;
     const over = field.bound ? `${(100 * excess(height)).toFixed(2)}% above the bound` : "";
     const row = make("tr", { tabIndex: at < 0 ? -1 : 0, className: `${name === now ? "on" : ""} ${isOurs(name) ? "ours" : ""}`, title: [kind, over, at < 0 ? "not drawn: the file would be too large" : by ? `the height of ${by}` : ""].filter(Boolean).join(" · ") }, make("td", {}, name), make("td", { className: "number" }, count(height)), make("td", { className: "track" }, make("div", {}, ...lines(false), bar)));
+    row.setAttribute("aria-label", `${name}, height ${count(height)} bytes, ${over}`);
     if (name === now) row.setAttribute("aria-current", "true");
     if (at >= 0) row.onclick = () => turn(at);
     row.onkeydown = (e) => e.key === "Enter" && at >= 0 && turn(at);

@@ -120,7 +120,7 @@ function liveTable(o) {
     const cell = make("td", { className: "number share" }, `${share.toFixed(1)}%`);
     cell.style.setProperty("--share", `${share}%`);
     const name = make("td", { title: plan.label(i) }, swatch(lookOf(plan, plan.columns.kind[i]), o.theme, o.patterns), plan.shorts[i], ...(plan.columns.regions.length ? [make("small", {}, ` in ${plan.regionAt(plan.low[i])?.[0]}`)] : []));
-    const row = make("tr", { tabIndex: 0, className: i === o.picked ? "on" : "" }, name, make("td", { className: "number" }, count(plan.size[i])), cell, make("td", { className: "number", title: place(plan, i) }, count(plan.low[i] - (plan.regionAt(plan.low[i])?.[1] ?? 0))), make("td", { className: "number" }, count(plan.end[i] - 1)));
+    const row = make("tr", { tabIndex: 0, className: i === o.picked ? "on" : "", "aria-label": `${plan.label(i)}, ${count(plan.size[i])} bytes, until step ${count(plan.end[i] - 1)}` }, name, make("td", { className: "number" }, count(plan.size[i])), cell, make("td", { className: "number", title: place(plan, i) }, count(plan.low[i] - (plan.regionAt(plan.low[i])?.[1] ?? 0))), make("td", { className: "number" }, count(plan.end[i] - 1)));
     row.dataset.buffer = String(i);
     row.onclick = () => o.pick(i);
     row.onkeydown = (e) => (e.key === "Enter" || e.key === " ") && (e.preventDefault(), e.stopPropagation(), o.pick(i));
