@@ -132,14 +132,55 @@ constexpr NamedRule<telamalloc::Options> kTelamallocRules[] = {
     {"smart_backtracks", &telamalloc::Options::smart_backtracks},
     {"priorities", &telamalloc::Options::priorities}};
 
+// The trees of a table with a row for each node, no trees of an empty one.
+telamalloc::Trees trees_of(const Table& table) {
+  Array<telamalloc::TreeNode> nodes;
+  if (table.shape(0) > 0 && table.shape(1) != 4) throw std::invalid_argument("a table of trees has four columns");
+  for (std::size_t row = 0; row < table.shape(0); ++row) {
+    const std::int64_t* node = table.data() + 4 * row;
+    nodes.push_back({node[0], node[1], node[2], node[3]});
+  }
+  return telamalloc::Trees(std::move(nodes));
+}
+
+telamalloc::Answer telamalloc_answer(const BoundProblem& problem, std::int64_t capacity, const Table& trees,
+                                     telamalloc::Options options, std::int64_t steps, double seconds) {
+  if (options.stuck_after < 1) throw std::invalid_argument("stuck_after is below 1");
+  if (options.record_every < 1) throw std::invalid_argument("every is below 1");
+  const telamalloc::Trees learned = trees_of(trees);
+  if (!learned.empty()) options.trees = &learned;
+  return unlocked([&] { return telamalloc::decide(problem.problem(), capacity, options, limits_of(steps, seconds)); });
+}
+
 Decision telamalloc_decide(const BoundProblem& problem, std::int64_t capacity, const Array<std::string>& without,
-                           std::int64_t stuck_after, std::int64_t steps, double seconds) {
-  if (stuck_after < 1) throw std::invalid_argument("stuck_after is below 1");
+                           std::int64_t stuck_after, const Table& trees, std::int64_t learned_after, std::int64_t steps,
+                           double seconds) {
   telamalloc::Options options = rules_without(kTelamallocRules, without);
   options.stuck_after = stuck_after;
-  auto answer =
-      unlocked([&] { return telamalloc::decide(problem.problem(), capacity, options, limits_of(steps, seconds)); });
+  options.learned_after = learned_after;
+  auto answer = telamalloc_answer(problem, capacity, trees, options, steps, seconds);
   return {finish(answer.ended), column_of(std::move(answer.offsets)), answer.steps};
+}
+
+using BacktrackRow = std::tuple<Column, Column, Column>;  // buffers, offsets, features one decision after the other
+
+std::tuple<const char*, std::int64_t, std::int64_t, std::int64_t, Array<BacktrackRow>> telamalloc_backtracks(
+    const BoundProblem& problem, std::int64_t capacity, const Array<std::string>& without, std::int64_t stuck_after,
+    const Table& trees, std::int64_t learned_after, std::int64_t steps, std::int64_t most, std::int64_t every) {
+  telamalloc::Options options = rules_without(kTelamallocRules, without);
+  options.stuck_after = stuck_after;
+  options.learned_after = learned_after;
+  options.record_most = most;
+  options.record_every = every;
+  auto answer = telamalloc_answer(problem, capacity, trees, options, steps, std::numeric_limits<double>::infinity());
+  Array<BacktrackRow> rows;
+  for (telamalloc::Record& record : answer.records) {
+    Array<std::int64_t> features;
+    for (const telamalloc::Features& own : record.features) features.insert(features.end(), own.begin(), own.end());
+    rows.emplace_back(column_of(std::move(record.buffers)), column_of(std::move(record.offsets)),
+                      column_of(std::move(features)));
+  }
+  return {finish(answer.ended), answer.steps, answer.minor, answer.major, std::move(rows)};
 }
 
 Numbers telamalloc_phases(const BoundProblem& problem) {
@@ -191,7 +232,11 @@ void bind_allocators(nb::module_& module) {
   module.def("idealloc_theorem2", &idealloc_theorem2, "start"_a, "end"_a, "height"_a, "epsilon"_a, "seed"_a,
              "For each unit job the number of its box.");
   module.def("telamalloc_decide", &telamalloc_decide, "problem"_a, "capacity"_a, "without"_a, "stuck_after"_a,
-             "steps"_a, "seconds"_a, "(ended, offsets, steps); no offsets unless feasible.");
+             "trees"_a, "learned_after"_a, "steps"_a, "seconds"_a,
+             "(ended, offsets, steps); no offsets unless feasible.");
+  module.def("telamalloc_backtracks", &telamalloc_backtracks, "problem"_a, "capacity"_a, "without"_a, "stuck_after"_a,
+             "trees"_a, "learned_after"_a, "steps"_a, "most"_a, "every"_a,
+             "(ended, steps, minor backtracks, major backtracks, of some of these (buffers, offsets, features)).");
   module.def("telamalloc_phases", &telamalloc_phases, "problem"_a, "The phase of each buffer.");
   module.def("minimalloc_decide", &minimalloc_decide, "problem"_a, "capacity"_a, "orders"_a, "without"_a, "steps"_a,
              "seconds"_a, "(ended, offsets, steps); no offsets unless feasible.");

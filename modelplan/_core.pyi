@@ -193,9 +193,22 @@ def telamalloc_decide(
     capacity: int,
     without: list[str],
     stuck_after: int,
+    trees: IntArray,
+    learned_after: int,
     steps: int,
     seconds: float,
 ) -> tuple[Ended, IntArray, int]: ...
+def telamalloc_backtracks(
+    problem: Problem,
+    capacity: int,
+    without: list[str],
+    stuck_after: int,
+    trees: IntArray,
+    learned_after: int,
+    steps: int,
+    most: int,
+    every: int,
+) -> tuple[Ended, int, int, int, list[tuple[IntArray, IntArray, IntArray]]]: ...
 def telamalloc_phases(
     problem: Problem,
 ) -> list[int]: ...

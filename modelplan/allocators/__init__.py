@@ -61,7 +61,7 @@ ROWS_OF = {
     "somas": "somas somas-fixed",
     "triton": "triton",
     "xla": "xla-spatial xla-temporal xla-choose-best xla-constrained xla-repack xla-fast-merge xla-fast-split",
-    "telamalloc": "telamalloc telamalloc-heuristic",
+    "telamalloc": "telamalloc telamalloc-learned telamalloc-heuristic",
     "minimalloc": "minimalloc",
     "idealloc": "idealloc",
     "cpsat": "cp-sat",

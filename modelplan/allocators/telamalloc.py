@@ -2,14 +2,20 @@
 
 The paper's program is not public. Ours keeps its parts: phases by contention, three candidates for the next block
 (longest, largest, most area), the lowest address that the engine allows, minor backtracks, major backtracks to the
-second-latest culprit, what failed first at the point returned to, longer jumps when stuck, and a step budget. The
-learned choice of the point to return to, which needs a trained model, is not part of it.
+second-latest culprit, what failed first at the point returned to, longer jumps when stuck, and a step budget.
+
+In `telamalloc-learned` gradient-boosted trees choose the point that a major backtrack returns to. They are trained by
+imitation, as in the paper: on recorded searches of generated problems, whose first mistake is found by an exact search
+(benchmarks/telamalloc_trees.py). The features are those that descriptions of the paper name (size, lifetime,
+contention, phase, depth, returns to it) and what our engine knows of the failure. The trees get half of the budget;
+what they leave open is asked again without them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 
 import numpy as np
 
@@ -17,7 +23,7 @@ from modelplan import _core
 from modelplan.allocators import narrowing
 from modelplan.allocators.narrowing import Decision
 from modelplan.allocators.table import Allocator
-from modelplan.types import Budget, IntArray, Placement, Problem
+from modelplan.types import Budget, Ended, IntArray, Placement, Problem
 
 #: Placements for a whole minimisation when the caller sets no budget.
 STEPS = 20_000
@@ -25,18 +31,82 @@ STEPS = 20_000
 #: Pairs in conflict that the engine holds at most; 8 Mi of them take about 500 MiB.
 MOST_PAIRS = 2**23
 
+#: The trees, a row for each node; benchmarks/telamalloc_trees.py writes it.
+TREES = Path(__file__).with_name("telamalloc_trees.csv")
+
+#: Major backtracks by the culprits alone before the trees are asked: easy problems end before.
+LEARNED_AFTER = 10
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Parts of the search that can be switched off, and after how many returns to one depth it jumps further back."""
+    """Parts of the search that can be switched off, and after how many returns to one depth it jumps further back.
+
+    `learned`: trees choose the point that a major backtrack returns to.
+    """
 
     phases: bool = True
     smart_backtracks: bool = True
     priorities: bool = True
     stuck_after: int = 8
+    learned: bool = False
 
 
 DEFAULTS = Options()
+LEARNED = Options(learned=True)
+NO_TREES: IntArray = np.zeros((0, 4), dtype=np.int64)
+
+
+@cache
+def trees() -> IntArray:
+    """The table of `TREES`: tree, feature, threshold, row where values above the threshold go on."""
+    return np.loadtxt(TREES, dtype=np.int64, delimiter=",", skiprows=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """A major backtrack: the decisions in their order, and for each a row of what the trees see of it."""
+
+    buffers: IntArray
+    offsets: IntArray
+    features: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Backtracks:
+    """How a search went: how it ended, placements tried, backtracks of both kinds, some of the major ones."""
+
+    ended: Ended
+    steps: int
+    minor: int
+    major: int
+    records: tuple[Record, ...]
+
+
+def backtracks(
+    problem: Problem, capacity: int, steps: int, options: Options = DEFAULTS, *, most: int = 0, every: int = 1
+) -> Backtracks:
+    """What `decide` does within so many steps, for those who measure or train it.
+
+    Args:
+        problem: at most `MOST_PAIRS` pairs in conflict.
+        capacity: in bytes.
+        steps: placements tried.
+        options: as in `decide`.
+        most: major backtracks recorded.
+        every: distance between two of these.
+    """
+    ended, used, minor, major, rows = _core.telamalloc_backtracks(
+        problem.core, capacity, *_settings(options), steps, most, every
+    )
+    records = tuple(Record(b, o, f.reshape(len(b), -1)) for b, o, f in rows)
+    return Backtracks(ended, used, minor, major, records)
+
+
+def _settings(options: Options) -> tuple[list[str], int, IntArray, int]:
+    """The options as the core takes them."""
+    without = [name for name in _core.TELAMALLOC_RULES if not getattr(options, name)]
+    return without, options.stuck_after, trees() if options.learned else NO_TREES, LEARNED_AFTER
 
 
 def decide(problem: Problem, capacity: int, budget: Budget | None = None, options: Options = DEFAULTS) -> Decision:
@@ -49,14 +119,18 @@ def decide(problem: Problem, capacity: int, budget: Budget | None = None, option
     Source: Maas, Beaugnon, Chauhan and Ilbeyi, TelaMalloc: Efficient On-Chip Memory Allocation for Production Machine
     Learning Accelerators, ASPLOS 2023, doi 10.1145/3567955.3567961.
     """
-    without = [name for name in _core.TELAMALLOC_RULES if not getattr(options, name)]
-    ask = partial(_core.telamalloc_decide, problem.core, capacity, without, options.stuck_after)
+    ask = partial(_core.telamalloc_decide, problem.core, capacity, *_settings(options))
     return narrowing.core_decision(problem, budget, MOST_PAIRS, ask)
 
 
 def _run(problem: Problem, budget: Budget) -> Placement:
     """Places phase by phase, as propagated bounds allow, and returns to the placements behind a failure."""
     return narrowing.decided(problem, budget, decide, STEPS)
+
+
+def _run_learned(problem: Problem, budget: Budget) -> Placement:
+    """Like `telamalloc`, and trained trees choose the placement that a major backtrack returns to."""
+    return narrowing.decided(problem, budget, partial(decide, options=LEARNED), STEPS)
 
 
 def heuristic(problem: Problem, _budget: Budget) -> Placement:
@@ -131,7 +205,16 @@ ROWS = (
         "search",
         "none when it gives up",
         "exponential at worst; memory O(n + pairs in conflict); 20,000 placements by default",
-        omits="the learned choice of the point to return to, which needs a trained model",
+        omits="the learned choice of the point to return to: `telamalloc-learned` has it",
+    ),
+    Allocator(
+        "telamalloc-learned",
+        _run_learned,
+        "in the style of Maas et al., ASPLOS 2023, with trees of our own training (benchmarks/telamalloc_trees.py)",
+        "search",
+        "none when it gives up",
+        "exponential at worst; memory O(n + pairs in conflict); 20,000 placements by default",
+        omits="the paper's own features, training problems and trees, which are not public",
     ),
     Allocator(
         "telamalloc-heuristic",

@@ -13,6 +13,7 @@ import strategies
 import twins
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from problem_families import CAPACITY, FAMILIES
 
 from modelplan import Budget, Placement, Problem, RequestError, _core, check, height, load_bound, place
 from modelplan.allocators import idealloc, minimalloc, somas, telamalloc, tokens, triton, usmp, xla
@@ -168,6 +169,74 @@ def test_telamalloc_proves_only_what_is_true(problem: Problem, phases: bool, sma
             assert best <= oracles.height(problem, answer.offsets.tolist()) <= capacity
         else:
             assert answer.ended == "budget" or capacity < best
+
+
+#: Trees that take back the earliest decision, the latest, and the one that was returned to most often.
+CHOICES = {
+    "earliest": [(0, 7, 1, 2), (0, -1, 0, 0), (0, 7, 3, 4), (0, -1, 1, 0), (0, -1, 2, 0)],
+    "latest": [(0, -1, 5, 0)],
+    "returned to": [(0, 8, 0, 2), (0, -1, 0, 0), (0, -1, 9, 0), (1, 8, 2, 5), (1, -1, 0, 0), (1, -1, 9, 0)],
+}
+
+
+@settings(deadline=None, max_examples=60)
+@given(related(most=5, alignments=(1, 4)), st.sampled_from(sorted(CHOICES)))
+def test_no_choice_of_the_trees_breaks_a_placement(problem: Problem, choice: str) -> None:
+    best = oracles.optimum(problem)
+    table = np.array(CHOICES[choice])
+    for capacity in (best - 1, best, best + 7):
+        if capacity < 0:
+            continue
+        ended, offsets, steps = _core.telamalloc_decide(problem.core, capacity, [], 2, table, 0, 500, np.inf)
+        assert steps <= 500
+        if ended == "complete":
+            assert oracles.valid(problem, offsets.tolist())
+            assert best <= oracles.height(problem, offsets.tolist()) <= capacity
+        else:
+            assert ended == "budget" or capacity < best
+
+
+def test_the_trees_end_searches_that_the_culprits_alone_do_not() -> None:
+    problem = FAMILIES["tiling"](61, 6)
+    assert telamalloc.backtracks(problem, CAPACITY, 2000).ended == "budget"
+    learned = telamalloc.backtracks(problem, CAPACITY, 2000, telamalloc.LEARNED)
+    assert (learned.ended, learned.major > telamalloc.LEARNED_AFTER) == ("complete", True)
+    check(problem, place(replace(problem, capacity=CAPACITY), "telamalloc-learned", Budget(steps=2000)))
+
+
+def test_a_recorded_backtrack_says_what_was_decided() -> None:
+    problem = FAMILIES["tiling"](61, 0)
+    found = telamalloc.backtracks(problem, CAPACITY, 500, most=3, every=5)
+    assert (found.ended, len(found.records)) == ("budget", 3)
+    for record in found.records:
+        together = Problem(
+            tuple(map(str, record.buffers)),
+            problem.size[record.buffers],
+            problem.start[record.buffers],
+            problem.end[record.buffers],
+        )
+        check(together, Placement(record.offsets))
+        size, distance, culprit = record.features[:, 0], record.features[:, 7], record.features[:, 10]
+        assert size.tolist() == [1000 * z // CAPACITY for z in problem.size[record.buffers].tolist()]
+        assert distance.tolist() == list(range(len(record.buffers), 0, -1))
+        assert culprit.max() == (culprit > 0).sum() == record.features[0, 11] > 0
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        [(0, 14, 5, 2), (0, -1, 0, 0), (0, -1, 0, 0)],  # no such feature
+        [(0, -2, 5, 2), (0, -1, 0, 0), (0, -1, 0, 0)],
+        [(0, 3, 5, 0), (0, -1, 0, 0), (0, -1, 0, 0)],  # back to itself
+        [(0, 3, 5, 3), (0, -1, 0, 0), (0, -1, 0, 0)],  # beyond the last row
+        [(0, 3, 5, 2), (0, -1, 0, 0), (1, -1, 0, 0)],  # into another tree
+        [(0, -1, 0, 0), (0, 3, 5, 1)],  # ends without a leaf
+    ],
+)
+def test_trees_that_make_no_sense_are_refused(table: list[tuple[int, ...]]) -> None:
+    problem = tiny(0)
+    with pytest.raises(ValueError, match=r"row \d of the trees makes no sense"):
+        _core.telamalloc_decide(problem.core, 100, [], 8, np.array(table), 0, 10, np.inf)
 
 
 @settings(deadline=None)

@@ -69,7 +69,7 @@ def test_words_and_rules_are_those_of_python() -> None:
     assert get_args(types.Ended) == _core.ENDED
     assert tuple(greedy.Fit) == _core.FITS
     assert tuple(inspect.signature(minimalloc.Rules).parameters) == _core.MINIMALLOC_RULES
-    assert tuple(inspect.signature(telamalloc.Options).parameters)[:-1] == _core.TELAMALLOC_RULES
+    assert tuple(inspect.signature(telamalloc.Options).parameters)[:-2] == _core.TELAMALLOC_RULES
 
 
 def test_every_way_to_end_is_explained() -> None:
