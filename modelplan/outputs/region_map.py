@@ -19,7 +19,7 @@ from modelplan.memories.region_layout import Stay
 from modelplan.memories.region_plan import RegionPlan, RegionUse
 from modelplan.outputs import axes, canvas, lettering
 from modelplan.outputs.canvas import BODY, FREE, INK, MUTED, SMALL, TITLE, Boxes, Margins, Sheet
-from modelplan.outputs.region_report import duration, memories
+from modelplan.outputs.region_report import duration, memory_count
 from modelplan.outputs.units import brief, counted
 
 #: Fills of what buffers are for, in the order of the legend.
@@ -120,7 +120,7 @@ def _draw_head(sheet: Sheet, made: RegionPlan, entries: Sequence[axes.Entry]) ->
     y = sheet.ceiling + sheet.margins.top - _EDGE - TITLE
     title = lettering.folded(lettering.drawable(made.title), room * 0.6, TITLE)
     sheet.write(_EDGE, y, title, TITLE, weight="bold", va="baseline")
-    count = f"   {counted(len(made.layout.stays), 'buffer')} in {memories(made)}"
+    count = f"   {counted(len(made.layout.stays), 'buffer')} in {memory_count(made)}"
     sheet.write(_EDGE + lettering.width(title, TITLE, bold=True), y, count, BODY, color=MUTED, va="baseline")
     optimal = "proven optimal" if made.layout.ended == "optimal" else f"lower bound {duration(made.layout.bound)}"
     y -= _ROW

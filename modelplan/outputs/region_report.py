@@ -31,14 +31,14 @@ def sections_of(made: RegionPlan) -> list[Section]:
     computing = sum(made.problem.seconds)
     if computing:
         lines.append(f"computing    {duration(computing)}")
-    title = f"{made.title}: {counted(len(rows), 'buffer')} in {memories(made)}"
+    title = f"{made.title}: {counted(len(rows), 'buffer')} in {memory_count(made)}"
     found = [Section(title, tuple(lines), _table(made)), Section("What lies where", tuple(_contents(made)))]
     if made.arenas:
         found.append(Section("TFLM's two arenas", tuple(_arena_lines(made))))
     return found
 
 
-def memories(made: RegionPlan) -> str:
+def memory_count(made: RegionPlan) -> str:
     """How many memories there are, in words."""
     count = len(made.problem.regions)
     return "1 memory" if count == 1 else f"{count} memories"

@@ -52,6 +52,9 @@ MARGIN = "Margin for custom operators"
 _ROWS = (EVAL_TENSORS, TENSORS, QUANTIZATIONS, BUFFERS, VARIABLES, NODES, OPTIONS, HANDLES, OWN, MARGIN)
 
 _ALLOCATOR: Struct = ("pointer*2", "pointer*5", "pointer", "int")
+#: The allocators of two arenas, where there are two.
+_PERSISTENT: Struct = ("pointer*4",)
+_NON_PERSISTENT: Struct = ("pointer*5", "pointer", "int", "bool")
 _PLANNER: Struct = ("pointer", "int*2", "pointer*4", "int*2", "pointer", "bool")
 _MICRO_ALLOCATOR: Struct = ("pointer", "pointer*4", "bool", "size", "pointer", "size")
 _OPTIONS_ALLOCATOR: Struct = ("pointer*2",)
@@ -399,10 +402,17 @@ class Interpreter:
         memory.plan(buffers)
 
 
-def take_allocator(memory: ArenaMemory, *, greedy: bool = True) -> None:
-    """The allocator's own objects, once for all models on it; `greedy`: with TFLM's own planner among them."""
+def take_allocator(memory: ArenaMemory, *, greedy: bool = True, apart: bool = False) -> None:
+    """The allocator's own objects, once for all models on it; `greedy`: with TFLM's own planner among them.
+
+    `apart`: what is kept has an arena of its own.
+    """
     recording = memory.abi.recording
-    memory.keep_struct(OWN, (*_ALLOCATOR, "size*4") if recording else _ALLOCATOR)
+    if apart:
+        memory.keep_struct(OWN, _PERSISTENT)
+        memory.keep_struct(OWN, _NON_PERSISTENT)
+    else:
+        memory.keep_struct(OWN, (*_ALLOCATOR, "size*4") if recording else _ALLOCATOR)
     if greedy:
         memory.keep_struct(OWN, _PLANNER)
     records: Struct = ("pointer", f"size*{3 * (8 if memory.abi.compression else 7)}")

@@ -1,0 +1,50 @@
+"""TFLM with two arenas, which may lie in different memories: one for what it keeps, one for tensors and scratch.
+
+Firmware asks for it by MicroAllocator::Create(persistent, size, non_persistent, size). What lies at the end of one arena
+(tail) then lies at the end of the first, what lies in front (head, and what AllocateTensors works with) in the second.
+Source: tflite-micro, micro_allocator.cc, arena_allocator/persistent_arena_buffer_allocator.h and
+non_persistent_arena_buffer_allocator.h.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from modelplan.runtimes.tflm import planner
+from modelplan.runtimes.tflm.abi import find_abis
+from modelplan.runtimes.tflm.arena import Interpreter, take_allocator
+from modelplan.runtimes.tflm.arena_memory import ArenaMemory
+from modelplan.runtimes.tflm.file import FileModel
+from modelplan.runtimes.tflm.kernels import find_library
+
+
+@dataclass(frozen=True, slots=True)
+class TwoArenas:
+    """Bytes of each arena, multiples of 16 at addresses that are such, in which TFLM allocates and runs the model.
+
+    `head` is the part of the second that the plan takes; the rest is needed only until the plan stands.
+    """
+
+    persistent: int
+    non_persistent: int
+    head: int
+
+
+def two_arenas(model: FileModel, abi: int | str = "32", kernels: str = "reference") -> TwoArenas:
+    """The two arenas of a model on a target, with the offline plan that the file carries.
+
+    `abi` and `kernels` as for `arena`; of several ABIs the largest of each arena counts.
+
+    Raises:
+        RequestError: no such ABI or kernel library.
+        ModelError: the offline plan in the file does not fit the model, or subgraphs call each other in a circle.
+    """
+    found = []
+    for one in find_abis(abi):
+        memory = ArenaMemory(one)
+        take_allocator(memory, apart=True)
+        head, _ = Interpreter(model, one, find_library(kernels)).allocate(memory)
+        found.append(TwoArenas(planner.padded(memory.depth), planner.padded(memory.highest), head))
+    return TwoArenas(
+        max(one.persistent for one in found), max(one.non_persistent for one in found), max(one.head for one in found)
+    )
