@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 #: What a picture's file may end in.
 _PICTURES = (".svg", ".png")
+#: Options that write sources, with the functions that make them.
+_SOURCES = {"header": "c_header", "linker": "linker_script", "arenas": "tflm_header", "executorch": "executorch"}
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -53,9 +55,18 @@ def configure(parser: ArgumentParser) -> None:
     )
     model_options.add_budget(choice)  # type: ignore[arg-type]
     model_options.add_planning(parser)
+    model_options.add_abi(parser)
     outputs = parser.add_argument_group("outputs")
     outputs.add_argument("--json", metavar="FILE", help="all of it, for `verify` and programs; - for standard output")
     outputs.add_argument("--csv", metavar="FILE", help="a line for each buffer: steps, size, offset, region, address")
+    outputs.add_argument(
+        "--header", metavar="FILE.h", help="C: an array in a section for each region, every buffer's address"
+    )
+    outputs.add_argument("--linker", metavar="FILE.ld", help="for GNU ld: those sections at the regions' addresses")
+    outputs.add_argument("--arenas", metavar="FILE.h", help="for TFLM: its two arenas in the sections of two regions")
+    outputs.add_argument(
+        "--executorch", metavar="FILE.json", help="mem_id and offset of every tensor, as ExecuTorch has it"
+    )
     outputs.add_argument(
         "--draw", metavar="FILE", action="append", default=[],
         help="the memories stacked on one time axis, as .svg or .png; may be repeated",
@@ -64,7 +75,8 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
-    outputs = [arguments.json, arguments.csv, *arguments.draw]
+    texts = [arguments.json, arguments.csv, *(getattr(arguments, name) for name in _SOURCES)]
+    outputs = [*texts, *arguments.draw]
     files.check_outputs(outputs, arguments.models)
     for path in arguments.draw:
         if not path.endswith(_PICTURES):
@@ -80,16 +92,32 @@ def run(arguments: Namespace) -> int:
     budget = model_options.budget_of(arguments)
     how = Choosing(arguments.method, arguments.both_ends, budget)
     made = plan_regions(plans, regions, how, reader=arguments.reader, macs_per_second=arguments.macs_per_second)
+    made = _with_arenas(arguments, made)
     _write(arguments, made)
     if "-" not in outputs:
         terminal.show(sections_of(made))
     return 0
 
 
+def _with_arenas(arguments: Namespace, made: RegionPlan) -> RegionPlan:
+    """The plan with TFLM's two arenas, where it is one model that TFLM runs."""
+    if len(made.plans) > 1 or not made.plans[0].runtime.offline_plans or not arguments.models[0].endswith(".tflite"):
+        return made
+    from modelplan.memories.tflm_arenas import with_arenas
+    from modelplan.runtimes.tflm.file import load_tflite
+
+    runtime = made.plans[0].runtime
+    return with_arenas(made, load_tflite(arguments.models[0]), arguments.abi, runtime.kernels)
+
+
 def _write(arguments: Namespace, made: RegionPlan) -> None:
     """The files that were asked for."""
-    from modelplan.outputs import region_report
+    from modelplan.outputs import region_report, region_sources
 
+    sources = {name: getattr(region_sources, function)(made) for name, function in _SOURCES.items()
+               if getattr(arguments, name)}  # fmt: skip
+    for name, content in sources.items():  # all of them are made before one is written, since they may be refused
+        files.write(getattr(arguments, name), content)
     if arguments.json:
         files.write(arguments.json, region_report.as_json(made))
     if arguments.csv:

@@ -20,7 +20,7 @@ from modelplan.memories.choice_tables import FloatArray, Tables
 from modelplan.types import IntArray
 
 _ROUNDS, _PATIENCE, _TRIED_EACH = 400, 12, 20
-_MOST_WORK = 30_000_000
+_MOST_WORK = 300_000
 #: Entries of the linear program beyond which prices are found without it.
 _MOST_ENTRIES = 300_000
 #: Forced moves, and buffers times regions that all of them together look at.
@@ -130,18 +130,24 @@ def _built(tables: Tables, value: FloatArray, *, by_size: bool = False) -> IntAr
     return choice
 
 
+class _Meter:
+    """How many buffers the local search may still look at."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+
 def _improved(tables: Tables, choice: IntArray) -> IntArray:
     """The choice after moves that make it cheaper: a buffer to a region with room, or in the place of others."""
-    choice, use = choice.copy(), tables.use_of(choice)
-    work, changed = 0, True
-    while changed and work < _MOST_WORK:
+    choice, use, meter = choice.copy(), tables.use_of(choice), _Meter(_MOST_WORK)
+    changed = True
+    while changed and meter.left > 0:
         changed = False
         gain = tables.cost[np.arange(len(choice)), choice] - tables.cost.min(axis=1)
         for b in np.argsort(-gain, kind="stable").tolist():
-            if gain[b] <= 0 or work >= _MOST_WORK:
+            if gain[b] <= 0 or meter.left <= 0:
                 break
-            work += int(tables.end[b] - tables.start[b]) + len(choice) // 8
-            changed |= _moved(tables, choice, use, b)
+            changed |= _moved(tables, choice, use, b, meter)
     return choice
 
 
@@ -157,7 +163,15 @@ def _kicked(tables: Tables, choice: IntArray) -> IntArray:
         b = int(dear[random.randrange(len(dear))])
         cheaper = np.flatnonzero(tables.cost[b] < tables.cost[b, best[b]])
         tried = best.copy()
-        if _moved(tables, tried, tables.use_of(tried), b, [int(cheaper[random.randrange(len(cheaper))])], random):
+        if _moved(
+            tables,
+            tried,
+            tables.use_of(tried),
+            b,
+            _Meter(_MOST_WORK),
+            [int(cheaper[random.randrange(len(cheaper))])],
+            random,
+        ):
             tried = _improved(tables, tried)
             if tables.cost_of(tried) < cost * (1 - 1e-12):
                 best, cost = tried, tables.cost_of(tried)
@@ -214,6 +228,7 @@ def _moved(
     choice: IntArray,
     use: IntArray,
     b: int,
+    meter: _Meter,
     regions: Sequence[int] = (),
     forced: Random | None = None,
 ) -> bool:
@@ -228,7 +243,7 @@ def _moved(
         saved = float(tables.cost[b, left] - tables.cost[b, r])
         if saved <= 0:
             break
-        evicted = _evictions(tables, choice, use, b, r, saved, forced)
+        evicted = _evictions(tables, choice, use, b, r, saved, meter, forced)
         if evicted is not None:
             for other, region in evicted:
                 low, high = int(tables.start[other]), int(tables.end[other])
@@ -242,7 +257,14 @@ def _moved(
 
 
 def _evictions(
-    tables: Tables, choice: IntArray, use: IntArray, b: int, region: int, saved: float, forced: Random | None
+    tables: Tables,
+    choice: IntArray,
+    use: IntArray,
+    b: int,
+    region: int,
+    saved: float,
+    meter: _Meter,
+    forced: Random | None,
 ) -> list[tuple[int, int]] | None:
     """Buffers with new regions whose leaving gives `b` room in a region for less than it saves, None without any."""
     first, last = int(tables.start[b]), int(tables.end[b])
@@ -250,6 +272,7 @@ def _evictions(
     if lacking.max(initial=0) <= 0:
         return []
     inside = np.flatnonzero((choice == region) & (tables.start < last) & (tables.end > first))
+    meter.left -= len(inside) + len(choice) // 64 + 1
     ways = []
     for other in inside.tolist():
         weight = int(tables.weight[other, region])

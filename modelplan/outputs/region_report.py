@@ -34,7 +34,9 @@ def sections_of(made: RegionPlan) -> list[Section]:
     title = f"{made.title}: {counted(len(rows), 'buffer')} in {memory_count(made)}"
     found = [Section(title, tuple(lines), _table(made)), Section("What lies where", tuple(_contents(made)))]
     if made.arenas:
-        found.append(Section("TFLM's two arenas", tuple(_arena_lines(made))))
+        found.append(
+            Section("TFLM, as the file stands: two arenas (MicroAllocator::Create)", tuple(_arena_lines(made)))
+        )
     return found
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import re
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from commands import run
 from shared_memory import BUILDS, compiled, missing
 
 from modelplan.runtimes.tflm.arena import arena
@@ -56,3 +60,125 @@ def test_person_detect_has_its_two_arenas_in_two_memories(program: str, corpus: 
     if reason := missing(program):
         pytest.skip(reason)
     check_two_arenas(program, corpus / "tflite" / "person_detect.tflite")
+
+
+# C arrays ------------------------------------------------------------------------------------------------------------
+
+REGIONS = ("--region", "sram:24KiB@0x20000000", "--region", "psram:8MiB@0x3c000004,read=80MB/s,write=40MB/s,align=32",
+           "--region", "flash:1MiB@0x08000000,read=8MB/s")  # fmt: skip
+COMPILERS = {
+    "arm-none-eabi-gcc": ("-mcpu=cortex-m4", "-mthumb", "-nostdlib", "-Wl,-Ttext=0x10000"),
+    "gcc": ("-static", "-nostdlib", "-fno-pie", "-no-pie"),
+}
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("ends", [(), ("--both-ends",)])
+def test_the_linked_addresses_are_those_of_the_plan(compiler: str, ends: tuple[str, ...], tmp_path: Path) -> None:
+    if not shutil.which(compiler):
+        pytest.skip(f"no {compiler}")
+    model = MODELS / "ds_cnn_kws.tflite"
+    outputs = "--header", tmp_path / "m.h", "--linker", tmp_path / "m.ld", "--csv", tmp_path / "m.csv"
+    done = run("memories", model, *REGIONS, *ends, *outputs)
+    assert done.returncode == 0, done.stderr
+    macros = re.findall(r"^#define (MODELPLAN_\w+_(\d+)) ", (tmp_path / "m.h").read_text(), re.MULTILINE)
+    table = ", ".join(name for name, _ in macros)
+    source = f'#define MODELPLAN_MEMORIES_DEFINE\n#include "m.h"\nuint8_t* const where[] = {{{table}}};\n'
+    (tmp_path / "m.c").write_text(source + "int bss;\nint _start(void) { return where[bss] != 0; }\n")
+    words = [compiler, *COMPILERS[compiler], "-Wall", "-Werror", "-T", "m.ld", "m.c", "-o", "m.elf"]
+    subprocess.run(words, cwd=tmp_path, check=True, timeout=100)
+    linked = _pointers(tmp_path / "m.elf", len(macros))
+    rows = list(csv.DictReader((tmp_path / "m.csv").read_text().splitlines()))
+    planned = {i: int(row["address"], 16) for i, row in enumerate(rows)}
+    assert len(macros) == len([row for row in rows if row["region"] != "flash"])
+    assert linked == [planned[int(number)] for _, number in macros]
+
+
+def _pointers(path: Path, count: int) -> list[int]:
+    """The pointers of the table `where` in a program."""
+    elffile = pytest.importorskip("elftools.elf.elffile")
+    with path.open("rb") as file:
+        elf = elffile.ELFFile(file)
+        at = elf.get_section_by_name(".symtab").get_symbol_by_name("where")[0]["st_value"]
+        width = elf.elfclass // 8
+        home = next(s for s in elf.iter_sections() if s["sh_addr"] <= at < s["sh_addr"] + s["sh_size"])
+        data = home.data()[at - home["sh_addr"] :]
+    return [int.from_bytes(data[i * width : (i + 1) * width], "little") for i in range(count)]
+
+
+def test_executorch_has_ids_and_offsets_inside_of_its_memories(tmp_path: Path) -> None:
+    done = run("memories", MODELS / "unet_small.tflite", *REGIONS[:4], "--runtime", "executorch", "--executorch",
+               tmp_path / "e.json")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    document = json.loads((tmp_path / "e.json").read_text())
+    sizes = document["non_const_buffer_sizes"]
+    assert sizes[0] == 0
+    assert {one["mem_id"] for one in document["tensors"]} == {1, 2}
+    for one in document["tensors"] + document["copied_constants"]:
+        assert one["mem_offset"] + one["allocated_memory"] <= sizes[one["mem_id"]]
+        assert one["mem_offset"] == one["memory_offset_low"] + (one["memory_offset_high"] << 32)
+        assert one["lifetime"][0] <= one["lifetime"][1]
+
+
+def test_tflm_s_arenas_are_put_where_operators_wait_least(tmp_path: Path) -> None:
+    done = run(
+        "memories", MODELS / "ds_cnn_kws.tflite", *REGIONS, "--arenas", tmp_path / "a.h", "--json", tmp_path / "m"
+    )
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "a.h").read_text()
+    found = two_arenas(load_tflite(MODELS / "ds_cnn_kws.tflite"))
+    assert f'section(".sram"))) inline uint8_t non_persistent_arena[{found.non_persistent}]' in text
+    assert f"persistent_arena[{found.persistent}]" in text
+    arenas = json.loads((tmp_path / "m").read_text())["arenas"]
+    assert [one["nbytes"] for one in arenas][:2] == [found.persistent, found.non_persistent]
+    small = run("memories", MODELS / "ds_cnn_kws.tflite", "--region", "a:9KiB", "--region", "b:40KiB,rate=1MB/s",
+                "--arenas", tmp_path / "b.h")  # fmt: skip
+    assert (small.returncode, (tmp_path / "b.h").exists()) == (2, False)
+    assert "fits in no region" in small.stderr
+
+
+# Bad input -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ((), 2, "no memories: name them by --region"),
+        (("--region", "a:64KiB@0x1000", "--region", "b:64KiB@0x2000"), 2, "a at 0x1000..0x11000 and b at 0x2000..0x12"),
+        (("--region", "a:64KiB", "--region", "a:1MiB"), 2, "two regions are called a"),
+        (("--region", "a:64KiB,read=-1MB/s"), 2, "cannot read '-1MB/s' as bytes per second"),
+        (("--region", "sram:64KiB", "--region", "psram:8MiB"), 2, "region psram (psram) states no rate"),
+        (("--region", "a:4KiB"), 2, "of 8,000 bytes fits in no region that may hold it: a 4,096 (ram)"),
+        (("--region", "a:20KiB"), 1, "the regions that are written have 20,480"),
+        (("--region", "a:64KiB", "--region", "flash:4KiB,read=1MB/s"), 1, "weights do not fit in flash of 4,096"),
+        (("--region", "a:64KiB", "--draw", "x.pdf"), 2, "the name must end in .svg, .png"),
+        (("--region", "a:64KiB", "--linker", "x.ld"), 2, "region a has no address"),
+        (("--region", "a:64KiB", "--macs-per-second", "-3"), 2, "expected more than 0"),
+        (("--target", "no-such-board"), 2, "no-such-board"),
+        (("--target", "nrf52840", "--region", "flash0:read=64MB/s", "--used", "x.elf"), 2, "--used"),
+        (("--region", "a:64KiB,reach=npu", "--reader", "cpu"), 2, "fits in no region"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_planned_is_named_and_nothing_is_written(
+    words: tuple[str, ...], code: int, said: str, tmp_path: Path
+) -> None:
+    done = run("memories", MODELS / "ds_cnn_kws.tflite", *words, "--json", "out.json", cwd=tmp_path)
+    assert done.returncode == code
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_saved_layout_is_verified_against_its_model(tmp_path: Path) -> None:
+    path = tmp_path / "m.json"
+    done = run("memories", MODELS / "ds_cnn_kws.tflite", "--target", "nrf52840", "--region", "flash0:read=64MB/s",
+               "--json", path)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert run("verify", path, "--model", MODELS / "ds_cnn_kws.tflite").returncode == 0
+    other = run("verify", path, "--model", MODELS / "resnet8.tflite")
+    assert (other.returncode, "was not made for" in other.stderr) == (4, True)
+    document = json.loads(path.read_text())
+    document["stays"][0]["offset"] += 8
+    path.write_text(json.dumps(document))
+    broken = run("verify", path)
+    assert (broken.returncode, "expected a multiple of 16" in broken.stderr) == (4, True)

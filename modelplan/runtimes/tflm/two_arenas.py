@@ -1,7 +1,8 @@
 """TFLM with two arenas, which may lie in different memories: one for what it keeps, one for tensors and scratch.
 
-Firmware asks for it by MicroAllocator::Create(persistent, size, non_persistent, size). What lies at the end of one arena
-(tail) then lies at the end of the first, what lies in front (head, and what AllocateTensors works with) in the second.
+Firmware asks for it by MicroAllocator::Create(persistent, size, non_persistent, size). What lies at the end of one
+arena (tail) then lies at the end of the first; what lies in front (head, and what AllocateTensors works with) lies in
+the second.
 Source: tflite-micro, micro_allocator.cc, arena_allocator/persistent_arena_buffer_allocator.h and
 non_persistent_arena_buffer_allocator.h.
 """

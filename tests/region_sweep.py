@@ -1,0 +1,54 @@
+"""Random problems of several memories, each layout seen by the referee, and the fast choice beside the exact.
+
+    python tests/region_sweep.py [--count 100000] [--seed 1] [--exact N]
+
+prints how many layouts passed and how many problems had none; with `--exact N`, every N-th problem is also solved by
+HiGHS, and the largest gaps of the fast choice are printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+from random import Random
+
+from region_problems import random_problem
+
+from modelplan.memories import exact_choice, referee
+from modelplan.memories.choice_tables import tables_of
+from modelplan.memories.choosing import Choosing, ShortageError, chosen_layout
+from modelplan.types import Budget
+
+
+def main() -> None:
+    """Runs the sweep."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--exact", type=int, default=0, metavar="N")
+    arguments = parser.parse_args()
+    passed = short = 0
+    gaps: list[tuple[float, int]] = []
+    for number in range(arguments.count):
+        random = Random(arguments.seed * 1_000_003 + number)
+        sizes = random.choice((2, 5, 8, 12)), random.choice((2, 5, 9)), random.choice((1, 2, 3, 4))
+        problem = random_problem(random, *sizes, tight=random.choice((0.3, 0.8, 1.2)))
+        how = Choosing("fast", both_ends=random.random() < 0.3, budget=Budget(steps=2_000))
+        try:
+            layout = chosen_layout(problem, how)
+        except ShortageError:
+            short += 1
+            continue
+        referee.check_layout(problem, layout)
+        passed += 1
+        if arguments.exact and number % arguments.exact == 0:
+            exact = exact_choice.exact_choice(tables_of(problem))
+            cost = referee.seconds_of(problem, layout)
+            gaps.append(((cost - exact.bound) / exact.bound if exact.bound else 0.0, number))
+    print(f"{passed} layouts passed the referee, {short} problems have none that was found")
+    if gaps:
+        over = sum(gap > 0.02 for gap, _ in gaps)
+        print(f"{len(gaps)} solved exactly: {over} gaps above 2 %, the largest {sorted(gaps)[-5:]}")
+
+
+if __name__ == "__main__":
+    main()
