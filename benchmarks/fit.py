@@ -3,13 +3,14 @@
     python benchmarks/fit.py --kit PATH --large DIR
 
 Every rewritten file is executed on the tflite-micro wheel (extra `tflm`) and compared with its model. PATH is the
-folder of the device kit, whose programs run the files on 32-bit ARM; without it that table is left out. DIR holds
-mobilenet_v2_224.tflite, which models/make_models.py builds there.
+folder with the programs of the device kit, which run the files on 32-bit ARM; without it that table is left out. DIR
+holds mobilenet_v2_224.tflite, which models/make_models.py builds there.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -44,7 +45,7 @@ _TIMED = 15
 
 _COLUMNS = (
     "model", "before", "after", "goal", "other before", "other after", "MACs", "time", "operators before", "operators",
-    "flash", "copied", "stripes",
+    "flash", "copied", "seconds", "stripes",
 )  # fmt: skip
 
 
@@ -61,12 +62,13 @@ def page(corpus: Path, kit: Path | None, large: Path | None) -> Iterator[str]:
     yield (
         "Bytes. The input counts; at most 10 % more multiply-accumulates. Every file was executed with outputs equal to"
         " the model's, bit for bit. `time` is that of one invocation as a multiple of the model's, the least of"
-        f" {_TIMED} in turn; `flash` what the file grows by; `copied` what the added operators copy in one run."
+        f" {_TIMED} in turn; `flash` what the file grows by; `copied` what the added operators copy in one run;"
+        " `seconds` are those of `fit` by the clock, its proof included, and of processors behind the stroke."
     )
     for objective, other in (("head", "arena"), ("arena", "head")):
         yield from ("", f"## Least {objective}, 64-bit addresses", "")
         headings = [text.replace("other", other) for text in _COLUMNS]
-        yield from reporting.table(headings, rows(corpus, objective), "<" + ">" * 11 + "<")
+        yield from reporting.table(headings, rows(corpus, objective), "<" + ">" * 12 + "<")
     yield from ("", "## Other networks, 64-bit addresses", "")
     yield (
         "Arena and head are each the least that was found for it. An audio model has maps of height 1; MobileNetV2 at"
@@ -115,7 +117,9 @@ def rows(corpus: Path, objective: str) -> Iterator[list[object]]:
     """One row for each model: the least of the objective."""
     for name, goals in GOALS.items():
         reporting.progress(f"{name}: least {objective}")
+        began = spent()
         ladder = fit(source_of(corpus, name), objective=objective, abi="64")
+        clock, processor = (b - a for a, b in zip(began, spent(), strict=True))
         before, after = ladder.rungs[0], chosen(ladder)
         check(name, before, after)
         sizes = [(rung.head, rung.arena) for rung in (before, after)]
@@ -127,8 +131,14 @@ def rows(corpus: Path, objective: str) -> Iterator[list[object]]:
         growth = len(after.model) - len(before.model)
         yield [
             *cells, work(ladder, after), f"{slower(before.model, after.model):.2f}", before.ops, after.ops,
-            f"{growth:+,}", f"{after.copied:,}", "; ".join(after.regions),
+            f"{growth:+,}", f"{after.copied:,}", f"{clock:.1f} / {processor:.1f}", "; ".join(after.regions),
         ]  # fmt: skip
+
+
+def spent() -> tuple[float, float]:
+    """Seconds by the clock, and of processors by this process and those that it started and that have ended."""
+    used = os.times()
+    return used.elapsed, used.user + used.system + used.children_user + used.children_system
 
 
 def chosen(ladder: Ladder) -> Rung:
@@ -195,12 +205,15 @@ def budgets(corpus: Path) -> Iterator[list[object]]:
 
 def on_arm(corpus: Path, kit: Path) -> Iterator[list[object]]:
     """One row for each model and kernel library that the kit runs."""
+    script = next((found for found in (kit / "run", corpus.parent / "device" / "run") if found.exists()), None)
+    if script is None:
+        raise SystemExit(f"no script `run` of the device kit in {kit} or beside {corpus}")
     for name, goal in GOALS_32.items():
         for kernels, program in KERNELS_32.items():
             reporting.progress(f"{name}: {program} on ARM")
             ladder = fit(source_of(corpus, name), kernels=kernels)
             after = chosen(ladder)
-            own, ours = measured(kit, program, ladder.rungs[0].model), measured(kit, program, after.model)
+            own, ours = (measured(script, kit, program, rung.model) for rung in (ladder.rungs[0], after))
             equal = "equal" if own["output_sha256"] == ours["output_sha256"] else "DIFFERENT"
             least = int(ours["min_arena"])
             yield [
@@ -209,12 +222,13 @@ def on_arm(corpus: Path, kit: Path) -> Iterator[list[object]]:
             ]  # fmt: skip
 
 
-def measured(kit: Path, program: str, model: bytes) -> dict[str, Any]:
+def measured(script: Path, kit: Path, program: str, model: bytes) -> dict[str, Any]:
     """What the kit says of a model: least arena, digests of the outputs."""
     with tempfile.NamedTemporaryFile(suffix=".tflite") as file:
         file.write(model)
         file.flush()
-        command = [sys.executable, str(kit / "run"), file.name, "--kernels", program, "--min-arena", "--runs", "3"]
+        options = ["--dir", str(kit), "--kernels", program, "--min-arena", "--runs", "3"]
+        command = [sys.executable, str(script), file.name, *options]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -222,7 +236,7 @@ def measured(kit: Path, program: str, model: bytes) -> dict[str, Any]:
 
 PARSER = reporting.command_line(__file__, __doc__, "fit.md")
 PARSER.add_argument("--large", type=Path, metavar="DIR", help="the folder of mobilenet_v2_224.tflite")
-PARSER.add_argument("--kit", type=Path, metavar="PATH", help="the folder of the device kit, with its programs in out/")
+PARSER.add_argument("--kit", type=Path, metavar="PATH", help="the folder with the device kit's programs")
 
 
 if __name__ == "__main__":
