@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 from modelplan.errors import BrokenPlanError
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
@@ -60,8 +61,11 @@ def rewrite_levels(
     yield verdict
     if effort is None or verdict.outcome != "ok":
         return
-    yield _verdict(NAMES[2], lambda: execute_on_tflm(before, after, compared, effort, kernels))
-    yield _verdict(NAMES[3], lambda: execute_on_litert(before, after, compared, effort))
+    with ThreadPoolExecutor(2) as runtimes:  # TFLM runs in a process of its own, LiteRT without Python's lock
+        tflm = runtimes.submit(_verdict, NAMES[2], lambda: execute_on_tflm(before, after, compared, effort, kernels))
+        litert = runtimes.submit(_verdict, NAMES[3], lambda: execute_on_litert(before, after, compared, effort))
+        found = tflm.result(), litert.result()
+    yield from found
 
 
 def _counted(source: Source, compared: Compared) -> str:
