@@ -6,11 +6,11 @@ the plans that this leads to are built as a whole and judged in the order in whi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from modelplan.rewriting.striped_onnx.layers import SLICE_OPERANDS, Reading
+from modelplan.rewriting.striped_onnx.layers import SLICE_OPERANDS, Reading, likely_axes
 from modelplan.rewriting.striped_onnx.pieces import (
     Program,
     add_stripes,
@@ -136,11 +136,7 @@ class Search:
     @cached_property
     def _splits(self) -> list[bool]:
         """Of each operator whether it goes by rows along some axis."""
-        found = []
-        for index, op in enumerate(self.graph.ops):
-            axes = _axes(self.graph.tensors[op.outputs[0]].shape) if op.writes else []
-            found.append(any(not isinstance(self.reading.rowed(index, axis), str) for axis in axes))
-        return found
+        return [self.reading.goes_by_rows(index) for index in range(len(self.graph.ops))]
 
     @cached_property
     def _known_macs(self) -> dict[int, int]:
@@ -245,7 +241,7 @@ class Search:
     def _ways(self, first: int, end: int) -> Iterator[Region]:
         op = self.graph.ops[end - 1]
         shape = self.graph.tensors[op.outputs[0]].shape if op.writes else ()
-        for axis in _axes(shape):
+        for axis in likely_axes(shape):
             region = Region(first, end - 1, axis, (0, shape[axis]), carry=False, pad=frozenset(range(first, end)))
             try:
                 base = ground(self.reading, region)
@@ -304,13 +300,6 @@ def _early(graph: Graph, step: dict[int, int]) -> Iterator[tuple[int, int]]:
         small = sum(graph.tensors[y].nbytes for y in graph.ops[last].writes) < graph.tensors[t].nbytes
         if small and max(made) < place and step[last] > step[others[-1]] + 1 and step[others[-1]] - place < _BLOCK:
             yield last, place
-
-
-def _axes(shape: Sequence[int]) -> list[int]:
-    """The axes along which a value may be cut, the likeliest first."""
-    if len(shape) >= 4:
-        return [axis for axis in (2, 3, 1) if shape[axis] > 1]
-    return [axis for axis in (1, 2, 0) if axis < len(shape) and shape[axis] > 1] if len(shape) > 1 else []
 
 
 def _keep(after: dict[int, _Found], end: int, found: _Found) -> None:

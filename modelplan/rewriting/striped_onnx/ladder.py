@@ -14,12 +14,14 @@ from typing import Any
 
 from modelplan import pipeline
 from modelplan.errors import ModelError, RequestError
+from modelplan.loaders import load_model
 from modelplan.rewriting import reordering
 from modelplan.rewriting.striped_onnx.choosing import Plan, Search, hoisted
 from modelplan.rewriting.striped_onnx.comparing import Difference, compare_outputs
 from modelplan.rewriting.striped_onnx.layers import Reading
 from modelplan.rewriting.striped_onnx.pieces import build
-from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_striped
+from modelplan.rewriting.striped_onnx.remaking import late_skips, with_copies
+from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_bound, write_striped
 from modelplan.runtimes.ort import ORT
 from modelplan.runtimes.ort.measuring import Measured, Settings, kept_values, measure, time_in_turn
 from modelplan.types import Graph
@@ -29,12 +31,14 @@ RUNGS = {
     "as is": "the file as it stands",
     "settings": "settings of the session alone",
     "order": "its best order of nodes, which the priority-based order follows",
-    "split": "the largest values are computed in stripes",
+    "split": "the largest values are computed in stripes, skips made again where that helps",
 }
 #: Random inputs on which outputs are compared, beside extreme ones.
 _INPUTS = 3
 #: Plans that are measured, and runs of the original and of the rewritten file that are timed in turn.
 _MOST_MEASURED, _TIMED = 4, 7
+#: Skips that are made again at most, and shares of their bytes up to which what they are made of is kept.
+_MOST_SKIPS, _KEPT_SHARES = 3, (0.5, 0.1)
 #: Said of files in which ONNX Runtime does not know all shapes, so that it does not keep dead values for later ones.
 _OPEN = ", the first extent of inputs left open"
 
@@ -102,6 +106,15 @@ def climb(path: str, graph: Graph, goal: Goal, progress: Callable[[str], None]) 
         raise RequestError(f"no rung {name!r} to leave out; there are: {', '.join(list(RUNGS)[1:])}")
     with tempfile.TemporaryDirectory(dir=Path(path).resolve().parent, prefix=".modelplan-") as folder:
         return _Climb(path, graph, goal, progress, Path(folder)).run()
+
+
+@dataclass
+class _Source:
+    """A form of the model's file, what stripes need to know of it, and the search for its regions."""
+
+    proto: Any
+    reading: Reading
+    search: Search | None = None
 
 
 class _Climb:
@@ -193,31 +206,54 @@ class _Climb:
         """Files in stripes that are better than all rungs before, measured from the one that promises most."""
         self.say("searching for stripes")
         threads = 0 if self.goal.tolerance else self.goal.settings.threads
-        searches = [Search(reading, most_macs=self.goal.max_macs, threads=threads)]
-        order = hoisted(reading.graph)
-        if order != sorted(order) and not reading.apart:
-            graph = replace(reading.graph, ops=tuple(reading.graph.ops[index] for index in order))
-            again = reading_of(self.proto, graph, self.kept)
-            searches.append(Search(again, most_macs=self.goal.max_macs, threads=threads))
-        found = [(plan, search) for search in searches for plan in search.plans()]
-        for plan, search in self._in_turn(sorted(found, key=lambda pair: (pair[0].peak, pair[0].macs))):
-            rung = self._best_form(search.reading, search, plan, best)
+        sources = [_Source(self.proto, reading), *self._hoisted(self.proto, reading), *self._with_copies(reading)]
+        found: list[tuple[Plan, _Source]] = []
+        for source in sources:
+            share = self.ladder.macs * (1 + self.goal.max_macs) / max(Search(source.reading).macs, 1) - 1
+            if share >= 0:
+                source.search = Search(source.reading, most_macs=share, threads=threads)
+                found += [(plan, source) for plan in source.search.plans()]
+        for plan, source in self._in_turn(sorted(found, key=lambda pair: (pair[0].peak, pair[0].macs))):
+            rung = self._best_form(source, plan, best)
             if rung is not None:
                 yield rung
 
-    def _in_turn(self, plans: list[tuple[Plan, Search]]) -> list[tuple[Plan, Search]]:
+    def _hoisted(self, proto: Any, reading: Reading) -> Iterator[_Source]:
+        """The model with what makes smaller values earlier, where that is another order."""
+        order = hoisted(reading.graph)
+        if order != sorted(order) and not reading.apart:
+            graph = replace(reading.graph, ops=tuple(reading.graph.ops[index] for index in order))
+            yield _Source(proto, reading_of(proto, graph, self.kept))
+
+    def _with_copies(self, reading: Reading) -> Iterator[_Source]:
+        """The model with its largest skips made again, one more each time."""
+        found = [late_skips(reading, share)[:_MOST_SKIPS] for share in _KEPT_SHARES]
+        for skips in dict.fromkeys(tuple(some[: k + 1]) for some in found for k in range(len(some))):
+            proto, origin = with_copies(self.proto, reading, skips)
+            path = self._draft(write_bound(proto, self.shapes))
+            try:
+                graph = load_model(path)
+            finally:
+                path.unlink()
+            kept = self.kept | {name for name, first in origin.items() if first in self.kept}
+            again = reading_of(proto, graph, kept)
+            yield next(self._hoisted(proto, again), _Source(proto, again))
+
+    def _in_turn(self, plans: list[tuple[Plan, _Source]]) -> list[tuple[Plan, _Source]]:
         """The plans to measure: for a budget from the least work that may do on, for the least from the lowest peak."""
         if self.goal.budget is None:
             return plans[:_MOST_MEASURED]
         enough = [pair for pair in plans if pair[0].peak <= self.goal.budget] or plans[:1]
         return sorted(enough, key=lambda pair: pair[0].macs)[:_MOST_MEASURED]
 
-    def _best_form(self, reading: Reading, search: Search, plan: Plan, best: Rung) -> Rung | None:
+    def _best_form(self, source: _Source, plan: Plan, best: Rung) -> Rung | None:
         """A plan as a file, its first extents named or not, whichever needs less; None where that is not better."""
+        search, reading = source.search, source.reading
+        assert search is not None
         program = build(reading, plan.regions, search.threads)
         forms = []
         for unnamed in (False, True):
-            model = write_striped(self.proto, reading, program, unnamed=unnamed)
+            model = write_striped(source.proto, reading, program, unnamed=unnamed)
             path = self._draft(model)
             try:
                 forms.append((self._measure(path, best.settings, keep=True), unnamed, model))

@@ -31,9 +31,9 @@ com.microsoft.Gelu com.microsoft.FastGelu com.microsoft.QuickGelu com.microsoft.
 """
 _POINTWISE = frozenset(_POINTWISE_NAMES.split())
 #: Where convolutions have their weights.
-_WEIGHTS = {"Conv": 1, "ConvInteger": 1, "QLinearConv": 3}
+WEIGHTS = {"Conv": 1, "ConvInteger": 1, "QLinearConv": 3}
 _POOLS = frozenset({"MaxPool", "AveragePool", "LpPool"})
-WINDOWS = _WEIGHTS.keys() | _POOLS
+WINDOWS = WEIGHTS.keys() | _POOLS
 _QUANTISERS = frozenset({"QuantizeLinear", "DequantizeLinear"})
 #: Operators that ONNX Runtime computes inside the kernel of what they read or are read by, where it fuses them.
 _ELEMENTWISE = _POINTWISE | _QUANTISERS
@@ -105,14 +105,20 @@ class Reading:
         graph = self.graph
         return frozenset(t for t in self.gone if all(graph.ops[i].kind in _ELEMENTWISE for i in graph.readers[t]))
 
+    def goes_by_rows(self, index: int) -> bool:
+        """Whether operator `index` can be computed by rows along some axis."""
+        op = self.graph.ops[index]
+        axes = likely_axes(self.graph.tensors[op.outputs[0]].shape) if op.writes else []
+        return any(not isinstance(self.rowed(index, axis), str) for axis in axes)
+
     def own_weights(self, index: int) -> int:
         """The bytes of the copy of its weights that a session keeps for each such node: packed, or scaled by a norm."""
         graph, op = self.graph, self.graph.ops[index]
-        if op.kind not in _WEIGHTS or op.outputs[0] < 0:
+        if op.kind not in WEIGHTS or op.outputs[0] < 0:
             return 0
         readers = graph.readers[op.outputs[0]]
         scaled = op.outputs[0] in self.gone and any(graph.ops[i].kind == "BatchNormalization" for i in readers)
-        return graph.tensors[op.inputs[_WEIGHTS[op.kind]]].nbytes if op.kind == "QLinearConv" or scaled else 0
+        return graph.tensors[op.inputs[WEIGHTS[op.kind]]].nbytes if op.kind == "QLinearConv" or scaled else 0
 
     def constant(self, op: Op, position: int) -> tuple[float, ...] | None:
         """The numbers of a constant operand; empty where it is absent, None where they are not known."""
@@ -120,6 +126,13 @@ class Reading:
             return ()
         found = self.constants(self.graph.tensors[op.inputs[position]].name)
         return None if found is None else tuple(found.reshape(-1).tolist())
+
+
+def likely_axes(shape: Sequence[int]) -> list[int]:
+    """The axes along which a value may be cut, the likeliest first."""
+    if len(shape) >= 4:
+        return [axis for axis in (2, 3, 1) if shape[axis] > 1]
+    return [axis for axis in (1, 2, 0) if axis < len(shape) and shape[axis] > 1] if len(shape) > 1 else []
 
 
 def _shape(graph: Graph, op: Op, position: int = 0) -> tuple[int, ...]:
@@ -204,7 +217,7 @@ def extent(graph: Graph, op: Op, place: int) -> tuple[int, int]:
     """Rows that one output row reads along the axis `place` behind the channels, and rows from one to the next."""
     sizes = numbers(op, "kernel_shape")
     if not sizes:
-        sizes = _shape(graph, op, _WEIGHTS.get(op.kind, 1))[2:]
+        sizes = _shape(graph, op, WEIGHTS.get(op.kind, 1))[2:]
     dilation = (numbers(op, "dilations") or (1,) * len(sizes))[place]
     stride = (numbers(op, "strides") or (1,) * len(sizes))[place]
     return (sizes[place] - 1) * dilation + 1, stride
@@ -224,8 +237,8 @@ def _window(reading: Reading, op: Op, axis: int) -> Rowed | str:
     if min(above, below) < 0 or (beyond > below and op.kind == "AveragePool"):
         return "its last window reaches beyond its padding"
     macs = 0
-    if op.kind in _WEIGHTS:
-        macs = prod(_shape(graph, op, _WEIGHTS[op.kind])[1:]) * prod(y) // y[axis]
+    if op.kind in WEIGHTS:
+        macs = prod(_shape(graph, op, WEIGHTS[op.kind])[1:]) * prod(y) // y[axis]
     layer = Layer("window", (0,), x[axis], y[axis], macs, max(reach, 1), stride, above, own=True)
     inner = prod(_shape(graph, op, 1)[1:]) if op.kind == "Conv" else 0
     return Rowed(layer, (axis,), inner, prod(y[2:]) // y[axis])
@@ -349,7 +362,7 @@ def _reduced(reading: Reading, op: Op, axis: int) -> Rowed | str:
 
 _Rule = Callable[[Reading, Op, int], "Rowed | str"]
 _ROWED: dict[str, _Rule] = {
-    **dict.fromkeys(_WEIGHTS, _window),
+    **dict.fromkeys(WEIGHTS, _window),
     **dict.fromkeys(_POOLS, _window),
     **dict.fromkeys(_QUANTISERS, _quantised),
     **dict.fromkeys(_SOFTMAXES, _softmax),

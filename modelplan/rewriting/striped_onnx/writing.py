@@ -6,7 +6,7 @@ stand where they are first read. Functions, metadata, and operators that are not
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +85,17 @@ def write_striped(proto: Any, reading: Reading, program: Program, *, unnamed: bo
         ModelError: it is larger than a protobuf can be.
     """
     return _Writer(proto, reading, program).write(unnamed=unnamed)
+
+
+def write_bound(proto: Any, shapes: Mapping[str, Sequence[int]]) -> bytes:
+    """The file with these shapes written into its inputs."""
+    model = type(proto)()
+    model.CopyFrom(proto)
+    for value in model.graph.input:
+        for dim, extent in zip(value.type.tensor_type.shape.dim, shapes.get(value.name, ()), strict=False):
+            dim.dim_value = extent
+    data: bytes = model.SerializeToString()
+    return data
 
 
 class _Writer:

@@ -1,0 +1,121 @@
+"""Skips made again: a value that is read once more much later is computed a second time for that reader.
+
+The map that a U-Net's decoder joins is then not alive while all between is computed, and the nodes that make it again
+go in stripes with those that read it. A part of the model's work is done twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from modelplan.rewriting.striped_onnx.layers import WEIGHTS, Reading
+
+#: Operators between two readers of a value from which on the second one counts as late.
+_FAR = 12
+#: Operators that are made again for one value at most.
+_MOST_OPS = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """Value `t`, the operators that read it late, and those that make it again for them, in order."""
+
+    t: int
+    late: tuple[int, ...]
+    ops: tuple[int, ...]
+
+
+def late_skips(reading: Reading, share: float) -> list[Skip]:
+    """The values that can be made again for late readers, the largest first.
+
+    What such a value is made of is kept where it is at most this share of its bytes, else it is made again too.
+    """
+    graph, found = reading.graph, []
+    for t, readers in enumerate(graph.readers):
+        order = sorted(set(readers))
+        gaps = [k for k, (a, b) in enumerate(pairwise(order)) if b - a >= _FAR]
+        if graph.producers[t] < 0 or not gaps or reading.apart.intersection(order):
+            continue
+        ops = _makers(reading, t, share)
+        if ops:
+            found.append(Skip(t, tuple(order[gaps[-1] + 1 :]), ops))
+    return sorted(found, key=lambda skip: -graph.tensors[skip.t].nbytes)
+
+
+def _makers(reading: Reading, t: int, share: float) -> tuple[int, ...]:
+    """The operators that make a value again from smaller ones and inputs; empty where one does not go by rows."""
+    graph, size = reading.graph, reading.graph.tensors[t].nbytes
+    pending, found = [t], set[int]()
+    while pending:
+        index = graph.producers[pending.pop()]
+        if index in found:
+            continue
+        if index in reading.apart or not reading.goes_by_rows(index) or len(found) == _MOST_OPS:
+            return ()
+        found.add(index)
+        pending += [
+            u for u in graph.ops[index].reads if graph.producers[u] >= 0 and graph.tensors[u].nbytes > share * size
+        ]
+    return tuple(sorted(found))
+
+
+def with_copies(proto: Any, reading: Reading, skips: Sequence[Skip]) -> tuple[Any, dict[str, str]]:
+    """The file with nodes that make these values again before their late readers, and the origin of each new value.
+
+    ONNX Runtime makes one of two nodes that are the same, so copies of convolutions name the extent of their window
+    where the model does not, and the other way round.
+    """
+    model = type(proto)()
+    model.CopyFrom(proto)
+    names, taken, origin = [tensor.name for tensor in reading.graph.tensors], set(reading.names), dict[str, str]()
+    for number, skip in enumerate(skips):
+        maker = {name: node for node in model.graph.node for name in node.output if name}
+        renamed: dict[str, str] = {}
+        copies = []
+        for index in skip.ops:
+            y = names[reading.graph.ops[index].outputs[0]]
+            renamed[y] = _free(f"{y}/again_{number}", taken)
+            origin[renamed[y]] = y
+            copies.append(_copied(maker[y], renamed, _free(f"{y}/node_again_{number}", taken), reading, index))
+        readers = {id(maker[names[reading.graph.ops[index].writes[0]]]) for index in skip.late}
+        place = next(k for k, node in enumerate(model.graph.node) if id(node) in readers)
+        for node in model.graph.node:
+            if id(node) in readers:
+                node.input[:] = [renamed[x] if x == names[skip.t] else x for x in node.input]
+        behind = list(model.graph.node)[place:]
+        kept = list(model.graph.node)[:place]
+        nodes = [*kept, *copies, *behind]
+        fresh = [type(node).FromString(node.SerializeToString()) for node in nodes]
+        del model.graph.node[:]
+        model.graph.node.extend(fresh)
+    return model, origin
+
+
+def _copied(node: Any, renamed: dict[str, str], name: str, reading: Reading, index: int) -> Any:
+    """A copy of a node that reads and makes renamed values."""
+    import onnx
+
+    copy = type(node)()
+    copy.CopyFrom(node)
+    copy.name = name
+    copy.input[:] = [renamed.get(x, x) for x in node.input]
+    copy.output[:] = [renamed.get(y, y) for y in node.output]
+    if node.op_type in WEIGHTS:
+        others = [a for a in copy.attribute if a.name != "kernel_shape"]
+        if len(others) == len(copy.attribute):
+            graph, op = reading.graph, reading.graph.ops[index]
+            weights = graph.tensors[op.inputs[WEIGHTS[op.kind]]].shape
+            others.append(onnx.helper.make_attribute("kernel_shape", list(weights[2:])))
+        del copy.attribute[:]
+        copy.attribute.extend(others)
+    return copy
+
+
+def _free(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name
