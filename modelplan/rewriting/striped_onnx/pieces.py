@@ -87,7 +87,7 @@ class Program:
     weightless: frozenset[int] = frozenset()
     copied: int = 0
 
-    def size(self, t: int, shape: Sequence[int]) -> int:
+    def size(self, t: int, shape: tuple[int, ...]) -> int:
         """The bytes of a value of the model's, or of a stripe of it that has this shape."""
         return 0 if t in self.weightless else nbytes(self.graph.tensors[t].dtype, shape)
 
