@@ -42,8 +42,7 @@ class Settings:
 
     `arena` is "default" (grows by powers of two), "exact" (grows by what is asked for) or "off"; `pattern` are memory
     patterns, one block for all values of a run from the second run on; `reuse` lets values take the place of dead ones
-    of the same shape; `shrink` gives the arena's free chunks back behind each run;
-    `prepack` lets each kernel keep a copy of its weights in the layout that it computes with.
+    of the same shape; `shrink` gives the arena's free chunks back behind each run.
     """
 
     level: str = "all"
@@ -53,7 +52,6 @@ class Settings:
     reuse: bool = True
     order: Literal["default", "priority"] = "default"
     shrink: bool = False
-    prepack: bool = True
 
     def described(self) -> str:
         """The settings that are not ONNX Runtime's defaults, in words."""
@@ -61,7 +59,7 @@ class Settings:
             "off": "arena off", "exact": "arena grows by what is asked for", "default": "",
         }[self.arena], "" if self.pattern else "memory pattern off", "" if self.reuse else "reuse off", (
             "priority-based order" if self.order == "priority" else ""
-        ), "arena shrunk behind each run" if self.shrink else "", "" if self.prepack else "prepacking off"  # fmt: skip
+        ), "arena shrunk behind each run" if self.shrink else ""  # fmt: skip
         return ", ".join(word for word in words if word) or "defaults"
 
 

@@ -40,8 +40,6 @@ def _session(request: dict[str, Any]) -> tuple[Any, Any]:
     options.intra_op_num_threads = settings["threads"]
     if settings["order"] == "priority":
         options.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED
-    if not settings["prepack"]:
-        options.add_session_config_entry("session.disable_prepacking", "1")
     options.log_severity_level = 4
     if request.get("profile"):
         options.enable_profiling, options.profile_file_prefix = True, request["profile"]
