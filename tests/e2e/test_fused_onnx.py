@@ -115,3 +115,21 @@ def test_weights_packed_for_each_stripe_count(tmp_path: Path) -> None:
     alone = measure(tmp_path / "out.onnx", {"x": (1, 3, 64, 64)}, goal.settings)
     assert alone.session > ladder.rungs[0].best.session
     assert split.best.peak == alone.peak + alone.session - ladder.rungs[0].best.session
+
+
+def test_a_chain_of_shrinking_maps_may_end_anywhere(tmp_path: Path) -> None:
+    """No place between the operators has fewer bytes than the next; the last ones cannot be split by rows."""
+    random = np.random.default_rng(0)
+    weights, nodes, x = dict[str, Any](), list[Any](), "x"
+    for k in range(4):
+        weights[f"w{k}"] = random.standard_normal((8, 1 if k == 0 else 8, 5)).astype(np.float32)
+        nodes += [
+            helper.make_node("Conv", [x, f"w{k}"], [f"c{k}"], strides=[4], pads=[2, 2]),
+            helper.make_node("Relu", [f"c{k}"], [f"r{k}"]),
+        ]
+        x = f"r{k}"
+    nodes.append(helper.make_node("GlobalAveragePool", [x], ["y"]))
+    path = saved(tmp_path / "m.onnx", nodes, {"x": [1, 1, 65536], "y": [1, 8, 1]}, weights)
+    reading = reading_of(parsed(path), graph_of(path), kept_values(path, "extended"))
+    search = Search(reading, most_macs=3.0, threads=1)  # of nodes, which cost more than these convolutions
+    assert search.plans()[0].peak * 3 < search.plain.peak

@@ -29,8 +29,8 @@ from modelplan.types import Graph
 _Found = tuple[int, tuple[Region, ...], bool]
 #: Numbers of stripes that are tried for a region.
 _STRIPES = (2, 3, 4, 6, 7, 9, 12, 14, 16, 20, 28, 32, 48, 64)
-#: Places between operators where regions may begin and end, and operators from one to the next.
-_MOST_PLACES, _APART = 24, 1
+#: Places between operators where regions may begin and end.
+_MOST_PLACES = 24
 #: Operators between the first readers of a value that count as one place.
 _BLOCK = 12
 #: Prices of many stripes that tell whether a region is worth a look, and how far above the aim these may be.
@@ -183,24 +183,20 @@ class Search:
         return self.bytes[place] + max((self.graph.tensors[t].nbytes for t in self.live[place]), default=0)
 
     def _places(self, target: int) -> list[int]:
-        """Places between operators with few live bytes or beside one that is not split, the ends among them.
+        """Places between operators near what needs too much, none of them inside a fused kernel, and the ends.
 
-        None of them is inside a fused kernel.
+        Those where fewer bytes are alive than beside them, or next to an operator that is not split, come first.
         """
         count = len(self.graph.ops)
         whole = [k for k in range(count + 1) if not self.live[k] & self.reading.gone]
-        low = [
-            k for before, k, behind in zip(whole, whole[1:], whole[2:], strict=False)
-            if self.bytes[k] <= min(target, self.bytes[before], self.bytes[behind])
-            or (self.bytes[k] <= target and not (self._splits[k - 1] and self._splits[k]))
-        ]  # fmt: skip
         heavy = [index for index, load in enumerate(self.loads) if load > target]
-        near = [k for k in low if heavy and heavy[0] - 12 <= k <= heavy[-1] + 24]
-        chosen: list[int] = []
-        for k in sorted(near, key=lambda k: self.bytes[k]):
-            if all(abs(k - other) >= _APART for other in chosen):
-                chosen.append(k)
-        return sorted({0, count, *chosen[:_MOST_PLACES]})
+        ranks = []
+        for before, k, behind in zip(whole, whole[1:], whole[2:], strict=False):
+            if heavy and self.bytes[k] <= target and heavy[0] - _BLOCK <= k <= heavy[-1] + 2 * _BLOCK:
+                low = self.bytes[k] <= min(self.bytes[before], self.bytes[behind])
+                later = not low and self._splits[k - 1] and self._splits[k]
+                ranks.append((later, self.bytes[k], k))
+        return sorted({0, count, *(k for *_, k in sorted(ranks)[:_MOST_PLACES])})
 
     def _cheapest(self, first: int, end: int, target: int) -> _Cost | None:
         """The cheapest stripes of a region that stay at or below a peak: few of them, if possible."""
