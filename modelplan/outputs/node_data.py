@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from modelplan import bounds
 from modelplan.differences.findings import Difference
 from modelplan.loaders.node_keys import NodeKeys
 from modelplan.types import Plan
 
-#: Colours from the least to the largest value: a sequence of one hue; below and above 0 for differences.
-_RISING = ((0, "#f7fbff"), (0.5, "#6baed6"), (1, "#08306b"))
+#: Colours from the least to the largest value: a sequence of one hue; and for differences below, at and above 0.
+_RISING = ((0.0, "#f7fbff"), (0.5, "#6baed6"), (1.0, "#08306b"))
+_LESS, _SAME, _MORE = "#1b9e77", "#ffffff", "#d95f02"
 _TITLES = {
     "live": "live bytes",
     "share": "% of the peak",
@@ -54,7 +55,16 @@ def differences_of(found: Difference, order: Sequence[int], nodes: NodeKeys) -> 
 def _content(figure: str, values: Mapping[int, float], nodes: NodeKeys) -> str:
     """The JSON of one figure: results by key below the id of the graph."""
     results = {nodes.keys[op]: {"value": value} for op, value in sorted(values.items()) if op in nodes.keys}
-    gradient = [{"stop": stop, "bgColor": colour} for stop, colour in _RISING]
+    stops = _diverging(values.values()) if figure == "delta" else _RISING
+    gradient = [{"stop": stop, "bgColor": colour} for stop, colour in stops]
     return (
         json.dumps({nodes.graph: {"name": _TITLES[figure], "results": results, "gradient": gradient}}, indent=1) + "\n"
     )
+
+
+def _diverging(values: Collection[float]) -> tuple[tuple[float, str], ...]:
+    """Colours by shares of the way from the least value to the largest, white where a value is 0."""
+    least, most = min(values, default=0), max(values, default=0)
+    colours = [_LESS if value < 0 else _MORE if value > 0 else _SAME for value in (least, most)]
+    middle = ((-least / (most - least), _SAME),) if least < 0 < most else ()
+    return (0.0, colours[0]), *middle, (1.0, colours[1])
