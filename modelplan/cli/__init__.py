@@ -28,7 +28,7 @@ COMMANDS = {
     "sweep": "every combination of models, targets and settings on a cluster, one row each as Parquet",
     "report": "results of `sweep`: which target fits which model, settings by bytes and time, regressions; exit 0 or 1",
     "solve": "place the buffers of a CSV problem; drop-in for minimalloc's command line",
-    "schema": "the JSON Schema of the plans that --json writes",
+    "schema": "the JSON Schema of a document that a command writes as JSON",
     "help": "a page of the manual, such as `modelplan help tflm`, or the options of a command",
     "completion": "completion of commands, options and files for bash, zsh or fish",
     "allocators": "the table of allocators",

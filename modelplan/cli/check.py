@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from modelplan.cli.checks import Asked
     from modelplan.targets.choosing import Chosen
 
+#: The version of the JSON document: raised when a field changes its meaning or goes, not when one is added.
+SCHEMA = 1
 #: Seconds for what would make models fit that need too much, where a file states the budgets.
 _SECONDS = 2.0
 
@@ -121,7 +123,11 @@ def check_project(arguments: Namespace, outputs: dict[str, str]) -> int:
     found = tuple(checks.outcome(one, measurements, baseline) for one in asked)
     write_formats(Findings(str(file.path), found, folder_in_workspace()), outputs)
     if arguments.json:
-        document = {"budgets": str(file.path), "models": [{"name": one.check.name} | as_json(one) for one in found]}
+        document = {
+            "schema": SCHEMA,
+            "budgets": str(file.path),
+            "models": [{"name": one.check.name} | as_json(one) for one in found],
+        }
         files.write(arguments.json, json.dumps(document, indent=1) + "\n")
     return max(one.exit_code for one in found)
 
@@ -145,7 +151,7 @@ def check_models(arguments: Namespace, outputs: dict[str, str]) -> int:
     sized = [one for one in found if one.needed is not None]
     if arguments.json and (sized or len(found) > 1):
         facts = {"budget": asked[0].check.limits.arena, **model_options.target_facts(chosen)}
-        document = {**facts, "models": [as_json(one) for one in sized]}
+        document = {"schema": SCHEMA, **facts, "models": [as_json(one) for one in sized]}
         files.write(arguments.json, json.dumps(document, indent=1) + "\n")
     return max(one.exit_code for one in found)
 

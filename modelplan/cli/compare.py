@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from modelplan.targets.choosing import Chosen
 
 
+#: The version of the JSON document: raised when a field changes its meaning or goes, not when one is added.
+SCHEMA = 1
+
+
 @dataclass(frozen=True, eq=False)
 class ProblemSource:
     """The problem that all allocators get; of a model the plan that `analyze` makes of it."""
@@ -180,7 +184,12 @@ def document(compared: Comparison, source: ProblemSource, chosen: Chosen | None 
     """The comparison as JSON has it: every row, none folded."""
     rows = [asdict(row) for row in compared.rows]
     own = source.runtime_plan
-    found: dict[str, object] = {"source": compared.title, "lower_bound": compared.lower_bound, "rows": rows}
+    found: dict[str, object] = {
+        "schema": SCHEMA,
+        "source": compared.title,
+        "lower_bound": compared.lower_bound,
+        "rows": rows,
+    }
     return found | ({"today": asdict(own)} if own else {}) | model_options.target_facts(chosen)
 
 

@@ -20,6 +20,8 @@ from modelplan.fleets.table import USUAL
 from modelplan.outputs import sweep_report
 from modelplan.outputs.units import human
 
+#: The version of the JSON document: raised when a field changes its meaning or goes, not when one is added.
+SCHEMA = 1
 _FIGURES = (".svg", ".png", ".pdf")
 
 
@@ -49,7 +51,7 @@ def run(arguments: Namespace) -> int:
     if "-" not in outputs:
         terminal.show(sweep_report.sections(found))
     if arguments.json:
-        files.write(arguments.json, json.dumps(asdict(found), indent=1) + "\n")
+        files.write(arguments.json, json.dumps({"schema": SCHEMA} | asdict(found), indent=1) + "\n")
     if arguments.matrix:
         files.write(arguments.matrix, sweep_report.matrix(found))
     if arguments.draw:

@@ -1,4 +1,8 @@
-"""Prints the JSON Schema of the plans that --json writes; its $id carries the version of the document."""
+"""Prints the JSON Schema of a document that a command writes as JSON; its $id carries the version of the document.
+
+Documents: plan (the default; analyze --json), explain, diff, compare, check, check-limits (check --format json),
+baseline (budget baseline), together, report, targets. The overlays of Model Explorer have Google's own form.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +10,19 @@ import json
 from argparse import ArgumentParser, Namespace
 
 from modelplan.cli import files
-from modelplan.outputs.plan_schema import plan_schema
+from modelplan.cli.documents import DOCUMENTS, schema_of
 
 
 def configure(parser: ArgumentParser) -> None:
     """Declares the arguments."""
+    parser.add_argument(
+        "name", metavar="NAME", nargs="?", default="plan", choices=tuple(DOCUMENTS), help="the document (default: plan)"
+    )
     parser.add_argument("-o", "--output", metavar="FILE", default="-", help="the schema (default: standard output)")
 
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
     files.check_outputs([arguments.output], [])
-    files.write(arguments.output, json.dumps(plan_schema(), indent=1) + "\n")
+    files.write(arguments.output, json.dumps(schema_of(arguments.name), indent=1) + "\n")
     return 0

@@ -21,6 +21,8 @@ from modelplan.targets.choosing import chosen_block, device_of
 from modelplan.targets.device import Device, blocks
 from modelplan.targets.table import DEVICES
 
+#: The version of the JSON document: raised when a field changes its meaning or goes, not when one is added.
+SCHEMA = 1
 HEAD = """# Targets
 
 Written by `modelplan targets --markdown docs/targets.md` from the table in `modelplan/targets/table.py`; do not edit.
@@ -87,7 +89,7 @@ def run(arguments: Namespace) -> int:
         files.write(arguments.markdown, guide())
     devices = named(arguments) if arguments.names else filtered(arguments.filter)
     if arguments.json:
-        document = {"targets": [as_json(device) for device in devices]}
+        document = {"schema": SCHEMA, "targets": [as_json(device) for device in devices]}
         files.write(arguments.json, json.dumps(document, indent=1) + "\n")
     if "-" in (arguments.json, arguments.markdown) or (arguments.markdown and not arguments.names):
         return 0

@@ -15,6 +15,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
+
 from modelplan.errors import ModelError, RequestError
 from modelplan.fleets.rows import COLUMNS, IDENTITY, TIMES, Row
 
@@ -122,7 +124,17 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
 def read_rows(path: Path) -> list[Row]:
     """The rows in a file; raises as `read_table`."""
     table = read_table(path)
-    return [Row(*values) for values in zip(*(table[name].to_pylist() for name in COLUMNS), strict=True)]
+    return [Row(*values) for values in zip(*(_values(table[name]) for name in COLUMNS), strict=True)]
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    """The values of a column; equal texts are one object, since a column of many rows holds few different ones."""
+    if column.type != pa.string():
+        found: list[Any] = column.to_pylist()
+        return found
+    encoded = column.combine_chunks().dictionary_encode()
+    texts = encoded.dictionary.to_pylist()
+    return [None if i is None else texts[i] for i in encoded.indices.to_pylist()]
 
 
 def same_rows(one: Path, other: Path) -> bool:
@@ -132,9 +144,9 @@ def same_rows(one: Path, other: Path) -> bool:
 
 def _newest(table: pa.Table) -> pa.Table:
     """The last row of each run, in order of the words that name runs."""
-    words = zip(*(table[name].to_pylist() for name in IDENTITY), strict=True)
-    place = {identity: at for at, identity in enumerate(words)}
-    return table.take(pa.array([place[identity] for identity in sorted(place)], pa.int64()))
+    numbered = table.select(list(IDENTITY)).append_column("at", pa.array(np.arange(len(table))))
+    last = numbered.group_by(list(IDENTITY)).aggregate([("at", "max")])
+    return table.take(last.sort_by([(name, "ascending") for name in IDENTITY])["at_max"])
 
 
 def _write(table: pa.Table, path: Path) -> None:

@@ -15,7 +15,7 @@ from modelplan.outputs.units import brief, counted, human
 _MOST_ROWS = 12
 #: How many of the operators that differ in values only are named.
 _MOST_NAMED = 4
-_SCHEMA = 1
+SCHEMA = 1
 _LONGEST_NAME = 40
 #: A long name as labels quote it.
 _QUOTED = re.compile(r"'([^']{41,})'")
@@ -267,7 +267,7 @@ def order_lines(found: Difference) -> list[str]:
 def as_json(found: Difference) -> str:
     """The difference as JSON: every operator, none folded; figures in bytes, null where a side has no such thing."""
     document = {
-        "schema": _SCHEMA,
+        "schema": SCHEMA,
         "old": {"model": found.old, "basis": found.basis[0], **_side(found, 0)},
         "new": {"model": found.new, "basis": found.basis[1], **_side(found, 1)},
         "same": found.empty,

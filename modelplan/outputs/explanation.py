@@ -22,7 +22,7 @@ from modelplan.outputs.report import Report, Section, Table, folded
 from modelplan.outputs.units import counted, human
 
 _MOST_ROWS = 12
-_SCHEMA = 1
+SCHEMA = 1
 #: The lists of suggestions, by the most that they ask for.
 _TITLES = {
     Needs.WORK: "What would help: with this model on this runtime",
@@ -202,7 +202,7 @@ def as_json(found: Explanation) -> str:
     """The explanation as JSON."""
     refused = [{"change": name, "reason": reason} for name, reason in found.advice.refused]
     document = {
-        "schema": _SCHEMA,
+        "schema": SCHEMA,
         "model": found.model,
         "capacity": found.capacity,
         "fits_after": found.remedy.name if found.remedy else None,

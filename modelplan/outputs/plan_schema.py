@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 import types
 import typing
-from enum import StrEnum
+from collections.abc import Mapping
+from enum import IntEnum, StrEnum
 from typing import Any, Literal, get_args, get_origin
 
 import numpy as np
@@ -46,7 +48,7 @@ def plan_schema() -> dict[str, Any]:
     Fields may be added without a new version, so that unknown ones are allowed; one that changes its meaning or goes
     raises the version.
     """
-    made = _Definitions()
+    made = Definitions()
     properties = {
         "schema": {"const": SCHEMA, "description": "The version of the document."},
         "summary": made.of(summary.Summary),
@@ -71,8 +73,8 @@ def plan_schema() -> dict[str, Any]:
     }
 
 
-class _Definitions:
-    """The schema of each type, by its name; a type is described once and then referred to."""
+class Definitions:
+    """Schemas of types, by their names, as `dataclasses.asdict` writes them; each stands once and is referred to."""
 
     def __init__(self) -> None:
         self.definitions: dict[str, Any] = {
@@ -91,6 +93,12 @@ class _Definitions:
             return self._reference(typing.cast("type", kind))
         if isinstance(kind, type) and issubclass(kind, StrEnum):
             return {"enum": [str(member) for member in kind]}
+        if isinstance(kind, type) and issubclass(kind, IntEnum):
+            return {"enum": [int(member) for member in kind]}
+        if isinstance(kind, type) and issubclass(kind, tuple):
+            return self._tuple(tuple(typing.get_type_hints(kind).values()))
+        if get_origin(kind) is Mapping:
+            return {"type": "object", "additionalProperties": self.of(get_args(kind)[1])}
         if kind is np.ndarray or get_origin(kind) is np.ndarray:
             return {"type": "array", "items": _INTEGER}
         if get_origin(kind) is tuple:
@@ -121,7 +129,7 @@ class _Definitions:
 
     def _fields(self, kind: type) -> dict[str, Any]:
         """The fields of a record as the document has them."""
-        hints = typing.get_type_hints(kind, vars(nouns) | vars(summary))
+        hints = typing.get_type_hints(kind, vars(nouns) | vars(summary) | vars(sys.modules[kind.__module__]))
         skipped = ELSEWHERE if kind in (Graph, Plan) else ()
         named = [f.name for f in dataclasses.fields(kind) if f.name not in skipped]
         if kind is Runtime:

@@ -9,6 +9,9 @@ from typing import Any
 
 from modelplan.budgets.findings import Findings, Judgement, Outcome
 
+#: The version of the list: raised when a field changes its meaning or goes, not when one is added.
+SCHEMA = 1
+
 
 def json_rows(findings: Findings) -> str:
     """The document: `name`, `passed`, `size` and `sizeLimit` as in size-limit's own, in bytes; null: no such figure."""
