@@ -566,7 +566,7 @@ class Problem:
         buffers, numbers, deltas = self.groups.T
         if self.groups.size and (numbers.min() < 0 or deltas.min() < 0 or deltas.max() > 2**60):
             raise ValueError("a row of groups needs a group and a delta of at least 0, of at most 2^60")
-        if len(np.unique(buffers)) != len(buffers):
+        if len(buffers) and len(np.unique(buffers)) != len(buffers):
             found, counts = np.unique(buffers, return_counts=True)
             raise ValueError(f"buffer {self.names[int(found[np.argmax(counts)])]!r} is in two groups")
         first, second, least, most = self.meetings.T

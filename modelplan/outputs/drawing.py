@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from modelplan import bounds
 from modelplan.outputs.summary import summary
-from modelplan.together.shared_plan import SharedPlan
 from modelplan.types import BoolArray, Buffer, BufferKind, Graph, IntArray, Kind, Placement, Plan, Problem
+
+if TYPE_CHECKING:
+    from modelplan.together.shared_plan import SharedPlan
 
 #: Kinds of buffers in the order in which figures stack and list them.
 KINDS = ("input", "output", "activation", "shared", "state", "scratch", "buffer")

@@ -1,4 +1,4 @@
-"""Every JSON document that a command writes keeps to the schema that `modelplan schema` prints, and has no other key."""
+"""Every JSON document that a command writes keeps to the schema that `modelplan schema` prints, key by key."""
 
 from __future__ import annotations
 
