@@ -99,11 +99,22 @@ def generated() -> Iterator[str]:
                     searches = tuple(rule(problem, best * percent // 100, STEPS) for rule in RULES)
                     asked[family, percent, n, seed] = searches
         reporting.progress(family)
+    yield f"{told(list(asked.values()))}"
+    yield ""
     rows = [compared(f, [s for key, s in asked.items() if key[0] == f]) for f in FRESH]
     yield from reporting.table(HEADINGS, [*rows, compared("all", list(asked.values()))])
     yield ""
     limits = [compared(f"{limit} %", [s for key, s in asked.items() if key[1] == limit]) for limit in PERCENT]
     yield from reporting.table(HEADINGS, limits)
+
+
+def told(questions: Sequence[tuple[Search, ...]]) -> str:
+    """What the trees gain and lose, question by question."""
+    gained = sum(learned.solved and not plain.solved for plain, learned, _ in questions)
+    lost = sum(plain.solved and not learned.solved for plain, learned, _ in questions)
+    again = sum(twice.solved and not plain.solved for plain, _, twice in questions)
+    first = f"{gained} questions answered that the plain rule leaves open, {lost} left open that it answers;"
+    return f"{first} `twice` {again}."
 
 
 def corpus_rows(corpus: Path) -> Iterator[Sequence[object]]:
@@ -120,11 +131,12 @@ def page(corpus: Path) -> Iterator[str]:
     yield from (
         "A question is whether a problem fits in 90 to 110 % of its lowest height known; below 100 % of an optimum it",
         "does not. Under each rule stand the questions answered with a placement, of those where the plain rule",
-        "backtracks. Ratios of backtracks and placements tried are learned to plain: the geometric mean where both find",
-        "a placement.",
+        "backtracks. Ratios of backtracks and placements tried are learned to plain: the geometric mean where both",
+        "find a placement.",
         "",
-        f"The trees are trained on {', '.join(TRAINED)}; no problem here is of these families.",
-        "`twice` is no part of the project: it shows what a second search gains without any trees.",
+        f"The trees are trained on {', '.join(TRAINED)}.",
+        "No problem here is of these families. `twice` is no part of the project: it shows what a second search gains",
+        "without any trees.",
         "",
         f"## Generated problems of {', '.join(map(str, SIZES))} buffers, {STEPS:,} placements",
         "",
