@@ -175,36 +175,29 @@ void Portfolio<Coord>::first_dives() {
 // The settings from `begin` to `end` once each, without noise, at one height.
 template <class Coord>
 void Portfolio<Coord>::plain_settings(Bytes height, std::size_t begin, std::size_t end) {
-  const std::size_t count = std::min(end, settings_for(instance_).size());
-  for (; begin < count && !over() && state_.height > height && state_.bound <= height; begin += kLanes) {
-    Array<Task> tasks;
-    for (std::size_t k = begin; k < std::min(count, begin + kLanes); ++k)
-      tasks.push_back([this, k, height, work = share_left()](std::size_t lane, const std::atomic<bool>& abandon) {
-        Meter meter(signal_, work, Meter::kPollEvery, &abandon);
-        Random unused(0);
-        const Setting setting = settings_for(instance_)[k];
-        return single(search(lane), setting, height, 0, node_limit(instance_, setting), unused, meter);
-      });
-    run_round(tasks);
-  }
+  Array<Attempt> attempts;
+  const Array<Setting> settings = settings_for(instance_);
+  for (std::size_t k = begin; k < std::min(end, settings.size()); ++k)
+    attempts.push_back([this, height, setting = settings[k]](std::size_t lane, Meter& meter) {
+      Random unused(0);
+      return single(search(lane), setting, height, 0, node_limit(instance_, setting), unused, meter);
+    });
+  run_until_verdict(height, attempts);
 }
 
 // Some settings again and again, with a little noise and little patience.
 template <class Coord>
 void Portfolio<Coord>::noisy_settings(Bytes height, View<const Setting> chosen, std::uint64_t rounds) {
   const std::int64_t nodes = std::int64_t{instance_.count()} + kExtraNodes;
-  for (std::uint64_t round = 0; round < rounds && !over() && state_.height > height && state_.bound <= height;
-       ++round) {
-    Array<Task> tasks;
+  Array<Attempt> attempts;
+  for (std::uint64_t round = 0; round < rounds; ++round)
     for (const Setting& setting : chosen)
-      tasks.push_back([this, setting, height, nodes, seed = options_.seed * rounds + round, work = share_left()](
-                          std::size_t lane, const std::atomic<bool>& abandon) {
-        Meter meter(signal_, work, Meter::kPollEvery, &abandon);
-        Random random(seed);
-        return single(search(lane), setting, height, kNoises[0], setting.patience * nodes, random, meter);
-      });
-    run_round(tasks);
-  }
+      attempts.push_back(
+          [this, setting, height, nodes, seed = options_.seed * rounds + round](std::size_t lane, Meter& meter) {
+            Random random(seed);
+            return single(search(lane), setting, height, kNoises[0], setting.patience * nodes, random, meter);
+          });
+  run_until_verdict(height, attempts);
 }
 
 template <class Coord>
@@ -453,6 +446,49 @@ void Portfolio<Coord>::run_in_parallel(const Array<Task>& tasks) {
     merge(outcomes[k]);
     if (is_answered()) return;
   }
+}
+
+// The attempts at a height in their order, until one has a verdict. Each lane takes the next one, however long the
+// others take; what follows the first verdict, or the end of the budget, is dropped, so the outcome is the same as in
+// turn.
+template <class Coord>
+void Portfolio<Coord>::run_until_verdict(Bytes height, const Array<Attempt>& attempts) {
+  if (over() || state_.height <= height || state_.bound > height) return;
+  const std::int64_t left = work_left(), share = share_left();
+  Array<Outcome> outcomes(attempts.size());
+  Array<std::atomic<bool>> abandon(attempts.size());
+  Array<std::exception_ptr> errors(searches_.size());
+  std::atomic<std::size_t> next{0};
+  std::atomic<std::int64_t> used{0};
+  const auto work = [&](std::size_t lane) {
+    try {
+      for (std::size_t k = next++; k < attempts.size() && used < left && !abandon[k] && !signal_.poll(); k = next++) {
+        Meter meter(signal_, std::min(share, left - used), Meter::kPollEvery, &abandon[k]);
+        outcomes[k] = attempts[k](lane, meter);
+        used += outcomes[k].work;
+        if (outcomes[k].found == Verdict::kUnknown) continue;
+        for (std::size_t later = k + 1; later < attempts.size(); ++later) abandon[later] = true;
+      }
+    } catch (const Interrupted&) {  // nothing to merge
+    } catch (...) {
+      errors[lane] = std::current_exception();
+    }
+  };
+  Array<std::thread> others;
+  for (std::size_t lane = 1; lane < searches_.size(); ++lane) others.emplace_back(work, lane);
+  work(0);
+  for (std::thread& other : others) other.join();
+  for (const std::exception_ptr& error : errors)
+    if (error) std::rethrow_exception(error);
+  for (Outcome& outcome : outcomes) {
+    if (outcome.work >= work_left()) {  // in turn it would have been cut off
+      state_.work += std::max<std::int64_t>(work_left(), 0);
+      break;
+    }
+    merge(outcome);
+    if (outcome.found != Verdict::kUnknown) break;
+  }
+  report();
 }
 
 template <class Coord>

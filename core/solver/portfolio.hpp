@@ -2,7 +2,8 @@
 // height meets the bound or the budget ends.
 //
 // Work is cut into tasks, tasks into rounds. The tasks of a round see the same best height and bound and are
-// merged in their order, so the answer to a step budget is the same for any number of threads.
+// merged in their order, so the answer to a step budget is the same for any number of threads. Attempts at one height
+// need no rounds: the first verdict in their order counts.
 #pragma once
 
 #include <functional>
@@ -49,6 +50,7 @@ class Portfolio {
     std::int64_t work = 0, nodes = 0;
   };
   using Task = std::function<Outcome(std::size_t lane, const std::atomic<bool>& abandon)>;
+  using Attempt = std::function<Outcome(std::size_t lane, Meter& meter)>;  // at one height
 
   enum class Method { kRestart, kLocal, kDive };
   enum class Target { kBound, kMiddle, kBest };
@@ -89,6 +91,7 @@ class Portfolio {
   void run_round(const Array<Task>& tasks);
   void run_in_turn(const Array<Task>& tasks);
   void run_in_parallel(const Array<Task>& tasks);
+  void run_until_verdict(Bytes height, const Array<Attempt>& attempts);
   void merge(Outcome& outcome);
   bool answers(const Outcome& outcome) const;
   bool is_answered() const {

@@ -181,6 +181,13 @@ def test_the_answer_to_a_step_budget_does_not_depend_on_threads(seed: int) -> No
     assert answers[0] == answers[1] == answers[2] == answers[3]
 
 
+def test_a_budget_that_ends_among_the_settings_does_not_depend_on_threads() -> None:
+    problem = crowd(500, 5, 800, 800)
+    for steps in (6_000, 10_000, 20_000, 40_000):
+        alone, together = (place(problem, "modelplan", Budget(steps=steps, threads=threads)) for threads in (1, 2))
+        assert alone == together
+
+
 @pytest.fixture
 def hard(corpus: Path) -> Problem:
     """An instance whose optimum nobody has proved."""
