@@ -10,10 +10,23 @@ from typing import Any, get_args
 import numpy as np
 
 from modelplan import __version__, aliasing, allocators, bounds, lifetimes, runtimes, schedulers, streams
-from modelplan.aliasing import overlapping
+from modelplan.aliasing import overlapping, side_by_side
 from modelplan.errors import RequestError
 from modelplan.ops.macs import graph_macs
-from modelplan.types import Aliases, Budget, Graph, Op, Overlap, Padding, Placement, Plan, Problem, Runtime, Schedule
+from modelplan.types import (
+    Aliases,
+    Budget,
+    Graph,
+    Op,
+    Overlap,
+    Padding,
+    Placement,
+    Plan,
+    Problem,
+    Runtime,
+    Schedule,
+    Witness,
+)
 from modelplan.verifier import proof
 from modelplan.verifier.concurrency import check_streams
 from modelplan.verifier.subject import plan_subject
@@ -30,7 +43,8 @@ class Options:
     that every order must keep besides what the graph demands. `offsets` is a finished plan, such as a model file
     carries: an offset for each tensor, or -1 where `allocator` chooses. `overlaps` are outputs that may run into an
     operand although no table says so: the caller answers for them. `contiguous` are lists of tensors whose buffers
-    stand side by side in this order.
+    stand side by side in this order. `joins`: the parts of joins and splits may stand inside of the whole while they
+    live, so that nothing is copied, where that lowers the plan.
     """
 
     runtime: str | None = None
@@ -46,6 +60,7 @@ class Options:
     offsets: tuple[int, ...] = ()
     overlaps: tuple[Overlap, ...] = ()
     contiguous: tuple[tuple[int, ...], ...] = ()
+    joins: bool = False
 
 
 def plan(
@@ -66,6 +81,7 @@ def plan(
     offsets: tuple[int, ...] | None = None,
     overlaps: tuple[Overlap, ...] | None = None,
     contiguous: tuple[tuple[int, ...], ...] | None = None,
+    joins: bool | None = None,
 ) -> Plan:
     """A memory plan of `graph`, checked by the referee and proved by the verifier.
 
@@ -86,6 +102,7 @@ def plan(
         offsets: a finished plan: an offset for each tensor, -1 where the allocator chooses.
         overlaps: outputs that may run into an operand although no table says so; the caller answers for them.
         contiguous: lists of tensors whose buffers stand side by side in this order.
+        joins: whether parts of joins and splits may stand inside of the whole, where that lowers the plan.
 
     Raises:
         BrokenPlanError: a stage went wrong; names the operator that would read what it should not.
@@ -95,6 +112,7 @@ def plan(
         "runtime": runtime, "schedule": schedule, "alias": alias, "allocator": allocator, "alignment": alignment,
         "pad": pad, "capacity": capacity, "streams": streams, "precedences": precedences, "kernels": kernels,
         "offsets": offsets, "overlaps": overlaps, "contiguous": contiguous,
+        "joins": joins,
     }  # fmt: skip
     chosen = replace(options or Options(), **{name: value for name, value in named.items() if value is not None})
     return _plan_and_compare(graph, chosen, budget)
@@ -273,13 +291,38 @@ def _lowest(
         if options.offsets:
             aliases = aliasing.as_placed(aliases, options.offsets)
         problem, overlaps = placement_problem(graph, schedule.order, aliases, runtime, options)
+        if options.joins:
+            found += _joined(graph, schedule, aliases, problem, overlaps, options, budget)
         peak = int(bounds.live_bytes(problem, max(len(schedule.order), 1)).max())
         reached = replace(schedule, peak=peak, lower_bound=min(schedule.lower_bound, peak))
         placement = allocators.place(problem, options.allocator, budget)
         found.append(_Candidate(reached, aliases, problem, placement, overlaps))
         if not overlaps and found[-1].height <= peak:
-            return found[-1]
+            return min(found, key=lambda candidate: candidate.height) if options.joins else found[-1]
     return min(found, key=lambda candidate: candidate.height)
+
+
+def _joined(
+    graph: Graph,
+    schedule: Schedule,
+    aliases: Aliases,
+    problem: Problem,
+    overlaps: tuple[Overlap, ...],
+    options: Options,
+    budget: Budget | None,
+) -> list[_Candidate]:
+    """The candidate whose joins and splits have their parts inside of the whole; none where there is no such site."""
+    if options.contiguous or options.streams is not None or options.offsets:
+        raise RequestError("joins go with no contiguous lists, streams or offsets of a file")
+    groups, meetings = side_by_side.side_by_side_rows(graph, schedule.order, problem)
+    if not len(groups):
+        return []
+    made = replace(problem, groups=groups, meetings=meetings)
+    peak = bounds.load_bound(made)
+    # The bound of the scheduler counts copies; with joins an order still holds what each operator writes.
+    least = max((sum(graph.tensors[t].nbytes for t in op.writes) for op in graph.ops), default=0)
+    reached = replace(schedule, peak=peak, lower_bound=min(least, peak), proof="largest results", witness=Witness())
+    return [_Candidate(reached, aliases, made, allocators.place(made, options.allocator, budget), overlaps)]
 
 
 def placement_problem(
@@ -386,7 +429,14 @@ def _body_bytes(body: Graph, runtime: Runtime, options: Options, arenas: Mapping
     """
     inside = replace(runtime, inputs="live")
     wanted = replace(
-        options, capacity=None, streams=None, precedences=(), alias=_body_mode(options), overlaps=(), contiguous=()
+        options,
+        capacity=None,
+        streams=None,
+        precedences=(),
+        alias=_body_mode(options),
+        overlaps=(),
+        contiguous=(),
+        joins=False,
     )
     inner = _best(_with_demands(runtimes.as_stored(body, inside), inside, arenas), inside, wanted)
     return bounds.height(inner.problem, inner.placement)

@@ -84,6 +84,7 @@ ARGUMENTS = {
         "offsets",
         "overlaps",
         "contiguous",
+        "joins",
     ],
     "measure": ["graph", "options", "budget"],
     "diff": ["old", "new", "runtime", "kernels", "abi"],

@@ -37,6 +37,10 @@ _LIBRARIES = "; ".join(
 )
 
 
+#: What --contiguous takes in place of a file.
+JOINS = "joins"
+
+
 def add_planning(parser: ArgumentParser) -> None:
     """Adds what decides how a model becomes buffers."""
     group = add_runtime(parser, "planning")
@@ -49,7 +53,7 @@ def add_planning(parser: ArgumentParser) -> None:
         help="run ops on N streams, or as FILE assigns them in lines `op,stream`; what may run at once shares no bytes",
     )
     add_overlaps(group)
-    add_contiguous(group)
+    add_contiguous(group, "tensors", f"; {JOINS}: the parts of joins and splits inside of the whole, without a copy")
     aliases = group.add_mutually_exclusive_group()
     aliases.add_argument(
         "--alias",
@@ -279,12 +283,12 @@ def add_overlaps(parser: ArgumentParser | _ArgumentGroup) -> None:
     )
 
 
-def add_contiguous(parser: ArgumentParser | _ArgumentGroup, what: str = "tensors") -> None:
+def add_contiguous(parser: ArgumentParser | _ArgumentGroup, what: str, more: str = "") -> None:
     """Adds the lists of what has to stand side by side."""
     parser.add_argument(
         "--contiguous",
         metavar="FILE",
-        help=f"{what} that stand side by side in memory, in this order: names separated by commas, one list a line",
+        help=f"{what} that stand side by side in this order: names separated by commas, one list a line{more}",
     )
 
 
@@ -354,6 +358,7 @@ def options_of(arguments: Namespace, graph: Graph | None = None) -> Options:
         streams=_streams_of(getattr(arguments, "streams", None), graph),
         overlaps=overlaps_of(arguments.overlaps, graph),
         contiguous=_contiguous_of(getattr(arguments, "contiguous", None), graph),
+        joins=getattr(arguments, "contiguous", None) == JOINS,
     )
 
 
@@ -387,7 +392,7 @@ def _streams_of(value: str | None, graph: Graph | None) -> int | tuple[int, ...]
 
 def _contiguous_of(path: str | None, graph: Graph | None) -> tuple[tuple[int, ...], ...]:
     """The lists of tensors in the file; nothing without one."""
-    if path is None:
+    if path is None or path == JOINS:
         return ()
     if graph is None:
         raise RequestError("a file of contiguous lists needs one model")
