@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import json
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +37,9 @@ def pictures() -> dict[Path, str]:
     found = {}
     for page in PAGES:
         text = page.read_text()
-        commands = dict(re.findall(r"`modelplan ((?:analyze|together|memories) [^`]* --draw (\S+))`", text))
+        commands = dict(
+            re.findall(r"`modelplan ((?:analyze|together|memories|recompute) [^`]* --(?:draw|out) (\S+))`", text)
+        )
         drawn = {picture: command for command, picture in commands.items()}
         for link in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text):
             picture = (page.parent / link).resolve().relative_to(ROOT)
@@ -47,10 +52,22 @@ def redraw(command: str, picture: Path, folder: Path, monkeypatch: pytest.Monkey
     (folder / "models").symlink_to(ROOT / "models")
     (folder / picture).parent.mkdir(parents=True)
     monkeypatch.chdir(folder)
+    if command.startswith("recompute "):
+        return folder / picture, redraw_curve(command)
     assert main([*command.split(), "--csv", "plan.csv"]) == 0
     with Path("plan.csv").open() as file:
         rows = [[row[column] for column in DRAWN] for row in csv.DictReader(file)]
     return folder / picture, f"{len(rows)} buffers, plan {hashlib.sha256(repr(rows).encode()).hexdigest()[:16]}"
+
+
+def redraw_curve(command: str) -> str:
+    """Runs a command that draws a curve of a training step, which is made first; returns what stands for its points."""
+    maker = ROOT / "models" / "onnx_training.py"
+    subprocess.run([sys.executable, maker, "--out", "."], check=True, capture_output=True)
+    assert main([*command.split(), "--out", "curve.json"]) == 0
+    points = json.loads(Path("curve.json").read_text())["points"]
+    rows = [(point["height"], point["work"]) for point in points]
+    return f"{len(rows)} points, curve {hashlib.sha256(repr(rows).encode()).hexdigest()[:16]}"
 
 
 def test_every_picture_is_named_with_its_command() -> None:
