@@ -54,6 +54,7 @@ def region_problem(seed: int, buffers: int = 7, steps: int = 8) -> RegionProblem
         tuple(home),
         tuple(rng.random() / 10 for _ in range(last)),
         rng.choice([Dma(), Dma(1, 1), Dma(1, 2, 500, 1e6), Dma(2, 4)]),
+        frozenset({1}) if rng.random() < 0.2 else frozenset(),
     )
 
 
@@ -125,6 +126,7 @@ class _Buffer:
         """The seconds of the uses at a step; None where these places cannot serve them."""
         read, written = self.uses[step]
         serving = [p for p in there if (self.home if p < 0 else p) in self.allowed]
+        serving = [p for p in serving if (self.home if p < 0 else p) not in self.problem.copied_only]
         if written:
             serving = [p for p in serving if len(there) == 1 and self.region(p).kind != "nvm"]
         if not (read or written):

@@ -22,6 +22,8 @@ COMMANDS = {
     "fit": "rewrite a .tflite model so that it fits: order, plan, overlaps, stripes; exit 0 or 1",
     "together": "several models in one memory: every model's place in one arena, and the saving; exit 0 or 1",
     "memories": "models in several memories (SRAM, PSRAM, TCM, flash): a region and an address for every buffer",
+    "spill": "a memory that is too small: what leaves it when, comes back when, and what that costs in bytes and time",
+    "stream": "a model larger than memory: weights from a host, the curve of memory, bandwidth and time",
     "pack": "write a plan into a .tflite file for TFLM to obey; before and after",
     "verify": "prove that a plan is safe, or name the operator that it breaks; exit 0 or 4",
     "recompute": "what it saves to drop values and compute them again: a curve of bytes against work; exit 0 or 1",

@@ -99,7 +99,14 @@ def floor_seconds(problem: RegionProblem) -> float:
         merged[access.step, access.buffer][0] += access.read
         merged[access.step, access.buffer][1] += access.written
     return sum(problem.seconds) + sum(
-        min((problem.regions[r].seconds(read, written) for r in problem.allowed[buffer]), default=0.0)
+        min(
+            (
+                problem.regions[r].seconds(read, written)
+                for r in problem.allowed[buffer]
+                if r not in problem.copied_only
+            ),
+            default=0.0,
+        )
         for (_, buffer), (read, written) in merged.items()
     )
 

@@ -65,6 +65,7 @@ class RegionProblem:
             is one of the allowed regions. A buffer without a home that is read first has its content from its start.
         seconds: for each step how long its operator computes when all operands arrive in time.
         dma: what copies.
+        copied_only: regions that copies reach and operators do not (a host's memory); contents there wait.
 
     Raises:
         ValueError: columns of different length, or an index out of range.
@@ -77,6 +78,7 @@ class RegionProblem:
     home: tuple[int, ...]
     seconds: tuple[float, ...]
     dma: Dma = Dma()
+    copied_only: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
         count, regions = len(self.problem), len(self.regions)

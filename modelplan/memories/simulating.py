@@ -9,32 +9,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 
 from modelplan.errors import BrokenPlanError
+from modelplan.memories.findings import Simulation
 from modelplan.memories.region_layout import Copy, Layout, RegionProblem, Stay, Timetable
 from modelplan.targets.device import Region
 
 #: Two times differ where they do by more than this share of the whole.
 _TOLERANCE = 1e-9
-
-
-@dataclass(frozen=True, slots=True)
-class Simulation:
-    """What a run takes: `seconds` in all, when each step begins, channel, begin and end of each copy.
-
-    `read` and `written` are bytes for each region, by operators and copies; `copied` the bytes of all copies. `waiting`
-    is how long operators wait for copies.
-    """
-
-    seconds: float
-    begins: tuple[float, ...]
-    copies: tuple[tuple[int, float, float], ...]
-    read: tuple[int, ...]
-    written: tuple[int, ...]
-    copied: int
-    waiting: float
 
 
 def simulate(problem: RegionProblem, layout: Layout) -> Simulation:
@@ -318,10 +301,12 @@ class _Run:
     def _access(self, step: int, buffer: int, read: int, written: int) -> float:
         """One operator's use of one buffer; returns its seconds."""
         there = [n for n in self.of_buffer[buffer] if self.layout.stays[n].start <= step < self.layout.stays[n].end]
-        home = self.problem.home[buffer]
+        home, hidden = self.problem.home[buffer], self.problem.copied_only
         at_home = home >= 0 and home in self.problem.allowed[buffer] and self.at_home[buffer] == self.version[buffer]
+        at_home = at_home and home not in hidden
         if written:
             return self._write(step, buffer, read, written, there, at_home=at_home)
+        there = [n for n in there if self.layout.stays[n].region not in hidden]
         good = [n for n in there if self.holds[n] == self.version[buffer] and not self._filling(n)]
         regions = {self.layout.stays[n].region for n in good} | ({home} if at_home else set())
         if not regions:
@@ -334,8 +319,8 @@ class _Run:
         """A use that changes the content; it needs one place, with the present content unless it is the first use."""
         what = f"step {step} writes {_name(self.problem, buffer)}"
         home = self.problem.home[buffer]
-        if len(there) > 1 or (not there and not at_home):
-            raise BrokenPlanError(f"{what}, which has {len(there)} places there, expected one")
+        if len(there) > 1 or (not there and not at_home) or self._only_copied(there):
+            raise BrokenPlanError(f"{what}, which has {len(there)} places there, expected one that it reaches")
         if there and self._filling(there[0]):
             raise BrokenPlanError(f"{what} while a copy writes to it")
         if any(copy.source in there or (copy.source < 0 and not there) for copy in self._flights(buffer)):
@@ -353,6 +338,10 @@ class _Run:
         self.read[region] += read
         self.written[region] += written
         return self._amount(self.problem.regions[region], read, written)
+
+    def _only_copied(self, there: list[int]) -> bool:
+        """Whether one of these stays is where operators do not reach."""
+        return any(self.layout.stays[n].region in self.problem.copied_only for n in there)
 
     def _flights(self, buffer: int) -> Iterator[Copy]:
         """The copies of a buffer that are under way."""

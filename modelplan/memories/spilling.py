@@ -130,7 +130,10 @@ def check_fits(costs: Costs) -> None:
         for q, segment in enumerate(track.segments):
             serving = [p for p in free if not segment.used or costs.serves(track, q, p)]
             if not serving:
-                raise RequestError(f"no region lets step {segment.start} use buffer {name!r} of {track.size:,} bytes")
+                there = ", ".join(f"{r.name} {r.size:,}" for r in problem.regions)
+                raise RequestError(
+                    f"no region lets step {segment.start} use buffer {name!r} of {track.size:,} bytes: {there}"
+                )
             if HOME not in serving and segment.used:
                 needed.setdefault(segment.start, []).append((track.buffer, track.size, frozenset(serving)))
     for step, operands in sorted(needed.items()):

@@ -63,6 +63,7 @@ def step_seconds(problem: RegionProblem, layout: Layout) -> list[float]:
         home = problem.home[buffer]
         if home in problem.allowed[buffer] and (not there or buffer not in changed):
             there.append(home)
+        there = [region for region in there if region not in problem.copied_only]
         takes[step] += min((problem.regions[region].seconds(read, written) for region in there), default=0.0)
     return takes
 

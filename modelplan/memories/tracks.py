@@ -95,7 +95,7 @@ class Costs:
         """Whether an operator can use the content in `place` at segment `q`."""
         region = self.region(track, place)
         writable = not track.segments[q].written or self.problem.regions[region].kind != "nvm"
-        return writable and region in self.problem.allowed[track.buffer]
+        return writable and region in self.problem.allowed[track.buffer] and region not in self.problem.copied_only
 
     def access(self, track: Track, q: int, place: int) -> float:
         """Seconds of the access of segment `q` to the content in `place`."""

@@ -38,7 +38,9 @@ def pictures() -> dict[Path, str]:
     for page in PAGES:
         text = page.read_text()
         commands = dict(
-            re.findall(r"`modelplan ((?:analyze|together|memories|recompute) [^`]* --(?:draw|out) (\S+))`", text)
+            re.findall(
+                r"`modelplan ((?:analyze|together|memories|recompute|spill|stream) [^`]* --(?:draw|out) (\S+))`", text
+            )
         )
         drawn = {picture: command for command, picture in commands.items()}
         for link in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text):
@@ -52,11 +54,16 @@ def redraw(command: str, picture: Path, folder: Path, monkeypatch: pytest.Monkey
     (folder / "models").symlink_to(ROOT / "models")
     (folder / picture).parent.mkdir(parents=True)
     monkeypatch.chdir(folder)
+    if "large_decoder.onnx" in command:
+        script = ROOT / "models" / "large_decoder.py"
+        subprocess.run([sys.executable, script, "--layers", "16", "--out", "large_decoder.onnx"], check=True)
     if command.startswith("recompute "):
         return folder / picture, redraw_curve(command)
-    assert main([*command.split(), "--csv", "plan.csv"]) == 0
+    words = command.split()
+    moves = words[0] in ("spill", "stream")
+    assert main([*words, "--csv", "plan.csv"]) == 0
     with Path("plan.csv").open() as file:
-        rows = [[row[column] for column in DRAWN] for row in csv.DictReader(file)]
+        rows = [[row[column] for column in (row if moves else DRAWN)] for row in csv.DictReader(file)]
     return folder / picture, f"{len(rows)} buffers, plan {hashlib.sha256(repr(rows).encode()).hexdigest()[:16]}"
 
 

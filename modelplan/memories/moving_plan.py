@@ -1,0 +1,53 @@
+"""From a plan and memories that are too small to a layout that moves, replayed by the simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from modelplan import allocators
+from modelplan.memories.asking import region_problem
+from modelplan.memories.findings import MovingPlan
+from modelplan.memories.prefetching import plan_moves
+from modelplan.memories.region_layout import Dma
+from modelplan.memories.simulating import simulate
+from modelplan.targets.device import Region
+from modelplan.types import Plan
+
+
+def moving_plan(
+    plan: Plan,
+    regions: Sequence[Region],
+    dma: Dma | None = None,
+    *,
+    method: str = "greedy",
+    copied_only: Sequence[str] = (),
+    macs_per_second: float | None = None,
+    seconds: float = 60.0,
+    allocator: str = allocators.DEFAULT,
+) -> MovingPlan:
+    """The layout of a plan's buffers and weights in `regions` whose contents move, with its replay.
+
+    Args:
+        plan: order and sharing; its placement is not used.
+        regions: the memories; contents leave the fastest.
+        dma: what copies; None: the processor.
+        method: `greedy` or `exact`.
+        copied_only: names of regions that operators do not reach.
+        macs_per_second: how fast operators compute; None: they take the time of their accesses only.
+        seconds: the limit of each run of the exact program.
+        allocator: what finds the offsets.
+
+    Raises:
+        RequestError: a step whose operands do not fit; names it.
+        BrokenPlanError: the replay found a fault.
+    """
+    asked = region_problem([plan], regions, macs_per_second=macs_per_second)
+    hidden = frozenset(number for number, region in enumerate(regions) if region.name in copied_only)
+    asked = replace(asked, dma=dma or Dma(), copied_only=hidden)
+    found = plan_moves(asked, method, seconds, allocator)
+    ops = tuple(plan.graph.ops[index].kind for index in plan.schedule.order)
+    return MovingPlan(
+        plan.graph.name, asked, found.layout, simulate(asked, found.layout), ops, found.blocking, found.floor,
+        found.spilled.cost, found.spilled.relaxed, method, plan.made_by,
+    )  # fmt: skip

@@ -1,0 +1,174 @@
+"""Models that stream their weights: the time model against the simulator, the curve, and the commands."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from modelplan import load, plan
+from modelplan.cli import main
+from modelplan.errors import RequestError
+from modelplan.memories.simulating import simulate
+from modelplan.memories.streaming import Link, Stream, point, stream_curve, stream_of, streamed, swapped
+from modelplan.types import Graph, Plan
+
+MODELS = Path(__file__).parents[2] / "models"
+LINK = Link(1_000_000_000, 1e11, 20_000_000_000, 1000.0)
+
+
+@pytest.fixture(scope="module")
+def decoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A decoder of 6 layers whose weights are in a file that does not exist."""
+    path = tmp_path_factory.mktemp("models") / "decoder.onnx"
+    sizes = ("--layers", "6", "--width", "256", "--heads", "4", "--inner", "688", "--words", "512", "--past", "16")
+    script = MODELS / "large_decoder.py"
+    subprocess.run([sys.executable, script, "--out", path, *sizes], check=True, capture_output=True)
+    return path
+
+
+@pytest.fixture(scope="module")
+def made(decoder: Path) -> Plan:
+    graph = load(decoder)
+    assert isinstance(graph, Graph)
+    return plan(graph)
+
+
+@pytest.fixture(scope="module")
+def stream(made: Plan) -> Stream:
+    return stream_of(made, LINK)
+
+
+def test_weights_are_counted_from_shapes_and_embeddings_by_their_rows(stream: Stream) -> None:
+    layer = 4 * 256 * 256 + 3 * 256 * 688 + 2 * 256
+    row, shapes = 2 * 256, 8 * (4 + 3)
+    assert stream.weights == 2 * (6 * layer + 256 + 256 * 512) + row + shapes
+    assert stream.largest == 2 * 256 * 688
+    assert len(stream.rows) == 1
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.3, 0.6, 0.9, 1.0])
+def test_a_layout_takes_what_the_time_model_says(stream: Stream, share: float) -> None:
+    memory = int(stream.least + share * (stream.most - stream.least))
+    asked, layout = streamed(stream, memory)
+    run = simulate(asked, layout)
+    expected = point(stream, memory)
+    assert run.seconds == pytest.approx(expected.seconds, rel=0.05)
+    assert run.copied == pytest.approx(expected.streamed, rel=0.1)
+    assert run.seconds >= max(stream.computing, run.copied / LINK.rate)
+    assert max(stay.offset + int(asked.problem.size[stay.buffer]) for stay in layout.stays) <= memory
+
+
+def test_more_memory_and_a_quicker_link_never_take_longer(made: Plan) -> None:
+    found = stream_curve(made, [LINK, replace(LINK, rate=4 * LINK.rate)], points=9)
+    for _, points in found.curves:
+        assert all(a.seconds >= b.seconds * 0.999 for a, b in pairwise(points))
+        assert all(a.needed >= b.needed for a, b in pairwise(points))
+    assert all(a.seconds >= b.seconds for a, b in zip(found.curves[0][1], found.curves[1][1], strict=True))
+    last = found.curves[0][1][-1]
+    assert last.seconds == pytest.approx(found.computing, rel=0.1)
+    assert last.streamed == 512
+
+
+def test_the_needed_rate_is_enough_and_less_is_not(made: Plan, stream: Stream) -> None:
+    memory = (stream.least + stream.most) // 2
+    needed = point(stream, memory).needed
+    for factor, enough in ((1.01, True), (0.9, False)):
+        other = stream_of(made, replace(LINK, rate=int(needed * factor)))
+        assert (point(other, memory).seconds <= stream.computing * 1.0101) is enough
+
+
+def test_below_the_least_memory_activations_wait_on_the_host(stream: Stream) -> None:
+    with pytest.raises(RequestError, match=f"the least is {stream.least:,}"):
+        point(stream, stream.least - 1)
+    asked, found = swapped(stream, stream.least - stream.activations // 2)
+    assert simulate(asked, found.layout).seconds == pytest.approx(found.seconds)
+    assert any(stay.region == 1 and asked.home[stay.buffer] < 0 for stay in found.layout.stays)
+
+
+def test_the_command_says_what_two_memories_take(decoder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [
+        "stream",
+        str(decoder),
+        "--memory",
+        "3MiB",
+        "--link",
+        "1GB/s",
+        "--link",
+        "4GB/s",
+        "--macs-per-second",
+        "1e11",
+    ]
+    assert main([*words, "--json", "-"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [curve["rate"] for curve in found["curves"]] == [10**9, 4 * 10**9]
+    assert found["chosen"]["seconds"] > found["computing"]
+    assert main(words) == 0
+    assert "One run in 3.00 MiB" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "reason"),
+    [
+        (["--memory", "1KiB"], 2, "step"),
+        (["--macs-per-second", "0"], 2, "expected more than 0"),
+        (["--link", "fast"], 2, "cannot read 'fast' as bytes per second"),
+        (["--points", "1"], 2, "--points is 1, expected from 2"),
+        (["--draw", "curve.txt"], 2, "the name must end in"),
+    ],
+)
+def test_the_command_refuses(
+    decoder: Path, capsys: pytest.CaptureFixture[str], words: list[str], code: int, reason: str
+) -> None:
+    assert main(["stream", str(decoder), "--link", "1GB/s", "--macs-per-second", "1e11", *words]) == code
+    assert reason in capsys.readouterr().err
+
+
+REGIONS = [
+    "--region", "sram:32KiB,rate=400MB/s", "--region", "psram:1MiB,read=80MB/s,write=40MB/s",
+    "--region", "flash:1MiB,read=50MB/s,kind=nvm",
+]  # fmt: skip
+
+
+def test_the_command_spills_and_writes_what_moves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = str(MODELS / "resnet8.tflite")
+    files = [str(tmp_path / name) for name in ("a.json", "a.csv", "a.svg", "a.png")]
+    words = ["--json", files[0], "--csv", files[1], "--draw", files[2], "--draw", files[3]]
+    assert main(["spill", model, *REGIONS, "--dma", "channels=2,queue=4,rate=100MB/s,latency=1us", *words]) == 0
+    text = capsys.readouterr().out
+    assert "from psram to sram" in text
+    found = json.loads(Path(files[0]).read_text())
+    assert {copy["to"] for copy in found["copies"]} == {"sram", "psram"} or {c["to"] for c in found["copies"]} == {
+        "sram"
+    }
+    assert found["times"]["seconds"] >= found["times"]["floor"]
+    assert Path(files[1]).read_text().count("\n") == len(found["stays"]) + 1
+    assert Path(files[2]).read_bytes().startswith(b"<?xml")
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--region", "sram:1KiB"], "fits in no region that may hold it: sram 1,024"),
+        (["--region", "a:64KiB", "--region", "a:64KiB"], "two regions are called a"),
+        (["--region", "a:64KiB", "--copied-only", "b"], "--copied-only b: there is no such region"),
+        (["--region", "a:64KiB", "--dma", "width=4"], "--dma: found 'width=4'"),
+        (["--region", "a:64KiB", "--dma", "channels=0"], "channels is '0', expected a number from 1"),
+        (["--region", "a:64KiB,read=-1MB/s"], "read"),
+        (
+            ["--region", "a:64KiB", "--region", "b:8MiB,kind=psram,rate=1MB/s", "--copied-only", "b"],
+            "lets step 3 use buffer",
+        ),
+        (["--region", "a:64KiB", "--draw", "map.pdf"], "the name must end in"),
+    ],
+)
+def test_the_command_names_what_is_wrong(capsys: pytest.CaptureFixture[str], words: list[str], reason: str) -> None:
+    large = "lets step" in reason
+    model, flash = "mobilenet_v2_like.tflite" if large else "resnet8.tflite", "flash:8MiB,read=50MB/s,kind=nvm"
+    assert main(["spill", str(MODELS / model), *words, "--region", flash]) == 2
+    assert reason in capsys.readouterr().err
