@@ -128,7 +128,7 @@ class _Buffer:
         serving = [p for p in there if (self.home if p < 0 else p) in self.allowed]
         serving = [p for p in serving if (self.home if p < 0 else p) not in self.problem.copied_only]
         if written:
-            serving = [p for p in serving if len(there) == 1 and self.region(p).kind != "nvm"]
+            serving = [p for p in serving if len(there) == 1 and p >= 0 and self.region(p).kind != "nvm"]
         if not (read or written):
             return 0.0
         return min((self.region(p).seconds(read, written) for p in serving), default=None)

@@ -8,9 +8,13 @@ the linear relaxation, whose value is a lower bound.
 
 from __future__ import annotations
 
+import os
+import sys
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,10 +37,14 @@ class Answer:
 
 
 class Program:
-    """The program of a problem; the capacities may be set anew for each solution."""
+    """The program of a problem; the capacities may be set anew for each solution.
 
-    def __init__(self, costs: Costs) -> None:
-        self._costs = costs
+    Without `split` each content is in one place for its whole life, as planners without copies decide.
+    """
+
+    def __init__(self, costs: Costs, *, split: bool = True) -> None:
+        self._costs, self._split = costs, split
+        self._whole_life: dict[tuple[int, int], int] = {}
         self._price: list[float] = []
         self._whole: list[bool] = []
         self._rows: list[tuple[dict[int, float], float, float]] = []
@@ -72,13 +80,14 @@ class Program:
         if not self._price:
             matrix, whole = array((len(rows), 1)), [False]
         limits = [r[1] for r in rows], [r[2] for r in rows]
-        return milp(
-            np.array(self._price or [0.0]) / _SCALE,
-            integrality=np.array(whole, dtype=int),
-            bounds=bounds(0, 1),
-            constraints=constraint(matrix, *limits) if rows else (),
-            options={"time_limit": seconds, "mip_rel_gap": 1e-6},
-        )
+        with _silence():
+            return milp(
+                np.array(self._price or [0.0]) / _SCALE,
+                integrality=np.array(whole, dtype=int),
+                bounds=bounds(0, 1),
+                constraints=constraint(matrix, *limits) if rows else (),
+                options={"time_limit": seconds, "mip_rel_gap": 1e-6},
+            )
 
     def _variable(self, price: float, *, whole: bool) -> int:
         self._price.append(price)
@@ -125,7 +134,13 @@ class Program:
             return place == HOME
         if not track.may_stay(q, place):
             return False
-        return self._variable(0.0, whole=True)
+        if self._split:
+            return self._variable(0.0, whole=True)
+        if track.home != HOME:
+            return False
+        if (track.buffer, place) not in self._whole_life:
+            self._whole_life[track.buffer, place] = self._variable(0.0, whole=True)
+        return self._whole_life[track.buffer, place]
 
     def _add_access(self, track: Track, q: int, here: dict[int, int | bool]) -> None:
         """One place serves the operator; where it writes, no other place holds the content."""
@@ -189,6 +204,20 @@ class Program:
 
 #: Costs are given to the solver in microseconds, so that its tolerances are small beside them.
 _SCALE = 1e-6
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Keeps the file of standard output from what HiGHS writes there whatever its options say: it would spoil JSON."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    try:
+        with Path(os.devnull).open("wb") as nothing:
+            os.dup2(nothing.fileno(), 1)
+            yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def _scipy() -> tuple[Any, Any, Any, Any]:

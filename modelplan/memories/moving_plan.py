@@ -9,6 +9,7 @@ from modelplan import allocators
 from modelplan.memories.asking import region_problem
 from modelplan.memories.findings import MovingPlan
 from modelplan.memories.prefetching import plan_moves
+from modelplan.memories.referee import check_layout
 from modelplan.memories.region_layout import Dma
 from modelplan.memories.simulating import simulate
 from modelplan.targets.device import Region
@@ -40,12 +41,13 @@ def moving_plan(
 
     Raises:
         RequestError: a step whose operands do not fit; names it.
-        BrokenPlanError: the replay found a fault.
+        BrokenPlanError: the referee or the replay found a fault.
     """
     asked = region_problem([plan], regions, macs_per_second=macs_per_second)
     hidden = frozenset(number for number, region in enumerate(regions) if region.name in copied_only)
     asked = replace(asked, dma=dma or Dma(), copied_only=hidden)
     found = plan_moves(asked, method, seconds, allocator)
+    check_layout(asked, replace(found.layout, bound=0.0))  # the simulator checks the bound: it counts copies too
     ops = tuple(plan.graph.ops[index].kind for index in plan.schedule.order)
     return MovingPlan(
         plan.graph.name, asked, found.layout, simulate(asked, found.layout), ops, found.blocking, found.floor,

@@ -143,7 +143,7 @@ def _check_copy(problem: RegionProblem, layout: Layout, copy: Copy, number: int)
             f"copy {number} of {_named(problem, buffer)} is due at step {copy.due}, issued at {copy.issued}"
         )
     for end, stay in zip(ends, stays, strict=True):
-        begins = copy.issued if copy.issued < copy.due or end == copy.target else copy.issued - 1
+        begins = copy.issued if copy.issued < copy.due or end == copy.target else max(copy.issued - 1, 0)
         if stay.start > begins or stay.end < copy.due or stay.end < copy.issued:
             raise BrokenPlanError(
                 f"copy {number} of {_named(problem, buffer)} takes steps [{copy.issued}, {copy.due}),"

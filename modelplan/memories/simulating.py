@@ -38,6 +38,9 @@ def simulate(problem: RegionProblem, layout: Layout) -> Simulation:
         _check_bytes(problem, layout, region)
     run = _Run(problem, layout)
     found = run.result()
+    memory = sum(run.working) - sum(problem.seconds) + sum(end - begin for _, begin, end in found.copies)
+    if layout.bound > memory * (1 + 1e-6) + 1e-12:
+        raise BrokenPlanError(f"the claimed bound is {layout.bound:.9f} s, accesses and copies take {memory:.9f} s")
     if layout.timetable is not None:
         _check_promise(problem, layout, layout.timetable, run, found)
     return found
@@ -305,7 +308,7 @@ class _Run:
         at_home = home >= 0 and home in self.problem.allowed[buffer] and self.at_home[buffer] == self.version[buffer]
         at_home = at_home and home not in hidden
         if written:
-            return self._write(step, buffer, read, written, there, at_home=at_home)
+            return self._write(step, buffer, read, written, there)
         there = [n for n in there if self.layout.stays[n].region not in hidden]
         good = [n for n in there if self.holds[n] == self.version[buffer] and not self._filling(n)]
         regions = {self.layout.stays[n].region for n in good} | ({home} if at_home else set())
@@ -315,33 +318,25 @@ class _Run:
         self.read[region] += read
         return takes
 
-    def _write(self, step: int, buffer: int, read: int, written: int, there: list[int], *, at_home: bool) -> float:
+    def _write(self, step: int, buffer: int, read: int, written: int, there: list[int]) -> float:
         """A use that changes the content; it needs one place, with the present content unless it is the first use."""
         what = f"step {step} writes {_name(self.problem, buffer)}"
-        home = self.problem.home[buffer]
-        if len(there) > 1 or (not there and not at_home) or self._only_copied(there):
+        if len(there) != 1 or self.layout.stays[there[0]].region in self.problem.copied_only:
             raise BrokenPlanError(f"{what}, which has {len(there)} places there, expected one that it reaches")
-        if there and self._filling(there[0]):
+        if self._filling(there[0]):
             raise BrokenPlanError(f"{what} while a copy writes to it")
-        if any(copy.source in there or (copy.source < 0 and not there) for copy in self._flights(buffer)):
+        if any(copy.source in there for copy in self._flights(buffer)):
             raise BrokenPlanError(f"{what} while a copy reads from it")
-        if there and self.holds[there[0]] != self.version[buffer]:
+        if self.holds[there[0]] != self.version[buffer]:
             raise BrokenPlanError(self._missing(step, buffer, there))
-        region = self.layout.stays[there[0]].region if there else home
+        region = self.layout.stays[there[0]].region
         if self.problem.regions[region].kind == "nvm":
             raise BrokenPlanError(f"{what} in {self.problem.regions[region].name}, which is not written at run time")
         self.version[buffer] += 1
-        if there:
-            self.holds[there[0]] = self.version[buffer]
-        else:
-            self.at_home[buffer] = self.version[buffer]
+        self.holds[there[0]] = self.version[buffer]
         self.read[region] += read
         self.written[region] += written
         return self._amount(self.problem.regions[region], read, written)
-
-    def _only_copied(self, there: list[int]) -> bool:
-        """Whether one of these stays is where operators do not reach."""
-        return any(self.layout.stays[n].region in self.problem.copied_only for n in there)
 
     def _flights(self, buffer: int) -> Iterator[Copy]:
         """The copies of a buffer that are under way."""

@@ -118,6 +118,11 @@ def check_fits(costs: Costs) -> None:
         RequestError: the step, its operands, what they need and what there is; or a buffer that no region holds.
     """
     problem = costs.problem
+    for number, region in enumerate(problem.regions):
+        if room(problem, number) < 0:
+            raise RequestError(
+                f"{region.name} has {region.size:,} bytes, {-room(problem, number):,} too few for weights"
+            )
     needed: dict[int, list[tuple[int, int, frozenset[int]]]] = {}
     for track in costs.tracks:
         name = problem.problem.names[track.buffer]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -94,7 +94,7 @@ class Costs:
     def serves(self, track: Track, q: int, place: int) -> bool:
         """Whether an operator can use the content in `place` at segment `q`."""
         region = self.region(track, place)
-        writable = not track.segments[q].written or self.problem.regions[region].kind != "nvm"
+        writable = not track.segments[q].written or (place != HOME and self.problem.regions[region].kind != "nvm")
         return writable and region in self.problem.allowed[track.buffer] and region not in self.problem.copied_only
 
     def access(self, track: Track, q: int, place: int) -> float:
@@ -178,8 +178,18 @@ def fastest(problem: RegionProblem) -> int:
 
 
 def room(problem: RegionProblem, region: int) -> int:
-    """The bytes of a region that a layout may use."""
-    return problem.regions[region].size - problem.regions[region].reserved
+    """The bytes of a region that stays may use: what is neither reserved nor taken by homes."""
+    own = problem.regions[region]
+    return own.size - own.reserved - _bytes_at_home(problem).get(region, 0)
+
+
+@lru_cache(maxsize=16)
+def _bytes_at_home(problem: RegionProblem) -> dict[int, int]:
+    """For each region the bytes of the buffers that have their home there."""
+    found: dict[int, int] = defaultdict(int)
+    for size, home in zip(problem.problem.size.tolist(), problem.home, strict=True):
+        found[home] += size
+    return found
 
 
 def _first_offset(problem: RegionProblem, region: int) -> int:

@@ -10,6 +10,7 @@ from moving_problems import region_problem
 
 from modelplan.errors import RequestError
 from modelplan.memories.prefetching import plan_moves
+from modelplan.memories.referee import check_layout
 from modelplan.memories.region_layout import Access, Dma, RegionProblem
 from modelplan.memories.simulating import simulate
 from modelplan.targets.device import Region
@@ -25,6 +26,7 @@ def test_layouts_with_copies_ahead_are_safe_and_as_quick_as_promised(buffers: in
             found = plan_moves(asked)
         except RequestError:
             continue
+        check_layout(asked, replace(found.layout, bound=0.0))
         run = simulate(asked, found.layout)
         assert run.seconds == pytest.approx(found.seconds), seed
         assert found.floor * (1 - 1e-9) <= found.seconds <= found.blocking, seed

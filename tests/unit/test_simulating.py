@@ -197,6 +197,11 @@ def test_fault_9_a_promised_time_is_too_short(dma: Dma) -> None:
     assert "promised" in rejected(asked, replace(layout, timetable=shrunk))
 
 
+def test_a_claimed_bound_above_the_cost_is_rejected() -> None:
+    asked, layout = answer()
+    assert "the claimed bound is 9.0" in rejected(asked, replace(layout, bound=9.0))
+
+
 def test_a_full_queue_makes_the_processor_wait() -> None:
     asked, layout = answer(Dma(1, 1))
     roomy = replace(asked, regions=(replace(asked.regions[0], size=300), asked.regions[1]))

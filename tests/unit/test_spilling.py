@@ -10,6 +10,7 @@ from moving_problems import least_cost, region_problem
 
 from modelplan.errors import RequestError
 from modelplan.memories.exact_spilling import Program
+from modelplan.memories.referee import check_layout
 from modelplan.memories.region_layout import Access, RegionProblem
 from modelplan.memories.simulating import simulate
 from modelplan.memories.spilling import spill
@@ -21,7 +22,7 @@ from modelplan.types import Problem
 
 def test_the_exact_program_equals_its_slow_twin() -> None:
     solved = 0
-    for seed in range(60):
+    for seed in range(40):
         asked = region_problem(seed, buffers=3, steps=4)
         least = least_cost(asked)
         program, rooms = Program(Costs(asked)), [room(asked, r) for r in range(len(asked.regions))]
@@ -31,29 +32,30 @@ def test_the_exact_program_equals_its_slow_twin() -> None:
             assert found.cost == pytest.approx(least, rel=1e-6, abs=1e-9), seed
             assert program.relaxed(rooms) <= least * (1 + 1e-6) + 1e-9, seed
             solved += 1
-    assert solved > 40
+    assert solved > 30
 
 
-@pytest.mark.parametrize("method", ["greedy", "exact"])
-def test_every_layout_is_safe_and_takes_what_it_promises(method: str) -> None:
+@pytest.mark.parametrize(("method", "seeds"), [("greedy", 120), ("exact", 50)])
+def test_every_layout_is_safe_and_takes_what_it_promises(method: str, seeds: int) -> None:
     made = 0
-    for seed in range(120):
+    for seed in range(seeds):
         asked = region_problem(seed)
         try:
             found = spill(asked, method)
         except RequestError:
             continue
         layout = replace(found.layout, timetable=timetable_of(asked, found.layout))
+        check_layout(asked, replace(layout, bound=0.0))
         run = simulate(asked, layout)
         assert run.seconds == pytest.approx(found.cost + sum(asked.seconds)), seed
         assert found.layout.bound <= found.cost * (1 + 1e-6), seed
         made += 1
-    assert made > 100
+    assert made > 0.8 * seeds
 
 
 def test_the_greedy_choice_is_never_below_the_optimum() -> None:
     shares = []
-    for seed in range(80):
+    for seed in range(50):
         asked = region_problem(seed)
         try:
             greedy, exact = spill(asked, "greedy"), spill(asked, "exact")
@@ -62,7 +64,7 @@ def test_the_greedy_choice_is_never_below_the_optimum() -> None:
         if exact.layout.ended == "optimal":
             assert greedy.cost >= exact.cost * (1 - 1e-6), seed
             shares.append(greedy.cost / exact.cost if exact.cost else 1.0)
-    assert len(shares) > 60
+    assert len(shares) > 40
     assert np.mean(shares) < 1.1
 
 
