@@ -41,6 +41,8 @@ _DONE = 0.005
 _IMPROVED, _IMPROVED_TIMES_OPS = 1200, 30000
 #: Buffers of all packing problems that are made while plans are improved; time goes by them.
 _MOST_BUFFERS = 90_000
+#: A smaller problem counts as one of so many buffers: the program is made and checked first.
+_LEAST_BUFFERS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +213,7 @@ class StripeSearch:
             for regions, trial in zip(new, results, strict=True):
                 self.model.check()
                 self.made[regions] = trial.made
-                self.buffers += trial.buffers
+                self.buffers += max(trial.buffers, _LEAST_BUFFERS) if trial.buffers else 0
                 yield trial.made
 
     def _built(self, regions: tuple[Region, ...]) -> Program:
