@@ -15,6 +15,7 @@ from modelplan.outputs import difference_report, explanation, shared_report
 from modelplan.outputs.checks import size_limit
 from modelplan.outputs.comparison import Row
 from modelplan.outputs.plan_schema import DIALECT, Definitions, plan_schema
+from modelplan.outputs.region_schema import region_schema
 from modelplan.outputs.summary import RuntimePlan
 from modelplan.targets.device import Block, Device
 from modelplan.types import BufferKind, Part, Requirement
@@ -294,4 +295,5 @@ DOCUMENTS: dict[str, Callable[[], Schema]] = {
     "together": _together,
     "report": _report,
     "targets": _targets,
+    "memories": region_schema,
 }

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -61,13 +66,14 @@ def exact_choice(
     scale = _scale(tables)
     cost = np.where(np.isfinite(tables.cost), tables.cost, 0.0).ravel() / scale
     limits = {"time_limit": seconds, "node_limit": nodes, "mip_rel_gap": 0.0}
-    answer = optimize.milp(
-        cost,
-        integrality=np.ones(cost.size),
-        bounds=optimize.Bounds(0, allowed),
-        constraints=optimize.LinearConstraint(matrix, lower, upper),
-        options={key: value for key, value in limits.items() if value is not None},
-    )
+    with _silent():
+        answer = optimize.milp(
+            cost,
+            integrality=np.ones(cost.size),
+            bounds=optimize.Bounds(0, allowed),
+            constraints=optimize.LinearConstraint(matrix, lower, upper),
+            options={key: value for key, value in limits.items() if value is not None},
+        )
     if answer.status == _INFEASIBLE:
         return ExactChoice(None, float("inf"), optimal=True, infeasible=True)
     found = None if answer.x is None else answer.x.reshape(tables.cost.shape).argmax(axis=1).astype(np.int64)
@@ -112,6 +118,20 @@ def linear_choice(tables: Tables) -> LinearChoice:
     prices = np.maximum(-answer.ineqlin.marginals * scale, 0.0).reshape(shape)
     bound = max(0.0, float(answer.fun) * scale - _TOLERANCE * scale)
     return LinearChoice(answer.x.reshape(tables.cost.shape), prices, bound)
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Keeps HiGHS from the standard output, to which it prints a line of its own now and then, whatever it is told."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    try:
+        with Path(os.devnull).open("w") as nowhere:
+            os.dup2(nowhere.fileno(), 1)
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def _scale(tables: Tables) -> float:

@@ -1,4 +1,4 @@
-"""TFLM's own choice in several memories: its two arenas and the model file, each whole in one region."""
+"""TFLM in several memories: its two arenas and the model file, each whole in one region, or its one arena."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from itertools import product
 
 from modelplan.memories.choice_tables import free_range
 from modelplan.memories.region_plan import RegionPlan, TflmArena
+from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import FileModel
 from modelplan.runtimes.tflm.planner import ALIGNMENT
 from modelplan.runtimes.tflm.two_arenas import two_arenas
@@ -41,8 +42,24 @@ def with_arenas(made: RegionPlan, model: FileModel, abi: str, kernels: str) -> R
     )
     names = "persistent", "non-persistent", "model file"
     rows = zip(names, sizes, holds, where, range(3), strict=True)
-    arenas = tuple(TflmArena(n, size, what, r, costs[part][r] if r >= 0 else 0.0) for n, size, what, r, part in rows)
-    return replace(made, arenas=arenas)
+    arenas = (TflmArena(n, size, what, r, costs[part][r] if r >= 0 else 0.0) for n, size, what, r, part in rows)
+    return replace(made, arenas=(*arenas, _one_arena(made, model, abi, kernels)))
+
+
+def _one_arena(made: RegionPlan, model: FileModel, abi: str, kernels: str) -> TflmArena:
+    """The arena of TFLM as it usually is: the head from its lower end, the tail from its upper end, in one region."""
+    found = arena(model, abi, kernels)
+    size = found.size()
+    for number, region in enumerate(made.problem.regions):
+        low, high = free_range(region, ALIGNMENT)
+        if region.kind != "nvm" and size <= high - low:
+            at = low + (region.base or 0)
+            ends = "" if region.base is None else f" at {at:#x}..{at + found.head:#x}"
+            tail = "" if region.base is None else f" at {at + size - found.tail:#x}..{at + size:#x}"
+            free = f"{high - low - size:,} bytes of the region free behind it"
+            holds = f"head {found.head:,}{ends}, tail {found.tail:,}{tail}; {free}"
+            return TflmArena("one arena", size, holds, number)
+    return TflmArena("one arena", size, f"head {found.head:,}, tail {found.tail:,}", -1)
 
 
 def _costs(made: RegionPlan) -> list[list[float]]:

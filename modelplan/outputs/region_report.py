@@ -35,7 +35,7 @@ def sections_of(made: RegionPlan) -> list[Section]:
     found = [Section(title, tuple(lines), _table(made)), Section("What lies where", tuple(_contents(made)))]
     if made.arenas:
         found.append(
-            Section("TFLM, as the file stands: two arenas (MicroAllocator::Create)", tuple(_arena_lines(made)))
+            Section("TFLM, as the file stands: two arenas (MicroAllocator::Create), or one", tuple(_arena_lines(made)))
         )
     return found
 
@@ -103,7 +103,7 @@ def _arena_lines(made: RegionPlan) -> list[str]:
     lines = []
     for arena in made.arenas:
         where = "fits in no region" if arena.region < 0 else f"in {made.problem.regions[arena.region].name}"
-        time = f", {duration(arena.seconds)} for each run" if arena.region >= 0 else ""
+        time = f", {duration(arena.seconds)} for each run" if arena.seconds else ""
         lines.append(f"{arena.name:15} {human(arena.nbytes)} {where}{time}: {arena.holds}")
     return lines
 

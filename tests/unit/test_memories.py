@@ -9,6 +9,7 @@ from functools import cache
 from io import StringIO
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ from modelplan.memories.region_document import read
 from modelplan.memories.region_layout import Access, Copy, Layout, RegionProblem, Stay
 from modelplan.memories.region_plan import RegionPlan
 from modelplan.outputs import region_map, region_report
+from modelplan.outputs.region_schema import region_schema
 from modelplan.targets.device import Region
 from modelplan.targets.stated_regions import parse_region
 from modelplan.types import Buffer, Problem
@@ -225,6 +227,18 @@ def test_a_document_that_was_changed_is_refused(change: object, error: type[Exce
     change(document)  # type: ignore[operator]
     with pytest.raises(error, match=words):
         read(json.dumps(document), "x.json")
+
+
+def test_the_document_keeps_to_its_schema() -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = region_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    document = json.loads(region_report.as_json(planned(*KWS)))
+    jsonschema.validate(document, schema)
+    damages: list[dict[str, Any]] = [{"stays": [{"buffer": "x"}]}, {"plans": []}, {"kind": "plan"}, {"bound": None}]
+    for damage in damages:
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(document | damage, schema)
 
 
 def test_the_table_has_a_line_for_each_buffer_with_its_address() -> None:
