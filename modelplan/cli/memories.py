@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: What a picture's file may end in.
 _PICTURES = (".svg", ".png")
 #: Options that write sources, with the functions that make them.
-_SOURCES = {"header": "c_header", "linker": "linker_script", "arenas": "tflm_header", "executorch": "executorch"}
+_SOURCES = {"header": "c_header", "linker": "linker_sections", "arenas": "tflm_header", "executorch": "executorch_ids"}
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -103,7 +103,7 @@ def _with_arenas(arguments: Namespace, made: RegionPlan) -> RegionPlan:
     """The plan with TFLM's two arenas, where it is one model that TFLM runs."""
     if len(made.plans) > 1 or not made.plans[0].runtime.offline_plans or not arguments.models[0].endswith(".tflite"):
         return made
-    from modelplan.memories.tflm_arenas import with_arenas
+    from modelplan.memories.arena_regions import with_arenas
     from modelplan.runtimes.tflm.file import load_tflite
 
     runtime = made.plans[0].runtime

@@ -54,7 +54,7 @@ def c_header(made: RegionPlan) -> str:
     return "\n".join([*lines, "", "#endif  // MODELPLAN_MEMORIES_H_", ""])
 
 
-def linker_script(made: RegionPlan) -> str:
+def linker_sections(made: RegionPlan) -> str:
     """The sections of `c_header` at the addresses of the regions, for GNU ld: given by -T, it adds to the usual script.
 
     Raises:
@@ -138,7 +138,7 @@ def _region(made: RegionPlan, arena: TflmArena) -> Region:
     return made.problem.regions[arena.region]
 
 
-def executorch(made: RegionPlan) -> str:
+def executorch_ids(made: RegionPlan) -> str:
     """The layout in ExecuTorch's terms: memory ids from 1, their sizes, and for each tensor an id and an offset.
 
     `non_const_buffer_sizes` is the field of an ExecutionPlan: item 0 is reserved, item n is the size of memory n, which
