@@ -7,9 +7,7 @@ const MOST = 1000;
 const MOST_OVER_IMAGE = 250;
 const MOST_LABELS = 160;
 const MOST_HATCHED = 400;
-/** How many peaks have their number on the curve, and how far above the highest the axis of the curve goes. */
-const MOST_RANKS = 9;
-const MOST_ARROWS = 300;
+/** How far above the highest peak the axis of the curve goes. */
 const HEADROOM = 1.25;
 const HATCHES = ["/", "\\", ".", "-", "x", "|", "+"];
 
@@ -203,14 +201,14 @@ class Chart {
     this.sources.boxes.data = this.columns(chosen);
     const plain = moving && !whole;
     this.hatch(plain ? [] : chosen);
-    this.sources.curve.data = this.curve();
-    this.sources.ranks.data = this.rankedPeaks();
+    this.sources.curve.data = curveRows(this);
+    this.sources.ranks.data = rankRows(this);
     this.sources.labels.data = plain ? empty("xyna") : this.labels(chosen);
     this.plain = plain;
     const lines = { x: this.levels.map(() => w.x0), X: this.levels.map(() => w.x1), y: this.levels.map((l) => l[0]), Y: this.levels.map((l) => l[0]), c: this.levels.map((l) => l[2]) };
     for (const part of this.parts.filter((one) => one.step > 0)) [lines.x, lines.X, lines.y, lines.Y, lines.c].forEach((column, k) => /** @type {any[]} */ (column).push([part.step, part.step, w.y0, w.y1, this.colour().muted][k]));
     this.sources.levels.data = lines;
-    this.sources.arrows.data = this.copies();
+    this.sources.arrows.data = copyRows(this);
     const sorted = this.levels.filter((l) => l[0] >= w.y0 && l[0] <= w.y1).sort((a, b) => a[0] - b[0]);
     const gap = (17 * (w.y1 - w.y0)) / Math.max(this.plot.height, 1);
     const named = sorted.map((l) => ({ y: l[0], n: l[1], c: l[2] }));
@@ -264,51 +262,6 @@ class Chart {
       row.shown = found.length > 0;
       if (shown) rows.data = { l: found.map((i) => p.start[i]), r: found.map((i) => p.end[i]), b: found.map((i) => p.low[i]), t: found.map((i) => p.high[i]) };
     }
-  }
-
-  /** The memory curve in the window; where several steps fall on a pixel, the most and the least of them. */
-  curve() {
-    const p = this.plan;
-    const w = this.window;
-    const from = Math.max(0, Math.floor(w.x0)), to = Math.min(p.steps, Math.ceil(w.x1));
-    const each = Math.max(1, Math.floor((1.6 * (to - from)) / Math.max(this.plot.width, 100)));
-    const x = [], y = [];
-    for (let s = from - (from % each); s < to; s += each) {
-      const bucket = p.live.subarray(Math.max(s, 0), Math.min(s + each, p.steps));
-      x.push(s);
-      y.push(bucket.reduce((a, b) => Math.max(a, b), 0));
-      if (each > 1) {
-        x.push(s + each / 2);
-        y.push(bucket.reduce((a, b) => Math.min(a, b), Infinity));
-      }
-    }
-    x.push(to);
-    y.push(y[y.length - 1] ?? 0);
-    return { x, y };
-  }
-
-  /** The copies in sight, the largest of them where there are many; those of the lit buffers where some are lit. */
-  copies() {
-    const w = this.window;
-    const lit = this.lit;
-    const rows = this.plan.columns.copies.filter(([from, to, issued, due]) => due > w.x0 && issued < w.x1 && (!lit || lit.has(from) || lit.has(to)));
-    const kept = rows.length > MOST_ARROWS ? rows.sort((a, b) => b[6] - a[6]).slice(0, MOST_ARROWS) : rows;
-    return { x: kept.map((r) => r[2]), X: kept.map((r) => r[3]), y: kept.map((r) => r[4]), Y: kept.map((r) => r[5]) };
-  }
-
-  /** The numbers of the highest peaks in sight, by height; one that would touch a higher one's is left out. */
-  rankedPeaks() {
-    const w = this.window;
-    const room = (16 * (w.x1 - w.x0)) / Math.max(this.plot.width, 1);
-    const found = { x: /** @type {number[]} */ ([]), y: /** @type {number[]} */ ([]), n: /** @type {string[]} */ ([]) };
-    for (const [rank, { start, end, bytes }] of this.plan.peaks.slice(0, MOST_RANKS).entries()) {
-      const x = (Math.max(start, w.x0) + Math.min(end, w.x1)) / 2;
-      if (end <= w.x0 || start >= w.x1 || found.x.some((other) => Math.abs(other - x) < room)) continue;
-      found.x.push(x);
-      found.y.push(bytes);
-      found.n.push(String(rank + 1));
-    }
-    return found;
   }
 
   /** Names of the rectangles that have room for them. @param {number[]} chosen */
