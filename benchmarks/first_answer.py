@@ -28,8 +28,16 @@ from onnx import TensorProto, helper
 sys.path.append(str(reporting.ROOT / "tests"))
 import tflite_models
 
-#: What a user installs: `main` with its own words.
-_COMMAND = "import sys; from modelplan.cli import main; sys.argv[0] = 'modelplan'; sys.exit(main())"
+#: What a user installs: `main` with its own words. An editable installation would find its own checkout first.
+_COMMAND = """
+import sys
+sys.meta_path[:] = [one for one in sys.meta_path if "editable" not in type(one).__module__]
+import modelplan
+assert modelplan.__file__.startswith(sys.argv.pop(1)), modelplan.__file__
+from modelplan.cli import main
+sys.argv[0] = "modelplan"
+sys.exit(main())
+"""
 _LENGTHS = (1000, 11520)
 
 
@@ -93,7 +101,7 @@ def asked(checkout: Path, case: Case) -> Run:
     environment = os.environ | {"PYTHONPATH": str(checkout)}
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
-        [sys.executable, "-P", "-c", _COMMAND, "analyze", str(case.model), *case.words],
+        [sys.executable, "-P", "-c", _COMMAND, str(checkout), "analyze", str(case.model), *case.words],
         env=environment, capture_output=True, check=True,
     )  # fmt: skip
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -4,12 +4,15 @@
     python benchmarks/peers.py --python peers/bin/python [--minimalloc PATH] [--seconds 20] [--most 3000]
 
 --python is the Python that has the peers, so that their dependencies do not meet those of modelplan; a peer that it
-lacks is named as not available. --minimalloc is the program built from google/minimalloc. Every placement is checked
-by the referee. Seconds are processor time, without starting a process where a system is asked through its Python.
+lacks is named as not available. --minimalloc is the program built from google/minimalloc with its CMakeLists.txt, with
+Abseil in external/; MiniMalloc's set A to K has up to 454 buffers, so --most 500 has all of it. Every placement is
+checked by the referee. Seconds are processor time, without starting a process where a system is asked through its
+Python.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import resource
 import signal
@@ -293,7 +296,9 @@ def system_rows(peers: Peers) -> Iterator[Sequence[str]]:
         absent = f"**not available here**: `pip install {name}`, `--python PATH`"
         yield name, peers.versions.get(name, absent), what
     absent = "**not available here**: build google/minimalloc, `--minimalloc PATH`"
-    path = "the program given" if peers.minimalloc else absent
+    path = absent
+    if peers.minimalloc:
+        path = f"the program given, SHA-256 {hashlib.sha256(peers.minimalloc.read_bytes()).hexdigest()[:12]}"
     yield "google/minimalloc", path, f"does it fit in the load bound, {peers.limit} s"
     yield "tflite-micro", tflm_version(), "the head of its arena, run on this machine"
 
