@@ -16,6 +16,9 @@ import numpy as np
 from modelplan.errors import RequestError
 from modelplan.recomputing.units import Units
 
+#: What `milp` answers where nothing satisfies the rows.
+_INFEASIBLE = 2
+
 #: Units up to which the model is built.
 MOST_UNITS = 30
 
@@ -169,16 +172,17 @@ class _Model:
         for (what, _, u, _), column in self.number.items():
             if what == "run":
                 work[column] = self.units.units[u].work / top
-        rows, columns, factors = self.entries
-        matrix = csr_array((factors, (rows, columns)), shape=(len(self.least), len(self.low)))
-        found: Any = milp(
-            work,
-            integrality=np.array(self.whole),
-            bounds=Bounds(np.array(self.low), np.array(self.high)),
-            constraints=LinearConstraint(matrix, np.array(self.least), np.array(self.most)),
-            options={"time_limit": seconds, "mip_rel_gap": 0.0},
-        )
-        if found.status == 2:
+        rows, columns = (np.array(entries, dtype=np.int32) for entries in self.entries[:2])  # what HiGHS takes
+        matrix = csr_array((self.entries[2], (rows, columns)), shape=(len(self.least), len(self.low)))
+        limits = Bounds(np.array(self.low), np.array(self.high))
+        rules = LinearConstraint(matrix, np.array(self.least), np.array(self.most))
+        found: Any = None
+        for presolve in (True, False):  # scipy 1.11 to 1.16: presolve calls some infeasible, wrongly
+            options = {"time_limit": seconds, "mip_rel_gap": 0.0, "presolve": presolve}
+            found = milp(work, integrality=np.array(self.whole), bounds=limits, constraints=rules, options=options)
+            if found.status != _INFEASIBLE:
+                break
+        if found.status == _INFEASIBLE:
             return Answer(None, 0, "infeasible")
         bound = 0 if found.mip_dual_bound is None else int(max(found.mip_dual_bound - 1e-6, 0.0) * top)
         if found.x is None:
