@@ -23,6 +23,8 @@ from modelplan.types import IntArray
 METHODS = ("greedy", "exact")
 #: How often less room is given to a region whose offsets do not fit.
 _ROUNDS = 12
+#: How many contents the greedy method tries to exchange for others, and that number times all contents.
+_MOST_EXCHANGES, _EXCHANGE_WORK = 60, 12_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,6 +177,7 @@ class _Greedy:
         self.near: list[list[bool]] = []
         self.price: list[float] = []
         self.at: list[list[int]] = [[] for _ in range(steps)]
+        self.kept = -1
 
     def run(self) -> tuple[Held, ...] | None:
         """Where contents are held; None where no choice fits."""
@@ -192,6 +195,7 @@ class _Greedy:
         if not self._evict():
             return None
         self._bring_back()
+        self._exchange()
         return tuple(self._held(track, near) for track, near in zip(self.costs.tracks, self.near, strict=True))
 
     def _far_places(self) -> list[int | None]:
@@ -267,7 +271,7 @@ class _Greedy:
         most = self.capacities[self.quick]
         while len(self.load) and self.load.max() > most:
             step = int(self.load.argmax())
-            choices = [change for buffer in self.at[step] for change in self._leaving(buffer, step)]
+            choices = [c for buffer in self.at[step] if buffer != self.kept for c in self._leaving(buffer, step)]
             if not choices:
                 return False
             _, _, buffer, pattern = min(choices, key=lambda c: c[:2])
@@ -331,6 +335,35 @@ class _Greedy:
                 if self._has_room(track, pattern) and self._price(track, pattern) < self.price[buffer] - 1e-15:
                     self._set(buffer, pattern)
                     pending = True
+
+    def _exchange(self) -> None:
+        """Tries contents near again, for life or for a few uses, with others leaving for it; keeps the cheaper."""
+        wanted = [(b, pattern) for b, track in enumerate(self.costs.tracks) for pattern in self._nearer(track)]
+        gains = [self.price[b] - self._price(self.costs.tracks[b], pattern) for b, pattern in wanted]
+        tries = min(_MOST_EXCHANGES, _EXCHANGE_WORK // max(len(self.near), 1))
+        for number in sorted(range(len(wanted)), key=lambda n: (-gains[n], n))[:tries]:
+            (buffer, pattern), total = wanted[number], sum(self.price)
+            if self._price(self.costs.tracks[buffer], pattern) >= self.price[buffer]:
+                continue
+            before = list(self.near), list(self.price), self.load.copy()
+            self._set(buffer, pattern)
+            self.kept = buffer
+            better = self._evict()
+            self.kept = -1
+            if better:
+                self._bring_back()
+            if not better or sum(self.price) >= total * (1 - 1e-9):
+                self.near, self.price, self.load = before
+
+    def _nearer(self, track: Track) -> list[list[bool]]:
+        """Patterns with more of a content near: all of it, its uses without gaps, one run of uses without a gap."""
+        near, segments = self.near[track.buffer], track.segments
+        found = [self._first_pattern(track)]
+        runs = _runs_of_false([not segment.used for segment in segments])
+        for first, end in runs | ({(0, len(segments) - 1)} if len(runs) > 1 else set()):
+            inside = [first <= q <= end and s.used and self._may(track, q, near=True) for q, s in enumerate(segments)]
+            found.append(self._tidy(track, [a or b for a, b in zip(near, inside, strict=True)]))
+        return [pattern for pattern in found if pattern != near]
 
     def _returns(self, track: Track) -> list[tuple[float, list[bool]]]:
         """Changes of one run of far segments, or of one segment, to near that save something, and how much."""
