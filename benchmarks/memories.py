@@ -120,8 +120,8 @@ def main() -> None:
                 "fast over exact", "CPU s exact", "CPU s fast")  # fmt: skip
     lines = [
         "Layouts without copies: every buffer lies in one region. Memory time is what operators wait for operands.",
-        "SRAM costs nothing beside PSRAM or flash, and 400 MB/s alone or beside a TCM; PSRAM 80 MB/s to read and 40 MB/s to",
-        "write, flash 50 MB/s. CPU seconds hold for one machine under load, planning and proof included.",
+        "SRAM costs nothing beside PSRAM or flash, and 400 MB/s alone or beside a TCM; PSRAM 80 MB/s to read, 40 MB/s",
+        "to write, flash 50 MB/s. CPU seconds hold for one machine under load, planning and proof included.",
         "",
         *table(headings, rows(arguments.corpus), "<<<<><>>>>"),
         "",
