@@ -239,6 +239,10 @@ def _kept(stream: Stream, room: int) -> frozenset[int]:
             kept.add(track.buffer)
             owed -= track.size
             left -= track.size
+    for track in sorted(rest, key=lambda t: -t.size):  # what the even spread left over
+        if track.buffer not in kept and track.size <= left:
+            kept.add(track.buffer)
+            left -= track.size
     return frozenset(kept)
 
 

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from modelplan.memories.findings import StreamCurve
 from modelplan.outputs.moves_report import milliseconds
 from modelplan.outputs.report import Section, Table
-from modelplan.outputs.units import human
+from modelplan.outputs.units import brief, human
 
 #: The version of the JSON document.
 SCHEMA = 1
@@ -64,10 +64,10 @@ def _table(made: StreamCurve) -> Table:
     rows = []
     for points in zip(*(points for _, points in made.curves), strict=True):
         first = points[0]
-        sizes = tuple(f"{value / 2**20:,.0f}" for value in (first.memory, first.kept, first.streamed))
+        sizes = tuple(brief(value) for value in (first.memory, first.kept, first.streamed))
         rows.append((*sizes, rate_text(first.needed), *(milliseconds(point.seconds) for point in points)))
     rates = tuple(f">{rate_text(rate)}" for rate, _ in made.curves)
-    return Table((">memory MiB", ">kept", ">streamed", ">needed", *rates), tuple(rows))
+    return Table((">memory", ">kept", ">streamed", ">needed", *rates), tuple(rows))
 
 
 def as_json(made: StreamCurve) -> str:
