@@ -1,0 +1,160 @@
+"""Shows what it costs to run networks in less fast memory than their arena needs: traffic, time, bounds.
+
+    python benchmarks/spilling.py [--seconds N]
+
+The fast memory is a share of the arena; activations may go to PSRAM, weights are in flash. Every layout is replayed by
+the simulator, whose time is shown. `whole` is the exact choice with each buffer in one memory for its life (what
+planners without copies do, such as Vela for its fast storage); `greedy` and `exact` also move contents. N is the limit
+of each run of the exact program.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import reporting
+
+from modelplan import Plan, plan
+from modelplan.bounds import height
+from modelplan.errors import RequestError
+from modelplan.memories.asking import region_problem
+from modelplan.memories.exact_spilling import Program
+from modelplan.memories.prefetching import Moving, plan_moves
+from modelplan.memories.region_layout import Dma, RegionProblem
+from modelplan.memories.simulating import simulate
+from modelplan.memories.spilling import spill
+from modelplan.memories.tracks import HOME, Costs, room
+from modelplan.targets.device import Region
+
+SHARES = (90, 80, 70, 60, 50, 40)
+MODELS = (
+    "tflite/person_detect.tflite",
+    "tflite/vww_96_int8.tflite",
+    "models/unet_small.tflite",
+    "models/transformer_encoder.onnx",
+)
+FAST = 0
+_RATE, _MACS, _SLOW = 400_000_000, 1e8, 64 << 20
+_COLUMNS = (
+    "model", "share", "fast memory", "whole", "greedy", "exact", "relaxation", "greedy to exact",
+    "exact to bound", "fragmented", "slow bytes", "compulsory", "copied", "run", "no overlap", "floor", "CPU s",
+)  # fmt: skip
+
+
+def main() -> None:
+    """Writes the page."""
+    arguments = reporting.parse(PARSER)
+    first = reporting.made_by(PARSER, arguments)
+    reporting.save(arguments.output, first, "Spilling: networks in less memory than their arena", page(arguments))
+
+
+def page(arguments: object) -> Iterator[str]:
+    """The lines of the report."""
+    yield (
+        "Milliseconds of accesses and copies for `whole`, `greedy`, `exact` and the linear `relaxation` (a bound for"
+        " all three), with copies between steps; `fragmented` is how often sizes fitted and offsets did not, so that"
+        " less room was given; `exact to bound` compares with the bound for all of the room, a star says that offsets"
+        " or time kept it from being met."
+    )
+    yield ""
+    yield (
+        "The rest is of `greedy` with an engine that copies while operators run: bytes read and written outside of the"
+        " fast memory, the bytes of all weights once (compulsory unless they are kept), bytes copied, the simulator's"
+        " time of a run, the time without overlap, and a floor (no copies, each operand in its quickest memory)."
+        " `CPU s` is that of `exact`."
+    )
+    yield ""
+    yield (
+        "Fast memory 400 MB/s, PSRAM 80 MB/s read and 40 MB/s written, flash 80 MB/s, both 100 ns; one DMA channel with"
+        " a queue of 4; 100 million multiply-accumulates a second."
+    )
+    for title, hidden in (("Operators reach all memories", ()), ("Operators do not reach PSRAM", (1,))):
+        yield from ("", f"## {title}", "")
+        yield from reporting.table(_COLUMNS, rows(arguments, frozenset(hidden)), "<" + ">" * (len(_COLUMNS) - 1))
+
+
+def rows(arguments: object, hidden: frozenset[int]) -> Iterator[tuple[str, ...]]:
+    """A row for each model and share."""
+    corpus, seconds = arguments.corpus, arguments.seconds  # type: ignore[attr-defined]
+    for name in MODELS:
+        path = reporting.ROOT / name if name.startswith("models/") else corpus / name
+        made = plan(reporting.graph_of(path))
+        arena = height(made.problem, made.placement)
+        for share in SHARES:
+            reporting.progress(f"{name} {share} %, hidden {sorted(hidden)}")
+            asked = question(made, arena * share // 100 // 64 * 64, hidden)
+            yield (Path(name).stem, f"{share} %", f"{asked.regions[FAST].size:,}", *figures(asked, seconds))
+
+
+def question(made: Plan, fast: int, hidden: frozenset[int]) -> RegionProblem:
+    """A plan's buffers and weights with so much fast memory."""
+    regions = (
+        Region("sram", fast, bandwidth=_RATE),
+        Region(
+            "psram", 64 << 20, kind="psram", read_bandwidth=80_000_000, write_bandwidth=40_000_000, latency_ns=100.0
+        ),
+        Region("flash", _SLOW, kind="nvm", read_bandwidth=80_000_000, latency_ns=100.0),
+    )
+    try:
+        asked = region_problem([made], regions, macs_per_second=_MACS)
+    except RequestError:  # a buffer that only the fast memory may hold
+        raise SystemExit("a buffer fits nowhere") from None
+    return replace(asked, dma=Dma(1, 4), copied_only=hidden)
+
+
+def figures(asked: RegionProblem, seconds: float) -> Iterator[str]:
+    """The figures of one row."""
+    try:
+        greedy = plan_moves(asked, "greedy", shares=(1.0, 0.75))
+    except RequestError as problem:
+        step = str(problem).partition("step ")[2].partition(" ")[0]
+        yield from ("", f"step {step} does not fit", *[""] * 12)
+        return
+    began = time.process_time()
+    exact = spill(asked, "exact", seconds)
+    spent = time.process_time() - began
+    own = spill(asked).cost
+    yield whole(asked, seconds)
+    yield from (
+        ms(own),
+        ms(exact.cost) + ("" if exact.layout.ended == "optimal" else " *"),
+        ms(exact.relaxed),
+    )
+    yield from (percent(own / exact.cost), percent(exact.cost / exact.layout.bound), str(exact.rounds))
+    yield from run(asked, greedy)
+    yield f"{spent:.1f}"
+
+
+def whole(asked: RegionProblem, seconds: float) -> str:
+    """The cost of the exact choice of one memory for each buffer; empty where there is none."""
+    found = Program(Costs(asked), split=False).solve([room(asked, r) for r in range(len(asked.regions))], seconds)
+    return ms(found.cost) if found.held is not None else "none"
+
+
+def run(asked: RegionProblem, found: Moving) -> Iterator[str]:
+    """Traffic and times of a layout, as the simulator has them."""
+    replay = simulate(asked, found.layout)
+    slow = sum(replay.read[1:]) + sum(replay.written[1:])
+    compulsory = sum(track.size for track in Costs(asked).tracks if track.home != HOME and track.last_used >= 0)
+    yield from (f"{slow:,}", f"{compulsory:,}", f"{replay.copied:,}")
+    yield from (ms(replay.seconds), ms(found.blocking), ms(found.floor))
+
+
+def ms(seconds: float) -> str:
+    """Milliseconds."""
+    return f"{seconds * 1e3:,.3f}"
+
+
+def percent(share: float) -> str:
+    """How much above 1."""
+    return f"{share - 1:.2%}"
+
+
+PARSER = reporting.command_line(__file__, __doc__, "spilling.md")
+PARSER.add_argument("--seconds", type=float, default=60.0, metavar="N", help="limit of each exact run (default: 60)")
+
+if __name__ == "__main__":
+    main()
