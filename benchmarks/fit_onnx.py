@@ -3,7 +3,7 @@
     python benchmarks/fit_onnx.py [--level LEVEL] [--only NAME,...]
 
 The networks of models/onnx_nets.py, with random weights, are made in a temporary folder. Each file runs in processes of
-its own under an allocation trace; figures are MiB above what the loaded session needs. Needs the extra `verify`.
+its own under an allocation trace; figures are MiB above what the model's session needs. Needs the extra `verify`.
 """
 
 from __future__ import annotations
@@ -52,10 +52,11 @@ def page(names: list[str], level: str, tolerance: float) -> Iterator[str]:
             rows.append(row(name, path, ladder, level))
             stripes += described(name, ladder)
             reporting.progress(reporting.row_line(rows[-1]))
-    yield "MiB above what the loaded session needs, the larger of the first and of later runs; weights and inputs are"
-    yield "not among them. Defaults: arena and memory patterns on. Time: processor time of the quickest of some runs,"
-    yield f"the two files in turn, arena off. Outputs: on random and extreme inputs; a tolerance of {tolerance:g} units"
-    yield "of the last place of an output's largest value was allowed."
+    yield "MiB above what the loaded session of the model needs, the larger of the first and of later runs; weights and"
+    yield "inputs are not among them, but what the new file's session needs more than the model's is, such as weights"
+    yield "packed for each stripe. Defaults: arena and memory patterns on. Time: processor time of the quickest of some"
+    yield f"runs, the two files in turn, arena off. Outputs: on random and extreme inputs; a tolerance of {tolerance:g}"
+    yield "units of the last place of an output's largest value was allowed."
     yield ""
     yield from reporting.table(_COLUMNS, rows, "<" + ">" * 6 + "<" + ">" * 3 + "<")
     yield ""

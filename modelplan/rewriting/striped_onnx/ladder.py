@@ -9,6 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import ceil, isfinite
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +127,7 @@ class _Climb:
         self.original: Measured | None = None
 
     def run(self) -> Ladder:
-        self.kept = kept_values(self.path, self.goal.settings.level)
+        self.kept = self._kept()
         reading = reading_of(self.proto, self.graph, self.kept)
         self.ladder.macs = Search(reading).macs
         for rung in self._rungs(reading):
@@ -157,6 +158,14 @@ class _Climb:
                 yield rung
         if "split" not in self.goal.without:
             yield from self._split(reading, best)
+
+    def _kept(self) -> frozenset[str] | None:
+        """The values of a session; None where ONNX Runtime does not write down what it made of the model."""
+        try:
+            return kept_values(self.path, self.goal.settings.level)
+        except ModelError as problem:
+            self.ladder.remarks.append(f"what a session fuses is not known, so stripes may part it: {problem}")
+            return None
 
     def _measure(self, path: str | Path, settings: Settings, *, keep: bool = False) -> Measured:
         self.say(f"measuring {Path(path).name}: {settings.described()}")
@@ -206,7 +215,11 @@ class _Climb:
         """Files in stripes that are better than all rungs before, measured from the one that promises most."""
         self.say("searching for stripes")
         threads = 0 if self.goal.tolerance else self.goal.settings.threads
-        sources = [_Source(self.proto, reading), *self._hoisted(self.proto, reading), *self._with_copies(reading)]
+        sources = [
+            _Source(self.proto, reading),
+            *self._hoisted(self.proto, reading, self.kept),
+            *self._with_copies(reading),
+        ]
         found: list[tuple[Plan, _Source]] = []
         for source in sources:
             share = self.ladder.macs * (1 + self.goal.max_macs) / max(Search(source.reading).macs, 1) - 1
@@ -218,12 +231,12 @@ class _Climb:
             if rung is not None:
                 yield rung
 
-    def _hoisted(self, proto: Any, reading: Reading) -> Iterator[_Source]:
+    def _hoisted(self, proto: Any, reading: Reading, kept: frozenset[str] | None) -> Iterator[_Source]:
         """The model with what makes smaller values earlier, where that is another order."""
         order = hoisted(reading.graph)
         if order != sorted(order) and not reading.apart:
             graph = replace(reading.graph, ops=tuple(reading.graph.ops[index] for index in order))
-            yield _Source(proto, reading_of(proto, graph, self.kept))
+            yield _Source(proto, reading_of(proto, graph, kept))
 
     def _with_copies(self, reading: Reading) -> Iterator[_Source]:
         """The model with its largest skips made again, one more each time."""
@@ -235,9 +248,11 @@ class _Climb:
                 graph = load_model(path)
             finally:
                 path.unlink()
-            kept = self.kept | {name for name, first in origin.items() if first in self.kept}
+            kept = self.kept
+            if kept is not None:
+                kept |= {name for name, first in origin.items() if first in kept}
             again = reading_of(proto, graph, kept)
-            yield next(self._hoisted(proto, again), _Source(proto, again))
+            yield next(self._hoisted(proto, again, kept), _Source(proto, again))
 
     def _in_turn(self, plans: list[tuple[Plan, _Source]]) -> list[tuple[Plan, _Source]]:
         """The plans to measure: for a budget from the least work that may do on, for the least from the lowest peak."""
@@ -271,7 +286,9 @@ class _Climb:
                 return self._rung(search, plan, best, found, model, difference, unnamed=unnamed)
             self.ladder.remarks.append(
                 f"{_told(plan, search)}{_OPEN if unnamed else ''} needs {found.peak:,} bytes but"
-                f" {difference.described()}; --tolerance allows it"
+                f" {difference.described()}"
+                + f"; --tolerance {ceil(difference.ulps)} allows it"
+                * isfinite(difference.ulps)
             )
         return None
 
