@@ -1,42 +1,60 @@
-"""The outputs of commands that write JSON, CSV and one figure."""
+"""The outputs of commands that write JSON, CSV and one figure, some of them as a page too."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
 from importlib import import_module
+from typing import Any
 
 from modelplan.cli import files
 from modelplan.errors import RequestError
+from modelplan.outputs.page import library
 
 
-def add_outputs(parser: ArgumentParser, rows: str) -> None:
-    """Adds --json, --csv and --draw; `rows` says what the CSV file has."""
+def add_outputs(parser: ArgumentParser, rows: str, *, page: bool = False) -> None:
+    """Adds --json, --csv and --draw; `rows` says what the CSV file has, `page` whether there is an .html page."""
     outputs = parser.add_argument_group("outputs")
     outputs.add_argument("--json", metavar="FILE", help="all of it; - for standard output")
     outputs.add_argument("--csv", metavar="FILE", help=f"{rows}; - for standard output")
     outputs.add_argument(
-        "--draw", metavar="FILE.svg|FILE.png", action="append", default=[], help="the figure; repeatable"
-    )
+        "--draw", metavar="|".join(f"FILE{suffix}" for suffix in _suffixes(page=page)), action="append", default=[],
+        help="the figure, or a page to zoom; repeatable" if page else "the figure; repeatable",
+    )  # fmt: skip
 
 
-def check_outputs(arguments: Namespace) -> None:
+def _suffixes(*, page: bool) -> tuple[str, ...]:
+    """What the names of figures end in."""
+    return (".svg", ".png", ".html") if page else (".svg", ".png")
+
+
+def check_outputs(arguments: Namespace, *, page: bool = False) -> None:
     """Checks the names of outputs before any work is done.
 
     Raises:
-        RequestError: a folder is missing, an output is the input, or a figure is of no known kind.
+        RequestError: a folder is missing, an output is the input, a figure is of no known kind, or the library that
+            pages need is not installed.
     """
     files.check_outputs([arguments.json, arguments.csv, *arguments.draw], [arguments.model])
     for path in arguments.draw:
-        if not path.endswith((".svg", ".png")):
-            raise RequestError(f"{path}: cannot tell what to draw; the name must end in .svg or .png")
+        if not path.endswith(_suffixes(page=page)):
+            ends = ", ".join(_suffixes(page=page))
+            raise RequestError(f"{path}: cannot tell what to draw; the name must end in {ends}")
+    if page:
+        library.check_for(arguments.draw)
 
 
-def write_outputs(arguments: Namespace, made: object, report: str, figure: str) -> None:
-    """Writes what was asked for, by the modules of `outputs/` that make text and figure."""
+def write_outputs(
+    arguments: Namespace, made: Any, report: str, figure: str, page: Callable[[Any], bytes] | None = None
+) -> None:
+    """Writes what was asked for, by the modules of `outputs/` that make text and figure, and by what makes a page."""
     texts, drawn = (import_module(f"modelplan.outputs.{name}") for name in (report, figure))
     if arguments.json:
         files.write(arguments.json, texts.as_json(made))
     if arguments.csv:
         files.write(arguments.csv, texts.as_csv(made))
     for path in arguments.draw:
-        files.write(path, drawn.svg(made) if path.endswith(".svg") else drawn.png(made))
+        if page and path.endswith(".html"):
+            files.write(path, page(made))
+        else:
+            files.write(path, drawn.svg(made) if path.endswith(".svg") else drawn.png(made))

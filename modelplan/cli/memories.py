@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from modelplan.types import Plan
 
 #: What a picture's file may end in.
-_PICTURES = (".svg", ".png")
+_PICTURES = (".svg", ".png", ".html")
 #: Options that write sources, with the functions that make them.
 _SOURCES = {"header": "c_header", "linker": "linker_sections", "arenas": "tflm_header", "executorch": "executorch_ids"}
 
@@ -69,18 +69,21 @@ def configure(parser: ArgumentParser) -> None:
     )
     outputs.add_argument(
         "--draw", metavar="FILE", action="append", default=[],
-        help="the memories stacked on one time axis, as .svg or .png; may be repeated",
+        help="the memories stacked on one time axis, as .svg, .png or as an .html page to zoom; may be repeated",
     )  # fmt: skip
 
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
+    from modelplan.outputs.page import library
+
     texts = [arguments.json, arguments.csv, *(getattr(arguments, name) for name in _SOURCES)]
     outputs = [*texts, *arguments.draw]
     files.check_outputs(outputs, arguments.models)
     for path in arguments.draw:
         if not path.endswith(_PICTURES):
             raise RequestError(f"{path}: cannot tell what to draw; the name must end in {', '.join(_PICTURES)}")
+    library.check_for(arguments.draw)
     if arguments.macs_per_second is not None and not arguments.macs_per_second > 0:
         raise RequestError(f"--macs-per-second is {arguments.macs_per_second:g}, expected more than 0")
     regions = _regions(arguments)
@@ -123,9 +126,18 @@ def _write(arguments: Namespace, made: RegionPlan) -> None:
     if arguments.csv:
         files.write(arguments.csv, region_report.as_csv(made))
     for path in arguments.draw:
-        from modelplan.outputs import region_map
+        files.write(path, _drawn(made, path))
 
-        files.write(path, region_map.svg(made) if path.endswith(".svg") else region_map.png(made))
+
+def _drawn(made: RegionPlan, path: str) -> str | bytes:
+    """The picture or page that the name asks for."""
+    if path.endswith(".html"):
+        from modelplan.outputs.page.region_views import layout_html
+
+        return layout_html(made)
+    from modelplan.outputs import region_map
+
+    return region_map.svg(made) if path.endswith(".svg") else region_map.png(made)
 
 
 def _regions(arguments: Namespace) -> tuple[Region, ...]:

@@ -45,12 +45,12 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--seconds", type=float, default=60.0, metavar="S", help="limit of an exact run (default: 60)")
     parser.add_argument("--macs-per-second", type=float, metavar="N", help="how fast operators compute")
     model_options.add_planning(parser)
-    add_outputs(parser, "the stays with their addresses")
+    add_outputs(parser, "the stays with their addresses", page=True)
 
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
-    check_outputs(arguments)
+    check_outputs(arguments, page=True)
     regions, dma = _regions(arguments), None if arguments.dma is None else _dma(arguments.dma)
     for name, value in (("--macs-per-second", arguments.macs_per_second), ("--seconds", arguments.seconds)):
         if value is not None and not 0 < value < float("inf"):
@@ -59,6 +59,7 @@ def run(arguments: Namespace) -> int:
     from modelplan.loaders import load_model
     from modelplan.memories.moving_plan import moving_plan
     from modelplan.outputs.moves_report import sections_of
+    from modelplan.outputs.page import region_views
 
     graph = load_model(arguments.model, arguments.dim, arguments.shape)
     plan = pipeline.plan(graph, model_options.options_of(arguments, graph))
@@ -66,7 +67,7 @@ def run(arguments: Namespace) -> int:
         plan, regions, dma, method=arguments.method, copied_only=arguments.copied_only,
         macs_per_second=arguments.macs_per_second, seconds=arguments.seconds,
     )  # fmt: skip
-    write_outputs(arguments, made, "moves_report", "moves_map")
+    write_outputs(arguments, made, "moves_report", "moves_map", region_views.layout_html)
     if "-" not in (arguments.json, arguments.csv):
         terminal.show(sections_of(made))
     return 0

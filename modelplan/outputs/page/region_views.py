@@ -6,9 +6,12 @@ from collections import Counter
 
 import numpy as np
 
+from modelplan.memories.findings import MovingPlan
 from modelplan.memories.region_layout import Copy, Layout, RegionProblem
+from modelplan.memories.region_plan import RegionPlan
 from modelplan.outputs.drawing import Drawing
-from modelplan.outputs.page.views import Arrow, Band, View
+from modelplan.outputs.page import html_file
+from modelplan.outputs.page.views import Arrow, Band, Page, View
 from modelplan.outputs.units import counted, human
 from modelplan.types import BufferKind, Placement, Problem
 
@@ -18,8 +21,27 @@ _LABELS = ("buffer", "scratch", "weights")
 _FREE, _HOME = 0.12, 0.08
 
 
-def layout_view(asked: RegionProblem, layout: Layout, name: str = "layout", about: str = "", made_by: str = "") -> View:
+def layout_html(made: RegionPlan | MovingPlan) -> bytes:
+    """The page of models in several memories.
+
+    Raises:
+        RequestError: the plotting library is not installed.
+    """
+    view = layout_view(made.problem, made.layout, ops=made.ops, made_by=made.made_by)
+    return html_file.html(Page(made.title, f"{counted(len(view.bands), 'region')} of memory", (view,), made.made_by))
+
+
+def layout_view(
+    asked: RegionProblem,
+    layout: Layout,
+    name: str = "layout",
+    about: str = "",
+    made_by: str = "",
+    ops: tuple[str, ...] = (),
+) -> View:
     """The view of one answer: a rectangle for each stay, a band for each region that is used, an arrow for each copy.
+
+    `ops` names the operator of each step.
 
     Addresses are those of the stack: the base of the region's band and the offset in it. Content in a home has no
     offset: its arrows begin or end in the middle of the home's band.
@@ -43,7 +65,7 @@ def layout_view(asked: RegionProblem, layout: Layout, name: str = "layout", abou
         placement=Placement(offsets),
         arena=bands[-1].base + bands[-1].height if bands else 0,
         kinds=np.array([_kind(asked, stay.buffer) for stay in stays], dtype=np.int64),
-        ops=("",) * len(asked.seconds),
+        ops=ops or ("",) * len(asked.seconds),
         made_by=made_by,
         labels=_LABELS,
     )
