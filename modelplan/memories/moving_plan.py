@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from modelplan import allocators
-from modelplan.memories.asking import region_problem
+from modelplan.memories.asking import owners_of, region_problem
 from modelplan.memories.findings import MovingPlan
 from modelplan.memories.prefetching import plan_moves
 from modelplan.memories.referee import check_layout
-from modelplan.memories.region_layout import Dma
+from modelplan.memories.region_layout import Dma, RegionProblem
 from modelplan.memories.simulating import simulate
 from modelplan.targets.device import Region
 from modelplan.types import Plan
@@ -44,6 +44,7 @@ def moving_plan(
         BrokenPlanError: the referee or the replay found a fault.
     """
     asked = region_problem([plan], regions, macs_per_second=macs_per_second)
+    asked = _with_homes(asked, [purpose for _, purpose in owners_of([plan])])
     hidden = frozenset(number for number, region in enumerate(regions) if region.name in copied_only)
     asked = replace(asked, dma=dma or Dma(), copied_only=hidden)
     found = plan_moves(asked, method, seconds, allocator)
@@ -53,3 +54,16 @@ def moving_plan(
         plan.graph.name, asked, found.layout, simulate(asked, found.layout), ops, found.blocking, found.floor,
         found.spilled.cost, found.spilled.relaxed, method, plan.made_by,
     )  # fmt: skip
+
+
+def _with_homes(asked: RegionProblem, purposes: Sequence[str]) -> RegionProblem:
+    """The question in which weights and state are after the run where they were before, so that the next run finds them.
+
+    What has no home in flash gets one in the largest memory that may hold it.
+    """
+    room = [region.size - region.reserved for region in asked.regions]
+    homes = [
+        max(allowed, key=lambda number: room[number]) if home < 0 and purpose in ("weights", "state") else home
+        for home, allowed, purpose in zip(asked.home, asked.allowed, purposes, strict=True)
+    ]
+    return replace(asked, home=tuple(homes))

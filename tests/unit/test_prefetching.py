@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from moving_problems import region_problem
 
+import modelplan
 from modelplan.errors import RequestError
+from modelplan.memories.asking import owners_of
+from modelplan.memories.moving_plan import moving_plan
 from modelplan.memories.prefetching import plan_moves
 from modelplan.memories.referee import check_layout
 from modelplan.memories.region_layout import Access, Dma, RegionProblem
 from modelplan.memories.simulating import simulate
 from modelplan.targets.device import Region
+from modelplan.targets.stated_regions import parse_region
 from modelplan.types import Problem
+
+MODELS = Path(__file__).parents[2] / "models"
 
 
 @pytest.mark.parametrize(("buffers", "steps", "seeds"), [(7, 8, 80), (20, 30, 25)])
@@ -67,3 +74,14 @@ def test_a_slow_engine_limits_what_can_be_hidden() -> None:
     assert found.seconds >= 3 * 0.2 + 0.15
     assert found.seconds < found.blocking
     assert replace(found.layout, timetable=None).copies == found.layout.copies
+
+
+def test_weights_without_flash_are_back_where_they_began_after_a_run() -> None:
+    plan = modelplan.plan(modelplan.load(MODELS / "unet_small.tflite"))
+    regions = (parse_region("sram:96KiB,rate=400MB/s", ()), parse_region("psram:8MiB,read=80MB/s,write=40MB/s", ()))
+    made = moving_plan(plan, regions)
+    weights = [b for b, (_, purpose) in enumerate(owners_of([plan])) if purpose == "weights"]
+    assert weights
+    assert {made.problem.home[b] for b in weights} == {1}
+    assert all(made.problem.home[b] < 0 for b in range(len(made.problem.home)) if b not in set(weights))
+    assert any(copy.source < 0 for copy in made.layout.copies)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from layouts import two_memories
 
+from modelplan.cli import main
 from modelplan.memories.region_layout import Layout, Stay
 from modelplan.outputs.page.columns import columns_of
 from modelplan.outputs.page.region_views import layout_view
 from modelplan.outputs.page.views import Page
+
+MODELS = Path(__file__).parents[2] / "models"
 
 
 def test_stays_become_rectangles_in_the_bands_of_their_regions() -> None:
@@ -51,3 +56,12 @@ def test_a_layout_without_copies_or_without_anything_is_drawn(stays: tuple[Stay,
     assert len(view.bands) == len(stays)
     assert view.arrows == ()
     assert columns_of(Page("few", "", (view,), "modelplan"))["views"][0]["steps"] == 6
+
+
+@pytest.mark.parametrize("command", ["memories", "spill"])
+def test_commands_write_the_page(command: str, tmp_path: Path) -> None:
+    model, page = str(MODELS / "unet_small.tflite"), tmp_path / "plan.html"
+    regions = ["--region", "sram:256KiB,rate=400MB/s", "--region", "psram:8MiB,read=80MB/s,write=40MB/s"]
+    assert main([command, model, *regions, "--draw", str(page)]) == 0
+    assert '"bands"' in page.read_text()
+    assert main([command, model, *regions, "--draw", str(tmp_path / "plan.htm")]) == 2
