@@ -57,7 +57,7 @@ def moving_plan(
 
 
 def _with_homes(asked: RegionProblem, purposes: Sequence[str]) -> RegionProblem:
-    """The question in which weights and state are after the run where they were before, so that the next run finds them.
+    """The question in which weights and state are after the run where they were before: the next run needs them.
 
     What has no home in flash gets one in the largest memory that may hold it.
     """
