@@ -29,7 +29,7 @@ from modelplan.runtimes.tflm.runner import INSTALL, installed, run_tflm
 from modelplan.verifier.rewrites.comparing import compare_rows
 from modelplan.verifier.rewrites.executing import execute_on_litert, execute_on_tflm
 from modelplan.verifier.rewrites.reading import read_source
-from modelplan.verifier.rewrites.truncating import region_ends
+from modelplan.verifier.rewrites.truncating import cut_off, region_ends
 
 runtime = pytest.mark.skipif(not installed(), reason=f"tflite-micro is not installed: {INSTALL}")
 
@@ -145,6 +145,17 @@ def test_a_loops_operand_is_no_end_of_a_region(tmp_path: Path) -> None:
     compared = compare_rows(original, rewritten)
     assert len(region_ends(original, rewritten, compared)) == 1
     assert "bit-equal" in execute_on_tflm(original, rewritten, compared)
+
+
+@runtime
+def test_a_file_that_is_cut_off_before_its_loop_runs_on_tflm(tmp_path: Path) -> None:
+    model = Path(__file__).parents[2] / "models" / "mobilenet_v2_like.tflite"
+    made = striped(model.read_bytes(), tmp_path, first=3, last=4, carry=False, loop=True, cuts=(0, 12, 24))
+    source = read_source(read_tflite(made.file(), "looped"))
+    first = source.parts[0].ops[0]
+    cut = cut_off(source, first.outputs[0], first.number)
+    assert [len(part.ops) for part in read_source(read_tflite(cut, "cut")).parts] == [1, 0, 0]
+    assert len(run_tflm(cut, rounds=1).outputs) == 2
 
 
 @runtime

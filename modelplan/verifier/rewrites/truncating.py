@@ -1,6 +1,7 @@
 """Models cut off behind an operator, so that a whole map becomes the output: ten bytes of a classifier prove little.
 
-The file is changed where it stands: the vector of operators gets shorter, the vector of outputs names one tensor.
+The file is changed where it stands: the vector of operators gets shorter, the vector of outputs names one tensor. Bodies
+that nothing runs any more lose their operators, since TFLM prepares those of every subgraph and plans only what is run.
 """
 
 from __future__ import annotations
@@ -58,8 +59,27 @@ def cut_off(source: Source, tensor: int, last: int) -> bytes:
     import tflite
 
     data = bytearray(source.model.data)
-    table: Any = tflite.Model.GetRootAs(source.model.data, 0).Subgraphs(0)._tab  # noqa: SLF001
-    outputs, operators = (table.Vector(table.Offset(field)) for field in (_OUTPUTS, _OPERATORS))
+    model = tflite.Model.GetRootAs(source.model.data, 0)
+    outputs, operators = (_vector(model.Subgraphs(0), field) for field in (_OUTPUTS, _OPERATORS))
     struct.pack_into("<I", data, operators - 4, last + 1)
     struct.pack_into("<Ii", data, outputs - 4, 1, tensor)
+    for number in set(range(len(source.parts))) - _run_up_to(source, last):
+        if source.parts[number].ops:
+            struct.pack_into("<I", data, _vector(model.Subgraphs(number), _OPERATORS) - 4, 0)
     return bytes(data)
+
+
+def _vector(subgraph: Any, field: int) -> int:
+    """The byte behind the length of a vector of a subgraph."""
+    table = subgraph._tab  # noqa: SLF001
+    return int(table.Vector(table.Offset(field)))
+
+
+def _run_up_to(source: Source, last: int) -> set[int]:
+    """The main graph and the bodies that its operators up to number `last` run, at any depth."""
+    found, waiting = {0}, [op for op in source.parts[0].ops if op.number <= last]
+    while waiting:
+        for number in set(waiting.pop().calls) - found:
+            found.add(number)
+            waiting += source.parts[number].ops
+    return found
