@@ -147,11 +147,12 @@ def page(corpus: Path) -> Iterator[str]:
 
 
 def main() -> None:
-    parser = reporting.command_line(__file__, __doc__, "telamalloc.md")
-    arguments = reporting.parse(parser)
+    arguments = reporting.parse(PARSER)
     title = "The learned choice of the point to return to"
-    reporting.save(arguments.output, reporting.made_by(parser, arguments), title, page(arguments.corpus))
+    reporting.save(arguments.output, reporting.made_by(PARSER, arguments), title, page(arguments.corpus))
 
+
+PARSER = reporting.command_line(__file__, __doc__, "telamalloc.md")
 
 if __name__ == "__main__":
     main()

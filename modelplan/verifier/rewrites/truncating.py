@@ -1,7 +1,7 @@
 """Models cut off behind an operator, so that a whole map becomes the output: ten bytes of a classifier prove little.
 
-The file is changed where it stands: the vector of operators gets shorter, the vector of outputs names one tensor. Bodies
-that nothing runs any more lose their operators, since TFLM prepares those of every subgraph and plans only what is run.
+The file is changed where it stands: the vector of operators gets shorter, the vector of outputs names one tensor.
+Bodies that nothing runs any more lose their operators, since TFLM prepares all subgraphs and plans only what runs.
 """
 
 from __future__ import annotations
