@@ -109,7 +109,8 @@ class RegionPlan:
         high = min((stay.offset for stay in upper), default=region.size)
         read, written, seconds = self._traffic[number]
         stored = sum(int(s) for s, home in zip(rows.size, self.problem.home, strict=True) if home == number)
-        return RegionUse(region, len(stays), max(low, stored), high, self._most(stays), stored, read, written, seconds)
+        low = max(low, self._first(region) + stored)
+        return RegionUse(region, len(stays), low, high, self._most(stays), stored, read, written, seconds)
 
     @staticmethod
     def _first(region: Region) -> int:

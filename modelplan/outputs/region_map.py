@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,9 @@ from modelplan.outputs.units import brief, counted
 #: Fills of what buffers are for, in the order of the legend.
 COLOURS = {**{kind: axes.COLOURS[kind] for kind in ("input", "output", "activation", "state", "scratch")},
            "weights": "#d9bfa5"}  # fmt: skip
+#: Weights that are stored in a region and used in another one.
+_STORED: dict[str, Any] = {"facecolor": "#f3eae0", "edgecolor": MUTED, "linewidth": 0.4, "hatch": "////"}
+_STORED_WORDS = "weights copied from here"
 _EDGE, _ROW, _LEFT, _RIGHT = 12.0, 14.0, 84.0, 20.0
 _PLOT, _LEAST, _HEAD, _BAND = 420.0, 34.0, 18.0, 18.0
 _NARROWEST, _WIDEST, _PER_STEP = 640.0, 1060.0, 20.0
@@ -85,6 +89,23 @@ def rectangle(made: RegionPlan, panel: Panel, stay: Stay) -> tuple[float, float,
     return stay.start, low, stay.end, low + size * panel.scale
 
 
+def stored_runs(made: RegionPlan, number: int) -> list[tuple[int, int]]:
+    """Offsets [low, high) of a region that hold weights which are copied to other regions before the first run.
+
+    Only where all that lies in the region has its home there (flash); what operators read in place is left out.
+    """
+    use, homes, sizes = made.uses[number], made.problem.home, made.problem.problem.size
+    stays = [stay for stay in made.layout.stays if stay.region == number]
+    if not use.stored or any(homes[stay.buffer] != number for stay in stays):
+        return []
+    at = use.region.reserved if use.region.reserved_at == "start" else 0
+    found = []
+    for low, high in sorted((stay.offset, stay.offset + int(sizes[stay.buffer])) for stay in stays):
+        found.append((at, low))
+        at = max(at, high)
+    return [(low, high) for low, high in (*found, (at, use.low)) if low < high]
+
+
 def draw(made: RegionPlan) -> Sheet:
     """The stacked map of a plan for several memories; must run inside `canvas.style()`.
 
@@ -96,6 +117,9 @@ def draw(made: RegionPlan) -> Sheet:
     foot = _EDGE + _ROW + 8 + max((lettering.width(text, SMALL) for _, text in ticks), default=0.0)
     entries = [axes.Entry(kind, {"facecolor": COLOURS[kind], "edgecolor": MUTED, "linewidth": 0.4})
                for kind in COLOURS if any(kind == own for _, own in made.owners)]  # fmt: skip
+    stored = [stored_runs(made, number) for number in range(len(stacked))]
+    if any(stored):
+        entries.append(axes.Entry(_STORED_WORDS, _STORED))
     above = _EDGE + TITLE + 2 * _ROW + 10
     sheet = canvas.sheet(
         Margins(_LEFT, _RIGHT, above, foot), width, stacked[-1].top + _HEAD, steps, stacked[-1].top + _HEAD
@@ -103,6 +127,7 @@ def draw(made: RegionPlan) -> Sheet:
     sheet.axes.spines["left"].set_visible(False)
     forms = lettering.forms(made.problem.problem.names)
     for number, panel in enumerate(stacked):
+        _draw_stored(sheet, panel, stored[number])
         _draw_panel(sheet, made, panel, [stay for stay in made.layout.stays if stay.region == number], forms)
     _draw_head(sheet, made, entries)
     for step, text in ticks:
@@ -160,6 +185,19 @@ def _draw_panel(
     name = lettering.drawable(region.name)
     sheet.write(_LEFT, y, name, BODY, weight="bold", va="baseline")
     sheet.write(_LEFT + lettering.width(name, BODY, bold=True), y, facts, SMALL, color=INK, va="baseline")
+
+
+def _draw_stored(sheet: Sheet, panel: Panel, runs: Sequence[tuple[int, int]]) -> None:
+    """The weights that are copied from a region, with the bytes of the largest block where it has room."""
+    if not runs:
+        return
+    boxes = [(0, panel.y(low), sheet.steps, panel.bottom + high * panel.scale) for low, high in runs]
+    sheet.boxes(np.array(boxes, dtype=np.float64), zorder=2, **_STORED)
+    low, high = max(runs, key=lambda run: run[1] - run[0])
+    if (high - low) * panel.scale >= lettering.line_height(SMALL):
+        x, y = sheet.x(sheet.steps / 2), sheet.y(panel.y(low) + (high - low) * panel.scale / 2)
+        ground = {"facecolor": _STORED["facecolor"], "edgecolor": "none", "pad": 2.0}
+        sheet.write(x, y, f"{_STORED_WORDS}   {brief(high - low)}", SMALL, ha="center", va="center", bbox=ground)
 
 
 def _name(sheet: Sheet, made: RegionPlan, panel: Panel, stay: Stay, forms: Sequence[str]) -> None:

@@ -89,7 +89,9 @@ def _contents(made: RegionPlan) -> list[str]:
         for buffer in inside:
             sums[made.owners[buffer][1]] = sums.get(made.owners[buffer][1], 0) + int(rows.size[buffer])
         kinds = ", ".join(f"{kind} {size:,}" for kind, size in sorted(sums.items(), key=lambda item: -item[1]))
-        lines.append(f"{region.name}: {kinds or 'nothing'}")
+        away = made.uses[number].stored - sum(int(rows.size[b]) for b in inside if made.problem.home[b] == number)
+        copied = f"weights copied from here {away:,}" if away else ""
+        lines.append(f"{region.name}: {', '.join(filter(None, (kinds, copied))) or 'nothing'}")
         largest = sorted(inside, key=lambda b: -int(rows.size[b]))[:_NAMED]
         if largest:
             more = f" and {len(inside) - len(largest):,} more" if len(inside) > len(largest) else ""

@@ -271,6 +271,24 @@ def test_the_stacked_map_draws_every_stay_inside_of_its_panel() -> None:
     assert region_map.png(made)[:4] == b"\x89PNG"
 
 
+def test_the_stacked_map_shows_weights_that_are_copied_from_flash() -> None:
+    flash = "flash:1MiB@0x08000000,read=50MB/s,reserve=1KiB"
+    made = planned(*KWS, flash)
+    number = len(made.uses) - 1
+    use, sizes = made.uses[number], made.problem.problem.size
+    inside = sum(int(sizes[stay.buffer]) for stay in made.layout.stays if stay.region == number)
+    runs = region_map.stored_runs(made, number)
+    assert sum(high - low for low, high in runs) == use.stored - inside > 0
+    assert runs[0][0] == 1024
+    assert use.low == 1024 + use.stored
+    assert not any(region_map.stored_runs(made, other) for other in range(number))
+    assert b"weights copied from here" in region_map.svg(made)
+    assert f"flash: weights copied from here {use.stored:,}" in "\n".join(
+        str(s) for s in region_report.sections_of(made)
+    )
+    assert b"weights copied from here" not in region_map.svg(planned(*KWS))
+
+
 def test_models_in_turn_share_activations_and_keep_their_weights() -> None:
     plans = [pipeline.plan(load_model(MODELS / name)) for name in ("ds_cnn_kws.tflite", "autoencoder.tflite")]
     made = plan_regions(plans, [parse_region("sram:1MiB")], Choosing(both_ends=True))
