@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 from random import Random
 from typing import Any
@@ -59,6 +60,12 @@ def random_problem(random: Random, buffers: int, steps: int, regions: int, *, ti
     return RegionProblem(
         problem, tuple(made), tuple(sorted(accesses, key=lambda a: a.step)), allowed, homes, (0.0,) * steps
     )
+
+
+def swept_problem(random: Random, buffers: Sequence[int]) -> RegionProblem:
+    """A random problem of random dimensions, with one of the given numbers of buffers."""
+    sizes = random.choice(buffers), random.choice((2, 5, 9)), random.choice((1, 2, 3, 4))
+    return random_problem(random, *sizes, tight=random.choice((0.3, 0.8, 1.2)))
 
 
 def cheapest(tables: Tables) -> float:

@@ -5,7 +5,7 @@ that is cheapest to it, alone, and what they pay in all, less the price of all r
 The best prices are the dual solution of the linear relaxation; for large problems they are approached by subgradient
 steps: they rise where too much is asked for and fall elsewhere. Choices are made from prices by giving
 room to those buffers first that would pay most for it, then improved by moving buffers and making room for them, also
-after a move that does not pay by itself (iterated local search).
+after a move that does not pay by itself (iterated local search), and by choosing again for a few buffers at a time.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ _MOST_ENTRIES = 300_000
 _MOST_KICKS, _KICK_WORK = 60, 20_000
 #: Nodes of the search in depth.
 _MOST_NODES = 20_000
+#: Groups that are chosen again: how many, buffers times regions of all, the least and most buffers of one, its nodes.
+_MOST_GROUPS, _GROUP_WORK, _GROUPS, _GROUP_NODES = 400, 1_000_000, (5, 16), 2_000
 
 
 def priced_choice(tables: Tables) -> tuple[IntArray | None, float]:
@@ -55,6 +57,7 @@ def priced_choice(tables: Tables) -> tuple[IntArray | None, float]:
             best, complete = _searched(tables, best, reduced, value)
             if not complete:
                 best = _searched(tables, _kicked(tables, best), reduced, value)[0]
+                best = _rechosen(tables, best, reduced, value)
     return best, max(bound, 0.0)
 
 
@@ -178,40 +181,56 @@ def _kicked(tables: Tables, choice: IntArray) -> IntArray:
     return best
 
 
-def _searched(tables: Tables, choice: IntArray, reduced: FloatArray, bound: float) -> tuple[IntArray, bool]:
+def _searched(
+    tables: Tables,
+    choice: IntArray,
+    reduced: FloatArray,
+    bound: float,
+    free: IntArray | None = None,
+    most: int = _MOST_NODES,
+) -> tuple[IntArray, bool]:
     """The best choice of a search in depth among the regions that prices do not exclude, and whether it ran through.
 
     With prices a region costs a buffer so much more than its best one; where that takes the bound to the cost of the
-    best choice known, no better choice has the buffer there.
+    best choice known, no better choice has the buffer there. `free`: the buffers that may change their region, all
+    without it. `most`: nodes of the search.
     """
     best, cost = choice.copy(), tables.cost_of(choice)
-    extra = reduced - reduced.min(axis=1, keepdims=True)
-    order = np.lexsort((-tables.weight.max(axis=1), -(tables.end - tables.start) * tables.weight.max(axis=1)))
+    free = np.arange(len(choice)) if free is None else free
+    fixed = np.setdiff1d(np.arange(len(choice)), free)
+    least, span = reduced.min(axis=1), tables.end - tables.start
+    begun = bound + float((reduced[fixed, choice[fixed]] - least[fixed]).sum())
+    heavy = tables.weight[free].max(axis=1)
+    order = free[np.lexsort((-heavy, -span[free] * heavy))].tolist()
+    extra = reduced[order] - least[order, None]
     ranked = np.argsort(extra, axis=1, kind="stable").tolist()
-    lives = list(zip(tables.start.tolist(), tables.end.tolist(), strict=True))
-    use = np.zeros((len(tables.room), tables.steps), dtype=np.int64)
-    room, weight = tables.room.tolist(), tables.weight.tolist()
+    extras = extra.tolist()
+    lives = [(int(tables.start[b]), int(tables.end[b])) for b in order]
+    use = tables.use_of(choice)
+    for b, (first, last) in zip(order, lives, strict=True):
+        use[choice[b], first:last] -= tables.weight[b, choice[b]]
+    room, weight = tables.room.tolist(), tables.weight[order].tolist()
     path: list[int] = []
-    tried, nodes, spent = [0], 0, [bound]
-    while tried and nodes < _MOST_NODES:
-        b = int(order[len(path)])
-        first, last = lives[b]
-        if tried[-1] == len(room) or spent[-1] + extra[b, ranked[b][tried[-1]]] >= cost * (1 - 1e-9):
+    tried, nodes, spent = [0], 0, [begun]
+    while tried and nodes < most:
+        at = len(path)
+        first, last = lives[at]
+        if tried[-1] == len(room) or spent[-1] + extras[at][ranked[at][tried[-1]]] >= cost * (1 - 1e-9):
             tried.pop()
             spent.pop()
             if path:
-                r, back = path.pop(), int(order[len(path)])
+                r, back = path.pop(), at - 1
                 use[r, slice(*lives[back])] -= weight[back][r]
             continue
-        r = ranked[b][tried[-1]]
+        r = ranked[at][tried[-1]]
         tried[-1] += 1
         nodes += 1
-        units = weight[b][r]
+        units = weight[at][r]
         if units and use[r, first:last].max(initial=0) + units > room[r]:
             continue
         path.append(r)
         if len(path) == len(order):
-            found = np.empty(len(order), dtype=np.int64)
+            found = choice.copy()
             found[order] = path
             if tables.cost_of(found) < cost:
                 best, cost = found, tables.cost_of(found)
@@ -219,8 +238,32 @@ def _searched(tables: Tables, choice: IntArray, reduced: FloatArray, bound: floa
             continue
         use[r, first:last] += units
         tried.append(0)
-        spent.append(spent[-1] + float(extra[b, r]))
+        spent.append(spent[-1] + extras[at][r])
     return best, not tried
+
+
+def _rechosen(tables: Tables, choice: IntArray, reduced: FloatArray, bound: float) -> IntArray:
+    """The choice after searches in depth over a few buffers that live together, the others staying where they are.
+
+    The groups are drawn at random around buffers that are not in their cheapest region. They become larger while
+    nothing is found.
+    """
+    random, count = Random(0), len(choice)  # noqa: S311 - groups, no secrets
+    cost, goal = tables.cost_of(choice), bound * (1 + 1e-9)
+    size = _GROUPS[0]
+    for _ in range(min(_MOST_GROUPS, _GROUP_WORK // max(count * len(tables.room), 1))):
+        dear = np.flatnonzero(tables.cost[np.arange(count), choice] > tables.cost.min(axis=1))
+        if not len(dear) or cost <= goal:
+            break
+        b = int(dear[random.randrange(len(dear))])
+        near = np.flatnonzero((tables.start < tables.end[b]) & (tables.end > tables.start[b])).tolist()
+        group = {b, *random.sample(near, min(size, len(near)))}
+        found, _ = _searched(tables, choice, reduced, bound, np.array(sorted(group)), _GROUP_NODES)
+        better = tables.cost_of(found) < cost * (1 - 1e-12)
+        size = _GROUPS[0] if better or size == _GROUPS[1] else size + 1
+        if better:
+            choice, cost = found, tables.cost_of(found)
+    return choice
 
 
 def _moved(

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from region_problems import cheapest, random_problem
+from region_problems import cheapest, random_problem, swept_problem
 
 from modelplan import pipeline
 from modelplan.errors import BrokenPlanError, ModelError, RequestError
@@ -61,6 +61,19 @@ def test_exact_and_fast_choice_against_every_combination(seed: int) -> None:
     assert exact.choice is not None
     assert tables.cost_of(exact.choice) == pytest.approx(least, rel=1e-6, abs=1e-12)
     assert exact.bound <= least + 1e-12
+
+
+@pytest.mark.parametrize("number", [7, 22])
+def test_the_fast_choice_of_60_buffers_is_within_2_percent(number: int) -> None:
+    """Problems of `region_sweep.py --seed 7 --buffers 10 30 60 120` in which single moves end 3 and 12 % above."""
+    tables = tables_of(swept_problem(Random(7_000_021 + number), (10, 30, 60, 120)))
+    assert len(tables.cost) == 60
+    exact = exact_choice.exact_choice(tables)
+    fast, bound = priced_choice(tables)
+    assert exact.optimal
+    assert fast is not None
+    assert tables.fits(fast)
+    assert bound <= tables.cost_of(fast) <= exact.bound * 1.02
 
 
 def test_without_scipy_prices_are_found_by_steps(monkeypatch: pytest.MonkeyPatch) -> None:
