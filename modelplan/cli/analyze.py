@@ -11,6 +11,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -253,9 +254,16 @@ def write_all(plan: Plan, folder: Path) -> None:
     def write(suffix: str) -> None:
         files.write(str(folder / f"plan{suffix}"), render(plan, suffix))
 
+    def write_figure(suffixes: Sequence[str]) -> None:
+        for suffix, content in zip(suffixes, figures.render_together(plan, suffixes), strict=True):
+            files.write(str(folder / f"plan{suffix}"), content)
+
     written = [suffix for suffix in OUTPUTS if suffix not in left_out]
     for suffix in written:
         if suffix not in figures.SUFFIXES:
             write(suffix)
+    drawn = [suffix for suffix in written if suffix in figures.SUFFIXES and suffix != figures.PAGE]
+    tasks = [partial(write_figure, tuple(found)) for _, found in groupby(drawn, lambda one: OUTPUTS[one].module)]
+    pages = [partial(write, figures.PAGE)] if figures.PAGE in written else []
     figures.import_matplotlib()
-    share_out([partial(write, suffix) for suffix in written if suffix in figures.SUFFIXES])
+    share_out([*tasks, *pages])

@@ -189,25 +189,35 @@ def style() -> Iterator[None]:
 
 def svg(draw: Callable[[Drawn], Sheet], drawing: Drawn) -> bytes:
     """The sheet that `draw` makes of `drawing` as SVG: same drawing, same bytes."""
-    title = lettering.drawable(drawing.title)
-    return _saved(draw, drawing, "svg", {"Date": None, "Creator": drawing.made_by, "Title": title})
+    return saved(draw, drawing, ("svg",))[0]
 
 
 def png(draw: Callable[[Drawn], Sheet], drawing: Drawn) -> bytes:
     """The sheet that `draw` makes of `drawing` as PNG: same drawing, same bytes."""
-    return _saved(draw, drawing, "png", {"Software": drawing.made_by})
+    return saved(draw, drawing, ("png",))[0]
 
 
 def pdf(draw: Callable[[Drawn], Sheet], drawing: Drawn) -> bytes:
     """The sheet that `draw` makes of `drawing` as PDF: same drawing, same bytes."""
-    title = lettering.drawable(drawing.title)
-    return _saved(draw, drawing, "pdf", {"CreationDate": None, "Creator": drawing.made_by, "Title": title})
+    return saved(draw, drawing, ("pdf",))[0]
 
 
-def _saved(draw: Callable[[Drawn], Sheet], drawing: Drawn, kind: str, metadata: dict[str, str | None]) -> bytes:
-    content = io.BytesIO()
+def saved(draw: Callable[[Drawn], Sheet], drawing: Drawn, kinds: Sequence[str]) -> list[bytes]:
+    """The sheet that `draw` makes of `drawing`, laid out once, in each of `kinds`: "svg", "png", "pdf"."""
     with style():
-        draw(drawing).figure.savefig(content, format=kind, metadata=metadata)
+        figure = draw(drawing).figure
+        return [_content(figure, kind, drawing) for kind in kinds]
+
+
+def _content(figure: Figure, kind: str, drawing: Titled) -> bytes:
+    title, made_by = lettering.drawable(drawing.title), drawing.made_by
+    metadata: dict[str, dict[str, str | None]] = {
+        "svg": {"Date": None, "Creator": made_by, "Title": title},
+        "png": {"Software": made_by},
+        "pdf": {"CreationDate": None, "Creator": made_by, "Title": title},
+    }
+    content = io.BytesIO()
+    figure.savefig(content, format=kind, metadata=metadata[kind])
     return content.getvalue()
 
 

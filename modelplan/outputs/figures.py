@@ -11,6 +11,7 @@ from modelplan.outputs import OUTPUTS
 
 if TYPE_CHECKING:
     from modelplan.outputs.drawing import Drawing
+    from modelplan.types import Plan
 
 #: The suffix of the page that is zoomed and clicked.
 PAGE = ".html"
@@ -52,3 +53,16 @@ def render(drawing: Drawing, suffix: str) -> bytes:
         return html_file.html(views.page_of_drawing(drawing))
     save = canvas.svg if suffix.endswith(".svg") else canvas.png
     return save(import_module(row.module).draw, drawing)
+
+
+def render_together(plan: Plan, suffixes: Sequence[str]) -> list[bytes]:
+    """The files of one figure of `plan`, such as .map.svg and .map.png, drawn once: the same bytes as `OUTPUTS` gives.
+
+    Raises:
+        ValueError: the suffixes are those of several figures.
+    """
+    from modelplan.outputs import canvas  # drawing imports matplotlib
+
+    (name,) = {OUTPUTS[suffix].module for suffix in suffixes}
+    module = import_module(name)
+    return canvas.saved(module.draw, module.of_plan(plan), [suffix.rpartition(".")[2] for suffix in suffixes])

@@ -15,8 +15,18 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.transforms import Bbox
 
-from modelplan import Kind, Member, Placement, Plan, Problem, RequestError, Runtime, Schedule, place
-from modelplan.outputs import axes, canvas, figures, lettering, lifetime_chart, memory_curve, memory_map, reuse_chart
+from modelplan import Kind, Member, Placement, Plan, Problem, RequestError, Runtime, Schedule, pipeline, place
+from modelplan.outputs import (
+    axes,
+    canvas,
+    figures,
+    lettering,
+    lifetime_chart,
+    memory_curve,
+    memory_map,
+    render,
+    reuse_chart,
+)
 from modelplan.outputs.canvas import WARNING, Sheet
 from modelplan.outputs.drawing import KINDS, Drawing, live_by_kind, of_plan, of_problem
 from modelplan.outputs.units import brief
@@ -259,6 +269,13 @@ def test_kinds_come_from_the_graph() -> None:
     assert [KINDS[k] for k in drawing.kinds] == ["input", "state", "shared", "activation", "output", "scratch"]
     assert drawing.ops == ("CONV_2D", "RESHAPE", "CONV_2D", "CONV_2D")
     assert memory_map.svg(plan) == canvas.svg(memory_map.draw, drawing)
+
+
+@pytest.mark.parametrize("name", ["map", "lifetimes", "curve", "order", "reuse"])
+def test_a_figure_drawn_once_gives_the_same_files(name: str) -> None:
+    plan = pipeline.plan(graphs.graph("x -> a : CONV_2D\na -> y : CONV_2D", dict.fromkeys("xay", 8), "x", "y"))
+    suffixes = (f".{name}.png", f".{name}.svg")
+    assert figures.render_together(plan, suffixes) == [render(plan, suffix) for suffix in suffixes]
 
 
 def test_live_bytes_agree_with_a_count_at_every_step() -> None:
