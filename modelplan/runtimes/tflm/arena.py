@@ -242,9 +242,9 @@ class _Kernels:
     def _require_shapes(self, number: int, op: FileOp, done: Preparation) -> None:
         """What the interpreter itself looks at once a kernel is prepared."""
         tensors = self.model.subgraphs[number].tensors
-        for t in op.writes:
-            shape = tensors[t].shape
-            done.require(shape == (0,) or 0 not in shape, f"tensor {t} of shape {list(shape)}, a dynamic one to TFLM")
+        for t in op.outputs:
+            if t >= 0 and 0 in (shape := tensors[t].shape) and shape != (0,):
+                raise Refusal(f"tensor {t} of shape {list(shape)}, a dynamic one to TFLM")
         for t in op.intermediates:
             empty = not 0 <= t < len(tensors) or tensors[t].nbytes == 0
             done.require(empty, f"an intermediate tensor {t} with bytes, which TFLM does not plan")

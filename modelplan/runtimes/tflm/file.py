@@ -160,6 +160,19 @@ class SameFile:
         return hash((id(self.model.subgraphs), id(self.model.data)))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class SameBytes:
+    """The content of a file as a key of what was read of it: equal where it is the same object."""
+
+    data: bytes
+
+    def __eq__(self, other: object) -> bool:
+        return self.data is other.data if isinstance(other, SameBytes) else NotImplemented
+
+    def __hash__(self) -> int:
+        return id(self.data)
+
+
 def load_tflite(path: str | Path) -> FileModel:
     """The file `path`.
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from modelplan.errors import ModelError
 from modelplan.loaders.tflite_schema import DTYPES
-from modelplan.runtimes.tflm.file import FileModel, FileOp, FileTensor, SameFile
+from modelplan.runtimes.tflm.file import FileModel, FileOp, FileTensor, SameBytes, SameFile
 from modelplan.runtimes.tflm.kernels import Call, Operand, Quantization, Subgraph, scratch_sizes
 
 #: The fields of builtin options that kernels read: name here, accessor of the schema's table.
@@ -127,10 +127,19 @@ def _options(model: FileModel, op: FileOp) -> Mapping[str, int | float | str | b
         return {}
     if isinstance(op.options, dict):
         return op.options
+    known = _known_options(SameBytes(model.data))
+    if op.options in known:
+        return known[op.options]
     try:
-        return _fields(op.options)
+        return known.setdefault(op.options, _fields(op.options))
     except (struct.error, IndexError, TypeError, ValueError) as error:
         raise ModelError(f"{model.name}: the options of a {op.kind} cannot be read: {error}") from None
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _known_options(file: SameBytes) -> dict[Any, Mapping[str, int | float | str | bool]]:  # noqa: ARG001 - the key
+    """What has been read of a file's tables of options, which edits of its graph keep."""
+    return {}
 
 
 def _fields(options: Any) -> Mapping[str, int | float | str | bool]:

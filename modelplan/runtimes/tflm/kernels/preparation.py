@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import NamedTuple
 
 from modelplan.runtimes.tflm.abi import Abi, Struct, layout
@@ -109,10 +110,7 @@ class Preparation:
 
     def _temporary(self, operand: Operand) -> Operand:
         """A TfLiteTensor, and with scales its quantisation and zero points, which last until the operator is done."""
-        self.events.append(Event(TEMPORARY, *layout(TENSOR, self.abi)))
-        if operand.scales:
-            self.events.append(Event(TEMPORARY, *layout(QUANTIZATION, self.abi)))
-            self.events.append(Event(TEMPORARY, 4 * (1 + operand.scales), 4))
+        self.events += _temporaries(self.abi, operand.scales)
         return operand
 
     def keep(self, size: int) -> None:
@@ -140,6 +138,15 @@ class Preparation:
 
 #: What a kernel does when TFLM prepares it.
 Prepare = Callable[[Preparation], None]
+
+
+@cache
+def _temporaries(abi: Abi, scales: int) -> tuple[Event, ...]:
+    """What a temporary tensor with so many scales takes."""
+    tensor = Event(TEMPORARY, *layout(TENSOR, abi))
+    if not scales:
+        return (tensor,)
+    return (tensor, Event(TEMPORARY, *layout(QUANTIZATION, abi)), Event(TEMPORARY, 4 * (1 + scales), 4))
 
 
 def nothing(preparation: Preparation) -> None:
