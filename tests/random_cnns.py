@@ -9,7 +9,7 @@ import numpy as np
 
 from modelplan.rewriting.flatbuffer_tables import MODEL, OPERATOR, OPTIONS, SUBGRAPH, TENSOR, Front
 
-_INT32, _INT8 = 2, 9
+_FLOAT, _INT32, _UINT8, _INT16, _INT8 = 0, 2, 3, 7, 9
 #: Operators by number, version and type of their options.
 _KINDS = {
     "CONV_2D": (3, 3, 1), "DEPTHWISE_CONV_2D": (4, 3, 2), "AVERAGE_POOL_2D": (1, 2, 5), "MAX_POOL_2D": (17, 2, 5),
@@ -22,6 +22,10 @@ _DRAWN = ("CONV_2D", "DEPTHWISE_CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D", "A
 _LATER = ("CONCATENATION", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", "TRANSPOSE_CONV")
 _SAME, _RELU = 0, 1
 _SCALE = (0.05, -3)
+#: Data types and quantisations of inputs that a QUANTIZE takes.
+_ENTRIES: tuple[tuple[int, tuple[float, int] | None], ...] = (
+    (_INT8, (0.04, 5)), (_UINT8, (0.05, 125)), (_FLOAT, None), (_INT16, (0.001, 0)), (_UINT8, (0.03, 99)),
+)  # fmt: skip
 
 
 @dataclass
@@ -174,8 +178,8 @@ class Network:
 def random_cnn(seed: int, shape: tuple[int, ...] | None = None) -> bytes:
     """A network of a few operators; every fourth is 1-D (height 1), every third has operators that enlarge or join.
 
-    Every fifth begins by a TRANSPOSE, every fifth by a QUANTIZE. `shape` is that of its input, where it is to take what
-    another network gives; then it begins by neither.
+    Every fifth begins by a TRANSPOSE, every fifth by a QUANTIZE of a data type in turn. `shape` is that of its input,
+    where it is to take what another network gives; then it begins by neither.
     """
     rng = np.random.default_rng(seed)
     net = Network(rng)
@@ -187,7 +191,7 @@ def random_cnn(seed: int, shape: tuple[int, ...] | None = None) -> bytes:
         first = net.tensor((drawn[0], drawn[3], *drawn[1:3]))
         x = net.turned(first)
     elif seed % 5 == 4:
-        first = net.tensor(drawn, scale=(0.04, 5))
+        first = net.tensor(drawn, *_ENTRIES[seed // 5 % len(_ENTRIES)])
         x = net.rescaled(first)
     else:
         x = first = net.tensor(drawn)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from random_cnns import Network
@@ -27,14 +28,19 @@ _SAME, _RELU = 0, 1
 ROWS = 24
 
 
-def three_convolutions() -> bytes:
-    """CONV 3x3, DEPTHWISE 3x3 with stride 2, CONV 1x1; every map has a zero point of its own."""
+def three_convolutions(*entry: Any) -> bytes:
+    """CONV 3x3, DEPTHWISE 3x3 with stride 2, CONV 1x1; every map has a zero point of its own.
+
+    With the type and the quantisation of another input a QUANTIZE stands before them.
+    """
     net = Network(np.random.default_rng(7))
-    x = net.tensor((1, ROWS, 10, 3), scale=(0.05, -7))
+    x = first = net.tensor((1, ROWS, 10, 3), *entry) if entry else net.tensor((1, ROWS, 10, 3), scale=(0.05, -7))
+    if entry:
+        x = net.operator("QUANTIZE", [first], net.tensor((1, ROWS, 10, 3), scale=(0.05, -7)))
     a = _convolution(net, x, "CONV_2D", 3, 1, 6, 4)
     b = _convolution(net, a, "DEPTHWISE_CONV_2D", 3, 2, 6, 9)
     c = _convolution(net, b, "CONV_2D", 1, 1, 5, -3)
-    return net.file(x, c)
+    return net.file(first, c)
 
 
 def _convolution(net: Network, x: int, kind: str, kernel: int, stride: int, deep: int, zero: int) -> int:

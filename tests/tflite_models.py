@@ -125,8 +125,8 @@ class _Writer:
 
 
 #: TensorType numbers and bytes of an element.
-TYPES = {"float32": 0, "int16": 7, "int8": 9, "bool": 6}
-BYTES = {"float32": 4, "int16": 2, "int8": 1, "bool": 1}
+TYPES = {"float32": 0, "int32": 2, "uint8": 3, "int16": 7, "int8": 9, "bool": 6}
+BYTES = {"float32": 4, "int32": 4, "uint8": 1, "int16": 2, "int8": 1, "bool": 1}
 
 
 class Writer(_Writer):

@@ -24,6 +24,7 @@ from modelplan import Graph, load
 from modelplan.aliasing.overlapping import kernel_overlaps
 from modelplan.rewriting.flatbuffer import set_metadata
 from modelplan.runtimes import RUNTIMES
+from modelplan.runtimes.tflm.kernels.elementwise import REQUANTISED
 
 pytest.importorskip("tflite_micro")
 
@@ -36,7 +37,8 @@ class Case:
     """One operator over inputs of `shapes`.
 
     `options` are the schema's, `weights` is the shape of its constant operand or says which numbers it takes instead,
-    `order` that of all its operands.
+    `order` that of all its operands. `made` is the data type of the output where it is not the operand's, which is then
+    one of `dtypes`; `rescaled` gives the output another quantisation.
     """
 
     kind: str
@@ -46,6 +48,9 @@ class Case:
     options: dict[str, int] = field(default_factory=dict)
     tight: bool = False
     order: tuple[int, ...] = ()
+    made: str = ""
+    dtypes: tuple[str, ...] = ()
+    rescaled: bool = False
 
 
 def convolution(x: Shape, channels: int, k: int, stride: int, padding: int = 0) -> Case:
@@ -80,10 +85,13 @@ CASES = [
     Case("PAD", ((1, 4, 5, 3),), (1, 7, 6, 3), "pads"),
     Case("PADV2", ((1, 4, 5, 3),), (1, 7, 6, 3), "pads"),
     Case("SLICE", ((1, 9, 40),), (1, 5, 33), "begin"),
-    Case("QUANTIZE", ((1, 40),), (1, 40)),
+    *(Case("QUANTIZE", ((1, 300),), (1, 300), made=made, dtypes=dtypes, rescaled=rescaled, tight=made == "int32")
+      for rescaled in (False, True) for made, dtypes in
+      [("int8", ("float32", "int32", "int16", "int8", "uint8")), ("uint8", ("int8",)),
+       ("int16", ("float32", "int32", "int16", "int8")), ("int32", ("int16", "int8"))]),
     *(Case("TRANSPOSE_CONV", ((1, 3, 4, c),), (1, 6, 8, 3), (3, 3, 3, c),
            {"StrideH": 2, "StrideW": 2, "Padding": 0}, order=(1, 2, 0)) for c in (2, 9)),
-    Case("DEQUANTIZE", ((1, 40),), (1, 40), tight=True),
+    Case("DEQUANTIZE", ((1, 40),), (1, 40), tight=True, made="float32"),
 ]  # fmt: skip
 NAMES = {
     "CONV_2D": "Conv2D", "DEPTHWISE_CONV_2D": "DepthwiseConv2D", "FULLY_CONNECTED": "FullyConnected",
@@ -95,6 +103,7 @@ ROWS = [
     (number, dtype)
     for number, case in enumerate(CASES)
     for dtype in sorted(RUNTIMES["tflm"].sharing.front_to_back.get(case.kind, ()))
+    if not case.dtypes or dtype in case.dtypes
 ]
 
 
@@ -146,17 +155,18 @@ def constants(case: Case, dtype: str) -> list[tflite_models.TensorRow]:
 
 
 def scale(dtype: str) -> tuple[float, int] | None:
-    return (0.05, 0) if dtype in ("int8", "int16") else None
+    return {"int8": (0.05, 0), "int16": (0.05, 0), "int32": (0.05, 0), "uint8": (0.05, 128)}.get(dtype)
 
 
 def written(case: Case, dtype: str) -> tuple[bytes, int]:
     """The file, inputs first, then constants, then the output; and how many tensors it has."""
-    out = {"QUANTIZE": "int8", "DEQUANTIZE": "float32"}.get(case.kind, dtype)
+    out = case.made or dtype
     tensors: list[tflite_models.TensorRow] = [
         (f"x{i}", TYPES[dtype], shape, (scale(dtype), None)) for i, shape in enumerate(case.shapes)
     ]
     tensors += constants(case, dtype)
-    tensors.append(("y", TYPES[out], case.out, (scale(out), None)))
+    own = (0.03, 7 if out in ("int8", "uint8") else 0) if case.rescaled else scale(out)
+    tensors.append(("y", TYPES[out], case.out, (own, None)))
     last = len(tensors) - 1
     inputs = tuple(range(len(case.shapes)))
     sub = tflite_models.Sub(tensors, [(case.kind, case.order or tuple(range(last)), (last,), ())], inputs, (last,))
@@ -213,3 +223,7 @@ def test_one_element_later_goes_wrong(digests: dict[str, str]) -> None:
 def test_every_row_of_the_table_is_executed() -> None:
     table = {(kind, dtype) for kind, dtypes in RUNTIMES["tflm"].sharing.front_to_back.items() for dtype in dtypes}
     assert {(CASES[number].kind, dtype) for number, dtype in ROWS} == table
+    quantised = [CASES[number] for number, _ in ROWS if CASES[number].kind == "QUANTIZE"]
+    assert {(dtype, case.made) for case in quantised for dtype in case.dtypes} == {
+        (dtype, made) for dtype, kinds in REQUANTISED.items() for made in kinds
+    }

@@ -86,6 +86,24 @@ def test_every_way_to_write_stripes_is_proved(make: Callable[[str], Striped], wa
     assert "the file's plan" in memory.details
 
 
+@pytest.mark.parametrize(("kind", "scale"), [(9, (0.04, 5)), (7, (0.001, 0)), (0, None)], ids=["int8", "int16", "f32"])
+@pytest.mark.parametrize("way", ["kept and trimmed", "loop"])
+def test_a_quantize_stands_at_the_entry(kind: int, scale: tuple[float, int] | None, way: str, tmp_path: Path) -> None:
+    made = striped(three_convolutions(kind, scale), tmp_path, **WAYS[way])
+    steps = loop_of(made.program).loop.body if way == "loop" else made.program.steps  # type: ignore[union-attr]
+    assert [step.kind for step in steps].count("QUANTIZE") == (1 if way == "loop" else 3)
+    assert [verdict.outcome for verdict in prove_rewrite(made.data, made.file())] == ["ok", "ok"]
+
+
+def test_a_quantize_of_bytes_without_sign_stands_before_the_stripes_over_its_operand(tmp_path: Path) -> None:
+    made = striped(three_convolutions(3, (0.05, 121)), tmp_path, first=1, last=3, lazy=True, carry=False)
+    assert [verdict.outcome for verdict in prove_rewrite(made.data, made.file())] == ["ok", "ok"]
+    whole = made.program.steps[0]
+    assert whole.kind == "QUANTIZE"
+    apart = made.place[whole.outputs[0]] - made.place[whole.inputs[0]]
+    assert -made.program.nbytes(whole.outputs[0]) < apart <= 0
+
+
 def test_a_loop_says_how_often_it_ran(make: Callable[[str], Striped]) -> None:
     made = make("loop of single rows")
     rows, memory = prove_rewrite(made.data, made.file())

@@ -32,7 +32,7 @@ _SHARING = Sharing(
     front_to_back={
         **dict.fromkeys(_FRONT_TO_BACK.split(), frozenset({"float32", "int16", "int8"})),
         "TRANSPOSE_CONV": frozenset({"int16", "int8"}),
-        "QUANTIZE": frozenset({"float32"}),
+        "QUANTIZE": frozenset({"float32", "int32", "int16", "int8", "uint8"}),
         "DEQUANTIZE": frozenset({"int8"}),
     },
     source="tflite-micro reference kernels, each executed through an offline plan: tests/e2e/test_in_place.py",

@@ -246,7 +246,7 @@ def _quantize(p: Preparation) -> None:
     source, result = p.input(), p.output()
     known = scaled(p, result, "output")
     p.require(known is None or known.scales == 1, "an output with a scale for each channel; its kernel takes one scale")
-    wanted = _REQUANTISED.get(source.dtype, ())
+    wanted = REQUANTISED.get(source.dtype, ())
     one_of(p, result, f"output of {source.dtype} input", *wanted)
 
 
@@ -268,7 +268,7 @@ _SUM_SHIFT = {"int8": 20, "int16": 15}
 _CAST_TO = ("int8", "int16", "int32", "uint32", "float32")
 
 #: The types that QUANTIZE makes of each type of input.
-_REQUANTISED = {
+REQUANTISED = {
     "float32": ("int8", "int16"),
     "int32": ("int8", "int16"),
     "int16": ("int8", "int16", "int32"),
@@ -345,7 +345,7 @@ OPERATORS: dict[str, Operator] = {
     "SOFTMAX": Operator(("float",), SOFTMAX_DATA, softmax, _FLOAT_QUANTISED),
     "LOG_SOFTMAX": Operator((), (), _log_softmax, _FLOAT_INT8),
     "L2_NORMALIZATION": Operator(("enum",), ("int32",), _l2_normalization, _FLOAT_INT8, -1),
-    "QUANTIZE": Operator((), (("int32", "double"), "int32", "int", "int32"), _quantize, tuple(_REQUANTISED)),
+    "QUANTIZE": Operator((), (("int32", "double"), "int32", "int", "int32"), _quantize, tuple(REQUANTISED)),
     "DEQUANTIZE": Operator((), (("double", "int32"), "int32", "int", "int32"), _dequantize, ("int8", "int16", "uint8")),
     "CAST": Operator(("enum", "enum"), (), _cast, ("int8", "int16", "int32", "uint32", "float32", "bool")),
     "ZEROS_LIKE": Operator((), (), _unary_of_any_type, ("int64", "int32", "int8", "float32")),
