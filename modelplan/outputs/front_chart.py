@@ -9,6 +9,7 @@ arena ^ o as is                 Dots without a name are plans that were built. T
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,6 +23,10 @@ _LINE = lettering.line_height(SMALL)
 _PLAN, _FRONT = "#b9c7d3", "#0072b2"
 #: Plans of so many times the dearest rung's work, or of more bytes than the file as it stands, are not shown.
 _MOST_WORK = 1.5
+
+
+Point = tuple[float, float]
+Box = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +58,10 @@ class Front:
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """The ends of the axes: percent of extra work, bytes of the arena."""
+    """The ends of the axes: percent of extra work, from `least` to `most`, and bytes of the arena."""
 
-    work: float
+    least: float
+    most: float
     arena: float
 
 
@@ -64,48 +70,57 @@ def draw(front: Front) -> Sheet:
     scale = _scale(front)
     left = _EDGE + _ROW + 8 + lettering.width(human(int(scale.arena)).partition(" (")[0], SMALL)
     margins = Margins(left, 3 * _EDGE, 2 * _EDGE + TITLE + 2 * _ROW, _BOTTOM)
-    sheet = canvas.sheet(margins, _WIDTH, _HEIGHT, scale.work, scale.arena)
+    sheet = canvas.sheet(margins, _WIDTH, _HEIGHT, scale.most - scale.least, scale.arena)
     _axes(sheet, scale)
     _head(sheet, front)
     shown = [mark for mark in front.plans if _inside(front, scale, mark)]
     for mark in shown:
-        _dot(sheet, front, mark, _PLAN)
-    _line(sheet, front, [mark for mark in front.front if _inside(front, scale, mark)])
+        _dot(sheet, _at(sheet, front, scale, mark), _PLAN)
+    best = [mark for mark in front.front if _inside(front, scale, mark)]
+    line = _stairs([_at(sheet, front, scale, mark) for mark in sorted(best, key=lambda mark: mark.macs)])
+    if line:
+        xs, ys = zip(*line, strict=True)
+        sheet.line(xs, ys, color=_FRONT, linewidth=0.9)
+    for mark in best:
+        _dot(sheet, _at(sheet, front, scale, mark), _FRONT)
     for mark in front.rungs:
-        _dot(sheet, front, mark, WARNING if mark.chosen else INK, ring=True)
-    _names(sheet, front, scale)
+        _dot(sheet, _at(sheet, front, scale, mark), WARNING if mark.chosen else INK, ring=True)
+    dots = [_around(*_at(sheet, front, scale, mark), 2.5) for mark in shown]
+    _names(sheet, front, scale, [*dots, *_thin(line)])
     return sheet
 
 
 def _scale(front: Front) -> _Scale:
     rungs = [front.work(mark) for mark in front.rungs]
-    work = max([10.0, *(_MOST_WORK * w for w in rungs)])
-    return _Scale(work, 1.08 * max((mark.arena for mark in front.rungs), default=1))
+    least = min([0.0, *rungs, *(front.work(mark) for mark in front.front)])
+    most = max([10.0, *(_MOST_WORK * w for w in rungs)])
+    return _Scale(1.04 * least, most, 1.08 * max((mark.arena for mark in front.rungs), default=1))
 
 
 def _inside(front: Front, scale: _Scale, mark: Mark) -> bool:
-    return 0 <= front.work(mark) <= scale.work and mark.arena <= scale.arena
+    return scale.least <= front.work(mark) <= scale.most and mark.arena <= scale.arena
 
 
 def _axes(sheet: Sheet, scale: _Scale) -> None:
     left, bottom = sheet.margins.left, sheet.margins.bottom
-    for value in _ticks(scale.arena / 1024):
+    for value in _ticks(0, scale.arena / 1024):
         y = sheet.y(value * 1024)
         sheet.axes.axhline(value * 1024, color=FAINT, linewidth=0.5, zorder=0)
         sheet.write(left - 5, y, f"{value:,.0f} KiB", SMALL, ha="right")
-    for value in _ticks(scale.work):
-        sheet.axes.axvline(value, color=FAINT, linewidth=0.5, zorder=0)
-        sheet.write(sheet.x(value), bottom - 11, f"{value:g} %", SMALL, ha="center")
+    for value in _ticks(scale.least, scale.most):
+        sheet.axes.axvline(value - scale.least, color=FAINT, linewidth=0.5, zorder=0)
+        sheet.write(sheet.x(value - scale.least), bottom - 11, f"{value:g} %", SMALL, ha="center")
     label = "extra multiply-accumulates"
     sheet.write(left + _WIDTH / 2, _EDGE, label, BODY, ha="center", va="baseline", color=MUTED)
     sheet.write(_EDGE, bottom + _HEIGHT / 2, "arena", BODY, rotation=90, ha="center", va="center", color=MUTED)
 
 
-def _ticks(most: float) -> Iterator[float]:
-    """Round numbers from 0 to `most`, four to ten of them."""
-    step = 10 ** math.floor(math.log10(most))
-    step = next(step * part for part in (1, 0.5, 0.25, 0.1) if most / (step * part) >= 4)
-    return (step * i for i in range(int(most / step) + 1))
+def _ticks(least: float, most: float) -> Iterator[float]:
+    """Round numbers from `least`, which is at most 0, to `most`, four to ten of them."""
+    span = most - least
+    step = 10 ** math.floor(math.log10(span))
+    step = next(step * part for part in (1, 0.5, 0.25, 0.1) if span / (step * part) >= 4)
+    return (step * i for i in range(math.ceil(least / step), int(most / step) + 1))
 
 
 def _head(sheet: Sheet, front: Front) -> None:
@@ -118,50 +133,58 @@ def _head(sheet: Sheet, front: Front) -> None:
     sheet.write(_EDGE, y - _ROW, facts, BODY, va="baseline")
 
 
-def _at(sheet: Sheet, front: Front, mark: Mark) -> tuple[float, float]:
-    return sheet.x(max(front.work(mark), 0.0)), sheet.y(mark.arena)
+def _at(sheet: Sheet, front: Front, scale: _Scale, mark: Mark) -> Point:
+    return sheet.x(front.work(mark) - scale.least), sheet.y(mark.arena)
 
 
-def _dot(sheet: Sheet, front: Front, mark: Mark, colour: str, *, ring: bool = False) -> None:
-    x, y = _at(sheet, front, mark)
+def _dot(sheet: Sheet, at: Point, colour: str, *, ring: bool = False) -> None:
+    x, y = at
     face, edge, width = ("white", colour, 1.4) if ring else (colour, "white", 0.3)
     size = 6.0 if ring else 4.0
     sheet.line((x,), (y,), marker="o", markersize=size, color=face, markeredgecolor=edge, markeredgewidth=width)
 
 
-def _line(sheet: Sheet, front: Front, marks: list[Mark]) -> None:
+def _stairs(points: list[Point]) -> list[Point]:
     """The border of what the plans of the front beat: right, then down, from little work to much."""
-    points = [_at(sheet, front, mark) for mark in sorted(marks, key=lambda mark: mark.macs)]
-    stairs = [point for i, (x, y) in enumerate(points) for point in ([(x, points[i - 1][1])] if i else []) + [(x, y)]]
-    if stairs:
-        xs, ys = zip(*stairs, strict=True)
-        sheet.line(xs, ys, color=_FRONT, linewidth=0.9)
-    for mark in marks:
-        _dot(sheet, front, mark, _FRONT)
+    return [point for i, (x, y) in enumerate(points) for point in ([(x, points[i - 1][1])] if i else []) + [(x, y)]]
 
 
-Box = tuple[float, float, float, float]
+def _around(x: float, y: float, reach: float) -> Box:
+    return x - reach, y - reach, x + reach, y + reach
 
 
-def _names(sheet: Sheet, front: Front, scale: _Scale) -> None:
-    """Rungs by name, plans of the front by operators, where the text touches neither a mark nor another text."""
+def _thin(line: list[Point]) -> Iterator[Box]:
+    """The pieces of a line whose points lie right of or below one another."""
+    for (x, y), (right, low) in itertools.pairwise(line):
+        yield x, low - 0.5, right, y + 0.5
+
+
+def _names(sheet: Sheet, front: Front, scale: _Scale, drawn: list[Box]) -> None:
+    """Rungs by name, plans of the front by operators, where the text touches neither a named mark nor another text.
+
+    Places that touch nothing that is `drawn` come first.
+    """
     named = list(_named_rungs(front.rungs))
     rungs = {(mark.arena, mark.macs) for mark in front.rungs}
     plans = [mark for mark in front.front if _inside(front, scale, mark) and (mark.arena, mark.macs) not in rungs]
     named += [(mark, f"{mark.ops}") for mark in plans]
     on_line = {(mark.arena, mark.macs) for mark in front.front}
-    taken = [(x - 4, y - 4, x + 4, y + 4) for x, y in (_at(sheet, front, mark) for mark, _ in named)]
+    taken = [_around(*_at(sheet, front, scale, mark), 4) for mark, _ in named]
     edges = (sheet.margins.left + 1, sheet.margins.bottom + 1, sheet.right - 1, sheet.ceiling - 1)
     for mark, text in named:
-        for box in _spots(
-            *_at(sheet, front, mark), lettering.width(text, SMALL) + 2, rung=(mark.arena, mark.macs) not in on_line
-        ):
-            inside = box[0] >= edges[0] and box[1] >= edges[1] and box[2] <= edges[2] and box[3] <= edges[3]
-            if inside and not any(_touch(box, other) for other in taken):
-                taken.append(box)
-                colour = WARNING if mark.chosen else INK if mark.name else _FRONT
-                sheet.write(box[0] + 1, (box[1] + box[3]) / 2, text, SMALL, color=colour)
-                break
+        width, rung = lettering.width(text, SMALL) + 2, (mark.arena, mark.macs) not in on_line
+        spots = [
+            box
+            for box in _spots(*_at(sheet, front, scale, mark), width, rung=rung)
+            if box[0] >= edges[0] and box[1] >= edges[1] and box[2] <= edges[2] and box[3] <= edges[3]
+            and not any(_touch(box, other) for other in taken)
+        ]  # fmt: skip
+        clear = (box for box in spots if not any(_touch(box, other) for other in drawn))
+        box = next(clear, spots[0] if spots else None)
+        if box is not None:
+            taken.append(box)
+            colour = WARNING if mark.chosen else INK if mark.name else _FRONT
+            sheet.write(box[0] + 1, (box[1] + box[3]) / 2, text, SMALL, color=colour)
 
 
 def _named_rungs(rungs: tuple[Mark, ...]) -> Iterator[tuple[Mark, str]]:

@@ -50,3 +50,18 @@ def test_rungs_have_names_and_plans_their_operators(monkeypatch: pytest.MonkeyPa
 def test_a_ladder_without_stripes_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = Front("model", 0, RUNGS[:1], (), (), "modelplan")
     assert [text for *_, text in written(plain, monkeypatch)] == ["as is, 31 operators"]
+
+
+def test_less_work_than_the_models_stands_left_of_nought(monkeypatch: pytest.MonkeyPatch) -> None:
+    less = Mark(30_000, -2_600, 75, "split", chosen=True)
+    texts = written(Front("model", 10_000, (*RUNGS[:2], less), (less,), (less,), "modelplan"), monkeypatch)
+    places = {text.partition(",")[0]: x for x, _, text in texts}
+    assert places["split"] < places["as is"] - 200
+
+
+def test_names_keep_off_the_plans_where_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    dots = tuple(Mark(48_112 + 1_000 * i, 990 + 60 * j, 40) for i in range(4) for j in range(1, 8))
+    crowded = Front("model", 10_000, RUNGS, RUNGS[2:], dots, "modelplan")
+    (_, y, _) = next(found for found in written(crowded, monkeypatch) if found[2] == "split, 28 operators")
+    (_, plain, _) = next(found for found in written(FRONT, monkeypatch) if found[2] == "split, 28 operators")
+    assert y < plain
