@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 from typing import Any
 
@@ -88,7 +88,7 @@ class StripeSearch:
         self.processes = processes
         self.goal = model.goal
         self.random = random.Random(self.goal.seed)  # noqa: S311
-        self.space = Space(whole.graph, order, self.leads, _prices(model.bits))
+        self.space = Space(whole.graph, order, self.leads, _prices(model.bits, whole.graph))
         newer = newer_operators(model.data)
         self.space.layers |= {op: newer[at] for op, at in enumerate(whole.file_ops) if at in newer}
         self.found: list[Candidate] = []
@@ -374,10 +374,14 @@ def _prepared(
     return StripeSearch(ModelOnTarget(data, graph, name, goal), whole, order).tasks()
 
 
-def _prices(bits: int) -> Prices:
-    """What operators cost TFLM on addresses of `bits`."""
-    tail = partial(costs.kept_for, bits)
-    return Prices(tail, durations.op_time, durations.added_time, durations.ITERATION)
+def _prices(bits: int, whole: Graph) -> Prices:
+    """What operators cost TFLM on addresses of `bits`; those of the graph as a whole are looked up once."""
+    known = cache(partial(durations.op_time, whole))
+
+    def time(graph: Graph, index: int) -> float:
+        return known(index) if graph is whole else durations.op_time(graph, index)
+
+    return Prices(cache(partial(costs.kept_for, bits)), time, cache(durations.added_time), durations.ITERATION)
 
 
 def _lowest(*packings: placing.Packing) -> placing.Packing:
