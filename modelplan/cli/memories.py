@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: What a picture's file may end in.
 _PICTURES = (".svg", ".png", ".html")
 #: Options that write sources, with the functions that make them.
-_SOURCES = {"header": "c_header", "linker": "linker_sections", "arenas": "tflm_header", "executorch": "executorch_ids"}
+_SOURCES = {"header": "c_header", "linker": "linker_sections", "arenas": "tflm_header", "memory_ids": "executorch_ids"}
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -65,7 +65,10 @@ def configure(parser: ArgumentParser) -> None:
     outputs.add_argument("--linker", metavar="FILE.ld", help="for GNU ld: those sections at the regions' addresses")
     outputs.add_argument("--arenas", metavar="FILE.h", help="for TFLM: its two arenas in the sections of two regions")
     outputs.add_argument(
-        "--executorch", metavar="FILE.json", help="mem_id and offset of every tensor, as ExecuTorch has it"
+        "--executorch",
+        metavar="FILE.json",
+        dest="memory_ids",
+        help="mem_id and offset of every tensor, as ExecuTorch has it",
     )
     outputs.add_argument(
         "--draw", metavar="FILE", action="append", default=[],
