@@ -22,6 +22,8 @@ MOST_ENTRIES = 2_000_000
 #: HiGHS holds constraints and bounds to so much of the cost.
 _TOLERANCE = 1e-7
 _INFEASIBLE, _TIMED_OUT = 2, 1
+#: Iterations of the simplex method, some ten times those that 10,000 buffers need.
+_ITERATIONS = 500_000
 
 #: Buffers with their regions that cannot all be chosen: no placement of them fits.
 Cut = tuple[tuple[int, int], ...]
@@ -46,6 +48,11 @@ def entries(tables: Tables) -> int:
     """How many entries the matrix would have."""
     lives = int((tables.end - tables.start).sum())
     return lives * len(tables.room) + tables.cost.size
+
+
+def columns(tables: Tables) -> int:
+    """How many columns the linear relaxation would have."""
+    return (len(tables.cost) + tables.steps) * len(tables.room)
 
 
 def exact_choice(
@@ -97,27 +104,56 @@ class LinearChoice:
     bound: float
 
 
-def linear_choice(tables: Tables) -> LinearChoice:
-    """The linear relaxation, which takes a second for some thousand buffers.
+def linear_choice(tables: Tables) -> LinearChoice | None:
+    """The linear relaxation, which takes about two seconds for 10,000 buffers; None where HiGHS does not solve it.
 
     Raises:
         RequestError: scipy is not installed.
     """
-    optimize, matrix, _, upper, allowed = _program(tables, ())
-    count, scale = len(tables.cost), _scale(tables)
+    optimize, matrix, right, upper = _balances(tables)
+    count, scale = tables.cost.size, _scale(tables)
     shape = len(tables.room), tables.steps
-    cost = np.where(np.isfinite(tables.cost), tables.cost, 0.0).ravel() / scale
+    cost = np.zeros(len(upper))
+    cost[:count] = np.where(np.isfinite(tables.cost), tables.cost, 0.0).ravel() / scale
+    bounds = np.stack([np.zeros(len(upper)), upper], axis=1)
     answer = optimize.linprog(
-        cost, matrix[count:], upper[count:], matrix[:count], upper[:count],
-        np.stack([np.zeros(len(allowed)), allowed], axis=1), method="highs",
-    )  # fmt: skip
+        cost, A_eq=matrix, b_eq=right, bounds=bounds, method="highs-ds", options={"maxiter": _ITERATIONS}
+    )
     if answer.status == _INFEASIBLE:
         return LinearChoice(np.zeros(tables.cost.shape), np.zeros(shape), float("inf"))
     if answer.status != 0:
-        return LinearChoice(np.zeros(tables.cost.shape), np.zeros(shape), 0.0)
-    prices = np.maximum(-answer.ineqlin.marginals * scale, 0.0).reshape(shape)
+        return None
+    worth = -(answer.upper.marginals + answer.lower.marginals)[count:].reshape(shape)
+    prices = np.maximum(worth * scale / np.maximum(tables.room, 1)[:, None], 0.0)
     bound = max(0.0, float(answer.fun) * scale - _TOLERANCE * scale)
-    return LinearChoice(answer.x.reshape(tables.cost.shape), prices, bound)
+    return LinearChoice(answer.x[:count].reshape(tables.cost.shape), prices, bound)
+
+
+def _balances(tables: Tables) -> tuple[Any, Any, FloatArray, FloatArray]:
+    """scipy.optimize, the matrix and right side of equations, and the upper bounds of columns.
+
+    Behind the columns of `_program` there is one for each region and step: the share of its room that is in use. The
+    rows: each buffer is somewhere; what is in use at a step is what was before, and what begins, less what ends. So a
+    buffer has two entries for each region, however long it lives.
+    """
+    optimize, sparse = _scipy()
+    count, regions = tables.cost.shape
+    steps, own = tables.steps, np.arange(count)
+    rows, columns, values = [np.repeat(own, regions)], [np.arange(count * regions)], [np.ones(count * regions)]
+    for r in range(regions):
+        first, use = count + r * steps, count * regions + r * steps + np.arange(steps)
+        weight = tables.weight[:, r] / max(int(tables.room[r]), 1)
+        ends = tables.end < steps
+        rows += [first + np.arange(steps), first + np.arange(1, steps), first + tables.start, first + tables.end[ends]]
+        columns += [use, use[:-1], own * regions + r, own[ends] * regions + r]
+        values += [np.ones(steps), -np.ones(max(steps - 1, 0)), -weight, weight[ends]]
+    shape = count + regions * steps, (count + steps) * regions
+    places = np.concatenate(rows), np.concatenate(columns)
+    matrix = sparse.csr_matrix((np.concatenate(values), places), shape)
+    right = np.concatenate([np.ones(count), np.zeros(regions * steps)])
+    room = np.minimum(tables.room, 1).astype(np.float64)
+    upper = np.concatenate([np.isfinite(tables.cost).astype(np.float64).ravel(), np.repeat(room, steps)])
+    return optimize, matrix, right, upper
 
 
 @contextmanager
@@ -134,6 +170,15 @@ def _silent() -> Iterator[None]:
         os.close(kept)
 
 
+def _scipy() -> tuple[Any, Any]:
+    """scipy.optimize and scipy.sparse."""
+    if not is_there():
+        raise RequestError("the exact choice of regions needs scipy: pip install 'modelplan[memories]'")
+    from scipy import optimize, sparse
+
+    return optimize, sparse
+
+
 def _scale(tables: Tables) -> float:
     """What costs are divided by, so that they are about 1."""
     return float(tables.cost[np.isfinite(tables.cost)].max(initial=0.0)) or 1.0
@@ -145,10 +190,7 @@ def _program(tables: Tables, cuts: tuple[Cut, ...]) -> tuple[Any, Any, FloatArra
     Column buffer * regions + region is 1 where the buffer lies in the region. The rows: each buffer is somewhere; what
     lives at a step fits in each region; the cuts.
     """
-    if not is_there():
-        raise RequestError("the exact choice of regions needs scipy: pip install 'modelplan[memories]'")
-    from scipy import optimize, sparse
-
+    optimize, sparse = _scipy()
     count, regions = tables.cost.shape
     allowed = np.isfinite(tables.cost).astype(np.float64).ravel()
     lengths = tables.end - tables.start

@@ -21,8 +21,8 @@ from modelplan.types import IntArray
 
 _ROUNDS, _PATIENCE, _TRIED_EACH = 400, 12, 20
 _MOST_WORK = 300_000
-#: Entries of the linear program beyond which prices are found without it.
-_MOST_ENTRIES = 300_000
+#: Columns of the linear program beyond which prices are found without it.
+_MOST_COLUMNS = 50_000
 #: Forced moves, and buffers times regions that all of them together look at.
 _MOST_KICKS, _KICK_WORK = 60, 20_000
 #: Nodes of the search in depth.
@@ -40,8 +40,9 @@ def priced_choice(tables: Tables) -> tuple[IntArray | None, float]:
     """
     scale = float(tables.cost[np.isfinite(tables.cost)].max(initial=0.0)) or 1.0
     best = _better(tables, _built(tables, tables.cost), _built(tables, tables.cost, by_size=True))
-    if exact_choice.is_there() and exact_choice.entries(tables) <= _MOST_ENTRIES:
-        found = exact_choice.linear_choice(tables)
+    linear = exact_choice.is_there() and exact_choice.columns(tables) <= _MOST_COLUMNS
+    found = exact_choice.linear_choice(tables) if linear else None
+    if found is not None:
         if found.bound == np.inf:
             return None, found.bound
         bound, reduced = found.bound, _reduced(tables, found.prices)

@@ -76,6 +76,29 @@ def test_the_fast_choice_of_60_buffers_is_within_2_percent(number: int) -> None:
     assert bound <= tables.cost_of(fast) <= exact.bound * 1.02
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_the_linear_relaxation_bounds_and_its_prices_prove_it(seed: int) -> None:
+    tables = tables_of(random_problem(Random(seed), 30, 8, 3, tight=0.5))
+    found = exact_choice.linear_choice(tables)
+    assert found is not None
+    paid = np.stack([(found.prices[:, a:b].sum(axis=1) * w)
+                     for a, b, w in zip(tables.start, tables.end, tables.weight, strict=True)])  # fmt: skip
+    proved = (tables.cost + paid).min(axis=1).sum() - (found.prices * tables.room[:, None]).sum()
+    assert proved == pytest.approx(found.bound, rel=1e-4)
+    exact = exact_choice.exact_choice(tables)
+    assert exact.choice is not None
+    assert found.bound <= tables.cost_of(exact.choice) * (1 + 1e-9)
+
+
+def test_a_linear_relaxation_without_room_has_no_answer() -> None:
+    tables = tables_of(random_problem(Random(1), 12, 5, 2))
+    for region in range(len(tables.room)):
+        tables = tables.with_less(region, int(tables.room[region]))
+    found = exact_choice.linear_choice(tables)
+    assert found is not None
+    assert found.bound == float("inf")
+
+
 def test_without_scipy_prices_are_found_by_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exact_choice, "is_there", lambda: False)
     for seed in range(4):
