@@ -50,7 +50,7 @@ def entries(tables: Tables) -> int:
     return lives * len(tables.room) + tables.cost.size
 
 
-def columns(tables: Tables) -> int:
+def linear_columns(tables: Tables) -> int:
     """How many columns the linear relaxation would have."""
     return (len(tables.cost) + tables.steps) * len(tables.room)
 

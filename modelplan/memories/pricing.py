@@ -40,7 +40,7 @@ def priced_choice(tables: Tables) -> tuple[IntArray | None, float]:
     """
     scale = float(tables.cost[np.isfinite(tables.cost)].max(initial=0.0)) or 1.0
     best = _better(tables, _built(tables, tables.cost), _built(tables, tables.cost, by_size=True))
-    linear = exact_choice.is_there() and exact_choice.columns(tables) <= _MOST_COLUMNS
+    linear = exact_choice.is_there() and exact_choice.linear_columns(tables) <= _MOST_COLUMNS
     found = exact_choice.linear_choice(tables) if linear else None
     if found is not None:
         if found.bound == np.inf:
