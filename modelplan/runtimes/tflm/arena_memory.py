@@ -57,8 +57,11 @@ class ArenaMemory:
         self.need = max(self.need, front + _up(self.depth, planner.ALIGNMENT))
 
     def _note(self) -> None:
-        self.highest = max(self.highest, self.front)
-        self.need = max(self.need, self.front + self.depth)
+        front = self.front  # compared by hand: some ten events of each operator come here
+        if front > self.highest:
+            self.highest = front
+        if front + self.depth > self.need:
+            self.need = front + self.depth
 
 
 def _up(value: int, unit: int) -> int:
