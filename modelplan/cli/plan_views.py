@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from modelplan import __version__, allocators, bounds, pipeline, runtimes
-from modelplan.cli import model_options
+from modelplan.cli import carried_views, model_options
 from modelplan.outputs import drawing
 from modelplan.outputs.comparison import OURS
 from modelplan.outputs.drawing import Drawing
@@ -125,21 +125,23 @@ def _rung_view(name: str, rung: Rung, goal: Goal, *, chosen: bool) -> View:
         path.write_bytes(rung.model)
         file = load_file(str(path))
     runtime = runtimes.with_kernels(TFLM, goal.kernels)
-    made = pipeline.runtime_plan(file.graph, runtime, carried_offsets(file, runtime))
-    plan = replace(
-        made,
-        problem=replace(made.problem, capacity=goal.budget),
-        requirement=with_proved_plan(file, Target(runtime, goal.abi)),
-    )
+    requirement = with_proved_plan(file, Target(runtime, goal.abi))
     called = "before" if rung.name == "as is" else f"after: {rung.name}" if chosen else rung.name
     about = RUNGS[rung.name]
     if about.startswith("and "):  # the ladder's words go on from the rung below
         about = f"{RUNGS['views']} {about}"
-    view = views.view_of(plan, called, "; ".join((about, *rung.regions)))
+    about = "; ".join((about, *rung.regions))
+    if carried_views.needs_own_view(file, runtime):
+        view = carried_views.carried_view(file, requirement, runtime, goal.budget, called)
+        view = replace(view, about=f"{about}; {view.about}")
+    else:
+        made = pipeline.runtime_plan(file.graph, runtime, carried_offsets(file, runtime))
+        problem = replace(made.problem, capacity=goal.budget)
+        view = views.view_of(replace(made, problem=problem, requirement=requirement), called, about)
     facts = [
         ("whole arena", human(rung.arena)),
         ("planned by TFLM (head)", human(rung.head)),
-        ("kept by TFLM (tail)", human(rung.tail)),
+        ("kept by TFLM (tail)", human(rung.arena - rung.head)),
         ("file", human(len(rung.model))),
         ("operators", f"{rung.ops:,}"),
         ("multiply-accumulates", f"{rung.macs:,}"),

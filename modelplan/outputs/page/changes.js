@@ -42,7 +42,7 @@ function changedBuffers(old, now) {
       met.add(j);
       if (old.size[j] !== now.size[i]) words.push(`${count(old.size[j])} → ${count(now.size[i])} B`);
       if (old.low[j] !== now.low[i]) words.push(`moved from ${count(old.low[j])} to ${count(now.low[i])}`);
-      if (old.start[j] !== now.start[i] || old.end[j] !== now.end[i]) words.push(`alive in steps ${count(old.start[j])} to ${count(old.end[j] - 1)} → ${count(now.start[i])} to ${count(now.end[i] - 1)}`);
+      if (old.columns.parts === now.columns.parts && (old.start[j] !== now.start[i] || old.end[j] !== now.end[i])) words.push(`alive in steps ${count(old.start[j])} to ${count(old.end[j] - 1)} → ${count(now.start[i])} to ${count(now.end[i] - 1)}`);
       const joined = now.tensors(i).length - old.tensors(j).length;
       if (joined > 0 && now.graph === old.graph) words.push(`shares its bytes with ${joined} more tensor${joined > 1 ? "s" : ""}`);
     }

@@ -9,7 +9,7 @@
  *   start: number[], end: number[], size: number[], offset: number[], kind: number[], labels: string[],
  *   members: (number[]|string)[], pinned: number[], merges: number[][], rules: string[], overlaps: number[][],
  *   conflicts: number, capacity: number|null, bound: number, height: number, arena: number, peak: number,
- *   banks: [string, number][], models: [number, string][], tail: number, fits: boolean,
+ *   banks: [string, number][], models: [number, string][], tail: number, parts: boolean, fits: boolean,
  *   regions: [string, number, number, number][], copies: number[][]}} Columns
  * @typedef {{title: string, subtitle: string, made_by: string, graphs: Graph[], views: Columns[],
  *   change: boolean, field: {bound: number, rows: [string, string, number, string][], refused: string[]}|null}} Page
@@ -224,6 +224,7 @@ function tensorsOf(row) {
 
 /** The bytes alive at each step. @param {Plan} plan */
 function liveBytes(plan) {
+  if (plan.columns.parts) return heldBytes(plan);
   const live = new Float64Array(plan.steps + 1);
   for (let i = 0; i < plan.n; i++) {
     live[plan.start[i]] += plan.size[i];
@@ -231,6 +232,20 @@ function liveBytes(plan) {
   }
   for (let s = 1; s <= plan.steps; s++) live[s] += live[s - 1];
   return live.slice(0, plan.steps);
+}
+
+/** The bytes of the arena that are in use at each step, each counted once. @param {Plan} plan */
+function heldBytes(plan) {
+  const byAddress = [...plan.low.keys()].sort((a, b) => plan.low[a] - plan.low[b]);
+  return Float64Array.from({ length: plan.steps }, (_, step) => {
+    let held = 0, end = 0;
+    for (const i of byAddress)
+      if (plan.start[i] <= step && step < plan.end[i] && plan.high[i] > end) {
+        held += plan.high[i] - Math.max(end, plan.low[i]);
+        end = plan.high[i];
+      }
+    return held;
+  });
 }
 
 /** For each buffer that shares bytes with another that is alive, its largest part found that is its own: [start, low,

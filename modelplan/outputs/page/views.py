@@ -54,7 +54,8 @@ class View:
     `name` is what the switch calls it, `about` says in a sentence what it is; `facts` are labels with values.
     `graph`, `order` and `merges` are empty where the buffers come without a model. `refused`: the
     runtime would not run the model. `twins` name plans that came out the same. `bands`
-    are the regions where several are stacked, `arrows` the copies between them.
+    are the regions where several are stacked, `arrows` the copies between them. `parts`: buffers keep only parts of
+    their tensors, so that bytes alive are counted once however many buffers have them.
     """
 
     name: str
@@ -68,6 +69,7 @@ class View:
     twins: tuple[str, ...] = ()
     bands: tuple[Band, ...] = ()
     arrows: tuple[Arrow, ...] = ()
+    parts: bool = False
 
 
 @dataclass(frozen=True, eq=False)
