@@ -105,7 +105,14 @@ def difference_page(old: Side, new: Side) -> Page:
 
 def _side_view(name: str, side: Side) -> View:
     plan = replace(side.plan, problem=replace(side.plan.problem, capacity=side.capacity))
-    return views.view_of(plan, name, f"{side.name}: {_about(plan)}")
+    view = views.view_of(plan, name, f"{side.name}: {_about(plan)}")
+    if view.drawing.arena == side.needed.head or not (side.whole and plan.runtime.offline_plans and plan.graph.source):
+        return view
+    file = load_file(plan.graph.source)
+    if not carried_views.needs_own_view(file, plan.runtime):
+        return view
+    view = carried_views.carried_view(file, side.needed, plan.runtime, side.capacity, name)
+    return replace(view, about=f"{side.name}: {view.about}")
 
 
 def ladder_page(name: str, ladder: Ladder, goal: Goal) -> Page:

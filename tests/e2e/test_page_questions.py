@@ -117,6 +117,10 @@ def test_what_changed_is_told_when_the_page_opens(browser: Browser, files: Path,
     rows = seen(browser, "#changes table.figures tbody tr")
     assert rows[0] == f"whole arena{change}" if page == "fit.html" else rows[0].endswith(change)
     assert "buffers changed" in seen(browser, "#changes > p")[1]
+    verdict = seen(browser, "#verdict")[0]
+    assert verdict.endswith("KiB after: 6.06 KiB less")
+    arenas = [brief.removesuffix(" KiB") for brief in browser.texts("#switch button small")]
+    assert verdict.startswith(f"{arenas[0]} KiB before, {arenas[-1]} KiB after")
     first = seen(browser, "#changes table + p + table tbody tr")[0]
     assert first.startswith("re_lu_1")
     assert "moved from 0 to" in first

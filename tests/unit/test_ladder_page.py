@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
+
 import pytest
+from commands import run
 from striped_files import three_convolutions
 
 from modelplan import bounds
@@ -44,3 +49,18 @@ def test_buffers_of_parts_share_bytes_only_where_the_page_says_so(made: tuple[La
         for b in range(a):
             both = problem.start[a] < problem.end[b] and problem.start[b] < problem.end[a]
             assert ((a, b) in told or (b, a) in told) == bool(both and low[a] < high[b] and low[b] < high[a])
+
+
+def test_a_difference_draws_the_plan_of_a_file_in_stripes(made: tuple[Ladder, Page], tmp_path: Path) -> None:
+    rung = made[0].chosen
+    assert rung
+    old, new = tmp_path / "old.tflite", tmp_path / "new.tflite"
+    old.write_bytes(three_convolutions())
+    new.write_bytes(rung.model)
+    page = tmp_path / "page.html"
+    done = run("diff", old, new, "--abi", "32", "--draw", page)
+    assert done.returncode == 0, done.stderr
+    found = re.search(r'id="data">(.*?)</script>', page.read_text(encoding="utf-8"), re.DOTALL)
+    assert found
+    view = json.loads(found[1])["views"][-1]
+    assert (view["arena"], view["arena"] + view["tail"]) == (rung.head, rung.arena)

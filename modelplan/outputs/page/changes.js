@@ -9,6 +9,13 @@ function signed(n) {
   return n ? `${n > 0 ? "+" : "−"}${brief(Math.abs(n))}` : "same";
 }
 
+/** What a rewrite did to the memory that is needed, in a sentence. @param {Plan} old @param {Plan} now */
+function verdictOf(old, now) {
+  const [x, y] = [old, now].map((p) => p.columns.arena + p.columns.tail);
+  const words = x === y ? "the same" : `${brief(Math.abs(x - y))} ${y < x ? "less" : "more"}`;
+  return `${brief(x)} before, ${brief(y)} after: ${words}${now.columns.fits ? "" : "; it does not fit"}`;
+}
+
 /** The figures that differ, as rows of label, old, new, difference. @param {Plan} old @param {Plan} now @returns {string[][]} */
 function changedFigures(old, now) {
   const [a, b] = [old.columns, now.columns];

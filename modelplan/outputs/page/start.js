@@ -38,6 +38,8 @@ function build() {
   get("title").textContent = data.title;
   get("subtitle").textContent = data.subtitle;
   get("made").textContent = `made by ${data.made_by}, drawn with Bokeh`;
+  get("verdict").hidden = !data.change || plans.length < 2;
+  if (data.change) get("verdict").textContent = verdictOf(plans[0], plans[plans.length - 1]);
   if (plans.length > 1)
     get("switch").replaceChildren(...plans.map((p, k) => make("button", { type: "button", role: "radio", title: p.columns.about || p.name, onclick: () => turnTo(k) }, make("span", {}, p.name), make("small", {}, brief(p.columns.arena + p.columns.tail)))));
   get("switch").addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => {
