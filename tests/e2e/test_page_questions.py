@@ -92,6 +92,11 @@ def test_the_number_on_the_curve_leads_there_too(browser: Browser, person: Path)
     )
     browser.point(box[0] + box[1] * ranks[1][1] / browser.run("return plan().steps"), box[2], click=True)
     assert "peak 2 of 6 by height" in seen(browser, "#live > p")[0]
+    chosen = browser.run("return state.step")
+    browser.press("p")
+    browser.press("n")
+    assert browser.run("return state.step") == chosen
+    assert "lower neighbours" in browser.run("return document.querySelector('#next').title")
 
 
 @pytest.mark.parametrize("by_search", [True, False])
@@ -136,3 +141,19 @@ def test_a_page_that_is_no_change_tells_what_another_plan_changes(browser: Brows
     assert "compared with this one" in browser.text("#changes")
     click(browser, "aliases safe")
     assert "whole arena" in seen(browser, "#changes table.figures tbody tr")[0]
+
+
+def test_renumbered_steps_are_no_change_and_a_buffer_that_is_gone_can_be_shown(browser: Browser, files: Path) -> None:
+    browser.open(files / "diff.html")
+    names = "const q = plans[1], i = 3, old = new Plan(data, 1);"
+    shift = "old.start[i] += 2; old.end[i] += 2; const key = q.opKey.bind(q); old.opKey = (s) => key(s - 2);"
+    assert browser.run(f"{names}{shift} return sameLife(old, i, q, i)")
+    assert not browser.run(f"{names} old.end[i] += 1; return sameLife(old, i, q, i)")
+    gone = "{buffer: -1, gone: 0, name: '', bytes: 1, words: ['gone']}"
+    assert browser.run(f"return countOf([{gone}], plans[1])").startswith("0 of")
+    assert "1 of before is gone" in browser.run(f"return countOf([{gone}], plans[1])")
+    browser.run("plans[1].twin = () => -1; plans[0].twin = () => -1; showChanges()")
+    rows = "[...document.querySelectorAll('#changes table + p + table tbody tr')]"
+    shown = f"const row = {rows}.find(r => r.textContent.endsWith('gone')); row.click(); return row.cells[0].title"
+    name = browser.run(shown)
+    assert browser.run("return [state.view, plan().label(state.picked)]") == [0, name]

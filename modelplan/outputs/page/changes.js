@@ -2,7 +2,7 @@
 "use strict";
 /** What a plan has otherwise than another: figures, and buffer by buffer. */
 
-/** @typedef {{buffer: number, name: string, bytes: number, words: string[]}} Change */
+/** @typedef {{buffer: number, gone: number, name: string, bytes: number, words: string[]}} Change */
 
 /** A difference of bytes. @param {number} n */
 function signed(n) {
@@ -35,7 +35,8 @@ function changedFigures(old, now) {
   return rows;
 }
 
-/** The buffers that came, went, moved or changed, largest first; one that is gone has the number -1.
+/** The buffers that came, went, moved or changed, largest first; one that is gone has the number -1, and `gone` is
+ * its number in the old plan.
  * @param {Plan} old @param {Plan} now @returns {Change[]} */
 function changedBuffers(old, now) {
   const into = new Map(writtenOver(now).map(([i, j, n]) => [i, `written over ${now.shorts[j]} while that is read: ${count(n)} B`]));
@@ -49,17 +50,36 @@ function changedBuffers(old, now) {
       met.add(j);
       if (old.size[j] !== now.size[i]) words.push(`${count(old.size[j])} → ${count(now.size[i])} B`);
       if (old.low[j] !== now.low[i]) words.push(`moved from ${count(old.low[j])} to ${count(now.low[i])}`);
-      if (old.columns.parts === now.columns.parts && (old.start[j] !== now.start[i] || old.end[j] !== now.end[i])) words.push(`alive in steps ${count(old.start[j])} to ${count(old.end[j] - 1)} → ${count(now.start[i])} to ${count(now.end[i] - 1)}`);
+      if (!sameLife(old, j, now, i)) words.push(`alive in steps ${count(old.start[j])} to ${count(old.end[j] - 1)} → ${count(now.start[i])} to ${count(now.end[i] - 1)}`);
       const joined = now.tensors(i).length - old.tensors(j).length;
       if (joined > 0 && now.graph === old.graph) words.push(`shares its bytes with ${joined} more tensor${joined > 1 ? "s" : ""}`);
     }
     const over = into.get(i);
     if (over) words.push(over);
-    if (words.length) found.push({ buffer: i, name: now.label(i), bytes: now.size[i], words });
+    if (words.length) found.push({ buffer: i, gone: -1, name: now.label(i), bytes: now.size[i], words });
   }
   for (let j = 0; j < old.n; j++)
-    if (!met.has(j)) found.push({ buffer: -1, name: old.label(j), bytes: old.size[j], words: [now.twin(old, j) < 0 ? "gone" : "now a part of another buffer"] });
+    if (!met.has(j)) found.push({ buffer: -1, gone: j, name: old.label(j), bytes: old.size[j], words: [now.twin(old, j) < 0 ? "gone" : "now a part of another buffer"] });
   return found.sort((a, b) => b.bytes - a.bytes || a.buffer - b.buffer);
+}
+
+/** Whether a buffer lives from the same operator to the same, whatever their numbers; plans with other clocks are not
+ * compared. @param {Plan} old @param {number} j @param {Plan} now @param {number} i */
+function sameLife(old, j, now, i) {
+  if (old.columns.parts !== now.columns.parts || (old.start[j] === now.start[i] && old.end[j] === now.end[i])) return true;
+  const first = old.start[j] === 0 || now.start[i] === 0 ? old.start[j] === now.start[i] : old.opKey(old.start[j]) === now.opKey(now.start[i]);
+  const ends = old.end[j] === old.steps || now.end[i] === now.steps;
+  return first && (ends ? old.end[j] === old.steps && now.end[i] === now.steps : old.opKey(old.end[j] - 1) === now.opKey(now.end[i] - 1));
+}
+
+/** How many buffers changed, came and went, in a sentence. @param {Change[]} changed @param {Plan} now */
+function countOf(changed, now) {
+  if (!changed.length) return "No buffer changed.";
+  const gone = changed.filter((one) => one.gone >= 0).length;
+  const fresh = changed.filter((one) => one.words[0] === "new").length;
+  const parts = [`${count(changed.length - gone - fresh)} of ${count(now.n)} buffers changed`, ...(fresh ? [`${count(fresh)} ${fresh > 1 ? "are" : "is"} new`] : []), ...(gone ? [`${count(gone)} of before ${gone > 1 ? "are" : "is"} gone`] : [])];
+  const others = now.n > changed.length - gone ? "; the others lie where they lay" : "";
+  return `${parts.join(", ")}${others}.`;
 }
 
 /** Buffers that lie partly in the bytes of another that is alive: which, in which, by how many bytes. @param {Plan} p */
@@ -72,7 +92,7 @@ function writtenOver(p) {
   return found;
 }
 
-/** The list of what changed. @param {Plan} old @param {Plan} now @param {{pick: (i: number) => void, picked: number}} o */
+/** The list of what changed. @param {Plan} old @param {Plan} now @param {{pick: (i: number) => void, pickGone: (j: number) => void, picked: number}} o */
 function changesPanel(old, now, o) {
   if (old === now) return [make("p", {}, `The other plans are compared with this one, "${now.name}": choose one above the map.`)];
   const cells = (/** @type {string[]} */ row) => make("tr", {}, ...row.map((text, k) => make(k ? "td" : "th", { className: k ? "number" : "", title: text, ...(k ? {} : { scope: "row" }) }, text)));
@@ -81,16 +101,15 @@ function changesPanel(old, now, o) {
   const changed = changedBuffers(old, now);
   const rows = changed.slice(0, 500).map((one) => {
     const row = make("tr", { className: one.buffer >= 0 && one.buffer === o.picked ? "on" : "" }, make("td", { title: one.name }, one.buffer < 0 ? one.name : now.shorts[one.buffer]), make("td", { className: "number" }, count(one.bytes)), make("td", { className: "words" }, ...one.words.map((word) => make("div", {}, word))));
-    if (one.buffer >= 0) {
-      row.tabIndex = 0;
-      row.setAttribute("aria-label", `${one.name}: ${one.words.join("; ")}`);
-      row.onclick = () => o.pick(one.buffer);
-      row.onkeydown = (e) => (e.key === "Enter" || e.key === " ") && (e.preventDefault(), e.stopPropagation(), o.pick(one.buffer));
-    }
+    const show = () => (one.gone < 0 ? o.pick(one.buffer) : o.pickGone(one.gone));
+    row.tabIndex = 0;
+    row.setAttribute("aria-label", `${one.name}: ${one.words.join("; ")}`);
+    row.onclick = show;
+    row.onkeydown = (e) => (e.key === "Enter" || e.key === " ") && (e.preventDefault(), e.stopPropagation(), show());
     return row;
   });
   const more = changed.length > rows.length ? [make("p", {}, `and ${count(changed.length - rows.length)} more`)] : [];
-  const words = changed.length ? `${count(changed.length)} of ${count(now.n)} buffers changed; the others lie where they lay.` : "No buffer changed.";
+  const words = countOf(changed, now);
   const buffers = make("table", { "aria-label": "Buffers that changed" }, head(["buffer", "bytes", "what changed"], ["34%", "18%", "48%"], [1]), make("tbody", {}, ...rows));
   return [make("p", {}, make("b", {}, `"${now.name}" against "${old.name}"`), now.columns.about ? `: ${now.columns.about}` : ""), figures, make("p", {}, words), ...(changed.length ? [buffers] : []), ...more];
 }

@@ -49,7 +49,7 @@ function refresh() {
 
 /** Shows what the plan has otherwise than the first; only where that is looked at, since it goes through all buffers. */
 function showChanges() {
-  if (state.tab === "changes" && plans.length > 1) get("changes").replaceChildren(...changesPanel(plans[0], plan(), { pick, picked: state.picked }));
+  if (state.tab === "changes" && plans.length > 1) get("changes").replaceChildren(...changesPanel(plans[0], plan(), { pick, pickGone: (j) => { turnTo(0, j); choose("live"); }, picked: state.picked }));
 }
 
 /** The steps that write and read the picked buffer. */
@@ -167,17 +167,19 @@ function sortBy(column) {
   /** @type {any} */ (document.querySelectorAll("#live th button")[column])?.focus();
 }
 
-/** Shows another plan; the rectangles move there. @param {number} number */
-function turnTo(number) {
+/** Shows another plan; the rectangles move there. A buffer of it may be picked.
+ * @param {number} number @param {number} [buffer] */
+function turnTo(number, buffer) {
   if (number === state.view || !plans[number]) return;
   const from = plan();
   const to = plans[number];
   const fitted = same(chart.window, chart.whole(from));
   state.view = number;
-  state.picked = state.picked < 0 ? -1 : to.twin(from, state.picked);
+  state.picked = buffer ?? (state.picked < 0 ? -1 : to.twin(from, state.picked));
   const op = from.columns.order[state.step];
   const moved = from.graph === to.graph && op !== undefined ? to.stepOf.get(op) : undefined;
   state.step = Math.min(to.steps - 1, moved ?? Math.round((state.step * to.steps) / from.steps));
+  if (buffer !== undefined) state.step = to.start[buffer];
   search(state.query);
   chart.show(to, fitted ? chart.whole(to) : chart.window);
   frame();

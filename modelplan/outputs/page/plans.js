@@ -120,6 +120,14 @@ class Plan {
     return `op ${op} ${g.kinds[g.op_kind[op]]}`;
   }
 
+  /** What tells the operator of a step in another plan or file: its kind and what it writes. @param {number} step */
+  opKey(step) {
+    const op = this.columns.order[step];
+    if (op === undefined || !this.graph) return `step ${step}`;
+    const g = this.graph;
+    return [g.kinds[g.op_kind[op]], ...(g.writes[op].length ? g.writes[op].map((t) => g.tensors[t]) : [g.op_name[op]])].join("\u0000");
+  }
+
   /** What runs at a step. @param {number} step */
   stepLabel(step) {
     const op = this.columns.order[step];

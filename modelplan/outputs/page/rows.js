@@ -36,14 +36,14 @@ function copyRows(chart) {
   return { x: kept.map((r) => r[2]), X: kept.map((r) => r[3]), y: kept.map((r) => r[4]), Y: kept.map((r) => r[5]) };
 }
 
-/** The numbers of the highest peaks in sight, by height; one that would touch a higher one's is left out. @param {Chart} chart */
+/** The numbers of the highest peaks in sight, by height, each above the first step of its peak, as the buttons choose it; one that would touch a higher one's is left out. @param {Chart} chart */
 function rankRows(chart) {
   const w = chart.window;
   const room = (16 * (w.x1 - w.x0)) / Math.max(chart.plot.width, 1);
   const found = { x: /** @type {number[]} */ ([]), y: /** @type {number[]} */ ([]), n: /** @type {string[]} */ ([]) };
-  for (const [rank, { start, end, bytes }] of chart.plan.peaks.slice(0, MOST_RANKS).entries()) {
-    const x = (Math.max(start, w.x0) + Math.min(end, w.x1)) / 2;
-    if (end <= w.x0 || start >= w.x1 || found.x.some((other) => Math.abs(other - x) < room)) continue;
+  for (const [rank, { start, bytes }] of chart.plan.peaks.slice(0, MOST_RANKS).entries()) {
+    const x = start + 0.5;
+    if (x < w.x0 || x > w.x1 || found.x.some((other) => Math.abs(other - x) < room)) continue;
     found.x.push(x);
     found.y.push(bytes);
     found.n.push(String(rank + 1));
