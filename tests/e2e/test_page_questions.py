@@ -157,3 +157,23 @@ def test_renumbered_steps_are_no_change_and_a_buffer_that_is_gone_can_be_shown(b
     shown = f"const row = {rows}.find(r => r.textContent.endsWith('gone')); row.click(); return row.cells[0].title"
     name = browser.run(shown)
     assert browser.run("return [state.view, plan().label(state.picked)]") == [0, name]
+
+
+def test_hints_stay_closed_by_the_fragment_and_nothing_is_cut(browser: Browser, files: Path) -> None:
+    browser.open(files / "fit.html")
+    browser.run("document.querySelector('#details .close').click()")
+    browser.wait("return location.hash.includes('hints=off')")
+    browser.open(files / "fit.html", "#hints=off")
+    assert browser.run("return document.querySelector('#details').hidden")
+    cells = "[...document.querySelectorAll('#where, #changes .figures tbody td')]"
+    assert browser.run(f"return {cells}.filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent)") == []
+    assert "bytes of several buffers at once" in seen(browser, "#legend li")
+
+
+def test_names_that_are_cut_keep_what_differs(browser: Browser, person: Path) -> None:
+    browser.open(person)
+    cut = "return ['Conv2d_3_pointwise', 'Conv2d_4_pointwise'].map(n => fitted(n, n, measure('Conv2d_3_p')))"
+    three, four = browser.run(cut)
+    assert "3" in three
+    assert "4" in four
+    assert browser.run("return new Set(plan().shorts).size") == browser.run("return plan().n")

@@ -10,7 +10,7 @@ function remember() {
     const w = chart.window;
     const p = plan();
     const n = (/** @type {number} */ x) => String(Number(x.toPrecision(7)));
-    const parts = { plan: state.view, step: state.step, buffer: state.picked, time: `${n(w.x0)},${n(w.x1)}`, bytes: `${n(w.y0)},${n(w.y1)}`, tab: state.tab, sort: `${state.sort.column}${state.sort.down ? "-" : ""}`, find: state.query, theme: chosenTheme ? state.theme : "" };
+    const parts = { plan: state.view, step: state.step, buffer: state.picked, time: `${n(w.x0)},${n(w.x1)}`, bytes: `${n(w.y0)},${n(w.y1)}`, tab: state.tab, sort: `${state.sort.column}${state.sort.down ? "-" : ""}`, find: state.query, hints: state.hints ? "" : "off", theme: chosenTheme ? state.theme : "" };
     const words = Object.entries(parts).filter(([key, v]) => v !== "" && v !== -1 && !((key === "time" || key === "bytes") && same(w, chart.whole(p))));
     try {
       history.replaceState(null, "", `#${words.map(([key, v]) => `${key}=${encodeURIComponent(v)}`).join("&")}`);
@@ -34,6 +34,7 @@ function restore() {
   state.picked = number("buffer", 0, p.n) ?? -1;
   const order = /^([0-4])(-?)$/.exec(said.get("sort") ?? "");
   if (order) state.sort = { column: Number(order[1]), down: order[2] === "-" };
+  state.hints = said.get("hints") !== "off";
   const theme = said.get("theme");
   chosenTheme = theme === "dark" || theme === "light";
   if (chosenTheme) state.theme = String(theme);

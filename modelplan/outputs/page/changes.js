@@ -97,10 +97,10 @@ function changesPanel(old, now, o) {
   if (old === now) return [make("p", {}, `The other plans are compared with this one, "${now.name}": choose one above the map.`)];
   const cells = (/** @type {string[]} */ row) => make("tr", {}, ...row.map((text, k) => make(k ? "td" : "th", { className: k ? "number" : "", title: text, ...(k ? {} : { scope: "row" }) }, text)));
   const head = (/** @type {string[]} */ words, /** @type {string[]} */ wide, /** @type {number[]} */ numbers) => make("thead", {}, make("tr", {}, ...words.map((word, k) => { const cell = make("th", { scope: "col", className: numbers.includes(k) ? "number" : "" }, make("span", {}, word)); cell.style.width = wide[k]; return cell; })));
-  const figures = make("table", { "aria-label": "Figures that changed", className: "figures" }, head(["", ...(data.change ? ["before", "after"] : [old.name, now.name]), "change"], ["32%", "24%", "24%", "20%"], [1, 2, 3]), make("tbody", {}, ...changedFigures(old, now).map(cells)));
+  const figures = make("table", { "aria-label": "Figures that changed", className: "figures" }, head(["", ...(data.change ? ["before", "after"] : [old.name, now.name]), "change"], ["28%", "24%", "23%", "25%"], [1, 2, 3]), make("tbody", {}, ...changedFigures(old, now).map(cells)));
   const changed = changedBuffers(old, now);
   const rows = changed.slice(0, 500).map((one) => {
-    const row = make("tr", { className: one.buffer >= 0 && one.buffer === o.picked ? "on" : "" }, make("td", { title: one.name }, one.buffer < 0 ? one.name : now.shorts[one.buffer]), make("td", { className: "number" }, count(one.bytes)), make("td", { className: "words" }, ...one.words.map((word) => make("div", {}, word))));
+    const row = make("tr", { className: one.buffer >= 0 && one.buffer === o.picked ? "on" : "" }, make("td", { title: one.name }, one.gone >= 0 ? old.shorts[one.gone] : now.shorts[one.buffer]), make("td", { className: "number" }, count(one.bytes)), make("td", { className: "words" }, ...one.words.map((word) => make("div", {}, word))));
     const show = () => (one.gone < 0 ? o.pick(one.buffer) : o.pickGone(one.gone));
     row.tabIndex = 0;
     row.setAttribute("aria-label", `${one.name}: ${one.words.join("; ")}`);

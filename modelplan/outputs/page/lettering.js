@@ -35,11 +35,14 @@ function lettered(p, i, along, across) {
   return { text, whole: !text ? -1 : !name ? 0 : name.includes("…") ? 1 : 2 };
 }
 
-/** A name that fits a width: whole, short, or the short one cut in the middle; "" where too little stays.
+/** A name that fits a width: whole, short, or of the short one what begins with its last number; "" where too little stays.
  * @param {string} name @param {string} short @param {number} room */
 function fitted(name, short, room) {
   if (measure(name) <= room) return name;
   if (measure(short) <= room) return short;
   const keep = Math.floor((room / measure(short)) * short.length) - 1;
-  return keep >= 6 ? `${short.slice(0, keep >> 1)}…${short.slice(-(keep - (keep >> 1)))}` : "";
+  if (keep < 6) return "";
+  const from = Math.min(Math.max(short.search(/\d+\D*$/), 0), short.length - keep);
+  const ends = from + keep >= short.length;
+  return `${from ? "…" : ""}${short.slice(from, ends || !from ? from + keep : from + keep - 1)}${ends ? "" : "…"}`;
 }

@@ -8,8 +8,8 @@ const chart = new Chart(get("curve"), get("map"));
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 const dark = matchMedia("(prefers-color-scheme: dark)");
 
-/** @type {{view: number, step: number, picked: number, query: string, theme: string, tab: string, rank: number, sort: {column: number, down: boolean}}} */
-const state = { view: 0, step: 0, picked: -1, query: "", theme: dark.matches ? "dark" : "light", tab: "live", rank: 0, sort: { column: 1, down: true } };
+/** @type {{view: number, step: number, picked: number, query: string, theme: string, tab: string, rank: number, hints: boolean, sort: {column: number, down: boolean}}} */
+const state = { view: 0, step: 0, picked: -1, query: "", theme: dark.matches ? "dark" : "light", tab: "live", rank: 0, hints: true, sort: { column: 1, down: true } };
 let chosenTheme = false;
 /** @type {number[]} */
 let matches = [];
@@ -37,7 +37,8 @@ function refresh() {
   chart.patterns = get("patterns").getAttribute("aria-pressed") === "true";
   chart.draw();
   const o = { theme: state.theme, patterns: chart.patterns, pick, goto: (/** @type {number} */ op) => goto(p.stepOf.get(op) ?? 0) };
-  get("details").replaceChildren(...(state.picked < 0 ? [...HINTS.map((hint) => make("p", {}, hint))] : detailsOf(p, state.picked, o)));
+  get("details").replaceChildren(...(state.picked < 0 ? hints() : detailsOf(p, state.picked, o)));
+  get("details").hidden = state.picked < 0 && !state.hints;
   get("live").replaceChildren(...liveTable({ plan: p, step: state.step, picked: state.picked, sort: state.sort, order: sortBy, ...o }));
   operators.show(p.steps);
   showChanges();
@@ -45,6 +46,12 @@ function refresh() {
   get("where").textContent = `${rank < 0 ? "" : `peak ${count(rank + 1)} of ${count(p.peaks.length)} · `}${brief(p.live[state.step] ?? 0)} alive at ${p.stepLabel(state.step)}`;
   get("where").title = get("where").textContent;
   remember();
+}
+
+/** What somebody may ask, with a button that closes it. */
+function hints() {
+  const close = make("button", { type: "button", className: "close", title: "Close these hints", "aria-label": "Close these hints", onclick: () => { state.hints = false; refresh(); } }, "×");
+  return state.hints ? [close, ...HINTS.map((hint) => make("p", {}, hint))] : [];
 }
 
 /** Shows what the plan has otherwise than the first; only where that is looked at, since it goes through all buffers. */
@@ -74,7 +81,7 @@ function frame() {
   const entry = (/** @type {Node} */ patch, /** @type {string} */ text) => make("li", {}, patch, text);
   const free = make("span", { className: "swatch" });
   free.style.background = chart.colour().free;
-  get("legend").replaceChildren(...present.map((k) => entry(swatch(lookOf(p, k), state.theme, patterns), c.labels[k])), entry(free, "free"));
+  get("legend").replaceChildren(...present.map((k) => entry(swatch(lookOf(p, k), state.theme, patterns), c.labels[k])), ...(writtenOver(p).length ? [entry(make("span", { className: "swatch shared" }), "bytes of several buffers at once")] : []), entry(free, "free"));
   get("facts").replaceChildren(definitions([...c.facts, ["buffers", count(p.n)], ["steps", count(p.steps)]]));
   if (data.field) get("field").replaceChildren(...fieldChart(data.field, plans.map((q) => q.name), p.name, (k) => { turnTo(k); }));
   get("about").textContent = c.about + (c.twins.length ? ` · the same: ${c.twins.join(", ")}` : "");

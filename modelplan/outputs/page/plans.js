@@ -92,7 +92,10 @@ class Plan {
       return found;
     };
     for (const path of paths) for (const run of new Set(runs(path))) owners.set(run, (owners.get(run) ?? 0) + 1);
-    const found = paths.map((path, i) => runs(path).find((run) => owners.get(run) === 1) ?? this.label(i));
+    let common = 0;
+    while (paths.length > 1 && paths.every((path) => path.length > common + 1 && path[common] === paths[0][common])) common++;
+    const rest = (/** @type {number} */ i) => (common ? `…/${paths[i].slice(common).join("/")}` : this.label(i));
+    const found = paths.map((path, i) => runs(path).find((run) => owners.get(run) === 1) ?? rest(i));
     Object.defineProperty(this, "shorts", { value: found });
     return found;
   }
