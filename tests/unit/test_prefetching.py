@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from moving_problems import region_problem
 
-import modelplan
+from modelplan import pipeline
 from modelplan.errors import RequestError
+from modelplan.loaders import load_model
 from modelplan.memories.asking import owners_of
 from modelplan.memories.moving_plan import moving_plan
 from modelplan.memories.prefetching import plan_moves
@@ -77,7 +78,7 @@ def test_a_slow_engine_limits_what_can_be_hidden() -> None:
 
 
 def test_weights_without_flash_are_back_where_they_began_after_a_run() -> None:
-    plan = modelplan.plan(modelplan.load(MODELS / "unet_small.tflite"))
+    plan = pipeline.plan(load_model(str(MODELS / "unet_small.tflite")))
     regions = (parse_region("sram:96KiB,rate=400MB/s", ()), parse_region("psram:8MiB,read=80MB/s,write=40MB/s", ()))
     made = moving_plan(plan, regions)
     weights = [b for b, (_, purpose) in enumerate(owners_of([plan])) if purpose == "weights"]
