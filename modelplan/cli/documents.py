@@ -54,6 +54,7 @@ def _explain() -> Schema:
         "same": _list(_TEXT),
         "refused": _list(refused),
         "untried": _list(_TEXT),
+        "what_if": _list(made.of(explaining.Compression)),
     }
     return _versioned("explain", explanation.SCHEMA, "what `explain --json` finds out", fields, made)
 

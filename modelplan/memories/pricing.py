@@ -23,6 +23,8 @@ _ROUNDS, _PATIENCE, _TRIED_EACH = 400, 12, 20
 _MOST_WORK = 300_000
 #: Columns of the linear program beyond which prices are found without it.
 _MOST_COLUMNS = 50_000
+#: How near to the bound of the linear relaxation a choice is left as it is; buffers times regions beyond which too.
+_CLOSE, _MOST_AGAIN = 1.005, 1_000
 #: Forced moves, and buffers times regions that all of them together look at.
 _MOST_KICKS, _KICK_WORK = 60, 20_000
 #: Nodes of the search in depth.
@@ -41,7 +43,7 @@ def priced_choice(tables: Tables) -> tuple[IntArray | None, float]:
     scale = float(tables.cost[np.isfinite(tables.cost)].max(initial=0.0)) or 1.0
     best = _better(tables, _built(tables, tables.cost), _built(tables, tables.cost, by_size=True))
     linear = exact_choice.is_there() and exact_choice.linear_columns(tables) <= _MOST_COLUMNS
-    found = exact_choice.linear_choice(tables) if linear else None
+    found, bound = exact_choice.linear_choice(tables) if linear else None, 0.0
     if found is not None:
         if found.bound == np.inf:
             return None, found.bound
@@ -49,17 +51,29 @@ def priced_choice(tables: Tables) -> tuple[IntArray | None, float]:
         for share in (0.0, 1.0):
             best = _better(tables, best, _built(tables, reduced - share * scale * found.share))
         value = float(reduced.min(axis=1).sum() - (found.prices * tables.room[:, None]).sum())
-    else:
-        best, bound, reduced = _stepped(tables, best, scale)
-        value = bound
-    if best is not None:
-        best = _improved(tables, best)
-        if tables.cost_of(best) - bound > 1e-9 * scale:
-            best, complete = _searched(tables, best, reduced, value)
-            if not complete:
-                best = _searched(tables, _kicked(tables, best), reduced, value)[0]
-                best = _rechosen(tables, best, reduced, value)
-    return best, max(bound, 0.0)
+        best = _refined(tables, best, bound, reduced, value)
+        cost = np.inf if best is None else tables.cost_of(best)
+        if cost <= bound * _CLOSE or tables.cost.size > _MOST_AGAIN:
+            return best, max(bound, 0.0)
+    # Prices of another kind lead to other choices: those of subgradient steps, where the linear relaxation has holes.
+    stepped, value, reduced = _stepped(tables, best if found is None else None, scale)
+    bound = max(bound, value)
+    return _better(tables, best, _refined(tables, stepped, bound, reduced, value)), max(bound, 0.0)
+
+
+def _refined(
+    tables: Tables, choice: IntArray | None, bound: float, reduced: FloatArray, value: float
+) -> IntArray | None:
+    """The choice after local search, forced moves and searches in depth; `value` is the bound of the reduced costs."""
+    if choice is None:
+        return None
+    best = _improved(tables, choice)
+    if tables.cost_of(best) > bound * (1 + 1e-9):
+        best, complete = _searched(tables, best, reduced, value)
+        if not complete:
+            best = _searched(tables, _kicked(tables, best), reduced, value)[0]
+            best = _rechosen(tables, best, reduced, value)
+    return best
 
 
 def _stepped(tables: Tables, best: IntArray | None, scale: float) -> tuple[IntArray | None, float, FloatArray]:

@@ -19,6 +19,7 @@ from modelplan import pipeline
 from modelplan.errors import BrokenPlanError, ModelError, RequestError
 from modelplan.loaders import load_model
 from modelplan.memories import exact_choice, referee
+from modelplan.memories.asking import region_problem
 from modelplan.memories.choice_tables import tables_of
 from modelplan.memories.choosing import Choosing, ShortageError, chosen_layout
 from modelplan.memories.planning import plan_regions
@@ -332,3 +333,15 @@ def test_models_in_turn_share_activations_and_keep_their_weights() -> None:
     assert made.uses[0].low == max(one.uses[0].low for one in alone)
     assert read(region_report.as_json(made), "two.json").layout.stays == made.layout.stays
     assert np.array_equal(sorted({owner for owner, _ in made.owners}), [0, 1])
+
+
+def test_prices_of_two_kinds_find_what_those_of_the_relaxation_miss() -> None:
+    """A U-Net in half of its arena: prices of the linear relaxation alone end 20 % above the exact choice."""
+    plan = pipeline.plan(load_model(MODELS / "unet_small.tflite"))
+    regions = parse_region("tcm:104KiB,kind=tcm", ()), parse_region("sram:2332KiB,rate=400MB/s", ())
+    tables = tables_of(region_problem([plan], regions))
+    exact, (fast, bound) = exact_choice.exact_choice(tables), priced_choice(tables)
+    assert fast is not None
+    assert exact.choice is not None
+    assert bound <= exact.bound * (1 + 1e-9)
+    assert tables.cost_of(fast) <= tables.cost_of(exact.choice) * 1.02
