@@ -20,7 +20,7 @@ PACKAGE = ROOT / "modelplan"
 LAYERS = [
     ["errors", "dtypes", "byte_counts"],
     ["types", "_core"],
-    ["bounds", "ops"],
+    ["bounds", "highs", "ops"],
     ["loaders"],
     ["runtimes", "targets", "rewriting.flatbuffer", "rewriting.protobuf"],
     ["referee", "aliasing", "saved_plan"],

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
+from argparse import ArgumentParser, Namespace, _ArgumentGroup
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -12,7 +12,7 @@ from modelplan.errors import RequestError
 from modelplan.outputs.page import library
 
 
-def add_outputs(parser: ArgumentParser, rows: str, *, page: bool = False) -> None:
+def add_outputs(parser: ArgumentParser, rows: str, *, page: bool = False) -> _ArgumentGroup:
     """Adds --json, --csv and --draw; `rows` says what the CSV file has, `page` whether there is an .html page."""
     outputs = parser.add_argument_group("outputs")
     outputs.add_argument("--json", metavar="FILE", help="all of it; - for standard output")
@@ -21,6 +21,7 @@ def add_outputs(parser: ArgumentParser, rows: str, *, page: bool = False) -> Non
         "--draw", metavar="|".join(f"FILE{suffix}" for suffix in _suffixes(page=page)), action="append", default=[],
         help="the figure, or a page to zoom; repeatable" if page else "the figure; repeatable",
     )  # fmt: skip
+    return outputs
 
 
 def _suffixes(*, page: bool) -> tuple[str, ...]:
@@ -28,14 +29,16 @@ def _suffixes(*, page: bool) -> tuple[str, ...]:
     return (".svg", ".png", ".html") if page else (".svg", ".png")
 
 
-def check_outputs(arguments: Namespace, *, page: bool = False) -> None:
-    """Checks the names of outputs before any work is done.
+def check_outputs(
+    arguments: Namespace, models: Sequence[str], others: Sequence[str | None] = (), *, page: bool = False
+) -> None:
+    """Checks the names of outputs, `others` of the command's own among them, before any work is done.
 
     Raises:
         RequestError: a folder is missing, an output is the input, a figure is of no known kind, or the library that
             pages need is not installed.
     """
-    files.check_outputs([arguments.json, arguments.csv, *arguments.draw], [arguments.model])
+    files.check_outputs([arguments.json, arguments.csv, *arguments.draw, *others], models)
     for path in arguments.draw:
         if not path.endswith(_suffixes(page=page)):
             ends = ", ".join(_suffixes(page=page))

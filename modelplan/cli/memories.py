@@ -15,6 +15,7 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from modelplan.cli import files, model_options, terminal
+from modelplan.cli.drawn_outputs import add_outputs, check_outputs, write_outputs
 from modelplan.errors import RequestError
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from modelplan.targets.device import Region
     from modelplan.types import Plan
 
-#: What a picture's file may end in.
-_PICTURES = (".svg", ".png", ".html")
 #: Options that write sources, with the functions that make them.
 _SOURCES = {"header": "c_header", "linker": "linker_sections", "arenas": "tflm_header", "memory_ids": "executorch_ids"}
 
@@ -56,9 +55,7 @@ def configure(parser: ArgumentParser) -> None:
     model_options.add_budget(choice)  # type: ignore[arg-type]
     model_options.add_planning(parser)
     model_options.add_abi(parser)
-    outputs = parser.add_argument_group("outputs")
-    outputs.add_argument("--json", metavar="FILE", help="all of it, for `verify` and programs; - for standard output")
-    outputs.add_argument("--csv", metavar="FILE", help="a line for each buffer: steps, size, offset, region, address")
+    outputs = add_outputs(parser, "a line for each buffer: steps, size, offset, region, address", page=True)
     outputs.add_argument(
         "--header", metavar="FILE.h", help="C: an array in a section for each region, every buffer's address"
     )
@@ -70,23 +67,11 @@ def configure(parser: ArgumentParser) -> None:
         dest="memory_ids",
         help="mem_id and offset of every tensor, as ExecuTorch has it",
     )
-    outputs.add_argument(
-        "--draw", metavar="FILE", action="append", default=[],
-        help="the memories stacked on one time axis, as .svg, .png or as an .html page to zoom; may be repeated",
-    )  # fmt: skip
 
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
-    from modelplan.outputs.page import library
-
-    texts = [arguments.json, arguments.csv, *(getattr(arguments, name) for name in _SOURCES)]
-    outputs = [*texts, *arguments.draw]
-    files.check_outputs(outputs, arguments.models)
-    for path in arguments.draw:
-        if not path.endswith(_PICTURES):
-            raise RequestError(f"{path}: cannot tell what to draw; the name must end in {', '.join(_PICTURES)}")
-    library.check_for(arguments.draw)
+    check_outputs(arguments, arguments.models, [getattr(arguments, name) for name in _SOURCES], page=True)
     if arguments.macs_per_second is not None and not arguments.macs_per_second > 0:
         raise RequestError(f"--macs-per-second is {arguments.macs_per_second:g}, expected more than 0")
     regions = _regions(arguments)
@@ -100,7 +85,7 @@ def run(arguments: Namespace) -> int:
     made = plan_regions(plans, regions, how, reader=arguments.reader, macs_per_second=arguments.macs_per_second)
     made = _with_arenas(arguments, made)
     _write(arguments, made)
-    if "-" not in outputs:
+    if "-" not in (arguments.json, arguments.csv, *(getattr(arguments, name) for name in _SOURCES)):
         terminal.show(sections_of(made))
     return 0
 
@@ -118,29 +103,14 @@ def _with_arenas(arguments: Namespace, made: RegionPlan) -> RegionPlan:
 
 def _write(arguments: Namespace, made: RegionPlan) -> None:
     """The files that were asked for."""
-    from modelplan.outputs import region_report, region_sources
+    from modelplan.outputs import region_sources
+    from modelplan.outputs.page.region_views import layout_html
 
     sources = {name: getattr(region_sources, function)(made) for name, function in _SOURCES.items()
                if getattr(arguments, name)}  # fmt: skip
     for name, content in sources.items():  # all of them are made before one is written, since they may be refused
         files.write(getattr(arguments, name), content)
-    if arguments.json:
-        files.write(arguments.json, region_report.as_json(made))
-    if arguments.csv:
-        files.write(arguments.csv, region_report.as_csv(made))
-    for path in arguments.draw:
-        files.write(path, _drawn(made, path))
-
-
-def _drawn(made: RegionPlan, path: str) -> str | bytes:
-    """The picture or page that the name asks for."""
-    if path.endswith(".html"):
-        from modelplan.outputs.page.region_views import layout_html
-
-        return layout_html(made)
-    from modelplan.outputs import region_map
-
-    return region_map.svg(made) if path.endswith(".svg") else region_map.png(made)
+    write_outputs(arguments, made, "region_report", "region_map", layout_html)
 
 
 def _regions(arguments: Namespace) -> tuple[Region, ...]:

@@ -50,7 +50,7 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
-    check_outputs(arguments, page=True)
+    check_outputs(arguments, [arguments.model], page=True)
     regions, dma = _regions(arguments), None if arguments.dma is None else _dma(arguments.dma)
     for name, value in (("--macs-per-second", arguments.macs_per_second), ("--seconds", arguments.seconds)):
         if value is not None and not 0 < value < float("inf"):
@@ -82,14 +82,11 @@ def _regions(arguments: Namespace) -> tuple[Region, ...]:
     from modelplan.targets.stated_regions import check_regions, parse_region
 
     regions = tuple(parse_region(text, ()) for text in arguments.region)
+    check_regions(regions)
     names = [region.name for region in regions]
-    for name in names:
-        if names.count(name) > 1:
-            raise RequestError(f"two regions are called {name}")
     for name in arguments.copied_only:
         if name not in names:
             raise RequestError(f"--copied-only {name}: there is no such region; there are: {', '.join(names)}")
-    check_regions(regions)
     return regions
 
 

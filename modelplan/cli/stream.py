@@ -41,7 +41,7 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
-    check_outputs(arguments)
+    check_outputs(arguments, [arguments.model])
     if not 0 < arguments.macs_per_second < float("inf"):
         raise RequestError(f"--macs-per-second is {arguments.macs_per_second:g}, expected more than 0")
     for name, value, least in (("--queue", arguments.queue, 1), ("--points", arguments.points, 2)):

@@ -36,7 +36,7 @@ def region_problem(
         macs_per_second: how fast it computes; None: operators take no time beside their memory accesses.
 
     Raises:
-        RequestError: no region may hold a buffer, or a plan has rigid groups; names it.
+        RequestError: no region may hold a buffer, or a plan has rigid groups or contiguous lists; names it.
     """
     offset, steps = 0, sum(_steps_of(plan) for plan in plans)
     buffers, homes = list[Buffer](), list[int]()
@@ -84,6 +84,8 @@ def _purpose(graph: Graph, row: Buffer) -> str:
 def _check_plan(plan: Plan) -> None:
     if len(plan.problem.groups) or len(plan.problem.meetings):
         raise RequestError(f"{plan.graph.name}: buffers at fixed distances cannot be spread over several memories")
+    if plan.problem.contiguous:
+        raise RequestError(f"{plan.graph.name}: contiguous lists cannot be spread over several memories")
 
 
 def _steps_of(plan: Plan) -> int:

@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from modelplan import highs
 from modelplan.errors import RequestError
 from modelplan.memories import exact_choice, referee
 from modelplan.memories.choice_tables import Tables, tables_of
@@ -55,7 +56,7 @@ def chosen_layout(problem: RegionProblem, choosing: Choosing | None = None) -> L
     tables = tables_of(problem)
     _check_homes(problem, tables)
     exact = how.method == "exact" or (
-        how.method == "auto" and exact_choice.is_there() and exact_choice.entries(tables) <= exact_choice.MOST_ENTRIES
+        how.method == "auto" and highs.is_there() and exact_choice.entries(tables) <= exact_choice.MOST_ENTRIES
     )
     state = _Search(problem, tables, how, exact=exact)
     for _ in range(_ROUNDS):

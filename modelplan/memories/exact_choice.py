@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from modelplan.errors import RequestError
+from modelplan import highs
 from modelplan.memories.choice_tables import FloatArray, Tables
 from modelplan.types import IntArray
 
@@ -21,7 +15,6 @@ from modelplan.types import IntArray
 MOST_ENTRIES = 2_000_000
 #: HiGHS holds constraints and bounds to so much of the cost.
 _TOLERANCE = 1e-7
-_INFEASIBLE, _TIMED_OUT = 2, 1
 #: Iterations of the simplex method, some ten times those that 10,000 buffers need.
 _ITERATIONS = 500_000
 
@@ -37,11 +30,6 @@ class ExactChoice:
     bound: float
     optimal: bool
     infeasible: bool = False
-
-
-def is_there() -> bool:
-    """Whether scipy is installed."""
-    return find_spec("scipy") is not None
 
 
 def entries(tables: Tables) -> int:
@@ -67,13 +55,13 @@ def exact_choice(
         nodes: a limit of its search tree, which is the same on every machine.
 
     Raises:
-        RequestError: scipy is not installed.
+        RequestError: SciPy is missing or too old.
     """
     optimize, matrix, lower, upper, allowed = _program(tables, cuts)
     scale = _scale(tables)
     cost = np.where(np.isfinite(tables.cost), tables.cost, 0.0).ravel() / scale
     limits = {"time_limit": seconds, "node_limit": nodes, "mip_rel_gap": 0.0}
-    with _silent():
+    with highs.silent():
         answer = optimize.milp(
             cost,
             integrality=np.ones(cost.size),
@@ -81,7 +69,7 @@ def exact_choice(
             constraints=optimize.LinearConstraint(matrix, lower, upper),
             options={key: value for key, value in limits.items() if value is not None},
         )
-    if answer.status == _INFEASIBLE:
+    if answer.status == highs.INFEASIBLE:
         return ExactChoice(None, float("inf"), optimal=True, infeasible=True)
     found = None if answer.x is None else answer.x.reshape(tables.cost.shape).argmax(axis=1).astype(np.int64)
     dual = answer.mip_dual_bound if answer.mip_dual_bound is not None else 0.0
@@ -108,7 +96,7 @@ def linear_choice(tables: Tables) -> LinearChoice | None:
     """The linear relaxation, which takes about two seconds for 10,000 buffers; None where HiGHS does not solve it.
 
     Raises:
-        RequestError: scipy is not installed.
+        RequestError: SciPy is missing or too old.
     """
     optimize, matrix, right, upper = _balances(tables)
     count, scale = tables.cost.size, _scale(tables)
@@ -119,7 +107,7 @@ def linear_choice(tables: Tables) -> LinearChoice | None:
     answer = optimize.linprog(
         cost, A_eq=matrix, b_eq=right, bounds=bounds, method="highs-ds", options={"maxiter": _ITERATIONS}
     )
-    if answer.status == _INFEASIBLE:
+    if answer.status == highs.INFEASIBLE:
         return LinearChoice(np.zeros(tables.cost.shape), np.zeros(shape), float("inf"))
     if answer.status != 0:
         return None
@@ -136,7 +124,7 @@ def _balances(tables: Tables) -> tuple[Any, Any, FloatArray, FloatArray]:
     rows: each buffer is somewhere; what is in use at a step is what was before, and what begins, less what ends. So a
     buffer has two entries for each region, however long it lives.
     """
-    optimize, sparse = _scipy()
+    optimize, sparse = highs.modules()
     count, regions = tables.cost.shape
     steps, own = tables.steps, np.arange(count)
     rows, columns, values = [np.repeat(own, regions)], [np.arange(count * regions)], [np.ones(count * regions)]
@@ -156,29 +144,6 @@ def _balances(tables: Tables) -> tuple[Any, Any, FloatArray, FloatArray]:
     return optimize, matrix, right, upper
 
 
-@contextmanager
-def _silent() -> Iterator[None]:
-    """Keeps HiGHS from the standard output, to which it prints a line of its own now and then, whatever it is told."""
-    sys.stdout.flush()
-    kept = os.dup(1)
-    try:
-        with Path(os.devnull).open("w") as nowhere:
-            os.dup2(nowhere.fileno(), 1)
-        yield
-    finally:
-        os.dup2(kept, 1)
-        os.close(kept)
-
-
-def _scipy() -> tuple[Any, Any]:
-    """scipy.optimize and scipy.sparse."""
-    if not is_there():
-        raise RequestError("the exact choice of regions needs scipy: pip install 'modelplan[memories]'")
-    from scipy import optimize, sparse
-
-    return optimize, sparse
-
-
 def _scale(tables: Tables) -> float:
     """What costs are divided by, so that they are about 1."""
     return float(tables.cost[np.isfinite(tables.cost)].max(initial=0.0)) or 1.0
@@ -190,7 +155,7 @@ def _program(tables: Tables, cuts: tuple[Cut, ...]) -> tuple[Any, Any, FloatArra
     Column buffer * regions + region is 1 where the buffer lies in the region. The rows: each buffer is somewhere; what
     lives at a step fits in each region; the cuts.
     """
-    optimize, sparse = _scipy()
+    optimize, sparse = highs.modules()
     count, regions = tables.cost.shape
     allowed = np.isfinite(tables.cost).astype(np.float64).ravel()
     lengths = tables.end - tables.start

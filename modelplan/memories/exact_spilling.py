@@ -8,19 +8,18 @@ the linear relaxation, whose value is a lower bound.
 
 from __future__ import annotations
 
-import os
-import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from modelplan.errors import RequestError
+from modelplan import highs
 from modelplan.memories.tracks import HOME, Costs, Held, Track
+
+#: Costs are given to the solver in microseconds, so that its tolerances are small beside them.
+_SCALE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +56,7 @@ class Program:
     def solve(self, capacities: Sequence[int], seconds: float = 60.0) -> Answer:
         """The cheapest way to hold contents within these bytes for each region, or the best in so many seconds."""
         found = self._run(capacities, self._whole, seconds)
-        if found.status == 2:
+        if found.status == highs.INFEASIBLE:
             return Answer(None, float("inf"), float("inf"), "infeasible")
         bound = float(found.mip_dual_bound) if found.mip_dual_bound is not None else 0.0
         if found.x is None:
@@ -68,24 +67,30 @@ class Program:
     def relaxed(self, capacities: Sequence[int]) -> float:
         """The value of the linear relaxation: no way of holding contents costs less; infinite where there is none."""
         found = self._run(capacities, [False] * len(self._whole), 600.0)
-        return float(found.fun) * _SCALE if found.status == 0 else float("inf") if found.status == 2 else 0.0
+        return (
+            float(found.fun) * _SCALE
+            if found.status == 0
+            else float("inf")
+            if found.status == highs.INFEASIBLE
+            else 0.0
+        )
 
     def _run(self, capacities: Sequence[int], whole: Sequence[bool], seconds: float) -> Any:
         """HiGHS on the program."""
-        milp, constraint, bounds, array = _scipy()
+        optimize, sparse = highs.modules()
         rows = self._rows + [(row, -np.inf, float(capacities[region])) for region, row in self._loads]
         entries = [(value, r, column) for r, (row, _, _) in enumerate(rows) for column, value in row.items()]
         data = [e[0] for e in entries], ([e[1] for e in entries], [e[2] for e in entries])
-        matrix = array(data, shape=(len(rows), len(self._price)))
+        matrix = sparse.csr_array(data, shape=(len(rows), len(self._price)))
         if not self._price:
-            matrix, whole = array((len(rows), 1)), [False]
+            matrix, whole = sparse.csr_array((len(rows), 1)), [False]
         limits = [r[1] for r in rows], [r[2] for r in rows]
-        with _silence():
-            return milp(
+        with highs.silent():
+            return optimize.milp(
                 np.array(self._price or [0.0]) / _SCALE,
                 integrality=np.array(whole, dtype=int),
-                bounds=bounds(0, 1),
-                constraints=constraint(matrix, *limits) if rows else (),
+                bounds=optimize.Bounds(0, 1),
+                constraints=optimize.LinearConstraint(matrix, *limits) if rows else (),
                 options={"time_limit": seconds, "mip_rel_gap": 1e-6},
             )
 
@@ -200,30 +205,3 @@ class Program:
             here = {p for p, v in there.items() if v is True or (v is not False and values[v] > 0.5)}
             found.append(frozenset(here | always))
         return tuple(found)
-
-
-#: Costs are given to the solver in microseconds, so that its tolerances are small beside them.
-_SCALE = 1e-6
-
-
-@contextmanager
-def _silence() -> Iterator[None]:
-    """Keeps the file of standard output from what HiGHS writes there whatever its options say: it would spoil JSON."""
-    sys.stdout.flush()
-    kept = os.dup(1)
-    try:
-        with Path(os.devnull).open("wb") as nothing:
-            os.dup2(nothing.fileno(), 1)
-            yield
-    finally:
-        os.dup2(kept, 1)
-        os.close(kept)
-
-
-def _scipy() -> tuple[Any, Any, Any, Any]:
-    try:
-        from scipy.optimize import Bounds, LinearConstraint, milp
-        from scipy.sparse import csr_array
-    except ImportError:
-        raise RequestError("the exact choice needs SciPy: pip install 'modelplan[memories]'") from None
-    return milp, LinearConstraint, Bounds, csr_array

@@ -15,6 +15,7 @@ from random import Random
 
 import numpy as np
 
+from modelplan import highs
 from modelplan.memories import exact_choice
 from modelplan.memories.choice_tables import FloatArray, Tables
 from modelplan.types import IntArray
@@ -42,7 +43,7 @@ def priced_choice(tables: Tables) -> tuple[IntArray | None, float]:
     """
     scale = float(tables.cost[np.isfinite(tables.cost)].max(initial=0.0)) or 1.0
     best = _better(tables, _built(tables, tables.cost), _built(tables, tables.cost, by_size=True))
-    linear = exact_choice.is_there() and exact_choice.linear_columns(tables) <= _MOST_COLUMNS
+    linear = highs.is_there() and exact_choice.linear_columns(tables) <= _MOST_COLUMNS
     found, bound = exact_choice.linear_choice(tables) if linear else None, 0.0
     if found is not None:
         if found.bound == np.inf:

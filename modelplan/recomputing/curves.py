@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from modelplan import __version__, bounds, pipeline
+from modelplan import __version__, bounds, highs, pipeline
 from modelplan.errors import RequestError
 from modelplan.pipeline import Options
 from modelplan.recomputing import exact, greedy
@@ -56,8 +56,8 @@ def curve_of(
 def _remarks(units: Units, *, sorts: bool) -> Iterator[str]:
     if len(units.units) > exact.MOST_UNITS:
         yield f"{len(units.units)} units, more than the {exact.MOST_UNITS} of the exact search: greedy only"
-    elif not exact.available():
-        yield "without scipy (pip install 'modelplan[memories]') there is no exact search: greedy only"
+    elif not highs.is_there():
+        yield f"without SciPy there is no exact search: greedy only ({highs.INSTALL})"
     if sorts:
         yield "this runtime orders operators by itself: the curve is for one that obeys the file's order"
     fixed = sum(not unit.repeatable for unit in units.units)
@@ -70,7 +70,7 @@ def _sequences(units: Units, budget: int | None, seconds: float) -> Iterator[tup
     plain = tuple(range(len(units.units)))
     levels = _levels(units, plain, budget)
     tries = max(MOST_LOOKS // max(len(plain), 1), 200)
-    in_reach = len(plain) <= exact.MOST_UNITS and exact.available()
+    in_reach = len(plain) <= exact.MOST_UNITS and highs.is_there()
     for level in levels:
         sequence = greedy.lowered(units, plain, level, min(tries, greedy.MOST_TRIES))
         if sequence is not None:

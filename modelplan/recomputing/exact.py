@@ -9,15 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import gcd
-from typing import Any
 
 import numpy as np
 
+from modelplan import highs
 from modelplan.errors import RequestError
 from modelplan.recomputing.units import Units
-
-#: What `milp` answers where nothing satisfies the rows.
-_INFEASIBLE = 2
 
 #: Units up to which the model is built.
 MOST_UNITS = 30
@@ -35,27 +32,16 @@ class Answer:
     ended: str
 
 
-def available() -> bool:
-    """Whether scipy, which brings HiGHS, is installed."""
-    try:
-        import scipy.optimize  # noqa: F401
-    except ImportError:
-        return False
-    return True
-
-
 def least_work(units: Units, budget: int, seconds: float = 20.0) -> Answer:
     """The sequence of least work that needs at most `budget` bytes.
 
     Raises:
-        RequestError: scipy is missing, or there are more units than the model takes.
+        RequestError: SciPy is missing or too old, or there are more units than the model takes.
 
     Cost: O(units^2) binary variables, exponential time; `seconds` ends the search.
     """
     if len(units.units) > MOST_UNITS:
         raise RequestError(f"the exact search takes at most {MOST_UNITS} units, found {len(units.units)}")
-    if not available():
-        raise RequestError("the exact search needs scipy: pip install 'modelplan[memories]'")
     return _Model(units, budget).solve(seconds)
 
 
@@ -162,9 +148,7 @@ class _Model:
                 self._row([(freed, 1), (("run", t, reader, 0), 1)], -np.inf, 1)
 
     def solve(self, seconds: float) -> Answer:
-        from scipy.optimize import Bounds, LinearConstraint, milp
-        from scipy.sparse import csr_array
-
+        optimize, sparse = highs.modules()
         if min(self.high, default=0) < 0 or self.units.floor > self.budget * self.unit:
             return Answer(None, 0, "infeasible")
         work = np.zeros(len(self.low))
@@ -173,16 +157,15 @@ class _Model:
             if what == "run":
                 work[column] = self.units.units[u].work / top
         rows, columns = (np.array(entries, dtype=np.int32) for entries in self.entries[:2])  # what HiGHS takes
-        matrix = csr_array((self.entries[2], (rows, columns)), shape=(len(self.least), len(self.low)))
-        limits = Bounds(np.array(self.low), np.array(self.high))
-        rules = LinearConstraint(matrix, np.array(self.least), np.array(self.most))
-        found: Any = None
-        for presolve in (True, False):  # scipy 1.11 to 1.16: presolve calls some infeasible, wrongly
-            options = {"time_limit": seconds, "mip_rel_gap": 0.0, "presolve": presolve}
-            found = milp(work, integrality=np.array(self.whole), bounds=limits, constraints=rules, options=options)
-            if found.status != _INFEASIBLE:
-                break
-        if found.status == _INFEASIBLE:
+        matrix = sparse.csr_array((self.entries[2], (rows, columns)), shape=(len(self.least), len(self.low)))
+        limits = optimize.Bounds(np.array(self.low), np.array(self.high))
+        rules = optimize.LinearConstraint(matrix, np.array(self.least), np.array(self.most))
+        options = {"time_limit": seconds, "mip_rel_gap": 0.0}
+        with highs.silent():
+            found = optimize.milp(
+                work, integrality=np.array(self.whole), bounds=limits, constraints=rules, options=options
+            )
+        if found.status == highs.INFEASIBLE:
             return Answer(None, 0, "infeasible")
         bound = 0 if found.mip_dual_bound is None else int(max(found.mip_dual_bound - 1e-6, 0.0) * top)
         if found.x is None:

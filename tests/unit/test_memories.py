@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from region_problems import cheapest, random_problem, swept_problem
 
-from modelplan import pipeline
+from modelplan import highs, pipeline
 from modelplan.errors import BrokenPlanError, ModelError, RequestError
 from modelplan.loaders import load_model
 from modelplan.memories import exact_choice, referee
@@ -101,7 +101,7 @@ def test_a_linear_relaxation_without_room_has_no_answer() -> None:
 
 
 def test_without_scipy_prices_are_found_by_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exact_choice, "is_there", lambda: False)
+    monkeypatch.setattr(highs, "is_there", lambda: False)
     for seed in range(4):
         problem = random_problem(Random(seed), 16, 8, 3)
         tables = tables_of(problem)
@@ -345,3 +345,10 @@ def test_prices_of_two_kinds_find_what_those_of_the_relaxation_miss() -> None:
     assert exact.choice is not None
     assert bound <= exact.bound * (1 + 1e-9)
     assert tables.cost_of(fast) <= tables.cost_of(exact.choice) * 1.02
+
+
+def test_contiguous_lists_are_refused_by_name() -> None:
+    plan = pipeline.plan(load_model(MODELS / "unet_small.onnx"), runtime="generic")
+    held = replace(plan, problem=replace(plan.problem, contiguous=((0, 1),)))
+    with pytest.raises(RequestError, match="contiguous lists cannot be spread"):
+        region_problem([held], (parse_region("sram:4MiB", ()),))
