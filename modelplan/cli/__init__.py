@@ -19,7 +19,7 @@ COMMANDS = {
     "reorder": "a model file with its operators in the order that needs the least memory",
     "check": "do models keep their budgets as they stand, and after which command would they? exit 0 or 1",
     "budget": "write the budgets of a project, or a baseline of what its models need now, for `check`",
-    "fit": "rewrite a .tflite model so that it fits: order, plan, overlaps, stripes; exit 0 or 1",
+    "fit": "rewrite a model so that it fits: order, plan, settings, overlaps, stripes; exit 0 or 1",
     "together": "several models in one memory: every model's place in one arena, and the saving; exit 0 or 1",
     "memories": "models in several memories (SRAM, PSRAM, TCM, flash): a region and an address for every buffer",
     "spill": "a memory that is too small: what leaves it when, comes back when, and what that costs in bytes and time",
