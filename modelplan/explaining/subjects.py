@@ -13,7 +13,7 @@ from modelplan.pipeline import Options
 from modelplan.rewriting import packing
 from modelplan.rewriting.alternatives import ModelFile, Target, planned_by_itself
 from modelplan.runtimes.tflm import planner
-from modelplan.runtimes.tflm.arena import arena
+from modelplan.runtimes.tflm.arena import arena, told
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.types import Graph
 
@@ -191,7 +191,7 @@ def _arena_of(subject: Subject, graph: Graph, model: FileModel) -> Measure:
         model = model if head is not None else replace(model, plan=plan.offsets)
     found = arena(model, subject.target.abi, runtime.kernels, head)
     if found.refusals:
-        raise RefusedChangeError("; ".join(f"{one.operator}: {one.reason}" for one in found.refusals[:3]))
+        raise RefusedChangeError("; ".join(told(found.refusals)[:3]))
     return Measure(found.front if subject.tail_apart else found.size(), found.head, whole=True)
 
 

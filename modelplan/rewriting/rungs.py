@@ -20,7 +20,7 @@ from modelplan.rewriting.stripes.program import Program
 from modelplan.rewriting.stripes.regions import Region
 from modelplan.runtimes.tflm import TFLM, planner
 from modelplan.runtimes.tflm.abi import find_abis, layout
-from modelplan.runtimes.tflm.arena import arena
+from modelplan.runtimes.tflm.arena import arena, told
 from modelplan.runtimes.tflm.file import read_tflite
 from modelplan.runtimes.tflm.history import Need, needs_of, operator_since
 from modelplan.types import Graph, Problem, Runtime
@@ -197,10 +197,9 @@ class ModelOnTarget:
         """A file with what it needs on the target."""
         file = read_tflite(model, self.name)
         whole = arena(file, self.goal.abi, self.goal.kernels)
-        refusals = tuple(f"{one.operator}: {one.reason}" for one in whole.refusals)
         needs = () if name == "as is" else tuple(needs_of(file, added))
         sizes = whole.size(), whole.head, whole.tail
-        return Rung(name, model, *sizes, macs, ops, copied, regions, added, needs, refusals)
+        return Rung(name, model, *sizes, macs, ops, copied, regions, added, needs, told(whole.refusals))
 
 
 def _described(region: Region) -> str:

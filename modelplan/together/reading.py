@@ -13,7 +13,7 @@ from modelplan.rewriting.alternatives import ModelFile
 from modelplan.rewriting.packing import check_plannable, request_problem, shared_tensors
 from modelplan.runtimes.tflm import TFLM, planner
 from modelplan.runtimes.tflm.abi import find_abis
-from modelplan.runtimes.tflm.arena import Interpreter, refusals
+from modelplan.runtimes.tflm.arena import Interpreter, refusals, told
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.kernels import find_library
 from modelplan.runtimes.tflm.planner import ONLINE, Request
@@ -123,9 +123,7 @@ def _tflm_part(name: str, file: ModelFile, choices: Choices, *, guarded: bool, b
     model = read_tflite(file.content, file.path)
     refused = refusals(model, choices.abi, kernels)
     if refused:
-        raise ModelError(
-            f"{file.path}: tflm would not run it: {'; '.join(f'{o.operator}: {o.reason}' for o in refused)}"
-        )
+        raise ModelError(f"{file.path}: tflm would not run it: {'; '.join(told(refused))}")
     check_plannable(model)
     _check_state(model)
     rows, carried = _rows(model, choices.abi, kernels), planner.read_plan(model)

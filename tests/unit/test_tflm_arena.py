@@ -23,8 +23,10 @@ from modelplan.runtimes.tflm.arena import (
     QUANTIZATIONS,
     TENSORS,
     VARIABLES,
+    Refused,
     arena,
     refusals,
+    told,
 )
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.kernels import LIBRARIES
@@ -198,7 +200,7 @@ def test_custom_operators_are_called_estimated(corpus: Path) -> None:
 )  # fmt: skip
 def test_what_tflm_refuses_is_told(data: bytes, operator: str, reason: str) -> None:
     (refused,) = refusals(read_tflite(data, "refused"))
-    assert refused.operator == operator
+    assert refused.label == operator
     assert refused.reason.startswith(reason)
 
 
@@ -206,7 +208,7 @@ def test_compressed_weights_are_refused(corpus: Path) -> None:
     """Builds that read the metadata unpack weights into memory that is not known; others read garbage."""
     plain = model(corpus, "kws_ref_model")
     data = set_metadata(plain.data, "COMPRESSION_METADATA", b"1234")
-    assert [one.operator for one in refusals(read_tflite(data, "m"))] == ["metadata COMPRESSION_METADATA"]
+    assert [one.label for one in refusals(read_tflite(data, "m"))] == ["metadata COMPRESSION_METADATA"]
     assert not list(refusals(plain))
 
 
@@ -214,7 +216,7 @@ def test_refusals_of_several_subgraphs_name_theirs() -> None:
     body = S((T("uint8", (1,)), T("uint8", (1,))), (Op("RELU", (0,), (1,)),), (0,), (1,))
     call = Op("IF", (0, 1), (2,), {"ThenSubgraphIndex": 1, "ElseSubgraphIndex": 1}, "IfOptions")
     data = build(S((T("bool", (1,)), T("uint8", (1,)), T("uint8", (1,))), (call,), (0, 1), (2,)), body)
-    assert [one.operator for one in refusals(read_tflite(data, "branches"))] == ["subgraph 1 op 0 RELU"]
+    assert [one.label for one in refusals(read_tflite(data, "branches"))] == ["subgraph 1 op 0 RELU"]
 
 
 def test_unknown_names_list_the_known(corpus: Path) -> None:
@@ -229,3 +231,13 @@ def test_unknown_names_list_the_known(corpus: Path) -> None:
 def test_an_arena_of_the_printed_size_runs_packed_models(corpus: Path) -> None:
     whole = model(corpus, "pretrainedResnet_quant")
     run_tflm(whole.data, rounds=0, arena=arena(whole, "64").size())
+
+
+def test_many_operators_that_are_refused_alike_share_a_line() -> None:
+    many = [Refused("op", index, "DEQUANTIZE", "float16") for index in range(20)]
+    few = [Refused("subgraph 1 op", index, "RELU", "uint8") for index in (2, 5)]
+    assert told([*many[:1], *few, Refused("op", 30, "RELU", "uint8"), *many[1:]]) == (
+        "op 0, 1, 2, 3, 4, 5, 6, 7 and 12 more (20 in all) DEQUANTIZE: float16",
+        "subgraph 1 op 2, 5 RELU: uint8",
+        "op 30 RELU: uint8",
+    )

@@ -11,7 +11,7 @@ micro_interpreter_graph.cc, recording_micro_allocator.cc; the kernels' part is i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
@@ -33,7 +33,7 @@ from modelplan.runtimes.tflm.kernels import (
 from modelplan.runtimes.tflm.kernels.preparation import EVAL_TENSOR, KEEP, QUANTIZATION, SCRATCH, TENSOR, Event
 from modelplan.runtimes.tflm.scratch import call_of, calls_of
 
-__all__ = ["ABIS", "RELEASE", "VERSION", "Arena", "ArenaRow", "Refused", "arena", "planned", "refusals"]
+__all__ = ["ABIS", "RELEASE", "VERSION", "Arena", "ArenaRow", "Refused", "arena", "planned", "refusals", "told"]
 
 #: The release whose sources the tables follow, and the wheel whose figures `wheel` gives.
 RELEASE = "tflite-micro of August 2026 (90b983c)"
@@ -75,6 +75,8 @@ _COPIES = 3
 
 #: How many models are remembered as their kernels prepare them, one for each ABI and library.
 _REMEMBERED = 8
+#: Operators whose numbers a line of refusals names.
+_NUMBERS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +91,21 @@ class ArenaRow:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """What TFLM would not prepare or run, by its label ("op 3 CONV_2D"), and why."""
+    """What TFLM would not prepare or run, and why.
 
-    operator: str
+    `where` is "op", "subgraph 1 op" or "metadata", `name` the kind of operator or the name of the metadata; `index` is
+    the operator's number in its subgraph, -1 for metadata.
+    """
+
+    where: str
+    index: int
+    name: str
     reason: str
+
+    @property
+    def label(self) -> str:
+        """Such as "op 3 CONV_2D"."""
+        return " ".join(part for part in (self.where, str(self.index) if self.index >= 0 else "", self.name) if part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +199,28 @@ def refusals(model: FileModel, abi: int | str = "32", kernels: str = "reference"
 
 def _everywhere(found: Sequence[tuple[Refused, ...]]) -> tuple[Refused, ...]:
     """The operators that are refused in every list, with the reason of the first."""
-    return tuple(one for one in found[0] if all(any(o.operator == one.operator for o in other) for other in found))
+    labels = [{one.label for one in other} for other in found]
+    return tuple(one for one in found[0] if all(one.label in other for other in labels))
+
+
+def told(found: Iterable[Refused]) -> tuple[str, ...]:
+    """A line for each kind of operator and reason, with the numbers of the first of many operators.
+
+    Such as "op 3 CONV_2D: why" or "op 0, 1, 4, 5, 7, 8, 12, 13 and 85 more (93 in all) DEQUANTIZE: why".
+    """
+    groups: dict[tuple[str, str, str], list[Refused]] = {}
+    for one in found:
+        groups.setdefault((one.where, one.name, one.reason), []).append(one)
+    return tuple(f"{_label_of(group)}: {group[0].reason}" for group in groups.values())
+
+
+def _label_of(group: Sequence[Refused]) -> str:
+    """The label of operators that are refused alike."""
+    if len(group) == 1:
+        return group[0].label
+    numbers = ", ".join(str(one.index) for one in group[:_NUMBERS])
+    more = f" and {len(group) - _NUMBERS} more ({len(group)} in all)" if len(group) > _NUMBERS else ""
+    return f"{group[0].where} {numbers}{more} {group[0].name}"
 
 
 @dataclass(slots=True)
@@ -327,11 +361,12 @@ class Interpreter:
     def refused(self) -> Iterator[Refused]:
         """What TFLM would not run, or what cannot be told here."""
         if self.model.compressed:
-            yield Refused("metadata COMPRESSION_METADATA", "the memory of compressed weights is not known here")
+            why = "the memory of compressed weights is not known here"
+            yield Refused("metadata", -1, "COMPRESSION_METADATA", why)
         for one in self.prepared:
             if one.refusal is not None:
-                where = f"subgraph {one.subgraph} " if len(self.model.subgraphs) > 1 else ""
-                yield Refused(f"{where}op {one.index} {one.op.kind}", one.refusal)
+                where = f"subgraph {one.subgraph} op" if len(self.model.subgraphs) > 1 else "op"
+                yield Refused(where, one.index, one.op.kind, one.refusal)
 
     def _take_own(self, memory: ArenaMemory) -> None:
         """The interpreter's objects and tables, before it looks at operators."""

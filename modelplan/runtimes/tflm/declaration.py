@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from modelplan.errors import ModelError
 from modelplan.runtimes.tflm.abi import ABIS
-from modelplan.runtimes.tflm.arena import RELEASE, VERSION, Arena, arena
+from modelplan.runtimes.tflm.arena import RELEASE, VERSION, Arena, arena, told
 from modelplan.runtimes.tflm.file import read_tflite
 from modelplan.types import Part, Requirement
 
@@ -26,8 +26,8 @@ def required_arena(content: bytes, name: str, abi: str, kernels: str) -> Require
         whole = arena(read_tflite(content, name), abi, kernels)
     except ModelError as problem:
         return Requirement(0, 0, (), _basis(abi, abi, kernels), MACRO, (str(problem),))
-    refusals = tuple(f"{one.operator}: {one.reason}" for one in whole.refusals)
-    return Requirement(whole.size(), whole.head, tuple(_parts(whole)), _basis(abi, whole.abi, kernels), MACRO, refusals)
+    basis = _basis(abi, whole.abi, kernels)
+    return Requirement(whole.size(), whole.head, tuple(_parts(whole)), basis, MACRO, told(whole.refusals))
 
 
 def kept_by_operator(content: bytes, name: str, abi: str, kernels: str) -> tuple[int, ...]:
