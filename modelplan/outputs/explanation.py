@@ -18,10 +18,12 @@ from modelplan.explaining.findings import (
     Suggestion,
 )
 from modelplan.outputs.arena_report import headline
-from modelplan.outputs.report import Report, Section, Table, folded
+from modelplan.outputs.report import Report, Section, Table, folded_apart
 from modelplan.outputs.units import counted, human
 
 _MOST_ROWS = 12
+#: Characters of the name of a tensor at the peak, beside who made it and who keeps it.
+_NAME = 28
 SCHEMA = 1
 #: The lists of suggestions, by the most that they ask for.
 _TITLES = {
@@ -84,7 +86,9 @@ def _remedy(found: Explanation) -> Sequence[Section]:
 
 def peak_sections(peak: Peak) -> Report:
     """What is alive at the peak and why, the steps near it, and the peaks that follow."""
-    rows = [_live_row(live) for live in peak.alive[:_MOST_ROWS]]
+    shown = peak.alive[:_MOST_ROWS]
+    names = folded_apart([" = ".join(live.tensors) for live in shown], _NAME)
+    rows = [_live_row(name, live) for name, live in zip(names, shown, strict=True)]
     if len(peak.alive) > _MOST_ROWS:
         rest = peak.alive[_MOST_ROWS:]
         share = sum(live.share for live in rest)
@@ -98,9 +102,8 @@ def peak_sections(peak: Peak) -> Report:
     return [first, *_shared(peak), *_near(peak), Section("Then", tuple(_following(peak)))]
 
 
-def _live_row(live: LiveBuffer) -> tuple[str, ...]:
+def _live_row(name: str, live: LiveBuffer) -> tuple[str, ...]:
     until = "" if live.until < 0 else f"step {live.until}: "
-    name = folded(" = ".join(live.tensors), 28)
     return (name, f"{live.nbytes:,}", f"{live.share:.1%}", live.made_by, f"{until}{live.keeper} {live.why}")
 
 

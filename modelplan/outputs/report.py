@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 #: Characters of a line where no terminal says how wide it is.
 WIDTH = 120
+#: Characters of the name of a tensor in a table.
+LONGEST = 48
 #: Characters that a column keeps when its cells are folded.
 _LEAST = 12
 
@@ -60,7 +62,7 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
-def folded(text: str, width: int = 48) -> str:
+def folded(text: str, width: int = LONGEST) -> str:
     """A printable name of at most `width` characters, its middle left out when it is longer."""
     text = printable(text)
     if len(text) <= width:
@@ -69,18 +71,48 @@ def folded(text: str, width: int = 48) -> str:
     return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
 
 
+def folded_apart(texts: Sequence[str], width: int = LONGEST) -> list[str]:
+    """Names of at most `width` characters; names that `folded` makes the same keep the part where they differ.
+
+    >>> folded_apart(["model/cell_1/gates/kernel_of_the_cell", "model/cell_2/gates/kernel_of_the_cell"], 20)
+    ['model/cel…1/gates/…l', 'model/cel…2/gates/…l']
+    """
+    names = [printable(text) for text in texts]
+    found = [folded(name, width) for name in names]
+    groups: dict[str, set[str]] = {}
+    for name, short in zip(names, found, strict=True):
+        groups.setdefault(short, set()).add(name)
+    apart = {name: short for group in groups.values() if len(group) > 1 for name, short in _cut_apart(group, width)}
+    return [apart.get(name, short) for name, short in zip(names, found, strict=True)]
+
+
+def _cut_apart(names: set[str], width: int) -> Iterable[tuple[str, str]]:
+    """The names with short forms of which as many differ as can: the ellipsis ends where the names begin to differ."""
+    low, high = min(names), max(names)
+    same = next((i for i, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), len(low))
+    cuts = [[(name, _without(name, head, same, width)) for name in names] for head in range((width - 1) // 2, 0, -1)]
+    return max(cuts, key=lambda cut: len({short for _, short in cut}))
+
+
+def _without(name: str, head: int, same: int, width: int) -> str:
+    """The first `head` characters of the name, an ellipsis, and those from `same` on; their last where not all fit."""
+    rest, room = name[same:], width - 1 - head
+    return f"{name[:head]}…{rest if len(rest) <= room else f'{rest[: room - 2]}…{rest[-1]}'}"
+
+
 def _aligned(table: Table, width: int) -> list[str]:
     headings = tuple(h.removeprefix(">") for h in table.headings)
     rows = [headings, *(tuple(map(printable, row)) for row in table.rows)]
     widths = _narrowed([max(map(len, column)) for column in zip(*rows, strict=True)], width)
     right = [h.startswith(">") for h in table.headings]
+    columns = [folded_apart(column, w) for column, w in zip(zip(*rows, strict=True), widths, strict=True)]
 
     def line(cells: Sequence[str]) -> str:
-        fitted = (folded(c, w) for c, w in zip(cells, widths, strict=True))
-        padded = (c.rjust(w) if r else c.ljust(w) for c, w, r in zip(fitted, widths, right, strict=True))
+        padded = (c.rjust(w) if r else c.ljust(w) for c, w, r in zip(cells, widths, right, strict=True))
         return "  ".join(padded).rstrip()
 
-    return [line(headings), line(["-" * w for w in widths]), *map(line, rows[1:])]
+    first, *others = map(line, zip(*columns, strict=True))
+    return [first, line(["-" * w for w in widths]), *others]
 
 
 def _narrowed(widths: Sequence[int], width: int) -> list[int]:

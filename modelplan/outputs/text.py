@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from modelplan.outputs.report import Report, Section, Table, folded, plain, printable
+from modelplan.outputs.report import Report, Section, Table, folded_apart, plain, printable
 from modelplan.outputs.summary import RuntimePlan, Summary, summary
 from modelplan.outputs.units import counted, human, stand_in
 from modelplan.types import Overlap, Plan, Schedule
@@ -103,7 +103,11 @@ def _parts(figures: Summary) -> Section:
 
 def _peak(figures: Summary) -> Section:
     shown, rest = figures.alive[:_MOST_ROWS], figures.alive[_MOST_ROWS:]
-    rows = [(folded(" = ".join(a.names)), f"{a.size:,}", f"{a.share:.1%}", f"[{a.start}, {a.end})") for a in shown]
+    names = folded_apart([" = ".join(one.names) for one in shown])
+    rows = [
+        (name, f"{one.size:,}", f"{one.share:.1%}", f"[{one.start}, {one.end})")
+        for name, one in zip(names, shown, strict=True)
+    ]
     if rest:
         share = sum(a.share for a in rest)
         rows.append((f"[{len(rest)} others]", f"{sum(a.size for a in rest):,}", f"{share:.1%}", ""))
@@ -133,11 +137,10 @@ def _schedule(plan: Plan) -> Section:
 
 
 def _merges(plan: Plan) -> Section:
-    tensors = plan.graph.tensors
-    rows = [
-        (folded(tensors[m.tensor].name), folded(tensors[m.into].name), m.rule, f"{m.saved:,}")
-        for m in plan.merges[:_MOST_ROWS]
-    ]
+    tensors, shown = plan.graph.tensors, plan.merges[:_MOST_ROWS]
+    merged = folded_apart([tensors[one.tensor].name for one in shown])
+    into = folded_apart([tensors[one.into].name for one in shown])
+    rows = [(a, b, one.rule, f"{one.saved:,}") for a, b, one in zip(merged, into, shown, strict=True)]
     if len(plan.merges) > _MOST_ROWS:
         saved = sum(m.saved for m in plan.merges[_MOST_ROWS:])
         rows.append((f"[{len(plan.merges) - _MOST_ROWS} others]", "", "", f"{saved:,}"))
@@ -157,10 +160,12 @@ def used_overlaps(plan: Plan) -> Iterator[tuple[Overlap, int]]:
 
 
 def _overlaps(plan: Plan, used: list[tuple[Overlap, int]]) -> Section:
-    tensors = plan.graph.tensors
+    tensors, shown = plan.graph.tensors, used[:_MOST_ROWS]
+    outputs = folded_apart([tensors[one.tensor].name for one, _ in shown])
+    operands = folded_apart([tensors[one.over].name for one, _ in shown])
     rows = [
-        (folded(tensors[o.tensor].name), folded(tensors[o.over].name), o.rule, f"{o.lead:,}", f"{shared:,}")
-        for o, shared in used[:_MOST_ROWS]
+        (output, operand, one.rule, f"{one.lead:,}", f"{shared:,}")
+        for output, operand, (one, shared) in zip(outputs, operands, shown, strict=True)
     ]
     if len(used) > _MOST_ROWS:
         more = sum(shared for _, shared in used[_MOST_ROWS:])

@@ -28,7 +28,7 @@ from modelplan.outputs import OUTPUTS, problem_csv
 from modelplan.outputs.drawing import of_plan
 from modelplan.outputs.page.columns import columns_of
 from modelplan.outputs.page.views import page_of
-from modelplan.outputs.report import WIDTH, Section, Table, folded, plain, printable
+from modelplan.outputs.report import WIDTH, Section, Table, folded, folded_apart, plain, printable
 from modelplan.outputs.summary import summary
 from modelplan.outputs.units import counted, human
 from modelplan.runtimes import RUNTIMES
@@ -162,6 +162,17 @@ def test_a_hostile_name_cannot_drive_the_terminal() -> None:
     text = str(render(replace(answer, graph=replace(answer.graph, name="\x1b]0;x\x07", tensors=tensors)), ".txt"))
     assert "\x1b" not in text
     assert "\\x1b[2J\\n" in text
+
+
+def test_names_that_differ_in_the_middle_fold_apart() -> None:
+    names = [f"model/cell_{n}/gates/{gate}/kernel_of_the_cell" for n in (1, 22, 23) for gate in ("a", "bb")]
+    for width in (20, 31, 48):
+        short = folded_apart([*names, "short", names[0]], width)
+        assert len(set(short)) == len(names) + 1
+        assert max(map(len, short)) <= width
+        assert short[0] == short[-1]
+    table = Table(("name", ">bytes"), tuple((name, "1") for name in names))
+    assert len(set(plain([Section("", (), table)], 30).splitlines()[2:])) == len(names)
 
 
 def test_names_fold_in_the_middle() -> None:
