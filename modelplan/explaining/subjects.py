@@ -13,8 +13,9 @@ from modelplan.pipeline import Options
 from modelplan.rewriting import packing
 from modelplan.rewriting.alternatives import ModelFile, Target, planned_by_itself
 from modelplan.runtimes.tflm import planner
-from modelplan.runtimes.tflm.arena import arena, told
+from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
+from modelplan.runtimes.tflm.refused_operators import told
 from modelplan.types import Graph
 
 #: Ways to plan beside the alias modes: what the runtime does by itself; every buffer at a place of the plan's choice,

@@ -20,9 +20,10 @@ from modelplan.rewriting.stripes.program import Program
 from modelplan.rewriting.stripes.regions import Region
 from modelplan.runtimes.tflm import TFLM, planner
 from modelplan.runtimes.tflm.abi import find_abis, layout
-from modelplan.runtimes.tflm.arena import arena, told
+from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import read_tflite
 from modelplan.runtimes.tflm.history import Need, needs_of, operator_since
+from modelplan.runtimes.tflm.refused_operators import told
 from modelplan.types import Graph, Problem, Runtime
 
 #: The rungs in the order in which they are tried, with what each changes.

@@ -13,10 +13,11 @@ from modelplan.rewriting.alternatives import ModelFile
 from modelplan.rewriting.packing import check_plannable, request_problem, shared_tensors
 from modelplan.runtimes.tflm import TFLM, planner
 from modelplan.runtimes.tflm.abi import find_abis
-from modelplan.runtimes.tflm.arena import Interpreter, refusals, told
+from modelplan.runtimes.tflm.arena import Interpreter, refusals
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.kernels import find_library
 from modelplan.runtimes.tflm.planner import ONLINE, Request
+from modelplan.runtimes.tflm.refused_operators import told
 from modelplan.together.shared_plan import Part, Pipe, Relation
 from modelplan.types import Buffer, Problem
 from modelplan.verifier import proof

@@ -23,13 +23,12 @@ from modelplan.runtimes.tflm.arena import (
     QUANTIZATIONS,
     TENSORS,
     VARIABLES,
-    Refused,
     arena,
     refusals,
-    told,
 )
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.kernels import LIBRARIES
+from modelplan.runtimes.tflm.refused_operators import Refused, told
 from modelplan.runtimes.tflm.runner import installed, run_tflm
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,7 +11,7 @@ micro_interpreter_graph.cc, recording_micro_allocator.cc; the kernels' part is i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
@@ -31,9 +31,10 @@ from modelplan.runtimes.tflm.kernels import (
     find_library,
 )
 from modelplan.runtimes.tflm.kernels.preparation import EVAL_TENSOR, KEEP, QUANTIZATION, SCRATCH, TENSOR, Event
+from modelplan.runtimes.tflm.refused_operators import Refused
 from modelplan.runtimes.tflm.scratch import call_of, calls_of
 
-__all__ = ["ABIS", "RELEASE", "VERSION", "Arena", "ArenaRow", "Refused", "arena", "planned", "refusals", "told"]
+__all__ = ["ABIS", "RELEASE", "VERSION", "Arena", "ArenaRow", "arena", "planned", "refusals"]
 
 #: The release whose sources the tables follow, and the wheel whose figures `wheel` gives.
 RELEASE = "tflite-micro of August 2026 (90b983c)"
@@ -75,8 +76,6 @@ _COPIES = 3
 
 #: How many models are remembered as their kernels prepare them, one for each ABI and library.
 _REMEMBERED = 8
-#: Operators whose numbers a line of refusals names.
-_NUMBERS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,25 +86,6 @@ class ArenaRow:
     used: int
     count: int
     trust: str
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """What TFLM would not prepare or run, and why.
-
-    `where` is "op", "subgraph 1 op" or "metadata", `name` the kind of operator or the name of the metadata; `index` is
-    the operator's number in its subgraph, -1 for metadata.
-    """
-
-    where: str
-    index: int
-    name: str
-    reason: str
-
-    @property
-    def label(self) -> str:
-        """Such as "op 3 CONV_2D"."""
-        return " ".join(part for part in (self.where, str(self.index) if self.index >= 0 else "", self.name) if part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,26 +181,6 @@ def _everywhere(found: Sequence[tuple[Refused, ...]]) -> tuple[Refused, ...]:
     """The operators that are refused in every list, with the reason of the first."""
     labels = [{one.label for one in other} for other in found]
     return tuple(one for one in found[0] if all(one.label in other for other in labels))
-
-
-def told(found: Iterable[Refused]) -> tuple[str, ...]:
-    """A line for each kind of operator and reason, with the numbers of the first of many operators.
-
-    Such as "op 3 CONV_2D: why" or "op 0, 1, 4, 5, 7, 8, 12, 13 and 85 more (93 in all) DEQUANTIZE: why".
-    """
-    groups: dict[tuple[str, str, str], list[Refused]] = {}
-    for one in found:
-        groups.setdefault((one.where, one.name, one.reason), []).append(one)
-    return tuple(f"{_label_of(group)}: {group[0].reason}" for group in groups.values())
-
-
-def _label_of(group: Sequence[Refused]) -> str:
-    """The label of operators that are refused alike."""
-    if len(group) == 1:
-        return group[0].label
-    numbers = ", ".join(str(one.index) for one in group[:_NUMBERS])
-    more = f" and {len(group) - _NUMBERS} more ({len(group)} in all)" if len(group) > _NUMBERS else ""
-    return f"{group[0].where} {numbers}{more} {group[0].name}"
 
 
 @dataclass(slots=True)

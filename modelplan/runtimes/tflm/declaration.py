@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from modelplan.errors import ModelError
 from modelplan.runtimes.tflm.abi import ABIS
-from modelplan.runtimes.tflm.arena import RELEASE, VERSION, Arena, arena, told
+from modelplan.runtimes.tflm.arena import RELEASE, VERSION, Arena, arena
 from modelplan.runtimes.tflm.file import read_tflite
+from modelplan.runtimes.tflm.refused_operators import told
 from modelplan.types import Part, Requirement
 
 #: The name under which firmware declares the size of its arena.

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.abi import Abi, find_abis
-from modelplan.runtimes.tflm.arena import Interpreter, Refused, take_allocator
+from modelplan.runtimes.tflm.arena import Interpreter, take_allocator
 from modelplan.runtimes.tflm.arena_memory import ArenaMemory
 from modelplan.runtimes.tflm.file import FileModel
 from modelplan.runtimes.tflm.kernels import KernelSet, find_library
+from modelplan.runtimes.tflm.refused_operators import Refused
 
 
 @dataclass(frozen=True, slots=True)

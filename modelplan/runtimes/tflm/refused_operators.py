@@ -1,0 +1,48 @@
+"""What TFLM would not run, and the lines that tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+#: Operators whose numbers a line names.
+_NUMBERS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """What TFLM would not prepare or run, and why.
+
+    `where` is "op", "subgraph 1 op" or "metadata", `name` the kind of operator or the name of the metadata; `index` is
+    the operator's number in its subgraph, -1 for metadata.
+    """
+
+    where: str
+    index: int
+    name: str
+    reason: str
+
+    @property
+    def label(self) -> str:
+        """Such as "op 3 CONV_2D"."""
+        return " ".join(part for part in (self.where, str(self.index) if self.index >= 0 else "", self.name) if part)
+
+
+def told(found: Iterable[Refused]) -> tuple[str, ...]:
+    """A line for each kind of operator and reason, with the numbers of the first of many operators.
+
+    Such as "op 3 CONV_2D: why" or "op 0, 1, 4, 5, 7, 8, 12, 13 and 85 more (93 in all) DEQUANTIZE: why".
+    """
+    groups: dict[tuple[str, str, str], list[Refused]] = {}
+    for one in found:
+        groups.setdefault((one.where, one.name, one.reason), []).append(one)
+    return tuple(f"{_label_of(group)}: {group[0].reason}" for group in groups.values())
+
+
+def _label_of(group: Sequence[Refused]) -> str:
+    """The label of operators that are refused alike."""
+    if len(group) == 1:
+        return group[0].label
+    numbers = ", ".join(str(one.index) for one in group[:_NUMBERS])
+    more = f" and {len(group) - _NUMBERS} more ({len(group)} in all)" if len(group) > _NUMBERS else ""
+    return f"{group[0].where} {numbers}{more} {group[0].name}"
