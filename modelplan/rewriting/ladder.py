@@ -143,7 +143,19 @@ def climb(
     if found.chosen is None:
         return found
     proof = prove_rewrite(data, found.chosen.model, goal.kernels, Effort(goal.seed, _PROOF_SECONDS))
-    return replace(found, proof=tuple(proof))
+    return _proved(replace(found, proof=tuple(proof)), goal)
+
+
+def _proved(found: Ladder, goal: Goal) -> Ladder:
+    """The ladder without its choice where that is another file than the model and was not proved to be equal."""
+    as_is = found.rungs[0]
+    reason = next((verdict.details for verdict in found.proof if verdict.outcome == "unproved"), "")
+    if not reason or found.chosen in (None, as_is):
+        return found
+    chosen = as_is if goal.budget is None and not as_is.refusals else None
+    least = as_is.arena if goal.objective == "arena" else as_is.head
+    remarks = (*found.remarks, f"no other rung is taken: a rewritten file {reason}")
+    return replace(found, chosen=chosen, least=least, remarks=remarks, proof=())
 
 
 class _Climb:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from commands import run
+from random_cnns import Network
 
 from modelplan import Graph, RequestError, fit, load
 from modelplan.loaders.tflite_tables import get_metadata
@@ -228,3 +230,20 @@ def test_the_file_keeps_what_it_was(corpus: Path) -> None:
     assert get_metadata(rung.model, "min_runtime_version") == get_metadata(source, "min_runtime_version")
     with pytest.raises(RefusalError):
         run_tflm(rung.model, arena=rung.head)
+
+
+def test_a_model_that_contradicts_itself_is_left_as_it_is(tmp_path: Path) -> None:
+    """A window of five rows over four: TFLM makes the one row that the file says, which no rule of shapes does."""
+    net = Network(np.random.default_rng(3))
+    x = net.tensor((1, 4, 4, 64))
+    deep = net.add(x, x)
+    deep = net.add(deep, net.add(deep, deep))
+    short = net.operator("MAX_POOL_2D", [deep], net.tensor((1, 1, 1, 64)), (1, 4, 4, 4, 4, 1), (1, 2, 2, 5, 5, 0))
+    path = tmp_path / "model.tflite"
+    path.write_bytes(net.file(x, net.add(short, short)))
+    ladder = fit(path)
+    assert ladder.chosen == ladder.rungs[0]
+    assert ladder.model == path.read_bytes()
+    assert ladder.least == ladder.rungs[0].arena > min(rung.arena for rung in ladder.rungs)
+    assert "the model itself cannot be followed: op 3 MAX_POOL_2D" in ladder.remarks[-1]
+    assert fit(path, budget=ladder.least - 1).model is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from modelplan.errors import RequestError
-from modelplan.verifier.rewrites.contents import Catalogue, Content, Fault, row_words
+from modelplan.verifier.rewrites.contents import Catalogue, Content, Fault, Unproved, row_words
 from modelplan.verifier.rewrites.reading import Cell, Source, surroundings_of
 from modelplan.verifier.rewrites.running import Trace, fault_of, trace_run
 
@@ -24,12 +24,15 @@ def compare_rows(original: Source, rewritten: Source) -> Compared:
 
     Raises:
         Fault: an output of the second file is not, row by row, that of the first.
-        Unproved: an operator is not known.
+        Unproved: an operator is not known, or the first file contradicts itself.
         RequestError: the files have other inputs or outputs, or seem to be swapped.
     """
     _check_interface(original, rewritten)
     catalogue = Catalogue()
-    first = trace_run(original, catalogue)
+    try:
+        first = trace_run(original, catalogue)
+    except Fault as fault:
+        raise Unproved(f"cannot be proved: {original.name} itself cannot be followed: {fault}") from None
     pieces = max((base.uses for base in catalogue.bases), default=0)
     catalogue.close()
     second = trace_run(rewritten, catalogue)
