@@ -228,3 +228,19 @@ class Climb:
                 turns += [u for u in dict.fromkeys(self.turn[j] for j in self.around(order[t])) if u not in turns]
             first, second = turns[draw.randint(0, len(turns) - 1)], turns[draw.randint(0, len(turns) - 1)]
             order[first], order[second] = order[second], order[first]
+
+
+def tflm_greedy(rows: Sequence[tuple[int, int, int]], fixed: Sequence[int]) -> list[int]:
+    """TFLM's greedy planner on (size, first scope, last scope), both included; -1 in `fixed` leaves the choice to it."""
+    offsets = list(fixed)
+    placed = [i for i, offset in enumerate(offsets) if offset != -1]
+    free = [i for i, offset in enumerate(offsets) if offset == -1]
+    for i in sorted(free, key=lambda i: (-rows[i][0], -i)):
+        alive = [j for j in placed if rows[i][1] <= rows[j][2] and rows[j][1] <= rows[i][2]]
+        offsets[i] = 0
+        for j in sorted(alive, key=lambda j: offsets[j]):
+            if offsets[j] - offsets[i] >= rows[i][0]:
+                break
+            offsets[i] = max(offsets[i], offsets[j] + rows[j][0])
+        placed.append(i)
+    return offsets

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from modelplan import _core
 from modelplan.allocators.vela import first_order
+from modelplan.runtimes.tflm.planner import Request, greedy_offsets
 from modelplan.types import IntArray
 
 INF = float("inf")
@@ -111,3 +112,17 @@ def test_a_deadline_ends_the_climb_and_the_flow_with_what_there_is() -> None:
     assert offsets.min() >= 0
     holder, _, ended = _core.share_min_cost(size, start, end, 10**12, 0.0)
     assert (len(set(holder.tolist())), ended) == (900, "deadline")
+
+
+scoped = st.tuples(st.integers(1, 6), st.integers(-1, 6), st.integers(0, 3)).map(lambda r: (r[0], r[1], r[1] + r[2]))
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(scoped, st.integers(-3, 8)), max_size=12))
+def test_tflm_places_as_its_twin_around_what_a_file_fixes_below_the_arena_too(
+    found: list[tuple[tuple[int, int, int], int]],
+) -> None:
+    rows, fixed = [row for row, _ in found], [offset for _, offset in found]
+    requests = [Request(*row, tensor=i) for i, row in enumerate(rows)]
+    assert greedy_offsets(requests, fixed) == twins.tflm_greedy(rows, fixed)
+    assert greedy_offsets(requests) == twins.tflm_greedy(rows, [-1] * len(rows))

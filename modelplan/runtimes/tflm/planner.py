@@ -6,12 +6,14 @@ memory_planner/greedy_memory_planner.cc (where it goes); see also its docs/memor
 
 from __future__ import annotations
 
-import bisect
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
+
+from modelplan import _core
 from modelplan.errors import ModelError
 from modelplan.loaders.tflite_tables import get_metadata, metadata_entries, metadata_payload
 from modelplan.runtimes.tflm.file import FileModel, SameFile
@@ -186,66 +188,22 @@ def greedy_offsets(rows: Sequence[Request], offline: Sequence[int] | None = None
     Source: greedy_memory_planner.cc: fixed ones first, in order and unchecked; then by size, of equal sizes
     the later-added first, each at the lowest gap among those alive with it.
     """
-    offsets = [_fixed(row, offline) for row in rows]
-    placed = _Placed(rows, offsets)
-    for i, offset in enumerate(offsets):
-        if offset != ONLINE:
-            placed.add(i)
-    online = [i for i, offset in enumerate(offsets) if offset == ONLINE]
-    for i in sorted(online, key=lambda i: (-rows[i].size, -i)):
-        offsets[i] = placed.lowest_gap(i)
-        placed.add(i)
+    size = np.array([row.size for row in rows], dtype=np.int64)
+    first = np.array([row.first for row in rows], dtype=np.int64)
+    last = np.array([row.last for row in rows], dtype=np.int64)
+    fixed = np.array([_fixed(row, offline) for row in rows], dtype=np.int64)
+    is_fixed = fixed != ONLINE
+    below = np.where(is_fixed, np.minimum(fixed, 0), 0)  # what lies below the arena blocks nothing in it
+    pins = np.where(is_fixed, fixed - below, -1)
+    problem = _core.Problem(np.maximum(size + below, 0), first, last + 1, pin=pins)
+    order = np.lexsort((-np.arange(len(size)), -size))
+    placed = _core.place_in_order(problem, order.astype(np.int64), "lowest")
+    offsets: list[int] = np.where(is_fixed, fixed, placed).tolist()
     return offsets
 
 
 def _fixed(row: Request, offline: Sequence[int] | None) -> int:
     return ONLINE if offline is None or row.scratch else offline[row.tensor]
-
-
-class _Placed:
-    """The requests that have an offset, found by the scopes in which they are alive.
-
-    Those alive in one scope are found in the nodes above it of a binary tree over all scopes: a lifetime stands in the
-    few nodes that cover it. Those that come to life later are found by their first scope.
-    """
-
-    def __init__(self, rows: Sequence[Request], offsets: Sequence[int]) -> None:
-        self.rows, self.offsets = rows, offsets
-        self.scopes = 2 + max((row.last for row in rows), default=0)  # from scope -1 on
-        self.covering: dict[int, list[int]] = {}
-        self.by_first: list[tuple[int, int]] = []
-
-    def add(self, i: int) -> None:
-        """Takes request `i`, whose offset is known."""
-        row = self.rows[i]
-        low, high = row.first + 1 + self.scopes, row.last + 2 + self.scopes
-        while low < high:
-            if low & 1:
-                self.covering.setdefault(low, []).append(i)
-                low += 1
-            if high & 1:
-                high -= 1
-                self.covering.setdefault(high, []).append(i)
-            low, high = low >> 1, high >> 1
-        bisect.insort(self.by_first, (row.first, i))
-
-    def lowest_gap(self, i: int) -> int:
-        """The lowest address where request `i` fits between those that are alive with it."""
-        size, candidate = self.rows[i].size, 0
-        for offset, other in sorted((self.offsets[other], other) for other in self._alive_with(self.rows[i])):
-            if offset - candidate >= size:
-                break
-            candidate = max(candidate, offset + self.rows[other].size)
-        return candidate
-
-    def _alive_with(self, row: Request) -> Iterator[int]:
-        node = row.first + 1 + self.scopes
-        while node:
-            yield from self.covering.get(node, ())
-            node >>= 1
-        start = bisect.bisect_left(self.by_first, (row.first + 1,))
-        end = bisect.bisect_left(self.by_first, (row.last + 1,))
-        yield from (other for _, other in self.by_first[start:end])
 
 
 def head_bytes(rows: Sequence[Request], offsets: Sequence[int]) -> int:
