@@ -231,7 +231,7 @@ class Climb:
 
 
 def tflm_greedy(rows: Sequence[tuple[int, int, int]], fixed: Sequence[int]) -> list[int]:
-    """TFLM's greedy planner on (size, first scope, last scope), both included; -1 in `fixed` leaves the choice to it."""
+    """TFLM's greedy planner on (size, first scope, last scope), both included; -1 in `fixed`: its choice."""
     offsets = list(fixed)
     placed = [i for i, offset in enumerate(offsets) if offset != -1]
     free = [i for i, offset in enumerate(offsets) if offset == -1]

@@ -12,7 +12,7 @@ micro_interpreter_graph.cc, recording_micro_allocator.cc; the kernels' part is i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from modelplan.errors import ModelError
@@ -76,6 +76,8 @@ _COPIES = 3
 
 #: How many models are remembered as their kernels prepare them, one for each ABI and library.
 _REMEMBERED = 8
+#: How many different operators are remembered with what their kernels do, for each ABI and library.
+_MOST_KERNELS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,15 +187,29 @@ def _everywhere(found: Sequence[tuple[Refused, ...]]) -> tuple[Refused, ...]:
 
 @dataclass(slots=True)
 class _Prepared:
-    """One operator in its subgraph, with what its kernel does in Init and in Prepare."""
+    """One operator in its subgraph, what its kernel does, and why TFLM would not prepare it."""
 
     subgraph: int
     index: int
     op: FileOp
     entry: Operator | None
-    initial: list[Event] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
-    refusal: str | None = None
+    done: _Done
+    refusal: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """What a kernel does in Init and in Prepare; `refusal` says why it would give up there, `scratch` counts requests.
+
+    `reshaped` is another shape of the first output, `alone` says that other operators of the model decide nothing.
+    """
+
+    initial: tuple[Event, ...]
+    events: tuple[Event, ...]
+    scratch: int
+    refusal: str | None
+    reshaped: tuple[int, ...] | None
+    alone: bool
 
 
 class _Kernels:
@@ -204,6 +220,7 @@ class _Kernels:
         self.variables = ResourceVariables()
         self.shapes: dict[int, tuple[int, ...]] = {}
         self.requests = 0
+        self.known = _known_kernels(abi, library.name)
         self.prepared = [
             self._prepare(number, index, op, call)
             for number, (subgraph, calls) in enumerate(zip(model.subgraphs, calls_of(model, abi.pointer), strict=True))
@@ -211,39 +228,71 @@ class _Kernels:
         ]
 
     def _prepare(self, number: int, index: int, op: FileOp, call: Call) -> _Prepared:
-        """What the kernel of one operator does; `refusal` says why it would give up."""
-        one = _Prepared(number, index, op, self.library.operators.get(op.kind))
+        """One operator with what its kernel does, which is known for operators alike."""
         base = self.model.firsts[number]
         if self.shapes:
             call = call_of(self.model, number, op, self.abi.pointer, self.shapes)
-        keys = tuple(tuple(base + t if t >= 0 else None for t in ts) for ts in (op.inputs, op.outputs))
-        first, then = (Preparation(call, self.abi, self.variables, (keys[0], keys[1]), self.requests) for _ in range(2))
-        try:
-            _require_registered(one.entry, op)
-            if one.entry is not None:
-                one.entry.initialise(first)
-                one.entry.prepare(then)
-                check_types(one.entry, call, self.abi)
-            self._require_shapes(number, op, then)
-        except Refusal as refusal:
-            one.refusal = str(refusal)
-        one.initial, one.events = first.events, then.events
-        self.requests += sum(event.sort == SCRATCH for event in then.events)
-        if then.reshaped is not None and op.writes:
-            self.shapes[base + op.outputs[0]] = then.reshaped
-        return one
+        done = self.known.of(call)
+        if done is None:
+            done = self._perform(op, call, base)
+            if done.alone:
+                self.known.add(call, done)
+        self.requests += done.scratch
+        if done.reshaped is not None and op.writes:
+            self.shapes[base + op.outputs[0]] = done.reshaped
+        refusal = done.refusal or self._refused_operands(number, op, done.scratch)
+        return _Prepared(number, index, op, self.library.operators.get(op.kind), done, refusal)
 
-    def _require_shapes(self, number: int, op: FileOp, done: Preparation) -> None:
-        """What the interpreter itself looks at once a kernel is prepared."""
+    def _perform(self, op: FileOp, call: Call, base: int) -> _Done:
+        """What the kernel of one operator does."""
+        inputs, outputs = (tuple(base + t if t >= 0 else None for t in ts) for ts in (op.inputs, op.outputs))
+        first, then = (Preparation(call, self.abi, self.variables, (inputs, outputs), self.requests) for _ in range(2))
+        entry, refusal = self.library.operators.get(op.kind), None
+        try:
+            _require_registered(entry, op)
+            if entry is not None:
+                entry.initialise(first)
+                entry.prepare(then)
+                check_types(entry, call, self.abi)
+        except Refusal as problem:
+            refusal = str(problem)
+        scratch = sum(event.sort == SCRATCH for event in then.events)
+        alone = first.alone and then.alone
+        return _Done(tuple(first.events), tuple(then.events), scratch, refusal, then.reshaped, alone)
+
+    def _refused_operands(self, number: int, op: FileOp, requests: int) -> str | None:
+        """What the interpreter itself refuses once a kernel is prepared."""
         tensors = self.model.subgraphs[number].tensors
         for t in op.outputs:
             if t >= 0 and 0 in (shape := tensors[t].shape) and shape != (0,):
-                raise Refusal(f"tensor {t} of shape {list(shape)}, a dynamic one to TFLM")
+                return f"tensor {t} of shape {list(shape)}, a dynamic one to TFLM"
         for t in op.intermediates:
-            empty = not 0 <= t < len(tensors) or tensors[t].nbytes == 0
-            done.require(empty, f"an intermediate tensor {t} with bytes, which TFLM does not plan")
-        requests = sum(event.sort == SCRATCH for event in done.events)
-        done.require(requests <= _MOST_REQUESTS, f"{requests} scratch buffers; TFLM allows {_MOST_REQUESTS}")
+            if 0 <= t < len(tensors) and tensors[t].nbytes:
+                return f"an intermediate tensor {t} with bytes, which TFLM does not plan"
+        return f"{requests} scratch buffers; TFLM allows {_MOST_REQUESTS}" if requests > _MOST_REQUESTS else None
+
+
+class _KnownKernels:
+    """What kernels do on one target, by operator: what decides it is one object for all operators alike."""
+
+    def __init__(self) -> None:
+        self.found: dict[int, tuple[Call, _Done]] = {}  # by identity, with the operator that keeps it
+
+    def of(self, call: Call) -> _Done | None:
+        """What the kernel of an operator does, None where it has not been performed."""
+        found = self.found.get(id(call))
+        return None if found is None else found[1]
+
+    def add(self, call: Call, done: _Done) -> None:
+        """Remembers it; so many operators that differ are remembered at most."""
+        if len(self.found) >= _MOST_KERNELS:
+            self.found.clear()
+        self.found[id(call)] = call, done
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _known_kernels(_abi: Abi, _library: str) -> _KnownKernels:
+    return _KnownKernels()
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -302,7 +351,8 @@ class Interpreter:
 
     @cached_property
     def _planned(self) -> tuple[planner.Request, ...]:
-        scratch = [(one.subgraph, one.index, e.size) for one in self.prepared for e in one.events if e.sort == SCRATCH]
+        asking = (one for one in self.prepared if one.done.scratch)
+        scratch = [(one.subgraph, one.index, e.size) for one in asking for e in one.done.events if e.sort == SCRATCH]
         sizes = {number: _nbytes(self.model.tensors[number], shape) for number, shape in self.shapes.items()}
         return planner.requests_with(self.model, scratch, sizes)
 
@@ -351,7 +401,7 @@ class Interpreter:
         for memory.owner, one in enumerate(self.prepared):
             if one.entry is not None and (size := layout(one.entry.data, self.abi).size):
                 memory.keep(BUFFERS, size)
-            for event in one.initial:
+            for event in one.done.initial:
                 memory.keep(BUFFERS, event.size)
         requests, request = 0, layout(_REQUEST, self.abi).size
         for memory.owner, one in enumerate(self.prepared):
@@ -361,14 +411,14 @@ class Interpreter:
 
     def _take_operator(self, memory: ArenaMemory, one: _Prepared) -> int:
         """What one operator takes in Prepare; returns how many scratch buffers it asks for."""
-        for event in one.events:
+        for event in one.done.events:
             if event.sort == KEEP:
                 memory.keep(BUFFERS, event.size)
             elif event.sort != SCRATCH:
                 memory.hold(event.size, event.alignment)
         if one.entry is None or not one.entry.exact:
             self._take_margin(memory, one)
-        return sum(event.sort == SCRATCH for event in one.events)
+        return one.done.scratch
 
     def _take_margin(self, memory: ArenaMemory, one: _Prepared) -> None:
         """More than a kernel needs that keeps no more than its structures and copies of its operands."""
@@ -383,7 +433,7 @@ class Interpreter:
 
     def _take_plan(self, memory: ArenaMemory, buffers: int, offsets: tuple[int, ...] | None) -> None:
         """Handles of scratch, the planner's tables for so many buffers beside the whole tail, and variables."""
-        scratch = sum(event.sort == SCRATCH for one in self.prepared for event in one.events)
+        scratch = sum(one.done.scratch for one in self.prepared)
         if scratch:
             memory.keep_struct(HANDLES, ("pointer",), scratch)
         memory.hold(self.abi.pointer * len(self.model.subgraphs), self.abi.pointer)

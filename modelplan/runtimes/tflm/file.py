@@ -246,7 +246,8 @@ def _subgraph(data: bytes, model: Any, subgraph: Any, kinds: list[tuple[str, boo
     tensors = tuple(
         _tensor(data, model, subgraph.Tensors(i), f"{where} tensor {i}") for i in _each(subgraph.TensorsLength(), data)
     )
-    ops = tuple(_op(data, subgraph.Operators(i), kinds) for i in _each(subgraph.OperatorsLength(), data))
+    seen: dict[tuple[object, ...], Any] = {}
+    ops = tuple(_op(data, subgraph.Operators(i), kinds, seen) for i in _each(subgraph.OperatorsLength(), data))
     inputs = _integers(data, subgraph, schema.SUBGRAPH_INPUTS)
     outputs = _integers(data, subgraph, schema.SUBGRAPH_OUTPUTS)
     _check_indices(len(tensors), 0, (("input", inputs), ("output", outputs)), where)
@@ -311,9 +312,10 @@ def _content(buffer: Any) -> tuple[int, int]:
     return (table.Vector(table.Offset(4)), length)
 
 
-def _op(data: bytes, op: Any, kinds: list[tuple[str, bool]]) -> FileOp:
+def _op(data: bytes, op: Any, kinds: list[tuple[str, bool]], seen: dict[tuple[object, ...], Any]) -> FileOp:
+    """An operator; `seen` has the tables of options so far by their values."""
     kind, custom = kinds[op.OpcodeIndex()]
-    options = _custom_options(op) if custom else _readable(options_of(op))
+    options = _custom_options(op) if custom else _one_of(seen, options_of(op))
     return FileOp(
         kind,
         _integers(data, op, schema.OPERATOR_INPUTS),
@@ -325,12 +327,22 @@ def _op(data: bytes, op: Any, kinds: list[tuple[str, bool]]) -> FileOp:
     )
 
 
-def _readable(options: Any) -> Any:
-    """The table of options, each field read once: a damaged one is refused here and not where it is used."""
+def _one_of(seen: dict[tuple[object, ...], Any], options: Any) -> Any:
+    """The table of options, or the first one of the file with the same values where numbers are all that it holds.
+
+    Each field is read once: a damaged one is refused here and not where it is used.
+    """
     kind: Any = type(options)
-    for field in _fields_of(kind):
-        getattr(options, field)()
-    return options
+    values = tuple([getattr(options, field)() for field in _fields_of(kind)])
+    return seen.setdefault((kind, *values), options) if _holds_itself(kind) else options
+
+
+@cache
+def _holds_itself(kind: type) -> bool:
+    """Whether a table of options holds numbers only: no texts, vectors or tables."""
+    named = (getattr(kind, name) for name in _fields_of(kind))
+    outside = {"String", "Vector", "VectorLen", "Indirect", "Union"}
+    return kind is not type(None) and not any(outside & set(accessor.__code__.co_names) for accessor in named)
 
 
 @cache

@@ -65,11 +65,26 @@ def requests_with(
     Raises:
         ModelError: an operator calls a subgraph that does not exist, or recursively.
     """
-    clock = _clock_of(SameFile(model))
     plan = read_plan(model) if any(tensor.variable for tensor in model.tensors) else None
+    return _rows(SameFile(model), tuple(scratch), tuple((sizes or {}).items()), plan)
+
+
+#: How many models' rows and lifetimes are remembered: a command asks several questions about one.
+_REMEMBERED = 4
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _rows(
+    file: SameFile,
+    scratch: tuple[tuple[int, int, int], ...],
+    sizes: tuple[tuple[int, int], ...],
+    plan: tuple[int, ...] | None,
+) -> tuple[Request, ...]:
+    """The rows of `requests_with`; `plan` is the one that the file carries, where variables ask for it."""
+    model, clock, changed = file.model, _clock_of(file), dict(sizes)
     rows = []
     for number, tensor in enumerate(model.tensors):
-        nbytes = (sizes or {}).get(number, tensor.nbytes)
+        nbytes = changed.get(number, tensor.nbytes)
         kept = tensor.variable and (plan is None or plan[number] == ONLINE)  # behind the planned memory
         if not tensor.constant and not kept and nbytes and number not in model.handles:
             rows.append(Request(padded(nbytes), *clock.lives[number], tensor=number))
@@ -79,8 +94,6 @@ def requests_with(
     return tuple(rows)
 
 
-#: How many models' lifetimes are remembered: a command asks several questions about one.
-_REMEMBERED = 4
 #: Most subgraphs that call one another in a chain.
 _DEEPEST = 32
 #: TFLM counts scopes in an int.

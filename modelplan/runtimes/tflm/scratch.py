@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from modelplan.errors import ModelError
 from modelplan.loaders.tflite_schema import DTYPES
@@ -40,6 +40,9 @@ _TEXTS = {"container": "Container", "shared_name": "SharedName"}
 #: Constants up to so many bytes are given to kernels with their values: shapes, axes, paddings.
 _SHORT = 256
 
+#: The options of an operator by name.
+Options: TypeAlias = Mapping[str, int | float | str | bool]
+
 #: How many models are remembered as kernels see them: a command asks several questions about one.
 _REMEMBERED = 4
 
@@ -52,7 +55,7 @@ def scratch_requests(model: FileModel, kernels: str = "reference", pointer: int 
     """
     for number, calls in enumerate(calls_of(model, pointer)):
         for index, call in enumerate(calls):
-            for size in scratch_sizes(call, kernels):
+            for size in _ALIKE.scratch_sizes(call, kernels):
                 yield number, index, size
 
 
@@ -90,30 +93,98 @@ def call_of(
         if index < 0:
             return None
         tensor = tensors[index]
-        return _operand(model, tensor, (shapes or {}).get(base + index, tensor.shape))
+        return _operand(model, tensor, shapes.get(base + index, tensor.shape) if shapes else tensor.shape)
 
-    return Call(
-        op.kind,
-        tuple(map(operand, op.inputs)),
-        tuple(map(operand, op.outputs)),
-        _options(model, op),
-        pointer,
-        tuple(_called(model, called) for called in op.calls),
-    )
+    calls = tuple([_called(model, called) for called in op.calls])
+    inputs, outputs = tuple([operand(t) for t in op.inputs]), tuple([operand(t) for t in op.outputs])
+    return _ALIKE.call(op.kind, inputs, outputs, _options(model, op), pointer, calls)
 
 
 def _operand(model: FileModel, tensor: FileTensor, shape: tuple[int, ...]) -> Operand:
     start, length = tensor.content
-    return Operand(
-        DTYPES[tensor.type],
-        shape,
-        tensor.constant,
-        None
-        if tensor.assumed
-        else Quantization(tensor.scales, tensor.scale, tensor.zero_point, tensor.axis, tensor.zero_points),
-        tensor.variable,
-        model.data[start : start + min(length, _SHORT)] if length else None,
+    content = model.data[start : start + min(length, _SHORT)] if length else None
+    scales = (tensor.scales, tensor.scale, tensor.zero_point, tensor.axis, tensor.zero_points)
+    return _ALIKE.operand(
+        tensor.type, shape, tensor.constant, None if tensor.assumed else scales, tensor.variable, content
     )
+
+
+_NO_OPTIONS: Options = {}
+
+#: What `Quantization` is made of.
+_Scales: TypeAlias = tuple[int, float, int, int, int]
+
+
+class _Alike:
+    """Operands and operators that have been made: those alike are one object, however many files they come from.
+
+    Networks repeat few operators many times, and files are written and read again with all of theirs.
+    """
+
+    def __init__(self) -> None:
+        self.operands: dict[tuple[object, ...], Operand] = {}
+        self.settings: dict[tuple[object, ...], Options] = {}
+        self.calls: dict[tuple[object, ...], Call] = {}
+        self.scratch: dict[tuple[int, str], tuple[Call, tuple[int, ...]]] = {}
+
+    def operand(
+        self,
+        number: int,
+        shape: tuple[int, ...],
+        constant: bool,  # noqa: FBT001 - a field of the tensor
+        scales: _Scales | None,
+        variable: bool,  # noqa: FBT001
+        content: bytes | None,
+    ) -> Operand:
+        """The operand of a tensor with type `number`."""
+        key = (number, shape, constant, scales, variable, content)
+        found = self.operands.get(key)
+        if found is None:
+            self.make_room()
+            known = None if scales is None else Quantization(*scales)
+            found = self.operands[key] = Operand(DTYPES[number], shape, constant, known, variable, content)
+        return found
+
+    def call(
+        self,
+        kind: str,
+        inputs: tuple[Operand | None, ...],
+        outputs: tuple[Operand | None, ...],
+        options: Options,
+        pointer: int,
+        calls: tuple[Subgraph, ...],
+    ) -> Call:
+        """The operator with operands and options of this table, which the operator keeps alive.
+
+        They are told apart by identity: contents decide what a kernel asks for, but do not count in `Operand.__eq__`.
+        """
+        key = (kind, tuple(map(id, inputs)), tuple(map(id, outputs)), id(options), pointer, calls)
+        found = self.calls.get(key)
+        if found is None:
+            found = self.calls[key] = Call(kind, inputs, outputs, options, pointer, calls)
+        return found
+
+    def scratch_sizes(self, call: Call, kernels: str) -> tuple[int, ...]:
+        """The bytes that the kernel of an operator requests."""
+        key = id(call), kernels
+        if key not in self.scratch:
+            self.make_room()
+            self.scratch[key] = call, scratch_sizes(call, kernels)
+        return self.scratch[key][1]
+
+    def named(self, options: Options) -> Options:
+        """The options with these names and values."""
+        return self.settings.setdefault(tuple(options.items()), options)
+
+    def make_room(self) -> None:
+        """Forgets everything once it is much."""
+        if max(len(self.operands), len(self.settings), len(self.calls), len(self.scratch)) > _MOST_ALIKE:
+            self.operands, self.settings, self.calls, self.scratch = {}, {}, {}, {}
+
+
+#: So many different operands or operators are remembered.
+_MOST_ALIKE = 20_000
+_ALIKE = _Alike()
 
 
 def _called(model: FileModel, number: int) -> Subgraph:
@@ -122,27 +193,27 @@ def _called(model: FileModel, number: int) -> Subgraph:
     return Subgraph(len(model.subgraphs[number].inputs), len(model.subgraphs[number].outputs))
 
 
-def _options(model: FileModel, op: FileOp) -> Mapping[str, int | float | str | bool]:
+def _options(model: FileModel, op: FileOp) -> Options:
     if op.options is None:
-        return {}
+        return _NO_OPTIONS
     if isinstance(op.options, dict):
         return op.options
     known = _known_options(SameBytes(model.data))
     if op.options in known:
         return known[op.options]
     try:
-        return known.setdefault(op.options, _fields(op.options))
+        return known.setdefault(op.options, _ALIKE.named(_fields(op.options)))
     except (struct.error, IndexError, TypeError, ValueError) as error:
         raise ModelError(f"{model.name}: the options of a {op.kind} cannot be read: {error}") from None
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _known_options(file: SameBytes) -> dict[Any, Mapping[str, int | float | str | bool]]:  # noqa: ARG001 - the key
+def _known_options(file: SameBytes) -> dict[Any, Options]:  # noqa: ARG001 - the key
     """What has been read of a file's tables of options, which edits of its graph keep."""
     return {}
 
 
-def _fields(options: Any) -> Mapping[str, int | float | str | bool]:
+def _fields(options: Any) -> Options:
     """The fields of a table of options under our names."""
     table: type = type(options)
     found: dict[str, int | float | str | bool] = {name: int(read(options)) for name, read in _accessors(table)}

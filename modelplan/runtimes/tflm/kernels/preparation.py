@@ -49,8 +49,7 @@ class ResourceVariables:
 class Preparation:
     """The events of one operator. Kernels' tables call it as TFLM's kernels call their context, in the same order.
 
-    `keys` are what tells the operator's inputs and outputs from all other tensors, for handles of variables; `earlier`
-    is how many scratch buffers the operators before it asked for, None where that is not known.
+    `alone` says that it took nothing into account but the operator itself: no variables, no other operators.
     """
 
     def __init__(
@@ -63,11 +62,30 @@ class Preparation:
     ) -> None:
         self.call = call
         self.abi = abi
-        self.variables = variables
-        self.keys = keys
-        self.earlier = earlier
+        self._variables = variables
+        self._keys = keys
+        self._earlier = earlier
+        self.alone = True
         self.events: list[Event] = []
         self.reshaped: tuple[int, ...] | None = None
+
+    @property
+    def variables(self) -> ResourceVariables | None:
+        """The variables of the model, None where they are not followed."""
+        self.alone = False
+        return self._variables
+
+    @property
+    def keys(self) -> tuple[tuple[object, ...], tuple[object, ...]]:
+        """What tells the operator's inputs and outputs from all other tensors."""
+        self.alone = False
+        return self._keys
+
+    @property
+    def earlier(self) -> int | None:
+        """How many scratch buffers the operators before it asked for, None where that is not known."""
+        self.alone = False
+        return self._earlier
 
     def require(self, holds: bool, reason: str) -> None:  # noqa: FBT001 - reads as a sentence
         """Ends the preparation where TFLM's kernel does.
