@@ -195,6 +195,26 @@ def plan_on(graph: Graph, runtime: Runtime, options: Options, budget: Budget | N
     return _plan(graph, runtime, options, budget)
 
 
+def shared_buffers(graph: Graph, options: Options) -> tuple[Problem, tuple[Overlap, ...]]:
+    """The buffers of a plan in file order, and the outputs that may overlap an operand, before anything is placed.
+
+    They are those of `plan` with these options; what is asked of the order and of the allocator does not count.
+
+    Raises:
+        BrokenPlanError, RequestError: as `plan`.
+    """
+    order = tuple(range(len(graph.ops)))
+    # Which of the two sets of buffers of mode max is better shows when they are placed.
+    if options.alias == "max" or tuple(graph.producers_first) != order:
+        made = plan(graph, replace(options, schedule="file"))
+        return made.problem, made.overlaps
+    runtime = configured_runtime(graph, options)
+    stored = with_scratch(runtimes.as_stored(graph, runtime), runtime, options)
+    offered = aliasing.storages(stored, alias_mode(options, runtime), runtime)
+    aliases = aliasing.take_offers(stored, offered, order, runtime)
+    return placement_problem(stored, order, aliases, runtime, options)
+
+
 def alias_mode(options: Options, runtime: Runtime) -> str:
     """The mode that was asked for, else the usual one of the runtime, which needs no more than the runtime by itself.
 

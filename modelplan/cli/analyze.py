@@ -8,9 +8,10 @@ and --out write; of a file that carries a plan for its runtime it is that plan, 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ from modelplan import bounds, pipeline
 from modelplan.aliasing.explaining import reasons
 from modelplan.byte_counts import parse_bytes
 from modelplan.cli import files, model_options, overlays, terminal
-from modelplan.cli.sharing_out import share_out
+from modelplan.cli.sharing_out import beside, share_out
 from modelplan.errors import RequestError
 from modelplan.explaining.quick import quick_suggestions
 from modelplan.outputs import OUTPUTS, figures, render, text
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 #: Ends the name of a file for what TFLM logs of its own plan for the model file as it stands.
 _LOG = ".log.ascii"
+#: Of files with more operators than these a second process finds the alternatives: a copy costs some milliseconds.
+_MANY = 500
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -97,14 +100,15 @@ def analyze(arguments: Namespace, path: str, chosen: Chosen | None = None) -> in
     if any(suffix == _LOG for _, suffix in drawn):
         require_log(file, target)
     needed = as_it_stands(file, target)
-    plan, stands = plans_of(arguments, file, target, needed)
-    plan = replace(plan, banks=chosen.banks if chosen else ())
-    if "-" not in (arguments.json, arguments.csv):
-        capacity = None if arguments.capacity is None else parse_bytes(arguments.capacity)
+    if "-" in (arguments.json, arguments.csv):
+        plan, stands = plans_of(arguments, file, target, needed, chosen)
+    else:
+        with other_files(file, target, needed) as others:
+            plan, stands = plans_of(arguments, file, target, needed, chosen)
+            best = best_section(file, target, needed, stands, others)
+            capacity = None if arguments.capacity is None else parse_bytes(arguments.capacity)
+            sections = stand_sections(file, needed, stands, capacity, others())
         asked = [Section(f"Why {name} shares or not", reasons(plan, name)) for name in arguments.why_not]
-        others = [] if needed.refusals else list(alternatives(file, target))
-        sections = stand_sections(file, needed, stands, capacity, others)
-        best = best_section(file, target, needed, stands, others)
         session = session_sections(file.graph, target.runtime)
         terminal.show([*sections, *text.plan_sections(plan, stands), *session, *asked, *best])
     for output, suffix in ((arguments.json, ".json"), (arguments.csv, ".csv"), *drawn):
@@ -119,6 +123,17 @@ def analyze(arguments: Namespace, path: str, chosen: Chosen | None = None) -> in
     return 0
 
 
+@contextmanager
+def other_files(file: ModelFile, target: Target, needed: Requirement) -> Iterator[Callable[[], Sequence[Alternative]]]:
+    """Gives the alternatives of a file that runs; of a large one a second process finds them while the block runs."""
+
+    def found() -> list[Alternative]:
+        return [] if needed.refusals else list(alternatives(file, target))
+
+    with beside(found) if len(file.graph.ops) > _MANY else nullcontext(found) as result:
+        yield cache(result)
+
+
 def drawn_page(words: Namespace, file: ModelFile, plan: Plan, stands: Plan) -> bytes:
     """The plan as a page, beside others that are made for it; `words` hold the options and the path as `model`."""
     from modelplan.cli.plan_views import model_page
@@ -127,10 +142,12 @@ def drawn_page(words: Namespace, file: ModelFile, plan: Plan, stands: Plan) -> b
     return html_file.html(model_page(words, file.graph, plan, stands))
 
 
-def plans_of(arguments: Namespace, file: ModelFile, target: Target, needed: Requirement) -> tuple[Plan, Plan]:
+def plans_of(
+    arguments: Namespace, file: ModelFile, target: Target, needed: Requirement, chosen: Chosen | None = None
+) -> tuple[Plan, Plan]:
     """The plan that was asked for, and the one by which the runtime runs the file as it stands; both know its needs."""
     carried = carried_offsets(file, target.runtime)
-    chosen = (
+    asked = (
         arguments.allocator,
         arguments.schedule,
         arguments.alias,
@@ -139,12 +156,13 @@ def plans_of(arguments: Namespace, file: ModelFile, target: Target, needed: Requ
         arguments.contiguous,
     )
     words = Namespace(**vars(arguments) | {"model": file.path})
-    if carried and not any(chosen):
+    if carried and not any(asked):
         words.allocator = model_options.FROM_FILE
     stands = pipeline.runtime_plan(file.graph, target.runtime, carried)
     plan = pipeline.plan(file.graph, model_options.options_of(words, file.graph))
     height = needed.head if needed.macro else bounds.height(stands.problem, stands.placement)
-    return replace(plan, runtime_height=height, requirement=needed), replace(stands, requirement=needed)
+    plan = replace(plan, runtime_height=height, requirement=needed, banks=chosen.banks if chosen else ())
+    return plan, replace(stands, requirement=needed)
 
 
 def stand_sections(
@@ -184,14 +202,23 @@ def session_sections(graph: Graph, runtime: Runtime) -> Sequence[Section]:
 
 
 def best_section(
-    file: ModelFile, target: Target, needed: Requirement, stands: Plan, others: Sequence[Alternative]
+    file: ModelFile,
+    target: Target,
+    needed: Requirement,
+    stands: Plan,
+    others: Callable[[], Sequence[Alternative]],
 ) -> Sequence[Section]:
     """The three changes that would lower it most, of those that take no time to try."""
     if needed.refusals:
         return []
-    lines = best_lines(quick_suggestions(file, target, needed, stands, lower_alternatives(needed, others)))
+    lower = partial(_lower_of, needed, others)
+    lines = best_lines(quick_suggestions(file, target, needed, stands, lower))
     more = f"`modelplan explain {file.path}` tries the rest"
     return [Section(f"What would help most; {more}", tuple(lines or ["nothing that takes no time to try"]))]
+
+
+def _lower_of(needed: Requirement, others: Callable[[], Sequence[Alternative]]) -> Sequence[Alternative]:
+    return lower_alternatives(needed, others())
 
 
 def require_log(file: ModelFile, target: Target) -> None:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import pickle
+import signal
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import BinaryIO, TypeVar
 
 Task = Callable[[], None]
+T = TypeVar("T")
 
 
 def share_out(tasks: Sequence[Task]) -> None:
@@ -24,6 +29,44 @@ def share_out(tasks: Sequence[Task]) -> None:
         done = child is not None and os.waitpid(child, 0)[1] == 0
     if not done:
         run_all(theirs)
+
+
+@contextmanager
+def beside(work: Callable[[], T]) -> Iterator[Callable[[], T]]:
+    """A function that gives the result of `work`, which a copy of this process makes while the block runs.
+
+    Where it fails there, or no copy can run, it is made here once it is asked for, so that its error is raised here.
+    The copy ends with the block.
+    """
+    if not can_fork():
+        yield work
+        return
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as found, os.fdopen(writing, "wb") as made:
+        child = _forked([lambda: _send(work(), made)])
+        made.close()
+        ended = False
+
+        def result() -> T:
+            nonlocal ended
+            sent = found.read()
+            ended = True
+            if os.waitpid(child, 0)[1]:
+                return work()
+            answer: T = pickle.loads(sent)  # noqa: S301 - from this process's own copy
+            return answer
+
+        try:
+            yield result
+        finally:
+            if not ended:
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+
+
+def _send(result: object, to: BinaryIO) -> None:
+    pickle.dump(result, to)
+    to.flush()
 
 
 def can_fork() -> bool:

@@ -59,9 +59,9 @@ def shared_tensors(graph: Graph, alias: str, kernels: str = "reference") -> Shar
     Raises:
         RequestError: there is no such mode.
     """
-    options = Options(runtime=TFLM.name, schedule="file", alias=alias, allocator=TFLM.allocator, kernels=kernels)
-    plan = pipeline.plan(graph, options)
-    return [members for members in plan.problem.members if len(members) > 1], plan.overlaps
+    options = Options(runtime=TFLM.name, alias=alias, allocator=TFLM.allocator, kernels=kernels)
+    problem, overlaps = pipeline.shared_buffers(graph, options)
+    return [members for members in problem.members if len(members) > 1], overlaps
 
 
 def packed(

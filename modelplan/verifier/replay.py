@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from modelplan.errors import BrokenPlanError
 from modelplan.verifier.addresses import Layout
@@ -22,8 +22,7 @@ from modelplan.verifier.semantics import Move, is_opaque, moves_of
 _RUNS = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """`length` bytes of value `value`, from its byte `start` on."""
 
     value: int
@@ -76,6 +75,11 @@ class _Shadow:
         if low < 0 or self.starts[low] + self.pieces[low].length <= start:
             low += 1
         return low, bisect_left(self.starts, end)
+
+    def holds(self, at: int, piece: Piece) -> bool:
+        """Whether one interval begins at `at` and holds `piece`: then `read` gives nothing else."""
+        i = bisect_left(self.starts, at)
+        return i < len(self.starts) and self.starts[i] == at and self.pieces[i] == piece
 
     def read(self, start: int, end: int) -> Iterator[tuple[int, Piece | None]]:
         """The content of [start, end): addresses with pieces, None for bytes that nothing ever wrote."""
@@ -174,7 +178,8 @@ class _Machine:
             return
         at = place[0]
         for piece in self.content[t]:
-            for start, found in self.shadow.read(at, at + piece.length):
+            whole = self.shadow.holds(at, piece)
+            for start, found in () if whole else self.shadow.read(at, at + piece.length):
                 wanted = piece.start + start - at
                 if found is None or (found.value, found.start) != (piece.value, wanted):
                     self._refuse_read(t, reader, start, found, place[1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from functools import partial
 from pathlib import Path
 
@@ -38,3 +39,40 @@ def test_the_error_of_any_task_is_raised_here(tmp_path: Path, failing: int) -> N
     tasks = [partial(leave, tmp_path / str(i)) for i in range(4)]
     with pytest.raises(RequestError, match="cannot write"):
         sharing_out.share_out([fail if i == failing else task for i, task in enumerate(tasks)])
+
+
+def test_work_beside_gives_its_result_from_another_process() -> None:
+    with sharing_out.beside(os.getpid) as result:
+        assert (result() != os.getpid()) == sharing_out.can_fork()
+
+
+def test_an_error_of_work_beside_is_raised_where_the_result_is_asked_for() -> None:
+    def fail() -> int:
+        raise RequestError("cannot plan")
+
+    with sharing_out.beside(fail) as result, pytest.raises(RequestError, match="cannot plan"):
+        result()
+
+
+@pytest.mark.skipif(not sharing_out.can_fork(), reason="one processor, or no fork")
+def test_work_beside_ends_with_the_block_whatever_ends_it(tmp_path: Path) -> None:
+    def endless() -> None:
+        leave(tmp_path / "process")
+        while True:
+            time.sleep(0.01)
+
+    def interrupted() -> None:
+        with sharing_out.beside(endless):
+            while not (tmp_path / "process").exists():
+                time.sleep(0.01)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "process").read_text()), 0)
+
+
+def test_a_result_of_a_megabyte_comes_whole() -> None:
+    with sharing_out.beside(lambda: b"x" * 2**20) as result:
+        assert result() == b"x" * 2**20
