@@ -70,7 +70,7 @@ def finish(words: Sequence[str], output: Path, folder: Path) -> float:
 
 
 def report(whole: Path, killed: Path, kept: Sequence[int], seconds: Sequence[float]) -> Iterator[str]:
-    rows, others = read_rows(whole), read_rows(killed)
+    rows, others = list(read_rows(whole)), list(read_rows(killed))
     names = [tuple(getattr(row, name) for name in IDENTITY) for row in others]
     statuses = Counter(row.status for row in rows)
     yield f"{len(rows):,} runs: {len({row.model for row in rows})} models, {len({row.target for row in rows})} targets,"

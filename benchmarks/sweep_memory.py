@@ -111,7 +111,8 @@ def report(counts: Sequence[int]) -> Iterator[str]:
                 cost = watched(words, folder)
                 reporting.progress(f"{what} of {count:,}: {cost}")
                 size = f"{cost.memory / 1e6:.0f} MB"
-                table.append((what, f"{len(read_rows(result)):,}", size, f"{cost.processor:.0f}", f"{cost.clock:.0f}"))
+                rows = sum(1 for _ in read_rows(result))
+                table.append((what, f"{rows:,}", size, f"{cost.processor:.0f}", f"{cost.clock:.0f}"))
             wrong = [row for row in read_rows(result) if row.status != "done"]
             if wrong:
                 raise SystemExit(f"{len(wrong)} rows without an answer, such as {wrong[0]}")

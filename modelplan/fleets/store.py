@@ -5,13 +5,17 @@ RESULTS.parquet.parts/  0000000001.parquet, ...: rows not yet in it, each file w
                         lock: held by the process that writes
 
 Every step is a renaming, and of two rows of one run the later counts: wherever the process is killed, a second start
-finds each row that was written once.
+finds each row that was written once. Parts are merged into the result a batch at a time, and rows are read so: memory
+holds no more than some ten thousand rows, however many there are.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -26,10 +30,18 @@ try:
 except ImportError:
     raise RequestError("results are Parquet files: pip install 'modelplan[fleet]'") from None
 
+#: What names a run, each text with whether it is lacking.
+_Name = tuple[tuple[bool, str], ...]
+_ORDER = [(name, "ascending") for name in IDENTITY]
 _KINDS = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
 SCHEMA = pa.schema([(name, _KINDS[kind]) for name, kind in COLUMNS.items()])
 #: Parts after which they are put into the result although the sweep goes on.
-_MOST_PARTS = 100
+_MOST_PARTS = 20
+#: Rows that are read or written at once.
+_BATCH = 10_000
+#: A key, which is written in hexadecimal, as bytes.
+_KEY = np.dtype("S16")
+_IS_KEY = re.compile("[0-9a-f]{32}").fullmatch
 
 
 class Results:
@@ -69,13 +81,13 @@ class Results:
         if self._lock is not None:
             self._lock.close()
 
-    def keys(self, without: Sequence[str] = ()) -> set[str]:
+    def keys(self, without: Sequence[str] = ()) -> Keys:
         """The keys of the rows that are there, but for those whose status is one of `without`."""
         if not self.path.exists():
-            return set()
-        table = read_table(self.path, ("key", "status"))
-        pairs = zip(table["key"].to_pylist(), table["status"].to_pylist(), strict=True)
-        return {key for key, status in pairs if status not in without}
+            return Keys(())
+        batches = read_batches(self.path, ("key", "status"))
+        pairs = (zip(batch["key"].to_pylist(), batch["status"].to_pylist(), strict=True) for batch in batches)
+        return Keys(key for batch in pairs for key, status in batch if key and status not in without)
 
     def append(self, records: Iterable[dict[str, Any]]) -> None:
         """Writes rows, so that no kill can take them away."""
@@ -88,8 +100,8 @@ class Results:
         """Puts the parts into the result: the last row of each run, sorted by what names a run."""
         found = self._found()
         if found:
-            files = [self.path, *found] if self.path.exists() else found
-            _write(_newest(pa.concat_tables(read_table(file) for file in files)), self.path)
+            new = _newest(pa.concat_tables(read_table(file) for file in found))
+            _write(_merged(self.path, new) if self.path.exists() else new, self.path)
         for part in found:
             part.unlink()
         self._next = 1
@@ -98,33 +110,77 @@ class Results:
         return sorted(self.parts.glob("*.parquet"))
 
 
+class Keys:
+    """A set of keys of runs, 16 bytes for each; what is no key of a run is not in it."""
+
+    def __init__(self, keys: Iterable[str]) -> None:
+        joined = b"".join(bytes.fromhex(key) for key in keys if _IS_KEY(key))
+        self._sorted = np.sort(np.frombuffer(joined, dtype=_KEY))
+
+    def __len__(self) -> int:
+        return len(self._sorted)
+
+    def __contains__(self, key: str) -> bool:
+        wanted = np.frombuffer(bytes.fromhex(key), dtype=_KEY)
+        at = int(np.searchsorted(self._sorted, wanted)[0])
+        return bool((self._sorted[at : at + 1] == wanted).any())
+
+
 def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """The rows in a file, or some of their columns.
+    """The rows in a file, or some of their columns; raises as `read_batches`."""
+    wanted = _schema_of(columns)
+    return pa.concat_tables([wanted.empty_table(), *read_batches(path, columns)])
+
+
+def read_batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+    """The rows in a file, some thousands at a time, or some of their columns.
 
     Raises:
         ModelError: it is missing, no Parquet file, or has other columns.
     """
+    wanted = _schema_of(columns)
     try:
         with path.open("rb") as file:
-            table = pq.read_table(file, columns=None if columns is None else list(columns))
+            found = pq.ParquetFile(file)
+            missing = [name for name in wanted.names if name not in found.schema_arrow.names]
+            if missing:
+                raise ModelError(f"{path}: no column {missing[0]!r}, which every result of `modelplan sweep` has")
+            for batch in found.iter_batches(_BATCH, columns=wanted.names):
+                yield _cast(path, pa.Table.from_batches([batch]), wanted)
     except OSError as problem:
         raise ModelError(f"{path}: {problem.strerror or _one_line(problem)}") from None
     except (pa.ArrowException, ValueError) as problem:
         raise ModelError(f"{path}: no Parquet file: {_one_line(problem)}") from None
-    wanted = SCHEMA if columns is None else pa.schema([SCHEMA.field(name) for name in columns])
-    missing = [name for name in wanted.names if name not in table.column_names]
-    if missing:
-        raise ModelError(f"{path}: no column {missing[0]!r}, which every result of `modelplan sweep` has")
+
+
+def _schema_of(columns: Sequence[str] | None) -> pa.Schema:
+    return SCHEMA if columns is None else pa.schema([SCHEMA.field(name) for name in columns])
+
+
+def _cast(path: Path, table: pa.Table, wanted: pa.Schema) -> pa.Table:
     try:
         return table.select(wanted.names).cast(wanted)
     except (pa.ArrowException, ValueError) as problem:
         raise ModelError(f"{path}: a column of another type: {_one_line(problem)}") from None
 
 
-def read_rows(path: Path) -> list[Row]:
-    """The rows in a file; raises as `read_table`."""
-    table = read_table(path)
-    return [Row(*values) for values in zip(*(_values(table[name]) for name in COLUMNS), strict=True)]
+def read_rows(path: Path) -> Iterator[Row]:
+    """The rows in a file by what names runs, as a sweep writes them; raises as `read_batches`.
+
+    A file that something else wrote in another order is read whole and sorted first.
+    """
+    tables = read_batches(path) if _is_sorted(path) else [read_table(path).sort_by(_ORDER)]
+    for table in tables:
+        yield from (Row(*values) for values in zip(*(_values(table[name]) for name in COLUMNS), strict=True))
+
+
+def distinct(path: Path, columns: Sequence[str]) -> set[tuple[Any, ...]]:
+    """The different values of some columns; raises as `read_batches`."""
+    found: set[tuple[Any, ...]] = set()
+    for table in read_batches(path, columns):
+        unique = table.group_by(list(columns)).aggregate([])
+        found.update(zip(*(unique[name].to_pylist() for name in columns), strict=True))
+    return found
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
@@ -146,20 +202,73 @@ def _newest(table: pa.Table) -> pa.Table:
     """The last row of each run, in order of the words that name runs."""
     numbered = table.select(list(IDENTITY)).append_column("at", pa.array(np.arange(len(table))))
     last = numbered.group_by(list(IDENTITY)).aggregate([("at", "max")])
-    return table.take(last.sort_by([(name, "ascending") for name in IDENTITY])["at_max"])
+    return table.take(last.sort_by(_ORDER)["at_max"])
 
 
-def _write(table: pa.Table, path: Path) -> None:
-    """The table as a file that is there whole or not at all, also after a crash of the system."""
+def _merged(path: Path, new: pa.Table) -> Iterable[pa.Table]:
+    """The rows of a result and those of `new`, which take the place of older ones: all in order."""
+    if not _is_sorted(path):
+        return [_newest(pa.concat_tables([read_table(path), new]))]
+    return _merged_batches(read_batches(path), new)
+
+
+def _merged_batches(old: Iterable[pa.Table], new: pa.Table) -> Iterator[pa.Table]:
+    names = list(_names(new))
+    taken = 0
+    for batch in filter(len, old):
+        upto = bisect_right(names, next(_names(batch.slice(len(batch) - 1))), taken)
+        yield _newest(pa.concat_tables([batch, new.slice(taken, upto - taken)]))
+        taken = upto
+    yield new.slice(taken)
+
+
+def _is_sorted(path: Path) -> bool:
+    """Whether each run of a file has one row, and the rows stand in order."""
+    before: _Name | None = None
+    for batch in read_batches(path, IDENTITY):
+        names = list(_names(batch))
+        if before is not None:
+            names.insert(0, before)
+        if any(a >= b for a, b in pairwise(names)):
+            return False
+        before = names[-1] if names else before
+    return True
+
+
+def _names(table: pa.Table) -> Iterator[_Name]:
+    """What names the run of each row, as the rows are ordered: texts by their characters, those that lack last."""
+    columns = (_values(table[name]) for name in IDENTITY)
+    return zip(*([(text is None, text or "") for text in column] for column in columns), strict=True)
+
+
+def _write(tables: pa.Table | Iterable[pa.Table], path: Path) -> None:
+    """The rows as a file that is there whole or not at all, also after a crash of the system.
+
+    How many rows stand together in the file depends on their number alone.
+    """
     draft = path.with_name(f".{path.name}.draft")
     try:
         with draft.open("wb") as file:
-            pq.write_table(table, file, compression="zstd")
+            with pq.ParquetWriter(file, SCHEMA, compression="zstd") as writer:
+                for group in _groups([tables] if isinstance(tables, pa.Table) else tables):
+                    writer.write_table(group, row_group_size=_BATCH)
             file.flush()
             os.fsync(file.fileno())
         draft.replace(path)
     except OSError as problem:
         raise RequestError(f"cannot write {path}: {problem.strerror or _one_line(problem)}") from None
+
+
+def _groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The same rows as tables of `_BATCH` rows, the last one of those that are left."""
+    waiting = SCHEMA.empty_table()
+    for table in tables:
+        waiting = pa.concat_tables([waiting, table])
+        while len(waiting) >= _BATCH:
+            yield waiting.slice(0, _BATCH).combine_chunks()
+            waiting = waiting.slice(_BATCH)
+    if len(waiting):
+        yield waiting.combine_chunks()
 
 
 def _hold(file: BinaryIO, path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from modelplan.fleets.findings import Change
 from modelplan.fleets.reading import read_sweep, table_of
 from modelplan.fleets.rows import COLUMNS, Row, as_record, row_of
 from modelplan.fleets.running import Memo, measured
-from modelplan.fleets.summing import compared, fits, settings_of, summarized
+from modelplan.fleets.summing import summarized
 from modelplan.fleets.table import Block, Run, Table, runs_of
 from modelplan.outputs import sweep_report
 from modelplan.outputs.report import plain
@@ -134,7 +135,7 @@ def test_the_best_setting_decides_what_fits() -> None:
         row(alias="max", fits=False, plan_fits=True, arena=9, height=3, target_bytes=5),
         row(model="n", status="crashed", target_bytes=5),
     ]
-    assert [(fit.model, fit.verdict, fit.setting) for fit in fits(rows)] == [
+    assert [(fit.model, fit.verdict, fit.setting) for fit in summarized("", rows).fits] == [
         ("m", "with a plan", "max"),
         ("n", "unknown", ""),
     ]
@@ -149,7 +150,7 @@ def test_settings_are_compared_over_the_plans_that_all_have() -> None:
         row(alias="safe", height=10, plan_seconds=2.0, **facts),
         row(model="n", alias="views", height=5, plan_seconds=1.0, **facts),
     ]
-    found = settings_of(rows)
+    found = summarized("", rows).settings
     assert [(cost.name, cost.height, cost.seconds, cost.unbeaten) for cost in found.costs] == [
         ("max", 9, 3.0, True),
         ("views", 10, 1.0, True),
@@ -159,9 +160,10 @@ def test_settings_are_compared_over_the_plans_that_all_have() -> None:
 
 
 def test_what_became_worse_is_told_by_run() -> None:
-    old = [row(arena=5, fits=True, height=4), row(model="n", arena=5), row(model="gone"), row(model="o", arena=7)]
+    old = [row(model="gone"), row(arena=5, fits=True, height=4), row(model="n", arena=5), row(model="o", arena=7)]
     new = [row(arena=6, fits=False, height=3), row(model="n", status="timeout", error="late"), row(model="o", arena=6)]
-    found = compared(old, new)
+    found = summarized("", new, old).changes
+    assert found is not None
     assert found.worse == (
         Change("m, t, default", "arena", "5", "6"),
         Change("m, t, default", "fits", "yes", "no"),
@@ -201,18 +203,60 @@ class TestStore:
 
         results = Results(tmp_path / "r.parquet")
         results.open()
-        results.append([as_record(row(model="b", arena=1)), as_record(row(model="a", key="k"))])
-        results.append([as_record(row(model="b", arena=2, status="timeout", key="l"))])
+        k, other = "1" * 32, "2" * 32
+        results.append([as_record(row(model="b", arena=1)), as_record(row(model="a", key=k))])
+        results.append([as_record(row(model="b", arena=2, status="timeout", key=other))])
         # Killed here: another start finds the parts.
         assert results._lock is not None
         results._lock.close()
         (tmp_path / "r.parquet.parts" / ".0000000009.parquet.draft").write_bytes(b"half")
         again = Results(tmp_path / "r.parquet")
         again.open()
-        assert (again.keys(), again.keys(("timeout",))) == ({"k", "l"}, {"k"})
+        every, kept = again.keys(), again.keys(("timeout",))
+        assert [(key in every, key in kept) for key in (k, other)] == [(True, True), (True, False)]
         again.close()
         assert [(one.model, one.arena) for one in read_rows(tmp_path / "r.parquet")] == [("a", None), ("b", 2)]
         assert [path.name for path in tmp_path.iterdir()] == ["r.parquet"]
+
+    @pytest.mark.parametrize("seed", range(4))
+    def test_parts_are_merged_a_batch_at_a_time(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+    ) -> None:
+        from modelplan.fleets import store
+
+        monkeypatch.setattr(store, "_BATCH", 3)
+        monkeypatch.setattr(store, "_MOST_PARTS", 2)
+        rng, latest = random.Random(seed), {}
+        results = store.Results(tmp_path / "r.parquet")
+        results.open()
+        for number in range(40):
+            names = [(rng.choice("abcd"), rng.choice(["", "t", "u"])) for _ in range(rng.randint(1, 4))]
+            latest |= dict.fromkeys(names, number)
+            results.append([as_record(row(model=m, target=t, arena=number)) for m, t in names])
+        results.close()
+        found = [((one.model, one.target), one.arena) for one in store.read_rows(tmp_path / "r.parquet")]
+        assert found == sorted(latest.items())
+
+    def test_a_file_in_another_order_is_read_sorted_and_merged(self, tmp_path: Path) -> None:
+        from modelplan.fleets import store
+
+        records = [as_record(row(model=name)) for name in "ba"]
+        store.pq.write_table(store.pa.Table.from_pylist(records, store.SCHEMA), tmp_path / "r.parquet")
+        assert [one.model for one in store.read_rows(tmp_path / "r.parquet")] == ["a", "b"]
+        results = store.Results(tmp_path / "r.parquet")
+        results.open()
+        results.append([as_record(row(model="aa"))])
+        results.close()
+        assert [one.model for one in store.read_rows(tmp_path / "r.parquet")] == ["a", "aa", "b"]
+
+    def test_keys_that_end_in_zeros_are_told_apart(self) -> None:
+        from modelplan.fleets.store import Keys
+
+        keys = Keys([f"{'ab' * 15}00", f"{'ab' * 14}0000", "no key"])
+        assert len(keys) == 2
+        assert f"{'ab' * 15}00" in keys
+        assert f"{'ab' * 15}01" not in keys
+        assert f"{'ff' * 16}" not in keys
 
     def test_two_sweeps_do_not_write_one_result(self, tmp_path: Path) -> None:
         from modelplan.fleets.store import Results
@@ -234,7 +278,7 @@ class TestStore:
         pq.write_table(pa.table({"model": ["x"]}), tmp_path / "other.parquet")
         for name, message in (("text", "no Parquet file"), ("other", "no column"), ("none", "No such file")):
             with pytest.raises(ModelError, match=message):
-                read_rows(tmp_path / f"{name}.parquet")
+                list(read_rows(tmp_path / f"{name}.parquet"))
 
 
 def test_the_row_of_a_run_without_an_answer_names_it() -> None:
