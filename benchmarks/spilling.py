@@ -23,11 +23,11 @@ from modelplan.errors import RequestError
 from modelplan.memories.asking import region_problem
 from modelplan.memories.exact_spilling import Program
 from modelplan.memories.prefetching import Moving, plan_moves
-from modelplan.memories.region_layout import Dma, RegionProblem
+from modelplan.memories.region_layout import RegionProblem
 from modelplan.memories.simulating import simulate
 from modelplan.memories.spilling import spill
 from modelplan.memories.tracks import HOME, Costs, room
-from modelplan.targets.device import Region
+from modelplan.targets.device import Dma, Region
 
 SHARES = (90, 80, 70, 60, 50, 40)
 MODELS = (

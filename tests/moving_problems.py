@@ -8,8 +8,8 @@ from itertools import combinations, product
 
 import numpy as np
 
-from modelplan.memories.region_layout import Access, Dma, RegionProblem
-from modelplan.targets.device import Region
+from modelplan.memories.region_layout import Access, RegionProblem
+from modelplan.targets.device import Dma, Region
 from modelplan.types import IntArray, Problem
 
 HOMELESS = -1

@@ -14,13 +14,12 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from modelplan.cli import files, model_options, terminal
+from modelplan.cli import files, model_options, region_options, terminal
 from modelplan.cli.drawn_outputs import add_outputs, check_outputs, write_outputs
 from modelplan.errors import RequestError
 
 if TYPE_CHECKING:
     from modelplan.memories.region_plan import RegionPlan
-    from modelplan.targets.device import Region
     from modelplan.types import Plan
 
 #: Options that write sources, with the functions that make them.
@@ -30,14 +29,7 @@ _SOURCES = {"header": "c_header", "linker": "linker_sections", "arenas": "tflm_h
 def configure(parser: ArgumentParser) -> None:
     """Declares the arguments."""
     parser.add_argument("models", metavar="MODEL", nargs="+", help=".tflite or .onnx files; several run in turn")
-    parser.add_argument(
-        "--region", metavar="NAME:SIZE...", action="append", default=[],
-        help="a memory, like sram:256KiB@0x20000000 or psram:8MiB,read=80MB/s,write=40MB/s; repeatable, fastest first",
-    )  # fmt: skip
-    parser.add_argument(
-        "--target", metavar="NAME|FILE", help="the regions of a device of `modelplan targets`, or a file"
-    )
-    model_options.add_target_details(parser.add_argument_group("target"))
+    region_options.add_regions(parser)
     choice = parser.add_argument_group("choice")
     choice.add_argument(
         "--method", choices=("auto", "exact", "fast"), default="auto",
@@ -48,7 +40,7 @@ def configure(parser: ArgumentParser) -> None:
         action="store_true",
         help="weights and state at the upper end of each region, the rest at the lower",
     )
-    choice.add_argument("--reader", metavar="NAME", default="", help="what runs the operators, for regions with reach=")
+    region_options.add_reader(choice)
     choice.add_argument(
         "--macs-per-second", metavar="N", type=float, help="how fast it computes, beside memory accesses"
     )
@@ -74,7 +66,7 @@ def run(arguments: Namespace) -> int:
     check_outputs(arguments, arguments.models, [getattr(arguments, name) for name in _SOURCES], page=True)
     if arguments.macs_per_second is not None and not arguments.macs_per_second > 0:
         raise RequestError(f"--macs-per-second is {arguments.macs_per_second:g}, expected more than 0")
-    regions = _regions(arguments)
+    regions = region_options.regions_of(arguments, region_options.target_device(arguments))
     from modelplan.memories.choosing import Choosing
     from modelplan.memories.planning import plan_regions
     from modelplan.outputs.region_report import sections_of
@@ -111,42 +103,6 @@ def _write(arguments: Namespace, made: RegionPlan) -> None:
     for name, content in sources.items():  # all of them are made before one is written, since they may be refused
         files.write(getattr(arguments, name), content)
     write_outputs(arguments, made, "region_report", "region_map", layout_html)
-
-
-def _regions(arguments: Namespace) -> tuple[Region, ...]:
-    """The regions of the target as the caller changes them, then those that the caller adds.
-
-    Raises:
-        RequestError: there are none, two overlap, or external memory states no rate.
-    """
-    from modelplan.targets.stated_regions import check_regions, parse_region
-
-    known: tuple[Region, ...] = ()
-    if arguments.target is not None:
-        from modelplan.targets.choosing import device_of
-
-        if arguments.used:
-            raise RequestError(
-                "--used finds a free block for one arena; for several memories state --reserve REGION=BYTES"
-            )
-        known = device_of(model_options.wanted_target(arguments))[0].regions
-    stated = [parse_region(text, known) for text in arguments.region]
-    names = [region.name for region in stated]
-    regions = (*({r.name: r for r in stated}.get(one.name, one) for one in known),
-               *(r for r in stated if r.name not in {one.name for one in known}))  # fmt: skip
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise RequestError(f"two regions are called {twice}")
-    if not regions:
-        raise RequestError("no memories: name them by --region NAME:SIZE... or --target NAME")
-    check_regions(regions)
-    for one in regions:
-        if one.kind in ("psram", "nvm") and not (one.read_bandwidth or one.bandwidth) and len(regions) > 1:
-            raise RequestError(
-                f"region {one.name} ({one.kind}) states no rate, so nothing says what an access costs;"
-                f" add --region {one.name}:{one.size},read=80MB/s or whatever it is"
-            )
-    return regions
 
 
 def _plan(arguments: Namespace, path: str) -> Plan:

@@ -11,30 +11,44 @@ Only shapes are read: the files of a model's external data need not exist.
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from modelplan.byte_counts import parse_bytes, parse_nanoseconds, parse_rate
 from modelplan.cli import model_options, terminal
 from modelplan.cli.drawn_outputs import add_outputs, check_outputs, write_outputs
 from modelplan.errors import RequestError
 
+if TYPE_CHECKING:
+    from modelplan.memories.streaming import Link
+
 
 def configure(parser: ArgumentParser) -> None:
     """Declares the arguments."""
     parser.add_argument("model", metavar="MODEL", help="an .onnx or .tflite file")
     device = parser.add_argument_group("device and link")
-    device.add_argument("--memory", metavar="BYTES", help="what the device has, such as 2GiB: its layout is replayed")
     device.add_argument(
-        "--link", metavar="RATE", action="append", required=True, help="from the host, like 16GB/s; repeatable"
+        "--memory", metavar="BYTES",
+        help="what the device has, such as 2GiB: its layout is replayed (default: the block of the target)",
+    )  # fmt: skip
+    device.add_argument(
+        "--link", metavar="RATE", action="append", default=[],
+        help="from the host, like 16GB/s; repeatable (default: the rate of the target's DMA engine)",
+    )  # fmt: skip
+    device.add_argument("--latency", metavar="TIME", help="of each copy (default: the target's, else 10us)")
+    device.add_argument(
+        "--queue", metavar="N", type=int, help="copies under way at most (default: the target's, else 64)"
     )
-    device.add_argument("--latency", metavar="TIME", default="10us", help="of each copy (default: 10us)")
-    device.add_argument("--queue", metavar="N", type=int, default=64, help="copies under way at most (default: 64)")
     device.add_argument(
         "--macs-per-second", metavar="N", type=float, required=True, help="multiply-accumulates, like 1e13"
     )
     device.add_argument(
-        "--memory-rate", metavar="RATE", help="of the device's own memory, like 400GB/s; an operator takes the longer"
+        "--memory-rate",
+        metavar="RATE",
+        help="of the device's own memory, like 400GB/s; an operator takes the longer (default: the target's)",
     )
     device.add_argument("--points", metavar="N", type=int, default=13, help="memories of the curve (default: 13)")
+    model_options.add_target(parser)
     model_options.add_planning(parser)
     add_outputs(parser, "the curve")
 
@@ -44,25 +58,53 @@ def run(arguments: Namespace) -> int:
     check_outputs(arguments, [arguments.model])
     if not 0 < arguments.macs_per_second < float("inf"):
         raise RequestError(f"--macs-per-second is {arguments.macs_per_second:g}, expected more than 0")
-    for name, value, least in (("--queue", arguments.queue, 1), ("--points", arguments.points, 2)):
+    link, memory = _link(arguments)
+    for name, value, least in (("--queue", link.queue, 1), ("--points", arguments.points, 2)):
         if not least <= value <= 1000:
             raise RequestError(f"{name} is {value}, expected from {least} to 1000")
-    rates = [parse_rate(text) for text in dict.fromkeys(arguments.link)]
-    wait, memory = (
-        parse_nanoseconds(arguments.latency),
-        None if arguments.memory is None else parse_bytes(arguments.memory),
-    )
-    own = None if arguments.memory_rate is None else parse_rate(arguments.memory_rate)
+    rates = [parse_rate(text) for text in dict.fromkeys(arguments.link)] or [link.rate]
     from modelplan import pipeline
     from modelplan.loaders import load_model
-    from modelplan.memories.streaming import Link, stream_curve
+    from modelplan.memories.streaming import stream_curve
     from modelplan.outputs.stream_report import sections_of
 
     graph = load_model(arguments.model, arguments.dim, arguments.shape)
     plan = pipeline.plan(graph, model_options.options_of(arguments, graph))
-    links = [Link(rate, arguments.macs_per_second, own, wait, arguments.queue) for rate in rates]
+    links = [replace(link, rate=rate) for rate in rates]
     made = stream_curve(plan, links, memory, arguments.points)
     write_outputs(arguments, made, "stream_report", "stream_chart")
     if "-" not in (arguments.json, arguments.csv):
         terminal.show(sections_of(made))
     return 0
+
+
+def _link(arguments: Namespace) -> tuple[Link, int | None]:
+    """What the device computes with and gets weights by, and its memory; what is not stated is that of the target.
+
+    Raises:
+        RequestError: nothing states the rate of the link, or a value cannot be read.
+    """
+    from modelplan.memories.streaming import Link
+    from modelplan.targets.device import Dma
+
+    chosen = model_options.chosen_target(arguments)
+    engine = chosen.device.dma if chosen else None
+    if not arguments.link and not (engine and engine.bandwidth):
+        raise RequestError("--link RATE, or a --target whose DMA engine states one, has to say how fast weights come")
+    rate = parse_rate(arguments.link[0]) if arguments.link else (engine or Dma()).bandwidth or 0
+    latency, own = 10_000.0, None
+    if arguments.latency is not None:
+        latency = parse_nanoseconds(arguments.latency)
+    elif engine is not None:
+        latency = engine.latency_ns
+    if arguments.memory_rate is not None:
+        own = parse_rate(arguments.memory_rate)
+    elif chosen is not None:
+        inside = [region for region in chosen.device.regions if region.name in chosen.block.regions]
+        known = [region.read_bandwidth or region.bandwidth for region in inside]
+        own = min((one for one in known if one), default=None) if all(known) else None
+    queue = arguments.queue if arguments.queue is not None else engine.depth if engine else 64
+    memory = chosen.budget if chosen else None
+    if arguments.memory is not None:
+        memory = parse_bytes(arguments.memory)
+    return Link(rate, arguments.macs_per_second, own, latency, queue), memory

@@ -70,6 +70,9 @@ size = 262144
 reserved = 16384
 reserved_for = "the radio"
 ```
+
+For `memories`, `spill` and `stream` a region may state `read_bandwidth`, `write_bandwidth` (bytes per second) and
+`latency_ns`, and a table `[dma]` the engine: `channels`, `depth` (copies under way), `bandwidth`, `latency_ns`.
 """
 
 

@@ -10,9 +10,9 @@ from modelplan.memories.asking import owners_of, region_problem
 from modelplan.memories.findings import MovingPlan
 from modelplan.memories.prefetching import plan_moves
 from modelplan.memories.referee import check_layout
-from modelplan.memories.region_layout import Dma, RegionProblem
+from modelplan.memories.region_layout import RegionProblem
 from modelplan.memories.simulating import simulate
-from modelplan.targets.device import Region
+from modelplan.targets.device import Dma, Region
 from modelplan.types import Plan
 
 
@@ -23,6 +23,7 @@ def moving_plan(
     *,
     method: str = "greedy",
     copied_only: Sequence[str] = (),
+    reader: str = "",
     macs_per_second: float | None = None,
     seconds: float = 60.0,
     allocator: str = allocators.DEFAULT,
@@ -35,6 +36,7 @@ def moving_plan(
         dma: what copies; None: the processor.
         method: `greedy` or `exact`.
         copied_only: names of regions that operators do not reach.
+        reader: what runs the operators, where regions say by whom they are reached.
         macs_per_second: how fast operators compute; None: they take the time of their accesses only.
         seconds: the limit of each run of the exact program.
         allocator: what finds the offsets.
@@ -43,7 +45,7 @@ def moving_plan(
         RequestError: a step whose operands do not fit; names it.
         BrokenPlanError: the referee or the replay found a fault.
     """
-    asked = region_problem([plan], regions, macs_per_second=macs_per_second)
+    asked = region_problem([plan], regions, reader=reader, macs_per_second=macs_per_second)
     asked = _with_homes(asked, [purpose for _, purpose in owners_of([plan])])
     hidden = frozenset(number for number, region in enumerate(regions) if region.name in copied_only)
     asked = replace(asked, dma=dma or Dma(), copied_only=hidden)

@@ -17,7 +17,7 @@ from modelplan import allocators
 from modelplan.errors import RequestError
 from modelplan.memories.region_layout import Copy, Layout, RegionProblem
 from modelplan.memories.spilling import Spilled, spill
-from modelplan.memories.timing import copy_takes, step_seconds, timetable_of
+from modelplan.memories.timing import copied_by_engine, copy_takes, step_seconds, timetable_of
 from modelplan.memories.tracks import HOME, Moves, fastest, placed, room
 
 #: How often less room is given to copies ahead whose offsets do not fit.
@@ -161,6 +161,8 @@ class _Ahead:
         leaving = [c.source != HOME and self.stays[c.source].region == quick for c in self.copies]
         by_due = sorted(range(len(self.copies)), key=lambda n: (self.copies[n].due, not leaving[n]))
         for number in by_due:
+            if not copied_by_engine(self.problem, tuple(self.stays), self.copies[number]):
+                continue
             left = copy_takes(self.problem, tuple(self.stays), self.copies[number])
             left = self._issue_earlier(number, left)
             if left > 0 and leaving[number]:

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from modelplan.targets.device import Region
+from modelplan.targets.device import Dma, Region
 from modelplan.types import Problem
+
+#: Without an engine the processor copies.
+PROCESSOR = Dma()
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,31 +27,6 @@ class Access:
     buffer: int
     read: int
     written: int
-
-
-@dataclass(frozen=True, slots=True)
-class Dma:
-    """The engine that copies between memories while operators run.
-
-    `channels` copies run at the same time; none: the processor copies, and nothing else runs meanwhile. `depth` copies
-    may be issued and not complete; the processor waits before it issues one more. `bandwidth` is in bytes per second
-    (None: as the memories allow), `latency_ns` what a copy takes before its first byte.
-    """
-
-    channels: int = 0
-    depth: int = 1
-    bandwidth: int | None = None
-    latency_ns: float = 0.0
-
-    def __post_init__(self) -> None:
-        if self.channels < 0 or self.depth < 1:
-            raise ValueError(
-                f"a DMA engine of {self.channels} channels and a queue of {self.depth}, expected >= 0 and >= 1"
-            )
-        if self.bandwidth is not None and self.bandwidth <= 0:
-            raise ValueError(f"a DMA engine of {self.bandwidth} bytes/s, expected more than 0")
-        if not 0 <= self.latency_ns < float("inf"):
-            raise ValueError(f"a DMA engine with a latency of {self.latency_ns} ns, expected 0 or more")
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +55,7 @@ class RegionProblem:
     allowed: tuple[tuple[int, ...], ...]
     home: tuple[int, ...]
     seconds: tuple[float, ...]
-    dma: Dma = Dma()
+    dma: Dma = PROCESSOR
     copied_only: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:

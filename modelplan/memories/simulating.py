@@ -262,9 +262,9 @@ class _Run:
         there.add(number)
 
     def _issue(self, number: int, copy: Copy) -> None:
-        """Gives a copy its time: on the engine, or on the processor where there is none."""
+        """Gives a copy its time: on the engine, or on the processor where none reaches both regions."""
         takes = self.seconds_of(copy)
-        if not self.free:
+        if not self.on_engine(copy):
             self.times[number] = -1, self.now, self.now + takes
             self.now += takes
             return
@@ -278,16 +278,24 @@ class _Run:
         self.pending.append(begin + takes)
         self.times[number] = channel, begin, begin + takes
 
+    def _regions_of(self, copy: Copy) -> tuple[Region, Region]:
+        """The regions that a copy reads and writes."""
+        home, regions, stays = self.problem.home[self.buffer_of(copy)], self.problem.regions, self.layout.stays
+        first, second = (home if end < 0 else stays[end].region for end in (copy.source, copy.target))
+        return regions[first], regions[second]
+
+    def on_engine(self, copy: Copy) -> bool:
+        """Whether the engine does a copy: there is one, and it reaches both regions."""
+        return bool(self.free) and False not in {region.dma for region in self._regions_of(copy)}
+
     def seconds_of(self, copy: Copy) -> float:
         """How long a copy takes by itself."""
-        buffer = self.buffer_of(copy)
-        size, home, regions = int(self.problem.problem.size[buffer]), self.problem.home[buffer], self.problem.regions
+        size = int(self.problem.problem.size[self.buffer_of(copy)])
         if size == 0:
             return 0.0
-        source = regions[home if copy.source < 0 else self.layout.stays[copy.source].region]
-        target = regions[home if copy.target < 0 else self.layout.stays[copy.target].region]
+        source, target = self._regions_of(copy)
         reading, writing = self._amount(source, size, 0), self._amount(target, 0, size)
-        if not self.free:
+        if not self.on_engine(copy):
             return reading + writing
         engine = self.problem.dma
         return engine.latency_ns / 1e9 + max(reading, writing, size / engine.bandwidth if engine.bandwidth else 0.0)
@@ -387,17 +395,19 @@ def _check_promise(problem: RegionProblem, layout: Layout, promised: Timetable, 
             raise BrokenPlanError(f"{what} begins at {begin:.9f} s, before step {copy.issued} does")
         if end > (promised.begins[copy.due] if copy.due < len(promised.begins) else promised.seconds) + slack:
             raise BrokenPlanError(f"{what} ends at {end:.9f} s, after step {copy.due} has begun: too late")
-    _check_slots(problem, promised, slack)
+    _check_slots(problem, layout, promised, run, slack)
     if promised.seconds < found.seconds - slack:
         raise BrokenPlanError(f"promised are {promised.seconds:.9f} s, the replay takes {found.seconds:.9f} s")
 
 
-def _check_slots(problem: RegionProblem, promised: Timetable, slack: float) -> None:
-    """Each channel does one copy at a time."""
+def _check_slots(problem: RegionProblem, layout: Layout, promised: Timetable, run: _Run, slack: float) -> None:
+    """Each channel does one copy at a time, the processor those between regions that the engine does not reach."""
     slots: dict[int, list[tuple[float, float, int]]] = defaultdict(list)
     for number, (channel, begin, end) in enumerate(promised.copies):
-        if not (0 <= channel < problem.dma.channels or (channel == -1 and not problem.dma.channels)):
-            raise BrokenPlanError(f"copy {number} is on channel {channel}; there are {problem.dma.channels}")
+        engine = run.on_engine(layout.copies[number])
+        if not (0 <= channel < problem.dma.channels if engine else channel == -1):
+            there = f"there are {problem.dma.channels}" if engine else "the processor does it, which is channel -1"
+            raise BrokenPlanError(f"copy {number} is on channel {channel}; {there}")
         slots[channel].append((begin, end, number))
     for channel, own in slots.items():
         own.sort()

@@ -19,10 +19,10 @@ from modelplan.errors import RequestError
 from modelplan.memories.asking import region_problem
 from modelplan.memories.findings import Point, StreamCurve
 from modelplan.memories.prefetching import Moving, copied_ahead, plan_moves
-from modelplan.memories.region_layout import Dma, Layout, RegionProblem
+from modelplan.memories.region_layout import Layout, RegionProblem
 from modelplan.memories.simulating import simulate
 from modelplan.memories.tracks import HOME, Costs, Held, Track, moves_of, placed
-from modelplan.targets.device import Region
+from modelplan.targets.device import Dma, Region
 from modelplan.types import Graph, Plan
 
 DEVICE, HOST = 0, 1

@@ -7,7 +7,7 @@ from collections import defaultdict
 from dataclasses import replace
 
 from modelplan.memories.region_layout import Copy, Layout, RegionProblem, Stay, Timetable
-from modelplan.memories.tracks import copy_seconds
+from modelplan.memories.tracks import copy_seconds, engine_copies
 
 
 def timetable_of(problem: RegionProblem, layout: Layout) -> Timetable:
@@ -28,8 +28,9 @@ def timetable_of(problem: RegionProblem, layout: Layout) -> Timetable:
         clock = max([clock, *(times[number][2] for number in due[step] if layout.copies[number].issued < step)])
         for number in issued[step]:
             copy = layout.copies[number]
-            clock, times[number] = engine.issue(clock, copy_takes(problem, layout.stays, copy))
-            if copy.due == step or not problem.dma.channels:
+            by_engine, length = copied_by_engine(problem, layout.stays, copy), copy_takes(problem, layout.stays, copy)
+            clock, times[number] = engine.issue(clock, length, by_engine=by_engine)
+            if copy.due == step or not by_engine:
                 clock = max(clock, times[number][2])
         if step < len(takes):
             begins.append(clock)
@@ -39,10 +40,21 @@ def timetable_of(problem: RegionProblem, layout: Layout) -> Timetable:
 
 def copy_takes(problem: RegionProblem, stays: tuple[Stay, ...], copy: Copy) -> float:
     """The seconds of one copy."""
+    buffer, source, target = _ends(problem, stays, copy)
+    return copy_seconds(problem, int(problem.problem.size[buffer]), source, target)
+
+
+def copied_by_engine(problem: RegionProblem, stays: tuple[Stay, ...], copy: Copy) -> bool:
+    """Whether the engine does the copy, and not the processor."""
+    return engine_copies(problem, *_ends(problem, stays, copy)[1:])
+
+
+def _ends(problem: RegionProblem, stays: tuple[Stay, ...], copy: Copy) -> tuple[int, int, int]:
+    """The buffer of a copy, and the regions it leads from and to."""
     ends = [stays[end] if end >= 0 else None for end in (copy.source, copy.target)]
     buffer = next(stay.buffer for stay in ends if stay is not None)
-    regions = [problem.home[buffer] if stay is None else stay.region for stay in ends]
-    return copy_seconds(problem, int(problem.problem.size[buffer]), *regions)
+    source, target = (problem.home[buffer] if stay is None else stay.region for stay in ends)
+    return buffer, source, target
 
 
 def step_seconds(problem: RegionProblem, layout: Layout) -> list[float]:
@@ -75,9 +87,9 @@ class _Engine:
         self._channels = [(0.0, channel) for channel in range(problem.dma.channels)]
         self._depth, self._queue = problem.dma.depth, list[float]()
 
-    def issue(self, clock: float, takes: float) -> tuple[float, tuple[int, float, float]]:
+    def issue(self, clock: float, takes: float, *, by_engine: bool) -> tuple[float, tuple[int, float, float]]:
         """When the processor goes on after it has issued a copy, and the channel, begin and end of the copy."""
-        if not self._channels:
+        if not by_engine:
             return clock, (-1, clock, clock + takes)
         while self._queue and (self._queue[0] <= clock or len(self._queue) >= self._depth):
             clock = max(clock, heapq.heappop(self._queue))

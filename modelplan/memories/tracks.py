@@ -129,15 +129,21 @@ class Costs:
             before = places
 
 
+def engine_copies(problem: RegionProblem, source: int, target: int) -> bool:
+    """Whether there is an engine that reaches both regions."""
+    return problem.dma.channels > 0 and all(problem.regions[end].dma is not False for end in (source, target))
+
+
 def copy_seconds(problem: RegionProblem, size: int, source: int, target: int) -> float:
     """How long a copy of `size` bytes takes from one region to another by what the target has for it.
 
-    An engine reads and writes at the same time, a processor one after the other.
+    An engine reads and writes at the same time, a processor one after the other. An engine that does not reach one of
+    the regions leaves the copy to the processor.
     """
     if not size:
         return 0.0
     reading, writing = problem.regions[source].seconds(size, 0), problem.regions[target].seconds(0, size)
-    if not problem.dma.channels:
+    if not engine_copies(problem, source, target):
         return reading + writing
     own = size / problem.dma.bandwidth if problem.dma.bandwidth else 0.0
     return problem.dma.latency_ns * 1e-9 + max(reading, writing, own)

@@ -7,9 +7,9 @@ from dataclasses import asdict
 from typing import Any
 
 from modelplan.outputs.report import Section, Table
-from modelplan.outputs.units import brief, human
+from modelplan.outputs.units import brief, counted, human
 from modelplan.targets.choosing import Chosen
-from modelplan.targets.device import Block, Device, Region, blocks
+from modelplan.targets.device import Block, Device, Dma, Region, blocks
 
 #: What a program takes beside what a linker places.
 _UNSEEN = "a stack or heap without a section of its own is not in it; --reserve it"
@@ -70,6 +70,7 @@ def device_sections(device: Device) -> list[Section]:
     facts = {
         "ABI": device.abi,
         "kernels": device.kernels,
+        "DMA": "" if device.dma is None else engine_words(device.dma),
         "source": device.source + _QUALITY.get(device.quality, ""),
         "note": device.note,
         "no arena": device.no_arena,
@@ -88,6 +89,18 @@ def device_sections(device: Device) -> list[Section]:
     ]
 
 
+def engine_words(engine: Dma) -> str:
+    """What an engine does, in words.
+
+    >>> engine_words(Dma(2, 4, 100_000_000))
+    '2 channels, 4 copies queued, 0.1 GB/s'
+    """
+    rate = f", {engine.bandwidth / 1e9:g} GB/s" if engine.bandwidth else ""
+    wait = f", {engine.latency_ns:g} ns" if engine.latency_ns else ""
+    queued = counted(engine.depth, "copy").replace("copys", "copies")
+    return f"{counted(engine.channels, 'channel')}, {queued} queued{rate}{wait}"
+
+
 def _region_row(region: Region) -> tuple[str, ...]:
     base = "" if region.base is None else f"{region.base:#010x}"
     return region.name, region.kind, base, f"{region.size:,}", "; ".join(region_facts(region))
@@ -104,6 +117,9 @@ def region_facts(region: Region) -> list[str]:
         f"read by {', '.join(region.readable_by)}" if region.readable_by else "",
         "not reached by DMA" if region.dma is False else "",
         f"{region.bandwidth / 1e9:g} GB/s" if region.bandwidth else "",
+        f"{region.read_bandwidth / 1e9:g} GB/s read" if region.read_bandwidth else "",
+        f"{region.write_bandwidth / 1e9:g} GB/s written" if region.write_bandwidth else "",
+        f"{region.latency_ns:g} ns" if region.latency_ns else "",
         f"{region.latency} cycles" if region.latency else "",
         region.note,
     ]

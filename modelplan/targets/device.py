@@ -119,11 +119,37 @@ class Region:
 
 
 @dataclass(frozen=True, slots=True)
+class Dma:
+    """The engine that copies between memories while operators run.
+
+    `channels` copies run at the same time; none: the processor copies, and nothing else runs meanwhile. `depth` copies
+    may be issued and not complete; the processor waits before it issues one more. `bandwidth` is in bytes per second
+    (None: as the memories allow), `latency_ns` what a copy takes before its first byte.
+    """
+
+    channels: int = 0
+    depth: int = 1
+    bandwidth: int | None = None
+    latency_ns: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.channels < 0 or self.depth < 1:
+            raise ValueError(
+                f"a DMA engine of {self.channels} channels and a queue of {self.depth}, expected >= 0 and >= 1"
+            )
+        if self.bandwidth is not None and self.bandwidth <= 0:
+            raise ValueError(f"a DMA engine of {self.bandwidth} bytes/s, expected more than 0")
+        if not 0 <= self.latency_ns < float("inf"):
+            raise ValueError(f"a DMA engine with a latency of {self.latency_ns} ns, expected 0 or more")
+
+
+@dataclass(frozen=True, slots=True)
 class Device:
     """A board, a chip or an accelerator: its memory, and for which ABI and kernels its programs are built.
 
     `quality` is P where `source` is a primary one (datasheet, devicetree, linker script, vendor's documentation), S
-    for a table of somebody else. `no_arena` says why there is no figure for an arena; empty where a region has one.
+    for a table of somebody else. `dma` is the engine that copies between the regions, None where the source names none.
+    `no_arena` says why there is no figure for an arena; empty where a region has one.
     `taken` are addresses that the file which describes the device keeps for something else; `remarks` are what a
     reader of the figures has to know about how the file was read.
     """
@@ -140,6 +166,7 @@ class Device:
     note: str = ""
     taken: tuple[Interval, ...] = ()
     remarks: tuple[str, ...] = ()
+    dma: Dma | None = None
 
     def __post_init__(self) -> None:
         """Checks that the regions have names of their own."""

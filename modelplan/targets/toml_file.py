@@ -1,4 +1,4 @@
-"""Reads a device that somebody wrote down in TOML: the fields of `Device`, and a table `[[region]]` for each region."""
+"""Reads a device that somebody wrote down in TOML: its fields, `[[region]]` for each region, `[dma]` for its engine."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 from modelplan.errors import ModelError
 from modelplan.loaders.files import read_text
-from modelplan.targets.device import Device, Region
+from modelplan.targets.device import Device, Dma, Region
 
 #: Fields of a device that a file may state; `region` holds the regions.
 _DEVICE = ("name", "title", "source", "quality", "abi", "kernels", "note")
 _TYPES: dict[str, type] = {"int": int, "int | None": int, "str": str, "bool": bool, "bool | None": bool}
-_TYPES["float | None"] = float
+_TYPES |= {"float": float, "float | None": float}
 
 
 def read_toml(path: str) -> Device:
@@ -30,29 +30,41 @@ def read_toml(path: str) -> Device:
     tables = found.pop("region", None)
     if not isinstance(tables, list) or not tables or not all(isinstance(one, dict) for one in tables):
         raise ModelError(f"{path}: no [[region]]")
+    engine = found.pop("dma", None)
+    if engine is not None and not isinstance(engine, dict):
+        raise ModelError(f"{path}: dma = {engine!r}; expected a table [dma]")
     facts: dict[str, Any] = {"name": Path(path).stem, "title": Path(path).stem, "source": path}
     for key, value in found.items():
         if key not in _DEVICE or not isinstance(value, str):
             raise ModelError(f"{path}: {key} = {value!r}; expected text for one of: {', '.join(_DEVICE)}")
         facts[key] = value
     try:
-        return Device(**facts, regions=tuple(_region(path, one) for one in tables))
+        regions = tuple(_region(path, one) for one in tables)
+        return Device(**facts, regions=regions, dma=None if engine is None else _engine(path, engine))
     except ValueError as problem:
         raise ModelError(f"{path}: {problem}") from None
 
 
 def _region(path: str, table: dict[str, Any]) -> Region:
-    known = {one.name: str(one.type) for one in fields(Region)}
     for key in ("name", "size"):
         if key not in table:
             raise ModelError(f"{path}: region {table.get('name', '?')} has no {key}")
+    return Region(**_checked(path, f"region {table['name']}", Region, table))
+
+
+def _engine(path: str, table: dict[str, Any]) -> Dma:
+    if table.get("channels", 1) == 0:
+        raise ModelError(f"{path}: dma: channels is 0; leave [dma] out where the processor copies")
+    return Dma(**{"channels": 1} | _checked(path, "dma", Dma, table))
+
+
+def _checked(path: str, what: str, kind: type, table: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a record that a table states, each of the type that it has to be."""
+    known = {one.name: str(one.type) for one in fields(kind)}
     for key, value in table.items():
         if key not in known:
-            raise ModelError(f"{path}: region {table['name']}: no field {key!r}; there are: {', '.join(known)}")
+            raise ModelError(f"{path}: {what}: no field {key!r}; there are: {', '.join(known)}")
         expected = _TYPES.get(known[key], list if known[key].startswith("tuple") else str)
         if type(value) is not expected and not (expected is float and type(value) is int):
-            raise ModelError(f"{path}: region {table['name']}: {key} is {value!r}, expected {expected.__name__}")
-    given: dict[str, Any] = {
-        key: tuple(map(str, value)) if isinstance(value, list) else value for key, value in table.items()
-    }
-    return Region(**given)
+            raise ModelError(f"{path}: {what}: {key} is {value!r}, expected {expected.__name__}")
+    return {key: tuple(map(str, value)) if isinstance(value, list) else value for key, value in table.items()}

@@ -16,13 +16,32 @@ from modelplan.memories.asking import owners_of
 from modelplan.memories.moving_plan import moving_plan
 from modelplan.memories.prefetching import plan_moves
 from modelplan.memories.referee import check_layout
-from modelplan.memories.region_layout import Access, Dma, RegionProblem
+from modelplan.memories.region_layout import Access, RegionProblem
 from modelplan.memories.simulating import simulate
-from modelplan.targets.device import Region
+from modelplan.targets.device import Dma, Region
 from modelplan.targets.stated_regions import parse_region
 from modelplan.types import Problem
 
 MODELS = Path(__file__).parents[2] / "models"
+
+
+@pytest.mark.parametrize("apart", [(1,), (2,), (0,)])
+def test_the_processor_copies_what_the_engine_does_not_reach(apart: tuple[int, ...]) -> None:
+    mixed = 0
+    for seed in range(30):
+        asked = region_problem(seed)
+        regions = tuple(replace(r, dma=i not in apart) for i, r in enumerate(asked.regions))
+        asked = replace(asked, regions=regions, dma=Dma(2, 4))
+        try:
+            found = plan_moves(asked)
+        except RequestError:
+            continue
+        run = simulate(asked, found.layout)
+        assert run.seconds == pytest.approx(found.seconds), seed
+        channels = {channel for channel, _, _ in run.copies}
+        assert (0 not in apart) or channels <= {-1}
+        mixed += -1 in channels and len(channels) > 1
+    assert (mixed > 0) is (0 not in apart)
 
 
 @pytest.mark.parametrize(("buffers", "steps", "seeds"), [(7, 8, 80), (20, 30, 25)])

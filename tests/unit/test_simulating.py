@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from modelplan.errors import BrokenPlanError
-from modelplan.memories.region_layout import Access, Copy, Dma, Layout, RegionProblem, Stay, Timetable
+from modelplan.memories.region_layout import Access, Copy, Layout, RegionProblem, Stay, Timetable
 from modelplan.memories.simulating import simulate
 from modelplan.memories.timing import timetable_of
-from modelplan.targets.device import Region
+from modelplan.targets.device import Dma, Region
 from modelplan.types import Problem
 
 SRAM, PSRAM = 0, 1
@@ -183,6 +183,18 @@ def test_fault_8_copies_in_the_wrong_order() -> None:
     wrong = rejected(asked, Layout(stays, (before, OUT, BACK, WEIGHTS)))
     assert "copy 1 of buffer 'x' at step 1 finds no content" in wrong
     assert "an earlier copy has overwritten it" in wrong
+
+
+def test_fault_2_an_engine_that_does_not_reach_a_region() -> None:
+    asked, layout = answer()
+    apart = replace(asked, regions=(asked.regions[0], replace(asked.regions[1], dma=False)))
+    times = timetable_of(apart, layout)
+    assert {channel for channel, _, _ in times.copies} == {-1}
+    assert simulate(apart, replace(layout, timetable=times)).seconds == pytest.approx(times.seconds)
+    assert times.copies[0][2] - times.copies[0][1] == pytest.approx(60 / 10_000 + 60 / 300)
+    onto = replace(times, copies=tuple((0, begin, end) for _, begin, end in times.copies))
+    wrong = rejected(apart, replace(layout, timetable=onto))
+    assert wrong == "copy 0 is on channel 0; the processor does it, which is channel -1"
 
 
 @pytest.mark.parametrize("dma", [Dma(), Dma(1, 1), Dma(2, 4)], ids=str)

@@ -151,6 +151,87 @@ def test_the_command_spills_and_writes_what_moves(tmp_path: Path, capsys: pytest
     assert Path(files[2]).read_bytes().startswith(b"<?xml")
 
 
+BOARD = """
+[dma]
+channels = 2
+depth = 4
+bandwidth = 100_000_000
+latency_ns = 1000.0
+[[region]]
+name = "sram"
+size = 32_768
+bandwidth = 400_000_000
+[[region]]
+name = "psram"
+size = 1_048_576
+kind = "psram"
+read_bandwidth = 80_000_000
+write_bandwidth = 40_000_000
+[[region]]
+name = "flash"
+size = 1_048_576
+kind = "nvm"
+read_bandwidth = 50_000_000
+"""
+
+
+@pytest.fixture
+def board(tmp_path: Path) -> str:
+    """A device with the memories of `REGIONS` and an engine."""
+    (tmp_path / "board.toml").write_text(BOARD)
+    return str(tmp_path / "board.toml")
+
+
+def times_of(words: list[str], capsys: pytest.CaptureFixture[str]) -> float:
+    """The seconds of a run as the command finds them."""
+    assert main([*words, "--json", "-"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    seconds: float = (found["times"] if "times" in found else found["chosen"])["seconds"]
+    return seconds
+
+
+def test_a_target_states_memories_and_engine(board: str, capsys: pytest.CaptureFixture[str]) -> None:
+    engine = "channels=2,queue=4,rate=100MB/s,latency=1us"
+    command = ["spill", str(MODELS / "resnet8.tflite")]
+    target = [*command, "--target", board]
+    assert times_of(target, capsys) == times_of([*command, *REGIONS, "--dma", engine], capsys)
+    assert times_of([*target, "--dma", "none"], capsys) == times_of([*command, *REGIONS], capsys)
+    assert times_of([*target, "--dma", "channels=1"], capsys) == times_of(
+        [*command, *REGIONS, "--dma", engine.replace("=2", "=1")], capsys
+    )
+    slow = times_of([*target, "--region", "psram:read=1MB/s"], capsys)
+    assert slow > times_of(target, capsys)
+
+
+def test_a_target_states_what_a_model_streams_through(
+    board: str, decoder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["stream", str(decoder), "--macs-per-second", "1e11"]
+    link = ["--link", "100MB/s", "--latency", "1us", "--queue", "4"]
+    stated = [*command, *link, "--memory-rate", "80MB/s", "--memory", "1MiB"]
+    assert times_of([*command, "--target", f"{board}#psram"], capsys) == times_of(stated, capsys)
+    assert main(command) == 2
+    assert "--link RATE, or a --target whose DMA engine states one" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ([], "no memories: name them by --region"),
+        (["--target", "no-such-board"], "no target 'no-such-board'"),
+        (["--target", "esp32s3-n16r8"], "region psram (psram) states no rate"),
+        (["--target", "nrf52840", "--region", "flash0:rate=64MB/s", "--used", "x.elf"], "--used finds a free block"),
+        (["--region", "a:64KiB", "--copied-only", "a"], "--copied-only names all regions"),
+        (["--region", "a:64KiB,reach=npu", "--reader", "cpu"], "fits in no region"),
+    ],
+)
+def test_the_command_says_what_a_target_lacks(
+    words: list[str], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["spill", str(MODELS / "resnet8.tflite"), *words]) == 2
+    assert reason in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [

@@ -12,7 +12,7 @@ from modelplan.cli import main
 from modelplan.runtimes.tflm.abi import ABIS
 from modelplan.runtimes.tflm.kernels import KERNELS
 from modelplan.targets.choosing import Reserve, Wanted, chosen_block, known_device
-from modelplan.targets.device import Block, Device, Interval, Region, banks_of, blocks, with_reserve
+from modelplan.targets.device import Block, Device, Dma, Interval, Region, banks_of, blocks, with_reserve
 from modelplan.targets.table import DEVICES
 from modelplan.targets.toml_file import read_toml
 
@@ -204,9 +204,27 @@ def test_a_device_of_ones_own(tmp_path: Path) -> None:
     assert read_toml(str(path)).regions[1].readable_by == ("cpu", "dma")
 
 
+def test_the_dma_engine_of_a_device_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "board.toml"
+    path.write_text(
+        "[dma]\nchannels = 2\ndepth = 4\nbandwidth = 100000000\nlatency_ns = 1000\n"
+        '[[region]]\nname = "sram"\nsize = 1024\nread_bandwidth = 80000000\n'
+    )
+    assert read_toml(str(path)).dma == Dma(2, 4, 100_000_000, 1000)
+    assert main(["targets", str(path)]) == 0
+    assert "DMA       2 channels, 4 copies queued, 0.1 GB/s, 1000 ns" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        ("dma = 1\n[[region]]\nname = 'a'\nsize = 1\n", r"dma = 1; expected a table \[dma\]"),
+        ("[dma]\nchannels = 0\n[[region]]\nname = 'a'\nsize = 1\n", "channels is 0; leave"),
+        ("[dma]\nchannels = -1\n[[region]]\nname = 'a'\nsize = 1\n", "a DMA engine of -1 channels"),
+        ("[dma]\nbandwidth = 0\n[[region]]\nname = 'a'\nsize = 1\n", "a DMA engine of 0 bytes/s"),
+        ("[dma]\nlatency_ns = nan\n[[region]]\nname = 'a'\nsize = 1\n", "a latency of nan ns"),
+        ("[dma]\nrate = '1MB/s'\n[[region]]\nname = 'a'\nsize = 1\n", "dma: no field 'rate'"),
+        ("[dma]\ndepth = 2.0\n[[region]]\nname = 'a'\nsize = 1\n", "depth is 2.0, expected int"),
         ("name = ", "not TOML"),
         ('name = "x"', r"no \[\[region\]\]"),
         ("region = 1", r"no \[\[region\]\]"),

@@ -1,0 +1,105 @@
+"""The options of commands that place a model in several memories: regions, the target that has them, its DMA engine."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace, _ArgumentGroup
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from modelplan.byte_counts import parse_nanoseconds, parse_rate
+from modelplan.cli import model_options
+from modelplan.errors import RequestError
+
+if TYPE_CHECKING:
+    from modelplan.targets.device import Device, Dma, Region
+
+
+def add_regions(parser: ArgumentParser) -> None:
+    """Adds --region, and --target with what says more about it."""
+    parser.add_argument(
+        "--region", metavar="NAME:SIZE...", action="append", default=[],
+        help="a memory, like sram:256KiB@0x20000000 or psram:8MiB,read=80MB/s,write=40MB/s; repeatable, fastest first",
+    )  # fmt: skip
+    parser.add_argument(
+        "--target", metavar="NAME|FILE", help="the regions of a device of `modelplan targets`, or a file"
+    )
+    model_options.add_target_details(parser.add_argument_group("target"))
+
+
+def add_reader(parser: ArgumentParser | _ArgumentGroup) -> None:
+    """Adds what runs the operators."""
+    parser.add_argument("--reader", metavar="NAME", default="", help="what runs the operators, for regions with reach=")
+
+
+def target_device(arguments: Namespace) -> Device | None:
+    """The device that --target names; None without one.
+
+    Raises:
+        RequestError: there is none, or --used is given.
+        ModelError: its file cannot be read.
+    """
+    if arguments.target is None:
+        return None
+    from modelplan.targets.choosing import device_of
+
+    if arguments.used:
+        raise RequestError("--used finds a free block for one arena; for several memories state --reserve REGION=BYTES")
+    return device_of(model_options.wanted_target(arguments))[0]
+
+
+def regions_of(arguments: Namespace, device: Device | None) -> tuple[Region, ...]:
+    """The regions of the device as the caller changes them, then those that the caller adds.
+
+    Raises:
+        RequestError: there are none, two overlap, or external memory states no rate.
+    """
+    from modelplan.targets.stated_regions import check_regions, parse_region
+
+    known: tuple[Region, ...] = () if device is None else device.regions
+    stated = [parse_region(text, known) for text in arguments.region]
+    names = [region.name for region in stated]
+    regions = (*({r.name: r for r in stated}.get(one.name, one) for one in known),
+               *(r for r in stated if r.name not in {one.name for one in known}))  # fmt: skip
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise RequestError(f"two regions are called {twice}")
+    if not regions:
+        raise RequestError("no memories: name them by --region NAME:SIZE... or --target NAME")
+    check_regions(regions)
+    for one in regions:
+        if one.kind in ("psram", "nvm") and not (one.read_bandwidth or one.bandwidth) and len(regions) > 1:
+            raise RequestError(
+                f"region {one.name} ({one.kind}) states no rate, so nothing says what an access costs;"
+                f" add --region {one.name}:{one.size},read=80MB/s or whatever it is"
+            )
+    return regions
+
+
+def engine_of(text: str | None, device: Device | None) -> Dma | None:
+    """The engine that `--dma` states, what it leaves out being the device's; without --dma that of the device.
+
+    None, also for `--dma none`, says that the processor copies.
+
+    Raises:
+        RequestError: a key that does not exist or a value that cannot be read.
+    """
+    known = None if device is None else device.dma
+    if text is None or text == "none":
+        return known if text is None else None
+    from modelplan.targets.device import Dma
+
+    given: dict[str, str] = {}
+    for part in text.split(","):
+        key, equals, value = part.partition("=")
+        if not equals or key not in ("channels", "queue", "rate", "latency") or key in given:
+            raise RequestError(f"--dma: found {part!r}, expected channels=, queue=, rate= or latency=, each once")
+        given[key] = value
+    found = known or Dma(channels=1)
+    for key, field in (("channels", "channels"), ("queue", "depth")):
+        value = given.get(key, str(getattr(found, field)))
+        if not value.isdecimal() or not 1 <= int(value[:5]) <= 9999:
+            raise RequestError(f"--dma: {key} is {value!r}, expected a number from 1 to 9999")
+        found = replace(found, **{field: int(value)})
+    if "rate" in given:
+        found = replace(found, bandwidth=parse_rate(given["rate"]))
+    return replace(found, latency_ns=parse_nanoseconds(given["latency"])) if "latency" in given else found
