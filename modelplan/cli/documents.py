@@ -15,7 +15,7 @@ from modelplan.outputs import difference_report, explanation, shared_report
 from modelplan.outputs.checks import size_limit
 from modelplan.outputs.comparison import Row
 from modelplan.outputs.plan_schema import DIALECT, Definitions, plan_schema
-from modelplan.outputs.region_schema import region_schema
+from modelplan.outputs.region_schema import moves_schema, region_schema
 from modelplan.outputs.summary import RuntimePlan
 from modelplan.targets.device import Block, Device
 from modelplan.types import BufferKind, Part, Requirement
@@ -297,4 +297,5 @@ DOCUMENTS: dict[str, Callable[[], Schema]] = {
     "report": _report,
     "targets": _targets,
     "memories": region_schema,
+    "moves": moves_schema,
 }

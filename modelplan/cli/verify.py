@@ -6,6 +6,7 @@ Exit 0, or 4 with one sentence that names the operator.
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -28,8 +29,8 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "plan",
         metavar="FILE",
-        help="a packed .tflite, a plan as .json, a .csv with offsets, or a .h with a BufferPlan;"
-        " with --against the original .tflite",
+        help="a packed .tflite, a plan or a layout in several memories as .json, a .csv with offsets, or a .h with a"
+        " BufferPlan; with --against the original .tflite",
     )
     parser.add_argument(
         "--against", metavar="REWRITTEN", help="a .tflite that must compute what FILE does, with its own plan"
@@ -48,8 +49,9 @@ def run(arguments: Namespace) -> int:
         return _compare(arguments)
     model = Path(arguments.model) if arguments.model else None
     plan, kernels, runtime = Path(arguments.plan), arguments.kernels, arguments.runtime
-    if plan.suffix.lower() == ".json" and _is_of_regions(plan):
-        return _verify_regions(plan, model)
+    several = _regions_kind(plan) if plan.suffix.lower() == ".json" else ""
+    if several:
+        return _verify_moves(plan, model) if several == "moves" else _verify_regions(plan, model)
     overlaps_of = partial(model_options.overlaps_of, arguments.overlaps)
     subject, model = load_subject(plan, model, kernels, runtime, overlaps_of)
     verdicts = list(proof.quick_levels(subject))
@@ -66,29 +68,52 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-def _is_of_regions(path: Path) -> bool:
-    """Whether a JSON file holds a layout for several memories."""
+def _regions_kind(path: Path) -> str:
+    """What a JSON file is, if it is a layout for several memories: `memories`, or `moves`; else empty."""
     from modelplan.loaders.files import read_text
-    from modelplan.memories.region_document import is_region_document
+    from modelplan.memories.region_document import kind_of
 
-    return path.is_file() and is_region_document(read_text(path))
+    return kind_of(read_text(path)) if path.is_file() else ""
 
 
 def _verify_regions(path: Path, model: Path | None) -> int:
     """Proves a layout for several memories: the referee, and a replay of each model in it."""
-    from modelplan.loaders.files import fingerprint, read_bytes, read_text
+    from modelplan.loaders.files import read_text
     from modelplan.memories.region_document import read
     from modelplan.outputs.region_report import sections_of
 
     made = read(read_text(path), str(path))
-    if model is not None and fingerprint(read_bytes(model)) not in {plan.graph.fingerprint for plan in made.plans}:
-        raise BrokenPlanError(f"{path}: was not made for {model}: SHA-256 differs")
+    _check_model(path, model, [plan.graph.fingerprint for plan in made.plans])
     rows = [
         Verdict("referee", "ok", f"{len(made.layout.stays):,} stays, {len(made.layout.copies):,} copies"),
         *(Verdict("replay", "ok", plan.graph.name) for plan in made.plans),
     ]
     terminal.show([Section(f"{path}: levels of proof", tuple(map(_line, rows))), *sections_of(made)])
     return 0
+
+
+def _verify_moves(path: Path, model: Path | None) -> int:
+    """Proves a layout that moves: the referee, and the simulator's replay with time."""
+    from modelplan.loaders.files import read_text
+    from modelplan.memories.moves_document import read
+    from modelplan.outputs.moves_report import milliseconds, sections_of
+
+    made = read(read_text(path), str(path))
+    _check_model(path, model, [made.plan.graph.fingerprint])
+    rows = [
+        Verdict("plan", "ok", f"{made.title}: order and sharing"),
+        Verdict("simulator", "ok", f"one run takes {milliseconds(made.simulated.seconds)}, as promised"),
+        Verdict("referee", "ok", f"{len(made.layout.stays):,} stays, {len(made.layout.copies):,} copies"),
+    ]
+    terminal.show([Section(f"{path}: levels of proof", tuple(map(_line, rows))), *sections_of(made)])
+    return 0
+
+
+def _check_model(path: Path, model: Path | None, fingerprints: Sequence[str]) -> None:
+    from modelplan.loaders.files import fingerprint, read_bytes
+
+    if model is not None and fingerprint(read_bytes(model)) not in fingerprints:
+        raise BrokenPlanError(f"{path}: was not made for {model}: SHA-256 differs")
 
 
 def _line(verdict: Verdict) -> str:

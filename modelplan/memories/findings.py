@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from modelplan.memories.region_layout import Layout, RegionProblem
+from modelplan.types import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,22 +29,34 @@ class Simulation:
 class MovingPlan:
     """A layout whose contents move, with what the independent replay found.
 
-    `ops` names each step. `blocking` is the time with the same contents and copies between steps, `floor` that without
-    copies and every operand in the quickest region that may hold it; `cost` the seconds of accesses and copies between
-    steps, `relaxed` the value of the linear relaxation (0: not computed); `method` who decided.
+    `plan` is the model's, whose placement is not used; `reader` and `macs_per_second` are what else was asked.
+    `blocking` is the time with the same contents and copies between steps (0: not known), `floor` that without copies
+    and every operand in the quickest region that may hold it; `cost` the seconds of accesses and copies between steps,
+    `relaxed` the value of the linear relaxation (0: not computed); `method` who decided.
     """
 
-    title: str
+    plan: Plan
     problem: RegionProblem
     layout: Layout
     simulated: Simulation
-    ops: tuple[str, ...]
     blocking: float
     floor: float
     cost: float
     relaxed: float
     method: str
     made_by: str
+    reader: str = ""
+    macs_per_second: float | None = None
+
+    @property
+    def title(self) -> str:
+        """The name of the model."""
+        return self.plan.graph.name
+
+    @property
+    def ops(self) -> tuple[str, ...]:
+        """The operator of each step."""
+        return tuple(self.plan.graph.ops[index].kind for index in self.plan.schedule.order)
 
 
 @dataclass(frozen=True, slots=True)

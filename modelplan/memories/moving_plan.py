@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from modelplan import allocators
@@ -10,7 +10,7 @@ from modelplan.memories.asking import owners_of, region_problem
 from modelplan.memories.findings import MovingPlan
 from modelplan.memories.prefetching import plan_moves
 from modelplan.memories.referee import check_layout
-from modelplan.memories.region_layout import RegionProblem
+from modelplan.memories.region_layout import PROCESSOR, RegionProblem
 from modelplan.memories.simulating import simulate
 from modelplan.targets.device import Dma, Region
 from modelplan.types import Plan
@@ -45,17 +45,32 @@ def moving_plan(
         RequestError: a step whose operands do not fit; names it.
         BrokenPlanError: the referee or the replay found a fault.
     """
+    asked = moving_problem(plan, regions, dma, copied_only, reader, macs_per_second)
+    found = plan_moves(asked, method, seconds, allocator)
+    check_layout(asked, replace(found.layout, bound=0.0))  # the simulator checks the bound: it counts copies too
+    return MovingPlan(
+        plan, asked, found.layout, simulate(asked, found.layout), found.blocking, found.floor,
+        found.spilled.cost, found.spilled.relaxed, method, plan.made_by, reader, macs_per_second,
+    )  # fmt: skip
+
+
+def moving_problem(
+    plan: Plan,
+    regions: Sequence[Region],
+    dma: Dma | None,
+    copied_only: Collection[str],
+    reader: str,
+    macs_per_second: float | None,
+) -> RegionProblem:
+    """The question that `moving_plan` answers, of the same arguments.
+
+    Raises:
+        RequestError: no region may hold a buffer.
+    """
     asked = region_problem([plan], regions, reader=reader, macs_per_second=macs_per_second)
     asked = _with_homes(asked, [purpose for _, purpose in owners_of([plan])])
     hidden = frozenset(number for number, region in enumerate(regions) if region.name in copied_only)
-    asked = replace(asked, dma=dma or Dma(), copied_only=hidden)
-    found = plan_moves(asked, method, seconds, allocator)
-    check_layout(asked, replace(found.layout, bound=0.0))  # the simulator checks the bound: it counts copies too
-    ops = tuple(plan.graph.ops[index].kind for index in plan.schedule.order)
-    return MovingPlan(
-        plan.graph.name, asked, found.layout, simulate(asked, found.layout), ops, found.blocking, found.floor,
-        found.spilled.cost, found.spilled.relaxed, method, plan.made_by,
-    )  # fmt: skip
+    return replace(asked, dma=dma or PROCESSOR, copied_only=hidden)
 
 
 def _with_homes(asked: RegionProblem, purposes: Sequence[str]) -> RegionProblem:

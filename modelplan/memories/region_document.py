@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from typing import Any
 
 from modelplan import saved_plan
@@ -16,13 +17,33 @@ from modelplan.targets.device import Region
 
 #: The version that is read.
 SCHEMA = 1
-_NUMBERS = (int, float)
+#: Types of numbers in a document.
+NUMBERS = (int, float)
 
 
-def is_region_document(text: str) -> bool:
-    """Whether a JSON text is a layout for several memories, and not a plan for one."""
-    head = text[:4096]
-    return '"kind": "memories"' in head
+def kind_of(text: str) -> str:
+    """What a JSON text is: `memories` or `moves` for a layout in several memories, empty for anything else."""
+    found = re.search(r'"kind": "(memories|moves)"', text[:4096])
+    return found[1] if found else ""
+
+
+def parsed(text: str, name: str, kind: str, schema: int) -> dict[str, Any]:
+    """The JSON object in `text`.
+
+    Raises:
+        ModelError: not JSON, a number that is none, or a document of another kind or schema.
+    """
+    try:
+        document = json.loads(text, parse_constant=_refused)
+    except (ValueError, RecursionError) as problem:
+        raise ModelError(f"{name}: not a JSON document: {problem}") from None
+    if not isinstance(document, dict) or document.get("kind") != kind or document.get("schema") != schema:
+        raise ModelError(f"{name}: expected a document of kind {kind!r} and schema {schema}")
+    return document
+
+
+def _refused(word: str) -> None:
+    raise ValueError(f"{word} is no number")
 
 
 def read(text: str, name: str) -> RegionPlan:
@@ -35,20 +56,15 @@ def read(text: str, name: str) -> RegionPlan:
         ModelError: not such a document; names the place.
         BrokenPlanError: the layout does not answer its question.
     """
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as problem:
-        raise ModelError(f"{name}: not a JSON document: {problem}") from None
-    if not isinstance(document, dict) or document.get("kind") != "memories" or document.get("schema") != SCHEMA:
-        raise ModelError(f"{name}: expected a document of kind 'memories' and schema {SCHEMA}")
+    document = parsed(text, name, "memories", SCHEMA)
     try:
         plans = tuple(
-            saved_plan.read(json.dumps(one), f"{name}: plans[{i}]") for i, one in enumerate(_list(document, "plans"))
+            saved_plan.read(json.dumps(one), f"{name}: plans[{i}]") for i, one in enumerate(list_of(document, "plans"))
         )
-        regions = tuple(_record(Region, one, f"regions[{i}]") for i, one in enumerate(_list(document, "regions")))
-        stays = tuple(_record(Stay, one, f"stays[{i}]") for i, one in enumerate(_list(document, "stays")))
-        copies = tuple(_record(Copy, one, f"copies[{i}]") for i, one in enumerate(_list(document, "copies")))
-        settings = {key: _typed(document.get(key), kind, key) for key, kind in _SETTINGS.items()}
+        regions = tuple(record_of(Region, one, f"regions[{i}]") for i, one in enumerate(list_of(document, "regions")))
+        stays = tuple(record_of(Stay, one, f"stays[{i}]") for i, one in enumerate(list_of(document, "stays")))
+        copies = tuple(record_of(Copy, one, f"copies[{i}]") for i, one in enumerate(list_of(document, "copies")))
+        settings = {key: typed(document.get(key), kind, key) for key, kind in _SETTINGS.items()}
     except ValueError as problem:
         raise ModelError(f"{name}: {problem}") from None
     if not plans or not regions:
@@ -66,19 +82,29 @@ def read(text: str, name: str) -> RegionPlan:
 
 
 _SETTINGS: dict[str, tuple[type, ...]] = {
-    "reader": (str,), "macs_per_second": (*_NUMBERS, type(None)), "bound": _NUMBERS, "method": (str,), "ended": (str,),
+    "reader": (str,), "macs_per_second": (*NUMBERS, type(None)), "bound": NUMBERS, "method": (str,), "ended": (str,),
     "both_ends": (bool,), "made_by": (str,),
 }  # fmt: skip
 
 
-def _list(document: dict[str, Any], key: str) -> list[Any]:
+def list_of(document: dict[str, Any], key: str) -> list[Any]:
+    """The list under a key.
+
+    Raises:
+        ValueError: there is none.
+    """
     found = document.get(key)
     if not isinstance(found, list):
         raise ValueError(f"{key} is {type(found).__name__}, expected a list")
     return found
 
 
-def _typed(value: Any, kinds: tuple[type, ...], where: str) -> Any:
+def typed(value: Any, kinds: tuple[type, ...], where: str) -> Any:
+    """The value, which is of one of the types.
+
+    Raises:
+        ValueError: it is not; names the place `where`.
+    """
     if type(value) not in kinds:
         raise ValueError(f"{where} is {value!r}, expected {' or '.join(kind.__name__ for kind in kinds)}")
     return value
@@ -86,12 +112,16 @@ def _typed(value: Any, kinds: tuple[type, ...], where: str) -> Any:
 
 _KINDS: dict[str, tuple[type, ...]] = {
     "str": (str,), "int": (int,), "bool": (bool,), "int | None": (int, type(None)), "bool | None": (bool, type(None)),
-    "float | None": (*_NUMBERS, type(None)),
+    "float": NUMBERS, "float | None": (*NUMBERS, type(None)),
 }  # fmt: skip
 
 
-def _record(kind: Any, value: Any, where: str) -> Any:
-    """The record whose fields an object holds; other keys are figures that follow from them."""
+def record_of(kind: Any, value: Any, where: str) -> Any:
+    """The record whose fields an object holds; other keys are figures that follow from them.
+
+    Raises:
+        ValueError: a field is missing or of another type; names the place `where`.
+    """
     if not isinstance(value, dict):
         raise ValueError(f"{where} is {type(value).__name__}, expected an object")
     facts = {}
@@ -104,5 +134,5 @@ def _record(kind: Any, value: Any, where: str) -> Any:
                 raise ValueError(f"{where}.{field.name} is {one!r}, expected a list of texts")
             facts[field.name] = tuple(one)
         else:
-            facts[field.name] = _typed(one, _KINDS.get(words, (str,)), f"{where}.{field.name}")
+            facts[field.name] = typed(one, _KINDS.get(words, (str,)), f"{where}.{field.name}")
     return kind(**facts)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterator
-
-import numpy as np
+from typing import Any
 
 from modelplan.memories.findings import MovingPlan
-from modelplan.memories.region_layout import Copy
+from modelplan.memories.region_layout import Copy, Stay
+from modelplan.outputs import json_plan
 from modelplan.outputs.report import Section, Table
 from modelplan.outputs.units import counted, human
 
 #: The version of the JSON document.
-SCHEMA = 1
+SCHEMA = 2
 #: Copies that the report lists; the JSON document has all.
 _MOST_COPIES = 40
 
@@ -34,7 +35,8 @@ def _times(made: MovingPlan) -> Iterator[str]:
     run = made.simulated
     waiting = f"{milliseconds(run.waiting)} of it waiting for copies"
     yield f"one run        {milliseconds(run.seconds)} by the simulator, {waiting}"
-    yield f"no overlap     {milliseconds(made.blocking)} with the same choice and every copy between two steps"
+    if made.blocking:
+        yield f"no overlap     {milliseconds(made.blocking)} with the same choice and every copy between two steps"
     yield f"floor          {milliseconds(made.floor)} with every operand in its quickest memory and no copy"
     bound = f", no choice below {milliseconds(made.layout.bound)}" if made.layout.bound else ""
     yield f"memory         {milliseconds(made.cost)} of accesses and copies ({made.method}{bound})"
@@ -95,36 +97,49 @@ def ends_of(made: MovingPlan, copy: Copy) -> tuple[int, str, str]:
 
 
 def as_json(made: MovingPlan) -> str:
-    """All of it: regions, stays with addresses, copies with times."""
-    regions = [
-        {"name": r.name, "size": r.size, "base": r.base, "kind": r.kind, "used": top, "read": read, "written": written}
-        for r, top, read, written in zip(
-            made.problem.regions, region_heights(made), made.simulated.read, made.simulated.written, strict=True
-        )
-    ]
-    names, sizes = made.problem.problem.names, made.problem.problem.size
-    stays = [
-        {"buffer": names[s.buffer], "size": int(sizes[s.buffer]), "region": made.problem.regions[s.region].name,
-         "offset": s.offset, "start": s.start, "end": s.end}
-        for s in made.layout.stays
-    ]  # fmt: skip
-    copies = []
-    for copy, (channel, begin, end) in zip(made.layout.copies, made.simulated.copies, strict=True):
-        buffer, source, target = ends_of(made, copy)
-        copies.append(
-            {"buffer": names[buffer], "bytes": int(sizes[buffer]), "from": source, "to": target,
-             "source_stay": copy.source, "target_stay": copy.target, "issued": copy.issued, "due": copy.due,
-             "channel": channel, "begin": begin, "end": end}
-        )  # fmt: skip
+    """All of it: the model's plan, regions, engine, stays, copies with times; `moves_document.read` reads it back."""
+    problem, run = made.problem, made.simulated
+    tops = region_heights(made)
+    used = [{"use": {"arena": top, "read": read, "written": written}}
+            for top, read, written in zip(tops, run.read, run.written, strict=True)]  # fmt: skip
     times = {
-        "seconds": made.simulated.seconds, "waiting": made.simulated.waiting, "without_overlap": made.blocking,
-        "floor": made.floor, "memory": made.cost, "bound": made.layout.bound, "begins": list(made.simulated.begins),
+        "seconds": run.seconds, "waiting": run.waiting, "without_overlap": made.blocking, "floor": made.floor,
+        "memory": made.cost, "relaxed": made.relaxed, "begins": list(run.begins),
     }  # fmt: skip
-    found = {
-        "modelplan_moves": SCHEMA, "made_by": made.made_by, "model": made.title, "method": made.method,
-        "steps": list(made.ops), "regions": regions, "stays": stays, "copies": copies, "times": times,
-    }  # fmt: skip
-    return json.dumps(found, indent=1, default=np.ndarray.tolist) + "\n"
+    document: dict[str, Any] = {
+        "schema": SCHEMA,
+        "kind": "moves",
+        "made_by": made.made_by,
+        "model": made.title,
+        "method": made.method,
+        "bound": made.layout.bound,
+        "ended": made.layout.ended,
+        "reader": made.reader,
+        "macs_per_second": made.macs_per_second,
+        "copied": run.copied,
+        "times": times,
+        "steps": list(made.ops),
+        "dma": dataclasses.asdict(problem.dma),
+        "copied_only": [problem.regions[number].name for number in sorted(problem.copied_only)],
+        "regions": [dataclasses.asdict(one) | use for one, use in zip(problem.regions, used, strict=True)],
+        "stays": [_stay(made, stay) for stay in made.layout.stays],
+        "copies": [_copy(made, *pair) for pair in zip(made.layout.copies, run.copies, strict=True)],
+        "plan": json.loads(json_plan.render(made.plan)),
+    }
+    return json.dumps(document, indent=1, ensure_ascii=True) + "\n"
+
+
+def _stay(made: MovingPlan, stay: Stay) -> dict[str, Any]:
+    rows = made.problem.problem
+    about = {"name": rows.names[stay.buffer], "size": int(rows.size[stay.buffer])}
+    return dataclasses.asdict(stay) | about | {"in": made.problem.regions[stay.region].name}
+
+
+def _copy(made: MovingPlan, copy: Copy, times: tuple[int, float, float]) -> dict[str, Any]:
+    buffer, source, target = ends_of(made, copy)
+    rows, (channel, begin, end) = made.problem.problem, times
+    about = {"name": rows.names[buffer], "bytes": int(rows.size[buffer]), "from": source, "to": target}
+    return dataclasses.asdict(copy) | about | {"channel": channel, "begin": begin, "end": end}
 
 
 def as_csv(made: MovingPlan) -> str:

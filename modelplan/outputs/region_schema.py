@@ -1,4 +1,4 @@
-"""The JSON Schema of the document that `region_report.as_json` writes for models in several memories."""
+"""The JSON Schemas of layouts in several memories, of those without copies and of those that move."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import Any
 
 from modelplan.memories.region_layout import Copy, Stay
 from modelplan.memories.region_plan import TflmArena
+from modelplan.outputs import moves_report
 from modelplan.outputs.plan_schema import DIALECT, Definitions, plan_schema
 from modelplan.outputs.region_report import SCHEMA
-from modelplan.targets.device import Region
+from modelplan.targets.device import Dma, Region
 
 
 def region_schema() -> dict[str, Any]:
@@ -38,6 +39,41 @@ def region_schema() -> dict[str, Any]:
         "$id": f"urn:modelplan:memories:{SCHEMA}",
         "title": f"modelplan layout in several memories, schema {SCHEMA}",
         "description": "What `modelplan memories --json` writes. Sizes are bytes, lifetimes are steps, times seconds.",
+        "type": "object",
+        "required": list(properties),
+        "properties": properties,
+        "$defs": dict(sorted(made.definitions.items())) | {"PlanDocument": plan_schema()},
+    }
+
+
+def moves_schema() -> dict[str, Any]:
+    """The schema of a layout that moves in JSON, likewise; channel -1 of a copy is the processor."""
+    made = Definitions()
+    number, text, count = {"type": "number"}, {"type": "string"}, {"type": "integer"}
+    figures = ("seconds", "waiting", "without_overlap", "floor", "memory", "relaxed")
+    times: dict[str, Any] = dict.fromkeys(figures, number) | {"begins": {"type": "array", "items": number}}
+    timed = {"required": ["channel", "begin", "end"], "properties": {"channel": count, "begin": number, "end": number}}
+    properties: dict[str, Any] = {
+        "schema": {"const": moves_report.SCHEMA, "description": "The version of the document."},
+        "kind": {"const": "moves"},
+        **dict.fromkeys(("made_by", "model", "method", "ended", "reader"), text),
+        "bound": number | {"description": "No choice of contents takes less for accesses and copies."},
+        "macs_per_second": {"type": ["number", "null"]},
+        "copied": count | {"description": "The bytes of all copies of a run."},
+        "times": {"type": "object", "required": list(times), "properties": times},
+        "steps": {"type": "array", "items": text},
+        "dma": made.of(Dma),
+        "copied_only": {"type": "array", "items": text},
+        "regions": {"type": "array", "items": made.of(Region)},
+        "stays": {"type": "array", "items": made.of(Stay)},
+        "copies": {"type": "array", "items": {"allOf": [made.of(Copy), timed]}},
+        "plan": {"$ref": plan_schema()["$id"]},
+    }
+    return {
+        "$schema": DIALECT,
+        "$id": f"urn:modelplan:moves:{moves_report.SCHEMA}",
+        "title": f"modelplan layout that moves, schema {moves_report.SCHEMA}",
+        "description": "What `modelplan spill --json` writes. Sizes are bytes, lifetimes are steps, times seconds.",
         "type": "object",
         "required": list(properties),
         "properties": properties,
