@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from modelplan.loaders.tflite_schema import DTYPES
+from modelplan.outputs import drawing
 from modelplan.outputs.drawing import KINDS, Drawing
 from modelplan.outputs.page.views import View
 from modelplan.rewriting.alternatives import ModelFile, carried_offsets, carries_plan
-from modelplan.runtimes.tflm import planner
+from modelplan.runtimes.tflm import planner, scopes
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
-from modelplan.types import Buffer, BufferKind, Placement, Problem, Requirement, Runtime
+from modelplan.runtimes.tflm.scopes import Scope
+from modelplan.types import (
+    Buffer,
+    BufferKind,
+    Graph,
+    Member,
+    Merge,
+    Op,
+    Placement,
+    Problem,
+    Requirement,
+    Runtime,
+    Tensor,
+)  # fmt: skip
 
 #: What is said of such a plan.
 ABOUT = (
-    "the plan in the file, whose buffers may keep only parts of tensors: alive counts each byte once, and the steps are"
-    " those of TFLM, with the bodies of loops among them"
+    "Buffers may hold some rows of a tensor only, and one may be written over another that is still read: bytes alive"
+    " are counted once. The steps are those that TFLM plans, with each loop run once."
 )
+#: Above so many steps the page has no names for them.
+_MOST_STEPS = 100_000
 
 
 def needs_own_view(file: ModelFile, runtime: Runtime) -> bool:
@@ -26,34 +44,172 @@ def needs_own_view(file: ModelFile, runtime: Runtime) -> bool:
 
 
 def carried_view(file: ModelFile, requirement: Requirement, runtime: Runtime, capacity: int | None, name: str) -> View:
-    """The buffers that TFLM plans for a file, at the addresses where the plan in the file and TFLM put them."""
+    """The buffers that TFLM plans for a file, at the addresses where the plan in the file and TFLM put them.
+
+    Tensors that lie in the same bytes at the same time are one buffer: the operands of a loop, the inputs of its body
+    and what the body leaves there. The steps are TFLM's scopes.
+    """
     model = read_tflite(file.content, file.path)
     rows = planner.requests(model, runtime.kernels)
     places = planner.greedy_offsets(rows, planner.read_plan(model))
-    used = [(row, at) for row, at in zip(rows, places, strict=True) if row.first >= 0]
-    buffers = [_buffer(model, row) for row, _ in used]
-    offsets = np.array([at for _, at in used], dtype=np.int64)
+    run = _run_of(model, {row.tensor: at for row, at in zip(rows, places, strict=True) if row.tensor >= 0 <= row.last})
+    held = _held(rows, places)
+    buffers = [_buffer(model, run, rows, same) for same in held]
+    offsets = np.array([places[same[0]] for same in held], dtype=np.int64)
     drawn = Drawing(
         title=file.graph.name,
         problem=Problem.of(buffers, capacity, overlaps=_overlaps(buffers, offsets.tolist())),
         placement=Placement(offsets),
         arena=planner.head_bytes(rows, places),
-        kinds=np.array([KINDS.index("scratch" if row.scratch else "activation") for row, _ in used], dtype=np.int64),
-        ops=(),
+        kinds=np.array([KINDS.index(drawing.kind_of(run.graph, buffer)) for buffer in buffers], dtype=np.int64),
+        ops=tuple(run.graph.ops[op].kind for op in run.order),
         made_by="",
         kept=requirement.kept,
     )
-    facts = tuple(("refused by the runtime", why) for why in requirement.refusals)
-    return View(name, ABOUT, drawn, facts=facts, refused=bool(requirement.refusals), parts=True)
+    return View(
+        name,
+        ABOUT,
+        drawn,
+        graph=run.graph,
+        order=run.order,
+        merges=tuple(_merges(run, buffers)),
+        facts=tuple(("refused by the runtime", why) for why in requirement.refusals),
+        refused=bool(requirement.refusals),
+        parts=True,
+        op_labels=run.labels,
+        op_callers=run.callers,
+    )
 
 
-def _buffer(model: FileModel, row: planner.Request) -> Buffer:
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One invocation: operators of all subgraphs, and where these begin, as the operators of one graph.
+
+    `order` names the operator of each scope, `labels` and `callers` are those
+    of `View`. `tensors` numbers the planned tensors of the file
+    in the graph, `origins` the operator that each comes from.
+    """
+
+    graph: Graph
+    order: tuple[int, ...]
+    labels: tuple[str, ...]
+    callers: tuple[int, ...]
+    tensors: dict[int, int]
+    origins: dict[int, int]
+
+
+def _run_of(model: FileModel, places: dict[int, int]) -> _Run:
+    """The invocation of a model whose planned tensors have these addresses."""
+    tensors = {tensor: number for number, tensor in enumerate(places)}
+    found = scopes.scopes_of(model, _MOST_STEPS)
+    first: dict[tuple[int, int], Scope] = {}
+    for scope in found:
+        first.setdefault((scope.subgraph, scope.op), scope)
+    numbers = {key: number for number, key in enumerate(first)}
+    flows = [_flow(model, scope) for scope in first.values()]
+    ops = tuple(_op(model, scope, flow, places, tensors) for scope, flow in zip(first.values(), flows, strict=True))
+    main = model.subgraphs[0]
+    graph = Graph(
+        model.name,
+        "tflite",
+        tuple(_tensor(model, tensor) for tensor in tensors),
+        ops,
+        tuple(tensors[t] for t in main.inputs if t in tensors),
+        tuple(tensors[t] for t in main.outputs if t in tensors),
+    )
+    return _Run(
+        graph,
+        tuple(numbers[scope.subgraph, scope.op] for scope in found),
+        tuple(scopes.words_of(model, scope) for scope in first.values()),
+        tuple(numbers.get(scope.caller, -1) for scope in first.values()),
+        tensors,
+        {tensors[t]: number for number, (_, made) in enumerate(flows) for t in made if t in tensors},
+    )
+
+
+def _tensor(model: FileModel, number: int) -> Tensor:
+    row = model.tensors[number]
+    return Tensor(row.name, row.shape, DTYPES[row.type])  # a variable with a place in the plan is no state
+
+
+def _flow(model: FileModel, scope: Scope) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The tensors that a scope takes and gives: where a called subgraph begins, operands become its inputs."""
+    here, base = model.subgraphs[scope.subgraph], model.firsts[scope.subgraph]
+    if scope.op >= 0:
+        op = here.ops[scope.op]
+        return tuple(base + t for t in op.reads), tuple(base + t for t in op.writes)
+    if scope.caller[0] < 0:
+        return (), ()  # the inputs of the model have no writer
+    caller = model.subgraphs[scope.caller[0]].ops[scope.caller[1]]
+    return tuple(model.firsts[scope.caller[0]] + t for t in caller.reads), tuple(base + t for t in here.inputs)
+
+
+def _op(
+    model: FileModel,
+    scope: Scope,
+    flow: tuple[tuple[int, ...], tuple[int, ...]],
+    places: dict[int, int],
+    tensors: dict[int, int],
+) -> Op:
+    """A scope as an operator. What a call only hands on, since it has the same address inside, it does not write."""
+    reads, writes = flow
+    kind = model.subgraphs[scope.subgraph].ops[scope.op].kind if scope.op >= 0 else "BEGIN" if writes else "START"
+    inside: set[int] = set()
+    if scope.op < 0:
+        inside = {places[t] for t in reads if t in places}
+        reads = () if all(places.get(t) in inside for t in writes) else reads
+    else:
+        for called in model.subgraphs[scope.subgraph].ops[scope.op].calls:
+            first = model.firsts[called]
+            inside |= {places[first + t] for t in model.subgraphs[called].outputs if first + t in places}
+    name = model.tensors[writes[0]].name if writes and scope.op >= 0 else ""
+    made = tuple(tensors[t] for t in writes if t in tensors and places[t] not in inside)
+    return Op(name, kind, tuple(tensors[t] for t in reads if t in tensors), made)
+
+
+def _held(rows: Sequence[planner.Request], places: Sequence[int]) -> list[list[int]]:
+    """The requests of each buffer: those with the same bytes that share a step. Those that are never used have none."""
+    by_bytes: dict[tuple[int, int, int], list[int]] = {}
+    for i, row in enumerate(rows):
+        if row.last >= 0:
+            alone = i if row.scratch else -1
+            by_bytes.setdefault((places[i], row.size, alone), []).append(i)
+    found: list[list[int]] = []
+    for same in by_bytes.values():
+        end = -2
+        for i in sorted(same, key=lambda i: (rows[i].first, i)):
+            if rows[i].first <= end:
+                found[-1].append(i)
+            else:
+                found.append([i])
+            end = max(end, rows[i].last)
+    return [sorted(group) for group in sorted(found, key=min)]
+
+
+def _buffer(model: FileModel, run: _Run, rows: Sequence[planner.Request], same: Sequence[int]) -> Buffer:
+    row = rows[same[0]]
+    start = max(min(rows[i].first for i in same), 0)  # what is never written is there from the beginning
+    end = max(rows[i].last for i in same) + 1
     if row.scratch:
         subgraph, op = row.op
         kind = model.subgraphs[subgraph].ops[op].kind
         where = f" of subgraph {subgraph}" if subgraph else ""
-        return Buffer(f"scratch of op {op} {kind}{where}", row.size, row.first, row.last + 1, kind=BufferKind.SCRATCH)
-    return Buffer(model.tensors[row.tensor].name, row.size, row.first, row.last + 1)
+        return Buffer(f"scratch of op {op} {kind}{where}", row.size, start, end, kind=BufferKind.SCRATCH)
+    members = tuple(Member(run.tensors[rows[i].tensor]) for i in same)
+    return Buffer(model.tensors[row.tensor].name, row.size, start, end, members=members)
+
+
+def _merges(run: _Run, buffers: Sequence[Buffer]) -> Iterator[Merge]:
+    """Why the tensors of a buffer share it."""
+    for buffer in buffers:
+        for member in buffer.members[1:]:
+            op = run.origins.get(member.tensor, 0)
+            kind = run.graph.ops[op].kind if run.graph.ops else ""
+            rule = {
+                "BEGIN": "the called subgraph gets its operands in place",
+                "WHILE": "the loop keeps one address for each of its values",
+            }.get(kind, "the plan in the file has both at this address while both are alive")
+            yield Merge(member.tensor, buffer.members[0].tensor, op, rule, buffer.size)
 
 
 def _overlaps(buffers: Sequence[Buffer], offsets: Sequence[int]) -> list[tuple[int, int, int]]:

@@ -108,7 +108,7 @@ class Drawing:
 def of_plan(plan: Plan) -> Drawing:
     """The drawing of a plan: kinds from the graph, operators from the schedule."""
     graph, problem = plan.graph, plan.problem
-    kinds = [KINDS.index(_kind(graph, buffer)) for buffer in problem]
+    kinds = [KINDS.index(kind_of(graph, buffer)) for buffer in problem]
     return Drawing(
         title=graph.name,
         problem=problem,
@@ -166,7 +166,7 @@ def live_by_kind(drawing: Drawing) -> tuple[IntArray, IntArray]:
     return times, np.cumsum(change, axis=1)
 
 
-def _kind(graph: Graph, buffer: Buffer) -> str:
+def kind_of(graph: Graph, buffer: Buffer) -> str:
     """What a buffer is called in a legend; the strongest claim on its memory decides."""
     tensors = [m.tensor for m in buffer.members]
     if buffer.kind is BufferKind.SCRATCH:

@@ -8,29 +8,30 @@ from pathlib import Path
 
 import pytest
 from commands import run
-from striped_files import three_convolutions
+from striped_files import graph_of, striped, three_convolutions
 
 from modelplan import bounds
 from modelplan.cli.plan_views import ladder_page
 from modelplan.outputs.page.views import Page
-from modelplan.rewriting.ladder import Ladder, climb
-from modelplan.rewriting.rungs import Goal
+from modelplan.rewriting.ladder import Ladder
+from modelplan.rewriting.rungs import Goal, ModelOnTarget
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ladder, Page]:
-    """A ladder whose last rung is in stripes, and its page."""
-    path = tmp_path_factory.mktemp("ladder") / "three.tflite"
-    path.write_bytes(three_convolutions())
-    goal = Goal(objective="head", max_macs=9, max_time=9, without=frozenset(("order", "gather")))
-    ladder = climb(path, goal, processes=1)
-    return ladder, ladder_page(str(path), ladder, goal)
+    """A ladder whose last rung computes everything in a loop over stripes, and its page."""
+    folder = tmp_path_factory.mktemp("ladder")
+    data, goal = three_convolutions(), Goal(objective="head")
+    subject = ModelOnTarget(data, graph_of(data, folder), "three", goal)
+    rewrite = striped(data, folder, loop=True, carry=False, cuts=(0, 4, 8, 12))
+    before = subject.rung("as is", data, 3, subject.macs)
+    after = subject.rung("split", rewrite.file(), len(rewrite.program.steps), subject.macs, regions=("ops 0 to 2",))
+    ladder = Ladder((before, after), after, after.head)
+    return ladder, ladder_page(str(folder / "three.tflite"), ladder, goal)
 
 
 def test_each_rung_is_drawn_with_the_arena_of_its_file(made: tuple[Ladder, Page]) -> None:
     ladder, page = made
-    assert ladder.chosen
-    assert ladder.chosen.name == "split"
     views = {view.name.removeprefix("after: "): view for view in page.views}
     for rung in ladder.rungs:
         view = views["before" if rung.name == "as is" else rung.name]
@@ -43,12 +44,52 @@ def test_buffers_of_parts_share_bytes_only_where_the_page_says_so(made: tuple[La
     view = made[1].views[-1]
     problem, low = view.drawing.problem, view.drawing.placement.offsets
     assert view.parts
-    assert "parts of tensors" in view.about
+    assert "rows of a tensor" in view.about
     high, told = low + problem.size, {(a, b) for a, b, _ in problem.overlaps.tolist()}
     for a in range(len(problem)):
         for b in range(a):
             both = problem.start[a] < problem.end[b] and problem.start[b] < problem.end[a]
             assert ((a, b) in told or (b, a) in told) == bool(both and low[a] < high[b] and low[b] < high[a])
+
+
+def test_steps_of_a_loop_have_names_and_what_it_hands_on_is_one_buffer(made: tuple[Ladder, Page]) -> None:
+    view = made[1].views[-1]
+    graph, problem = view.graph, view.drawing.problem
+    assert graph
+    assert len(view.order) == len(view.op_labels) == len(view.op_callers) == view.drawing.steps
+    labels = [view.op_labels[op] for op in view.order]
+    assert labels[:4] == [
+        "the inputs are set",
+        "op 0 WHILE",
+        "condition of op 0 WHILE begins",
+        "op 0 SLICE in the condition of op 0 WHILE",
+    ]
+    loop = labels.index("op 0 WHILE")
+    inside = [step for step, label in enumerate(labels) if " in the body of op 0 WHILE" in label]
+    assert inside
+    assert {view.op_callers[view.order[step]] for step in inside} == {view.order[loop]}
+    names = [[graph.tensors[m.tensor].name for m in row.members] for row in problem]
+    (first,) = [i for i, row in enumerate(names) if graph.tensors[graph.inputs[0]].name in row]
+    assert len(names[first]) > 2  # the input of the model, of the loop, of its body
+    assert (problem.start[first], problem.end[first]) == (0, inside[-1] + 1)
+    assert len({tensor for row in problem for tensor in row.members}) == len(graph.tensors)
+
+
+def test_what_writes_and_reads_a_buffer_runs_while_it_is_alive(made: tuple[Ladder, Page]) -> None:
+    view = made[1].views[-1]
+    graph, step_of = view.graph, {op: step for step, op in enumerate(view.order)}
+    assert graph
+    writers = {t: step_of[op] for op, row in enumerate(graph.ops) for t in row.writes}
+    readers = [(t, step_of[op]) for op, row in enumerate(graph.ops) for t in row.reads]
+    lives = {m.tensor: (row.start, row.end) for row in view.drawing.problem for m in row.members}
+    assert all(lives[t][0] <= step < lives[t][1] for t, step in [*writers.items(), *readers])
+    for row in view.drawing.problem:
+        written = any(member.tensor in writers for member in row.members)
+        assert written or not row.members or {m.tensor for m in row.members} & set(graph.inputs)
+    assert {merge.rule for merge in view.merges} >= {
+        "the called subgraph gets its operands in place",
+        "the loop keeps one address for each of its values",
+    }
 
 
 def test_a_difference_draws_the_plan_of_a_file_in_stripes(made: tuple[Ladder, Page], tmp_path: Path) -> None:

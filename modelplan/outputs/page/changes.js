@@ -63,10 +63,10 @@ function changedBuffers(old, now) {
   return found.sort((a, b) => b.bytes - a.bytes || a.buffer - b.buffer);
 }
 
-/** Whether a buffer lives from the same operator to the same, whatever their numbers; plans with other clocks are not
- * compared. @param {Plan} old @param {number} j @param {Plan} now @param {number} i */
+/** Whether a buffer lives from the same operator to the same, whatever their numbers.
+ * @param {Plan} old @param {number} j @param {Plan} now @param {number} i */
 function sameLife(old, j, now, i) {
-  if (old.columns.parts !== now.columns.parts || (old.start[j] === now.start[i] && old.end[j] === now.end[i])) return true;
+  if (old.columns.parts === now.columns.parts && old.start[j] === now.start[i] && old.end[j] === now.end[i]) return true;
   const first = old.start[j] === 0 || now.start[i] === 0 ? old.start[j] === now.start[i] : old.opKey(old.start[j]) === now.opKey(now.start[i]);
   const ends = old.end[j] === old.steps || now.end[i] === now.steps;
   return first && (ends ? old.end[j] === old.steps && now.end[i] === now.steps : old.opKey(old.end[j] - 1) === now.opKey(now.end[i] - 1));

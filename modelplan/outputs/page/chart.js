@@ -78,7 +78,7 @@ class Chart {
       const glyph = low.quad({ ...quad, fill_color: null, line_color: null, hatch_pattern: pattern, hatch_alpha: pattern === "." ? 0.25 : 0.4, hatch_weight: 0.7, hatch_scale: pattern === "." ? 7 : 9, source: rows });
       return { pattern, rows, glyph, shown: false };
     });
-    const striped = (/** @type {string} */ pattern, /** @type {any} */ rows) => low.quad({ ...quad, fill_alpha: 0.16, hatch_pattern: pattern, hatch_alpha: 0.8, hatch_scale: 8, hatch_weight: 0.8, line_width: 0.8, source: rows });
+    const striped = (/** @type {string} */ pattern, /** @type {any} */ rows) => low.quad({ ...quad, fill_alpha: 0.1, hatch_pattern: pattern, hatch_alpha: 0.5, hatch_scale: 14, hatch_weight: 0.8, line_width: 0.8, source: rows });
     this.overlap = striped("\\", s.common);
     this.overflow = striped("/", s.beyond);
     low.quad({ ...quad, fill_color: { field: "c" }, fill_alpha: 0.16, line_color: null, source: s.tail });

@@ -112,6 +112,8 @@ def _view(view: View, number: int, planned: Sequence[dict[int, int]]) -> dict[st
         "facts": view.facts,
         "graph": number,
         "order": view.order,
+        "op_callers": view.op_callers,
+        "op_labels": [shown(label) for label in view.op_labels],
         "steps": drawing.steps,
         "start": problem.start.tolist(),
         "end": problem.end.tolist(),

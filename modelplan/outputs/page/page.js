@@ -119,10 +119,12 @@ function opRow(step) {
   const name = op === undefined || !g ? "" : g.op_name[op];
   const load = make("span", { className: "load" }, brief(p.live[step]));
   load.style.setProperty("--share", `${p.most ? (100 * p.live[step]) / p.most : 0}%`);
-  const row = make("div", { className: "row", id: `op-${step}`, title: name }, make("span", { className: "step" }, count(step)), make("span", { className: "what" }, kind, name && name !== kind ? ` ${name}` : ""), load);
+  const label = p.columns.op_labels[op ?? -1] ?? "";
+  const row = make("div", { className: "row", id: `op-${step}`, title: [label, name].filter(Boolean).join(", ") }, make("span", { className: "step" }, count(step)), make("span", { className: "what" }, label.split(" in the ")[0] || kind, name && name !== kind ? ` ${name}` : ""), load);
   if (step === state.step) row.classList.add("on");
   if (writers.includes(step)) row.classList.add("writer");
   if (readers.includes(step)) row.classList.add("reader");
+  if (op !== undefined && (p.columns.op_callers[op] ?? -1) >= 0) row.classList.add("inner");
   row.dataset.step = String(step);
   row.onclick = () => goto(step);
   return row;

@@ -88,7 +88,7 @@ class LongList {
 const LIVE = [
   ["tensor", false, (p, i) => p.label(i)],
   ["bytes", true, (p, i) => p.size[i]],
-  ["share", true, (p, i) => p.size[i]],
+  ["share", true, (p, i) => p.size[i]], // of bytes that are split where several buffers have them
   ["address", true, (p, i) => p.low[i]],
   ["until", true, (p, i) => p.end[i]],
 ];
@@ -100,6 +100,7 @@ function liveTable(o) {
   const { plan, step, sort } = o;
   const rows = plan.aliveAt(step);
   const total = plan.live[step] ?? 0;
+  const own = splitBytes(plan, rows);
   const by = LIVE[sort.column][2];
   const sign = sort.down ? -1 : 1;
   const keys = new Map(rows.map((i) => [i, by(plan, i)]));
@@ -116,7 +117,7 @@ function liveTable(o) {
     return cell;
   }));
   const body = make("tbody", {}, ...rows.slice(0, 1000).map((i) => {
-    const share = total ? (100 * plan.size[i]) / total : 0;
+    const share = total ? (100 * /** @type {number} */ (own.get(i))) / total : 0;
     const cell = make("td", { className: "number share" }, `${share.toFixed(1)}%`);
     cell.style.setProperty("--share", `${share}%`);
     const name = make("td", { title: plan.label(i) }, swatch(lookOf(plan, plan.columns.kind[i]), o.theme, o.patterns), plan.shorts[i], ...(plan.columns.regions.length ? [make("small", {}, ` in ${plan.regionAt(plan.low[i])?.[0]}`)] : []));
@@ -128,8 +129,10 @@ function liveTable(o) {
   }));
   const at = plan.peakLabel(step);
   const words = `Alive at ${plan.stepLabel(step)}${at ? ` (${at})` : ""}: ${rows.length} buffer${rows.length === 1 ? "" : "s"}, ${human(total)}, ${plan.most ? ((100 * total) / plan.most).toFixed(1) : 0}% of the highest peak`;
+  const twice = rows.reduce((sum, i) => sum + plan.size[i], 0) - total;
+  const split = plan.columns.parts && twice > 0 ? [make("p", {}, `${human(twice)} of these lie in bytes that another buffer has too: their share is split evenly.`)] : [];
   const more = rows.length > 1000 ? [make("p", {}, `The first 1,000 of ${count(rows.length)} in this order.`)] : [];
-  return [make("p", {}, words), make("table", { "aria-label": "Live set" }, make("thead", {}, head), body), ...more];
+  return [make("p", {}, words), ...split, make("table", { "aria-label": "Live set" }, make("thead", {}, head), body), ...more];
 }
 
 /** What is known of a buffer. @param {Plan} plan @param {number} i @param {{goto: (op: number) => void, pick: (i: number) => void, theme: string, patterns: boolean}} o */
@@ -179,6 +182,8 @@ function keeper(plan, i, ops) {
   if (plan.end[i] >= plan.steps && plan.tensors(i).some((t) => g.outputs.includes(t))) return "the caller: it is an output";
   if (op !== undefined && plan.readersOf(i).includes(op)) return [...ops([op], "reader"), ", its last reader"];
   if (op !== undefined && plan.writersOf(i).includes(op)) return "nobody: it is free after the operator that writes it";
+  for (let around = plan.columns.op_callers[op ?? -1] ?? -1; around >= 0; around = plan.columns.op_callers[around])
+    if ([...plan.readersOf(i), ...plan.writersOf(i)].includes(around)) return [...ops([around], "reader"), `: its body uses it again until step ${count(last)}`];
   return "the runtime, to the end of the run";
 }
 

@@ -5,7 +5,7 @@
 /**
  * @typedef {{tensors: string[], type: number[], bytes: number[], types: string[], op_kind: number[], op_name: string[],
  *   reads: number[][], writes: number[][], others: number[], kinds: string[], inputs: number[], outputs: number[]}} Graph
- * @typedef {{name: string, about: string, twins: string[], facts: [string, string][], graph: number, order: number[], steps: number,
+ * @typedef {{name: string, about: string, twins: string[], facts: [string, string][], graph: number, order: number[], op_labels: string[], op_callers: number[], steps: number,
  *   start: number[], end: number[], size: number[], offset: number[], kind: number[], labels: string[],
  *   members: (number[]|string)[], pinned: number[], merges: number[][], rules: string[], overlaps: number[][],
  *   conflicts: number, capacity: number|null, bound: number, height: number, arena: number, peak: number,
@@ -120,7 +120,7 @@ class Plan {
   /** How an operator is called. @param {number} op */
   opLabel(op) {
     const g = /** @type {Graph} */ (this.graph);
-    return `op ${op} ${g.kinds[g.op_kind[op]]}`;
+    return this.columns.op_labels[op] ?? `op ${op} ${g.kinds[g.op_kind[op]]}`;
   }
 
   /** What tells the operator of a step in another plan or file: its kind and what it writes. @param {number} step */
@@ -247,20 +247,30 @@ function liveBytes(plan) {
 
 /** The bytes of the arena that are in use at each step, each counted once. @param {Plan} plan */
 function heldBytes(plan) {
-  const byAddress = [...plan.low.keys()].sort((a, b) => plan.low[a] - plan.low[b]);
-  return Float64Array.from({ length: plan.steps }, (_, step) => {
-    let held = 0, end = 0;
-    for (const i of byAddress)
-      if (plan.start[i] <= step && step < plan.end[i] && plan.high[i] > end) {
-        held += plan.high[i] - Math.max(end, plan.low[i]);
-        end = plan.high[i];
-      }
-    return held;
-  });
+  const held = new Float64Array(plan.steps), ends = new Float64Array(plan.steps);
+  for (const i of [...plan.low.keys()].sort((a, b) => plan.low[a] - plan.low[b]))
+    for (let step = plan.start[i]; step < plan.end[i]; step++) {
+      held[step] += Math.max(0, plan.high[i] - Math.max(ends[step], plan.low[i]));
+      ends[step] = Math.max(ends[step], plan.high[i]);
+    }
+  return held;
 }
 
-/** For each buffer that shares bytes with another that is alive, its largest part found that is its own: [start, low,
- * end, high]. @param {Plan} p @returns {Map<number, number[]>} */
+/** Of buffers that are alive together, the bytes of each; what several have is split evenly between them where bytes
+ * alive are counted once. @param {Plan} plan @param {number[]} alive @returns {Map<number, number>} */
+function splitBytes(plan, alive) {
+  const found = new Map(alive.map((i) => [i, plan.columns.parts ? 0 : plan.size[i]]));
+  if (!plan.columns.parts) return found;
+  const cuts = [...new Set(alive.flatMap((i) => [plan.low[i], plan.high[i]]))].sort((a, b) => a - b);
+  for (let k = 1; k < cuts.length; k++) {
+    const owners = alive.filter((i) => plan.low[i] < cuts[k] && plan.high[i] > cuts[k - 1]);
+    for (const i of owners) found.set(i, /** @type {number} */ (found.get(i)) + (cuts[k] - cuts[k - 1]) / owners.length);
+  }
+  return found;
+}
+
+/** For each buffer that shares bytes with another that is alive, where its name stands: its largest part found that is
+ * its own, or half of the shared part where nearly all of it is shared: [start, low, end, high]. @param {Plan} p @returns {Map<number, number[]>} */
 function aloneOf(p) {
   const found = new Map();
   const box = (/** @type {number} */ i) => found.get(i) ?? [p.start[i], p.low[i], p.end[i], p.high[i]];
@@ -272,7 +282,10 @@ function aloneOf(p) {
     for (const k of [i, j]) {
       const [a, b, c, d] = box(k);
       const parts = [[a, b, Math.min(c, x0), d], [Math.max(a, x1), b, c, d], [a, b, c, Math.min(d, y0)], [a, Math.max(b, y1), c, d]];
-      found.set(k, parts.reduce((best, part) => (area(part) > area(best) ? part : best)));
+      const best = parts.reduce((one, part) => (area(part) > area(one) ? part : one));
+      const over = p.low[k] === y0 && p.low[i] !== p.low[j];
+      const half = over ? [x0, (y0 + y1) / 2, x1, y1] : [x0, y0, x1, (y0 + y1) / 2];
+      found.set(k, area(best) * 8 < area(box(k)) ? half : best);
     }
   }
   return found;

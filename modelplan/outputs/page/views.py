@@ -55,7 +55,9 @@ class View:
     `graph`, `order` and `merges` are empty where the buffers come without a model. `refused`: the
     runtime would not run the model. `twins` name plans that came out the same. `bands`
     are the regions where several are stacked, `arrows` the copies between them. `parts`: buffers keep only parts of
-    their tensors, so that bytes alive are counted once however many buffers have them.
+    their tensors, so that bytes alive are counted once however many buffers have them. `op_labels` are what the page
+    calls the operators of `graph`, where that is not their number and kind; `op_callers` the operator whose body each
+    one stands in, or -1.
     """
 
     name: str
@@ -70,6 +72,8 @@ class View:
     bands: tuple[Band, ...] = ()
     arrows: tuple[Arrow, ...] = ()
     parts: bool = False
+    op_labels: tuple[str, ...] = ()
+    op_callers: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

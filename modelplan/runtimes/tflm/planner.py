@@ -100,7 +100,7 @@ _DEEPEST = 32
 _MOST_SCOPES = 2**31 - 1
 
 
-class _Clock:
+class Clock:
     """TFLM's scope counter, one higher at every operator and every subgraph called; lifetimes are in its scopes.
 
     A subgraph that is called several times takes the same number of scopes each time; its tensors live from the first
@@ -161,9 +161,18 @@ class _Clock:
             self.spans[index, number] = (first + entered, last + left)
 
 
+def clock_of(model: FileModel) -> Clock:
+    """TFLM's scopes for a model; those of the models that were asked for last are remembered.
+
+    Raises:
+        ModelError: an operator calls a subgraph that does not exist, or recursively.
+    """
+    return _clock_of(SameFile(model))
+
+
 @lru_cache(maxsize=_REMEMBERED)
-def _clock_of(file: SameFile) -> _Clock:
-    return _Clock(file.model)
+def _clock_of(file: SameFile) -> Clock:
+    return Clock(file.model)
 
 
 class _Walk:
