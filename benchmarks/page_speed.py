@@ -67,6 +67,7 @@ def measured(browser: Browser, count: int, folder: Path) -> tuple[object, ...]:
     browser.driver.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
     before = seconds(browser)
     browser.open(path)
+    browser.wait("return !chart.plain")
     opened = seconds(browser)
     frames = browser.driver.execute_async_script(_ZOOM, _FRAMES)
     each = (seconds(browser) - opened) / _FRAMES

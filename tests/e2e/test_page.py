@@ -402,6 +402,7 @@ def test_a_fitted_model_shows_before_and_after(browser: Browser, fitted: Path) -
 
 def test_twelve_thousand_operators_are_drawn_and_listed(browser: Browser, huge: Path) -> None:
     browser.open(huge)
+    browser.wait("return !chart.plain")
     drawn, inside, visible = browser.run("return [chart.drawn, chart.inside, chart.image.visible]")
     assert inside > 12_000
     assert drawn <= 1000
@@ -418,6 +419,28 @@ def test_twelve_thousand_operators_are_drawn_and_listed(browser: Browser, huge: 
     )
     assert moving == [True, 0]
     browser.wait("return !chart.plain && chart.image.visible")
+    painted = (
+        "const p = plan(), d = chart.sources.image.data, m = d.image[0], [rows, wide] = m.shape, found = [0, 0];"
+        "const [x, y, w, h] = [d.x[0], d.y[0], d.w[0], d.h[0]];"
+        "for (let i = 0; i < p.n; i++) {"
+        "  if (p.start[i] < x || p.end[i] > x + w || p.low[i] < y || p.high[i] > y + h) continue;"
+        "  const column = Math.floor((wide * (p.start[i] - x)) / w), row = Math.floor((rows * (p.low[i] - y)) / h);"
+        "  found[0]++; if (m[row * wide + column]) found[1]++;"
+        "}"
+        "return [...found, x, x + w]"
+    )
+    inside, seen, x0, x1 = browser.run(painted)
+    assert inside == seen > 5000  # each has a pixel, however thin it is
+    assert (x0, x1) == (0, 6000)
+    kept = browser.run(
+        "chart.look({x0: 1000, x1: 5000, y0: 0, y1: plan().top}); const rows = [];"
+        "const turn = (k) => Promise.resolve().then(() => Promise.resolve()).then(() => {"
+        "  rows.push(chart.sources.boxes.data, chart.window.x0); chart.look({...chart.window, x0: 1000 + 50 * k});"
+        "  return k < 4 ? turn(k + 1) : rows });"
+        "return turn(1).then((r) => [r[0] === r[2] && r[2] === r[4], r.filter((_, k) => k % 2)])"
+    )
+    assert kept == [True, [1000, 1050, 1100, 1150]]  # frames of a move choose no rectangles anew
+    browser.wait("return !chart.plain")
     browser.press("/", "layer_6000/")
     browser.press("\ue007")
     assert "layer_6000" in browser.text("#details")

@@ -33,12 +33,15 @@ class Chart {
     /** @type {any[]} */ this.hatches = [];
     /** @type {[number, string, string][]} */ this.levels = [];
     /** @type {{step: number, name: string}[]} */ this.parts = [];
-    /** @type {string|null} */ this.painted = null;
+    /** @type {string|null} What the image shows. */ this.painted = null;
+    this.overview = { stamp: "", data: {} };
     /** @type {number[][]|null} */ this.pairs = null;
     /** @type {any} */ this.view = null;
     this.litKey = "";
     /** Whether names and patterns were left out. */
     this.plain = false;
+    /** For which window, of which extent, things were chosen last. */
+    this.chosenFor = { x0: 0, x1: 0, y0: 0, y1: 0, x: 0, y: 0 };
     /** The place of the plot when it was last drawn. */
     this.plot = { left: 0, top: 0, width: 1, height: 1 };
     /** @type {Record<string, string>|null} The colours of the theme, read once: asking the style costs as much as drawing. */
@@ -110,6 +113,7 @@ class Chart {
     this.bytesAxis(this.upper, 0, plan.most * HEADROOM, 3);
     this.lower.left[0].axis_label = plan.columns.regions.length ? "bytes, regions stacked" : "address";
     this.painted = null;
+    this.plain = false;
     this.paintStatic();
     this.look(window);
   }
@@ -180,14 +184,25 @@ class Chart {
   }
 
   /** Draws what the window shows: the largest rectangles one by one, all others as an image behind them. While the
-   * window moves, a crowded one has no names and patterns: these cost half of a frame. */
+   * window moves, a crowded one has no names and patterns, and its rectangles and its curve are chosen for a larger
+   * window, so that most frames need no others. */
   draw(moving = false) {
-    const plan = this.plan;
-    const w = this.window;
+    const seen = this.window;
     this.plot = this.frame;
+    if (!moving || !this.plain || !within(seen, this.chosenFor)) this.fill(seen, moving);
+    this.drawLevels(seen);
+    this.bytesAxis(this.lower, seen.y0, seen.y1, 8);
+    this.hideEmpty();
+  }
+
+  /** Chooses what is drawn in a window; while it moves, for one that is larger by half on each side. @param {Sight} seen @param {boolean} moving */
+  fill(seen, moving) {
+    const plan = this.plan;
+    const w = moving ? widened(seen) : seen;
     const chosen = [];
     let inside = 0;
     for (const i of plan.byArea) {
+      if (moving && inside > MOST) break;
       if (plan.end[i] <= w.x0 || plan.start[i] >= w.x1 || plan.high[i] <= w.y0 || plan.low[i] >= w.y1 || !plan.size[i]) continue;
       inside++;
       if (chosen.length <= MOST) chosen.push(i);
@@ -197,25 +212,28 @@ class Chart {
     this.inside = inside;
     const whole = inside <= MOST;
     this.image.visible = !whole;
-    if (!whole && this.painted !== this.stamp) this.paint();
+    if (!whole) this.paint(moving ? this.whole(plan) : w);
     this.sources.boxes.data = this.columns(chosen);
     const plain = moving && !whole;
     this.hatch(plain ? [] : chosen);
-    this.sources.curve.data = curveRows(this);
+    this.sources.curve.data = curveRows(this, plain ? w : seen);
     this.sources.ranks.data = rankRows(this);
     this.sources.labels.data = plain ? empty("xyna") : this.labels(chosen);
+    this.sources.arrows.data = copyRows(this);
     this.plain = plain;
+    this.chosenFor = { ...w, x: seen.x1 - seen.x0, y: seen.y1 - seen.y0 };
+  }
+
+  /** Draws the lines across the map with their names. @param {Sight} w */
+  drawLevels(w) {
     const lines = { x: this.levels.map(() => w.x0), X: this.levels.map(() => w.x1), y: this.levels.map((l) => l[0]), Y: this.levels.map((l) => l[0]), c: this.levels.map((l) => l[2]) };
     for (const part of this.parts.filter((one) => one.step > 0)) [lines.x, lines.X, lines.y, lines.Y, lines.c].forEach((column, k) => /** @type {any[]} */ (column).push([part.step, part.step, w.y0, w.y1, this.colour().muted][k]));
     this.sources.levels.data = lines;
-    this.sources.arrows.data = copyRows(this);
     const sorted = this.levels.filter((l) => l[0] >= w.y0 && l[0] <= w.y1).sort((a, b) => a[0] - b[0]);
     const gap = (17 * (w.y1 - w.y0)) / Math.max(this.plot.height, 1);
     const named = sorted.map((l) => ({ y: l[0], n: l[1], c: l[2] }));
     for (let k = 1; k < named.length; k++) named[k].y = Math.max(named[k].y, named[k - 1].y + gap);
     this.sources.levelNames.data = { x: named.map(() => w.x1), y: named.map((l) => l.y), n: named.map((l) => l.n), c: named.map((l) => l.c), g: named.map(() => this.colour().ground) };
-    this.bytesAxis(this.lower, w.y0, w.y1, 8);
-    this.hideEmpty();
   }
 
   /** Hides glyphs without rows: Bokeh prepares each that is shown anew for each frame. */
@@ -290,23 +308,37 @@ class Chart {
     return found;
   }
 
-  /** Paints all rectangles into one image, for the time in which there are too many to draw. */
-  paint() {
+  /** Shows an image of all rectangles of a window, for the time in which there are too many to draw; the one of the
+   * whole plan is kept, since it is shown while the window moves. @param {Sight} w */
+  paint(w) {
+    const stamp = `${this.stamp}|${w.x0}|${w.x1}|${w.y0}|${w.y1}`;
+    if (this.painted === stamp) return;
+    this.painted = stamp;
+    const moves = same(w, this.whole(this.plan));
+    if (!moves || this.overview.stamp !== stamp) {
+      const image = moves ? this.pixels(w, 2048, 1024) : this.pixels(w, Math.ceil(this.plot.width * devicePixelRatio), Math.ceil(this.plot.height * devicePixelRatio));
+      const data = { image: [image], x: [w.x0], y: [w.y0], w: [w.x1 - w.x0], h: [w.y1 - w.y0] };
+      if (moves) this.overview = { stamp, data };
+      this.sources.image.data = data;
+    } else this.sources.image.data = this.overview.data;
+  }
+
+  /** An image of a window in which each rectangle has a pixel at least, small ones over large ones.
+   * @param {Sight} w @param {number} width @param {number} height */
+  pixels(w, width, height) {
     const p = this.plan;
-    const width = 2048, height = 1024;
     const pixels = new Uint32Array(width * height);
-    const sx = width / p.steps, sy = height / p.top;
+    const sx = width / (w.x1 - w.x0), sy = height / (w.y1 - w.y0);
     const looks = p.columns.labels.map((_, k) => rgba(lookOf(p, k).colour[this.theme]));
     for (const i of p.byArea) {
+      if (p.end[i] <= w.x0 || p.start[i] >= w.x1 || p.high[i] <= w.y0 || p.low[i] >= w.y1 || !p.size[i]) continue;
       const colour = looks[p.columns.kind[i]];
       const shade = this.lit && !this.lit.has(i) ? (colour & 0xffffff) | 0x38000000 : colour;
-      const x0 = Math.floor(p.start[i] * sx), x1 = Math.min(width, Math.max(x0 + 1, Math.round(p.end[i] * sx)));
-      const y0 = Math.floor(p.low[i] * sy), y1 = Math.min(height, Math.max(y0 + 1, Math.round(p.high[i] * sy)));
+      const x0 = Math.max(0, Math.floor((p.start[i] - w.x0) * sx)), x1 = Math.min(width, Math.max(x0 + 1, Math.round((p.end[i] - w.x0) * sx)));
+      const y0 = Math.max(0, Math.floor((p.low[i] - w.y0) * sy)), y1 = Math.min(height, Math.max(y0 + 1, Math.round((p.high[i] - w.y0) * sy)));
       for (let y = y0; y < y1; y++) pixels.fill(shade, y * width + x0, y * width + x1);
     }
-    const image = ndarray(pixels, height, width);
-    this.sources.image.data = { image: [image], x: [0], y: [0], w: [p.steps], h: [p.top] };
-    this.painted = this.stamp;
+    return ndarray(pixels, height, width);
   }
 
   /** Lights buffers, and the steps that write and read; null puts the light out.
@@ -387,6 +419,17 @@ class Chart {
     for (const grid of figure.center) if (grid.dimension === 1) grid.ticker = axis.ticker;
     axis.major_label_overrides = new Map(ticks.map((t) => [t, tickLabel(t, step)]));
   }
+}
+
+/** A window that is larger by half of itself on each side. @param {Sight} w @returns {Sight} */
+function widened(w) {
+  const [dx, dy] = [(w.x1 - w.x0) / 2, (w.y1 - w.y0) / 2];
+  return { x0: w.x0 - dx, x1: w.x1 + dx, y0: w.y0 - dy, y1: w.y1 + dy };
+}
+
+/** Whether what was chosen for a window will do for another: it holds that, and was about as large. @param {Sight} w @param {Sight & {x: number, y: number}} done */
+function within(w, done) {
+  return w.x0 >= done.x0 && w.x1 <= done.x1 && w.y0 >= done.y0 && w.y1 <= done.y1 && (w.x1 - w.x0) * 2 >= done.x && (w.y1 - w.y0) * 2 >= done.y;
 }
 
 /** Columns without rows. @param {string} names @returns {Record<string, any[]>} */

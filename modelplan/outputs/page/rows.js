@@ -6,12 +6,11 @@
 const MOST_RANKS = 9;
 const MOST_ARROWS = 300;
 
-/** The memory curve in the window; where several steps fall on a pixel, the most and the least of them. @param {Chart} chart */
-function curveRows(chart) {
+/** The memory curve in the window; where several steps fall on a pixel, the most and the least of them. @param {Chart} chart @param {Sight} w */
+function curveRows(chart, w) {
   const p = chart.plan;
-  const w = chart.window;
   const from = Math.max(0, Math.floor(w.x0)), to = Math.min(p.steps, Math.ceil(w.x1));
-  const each = Math.max(1, Math.floor((1.6 * (to - from)) / Math.max(chart.plot.width, 100)));
+  const each = Math.max(1, Math.floor((1.6 * (chart.window.x1 - chart.window.x0)) / Math.max(chart.plot.width, 100)));
   const x = [], y = [];
   for (let s = from - (from % each); s < to; s += each) {
     const bucket = p.live.subarray(Math.max(s, 0), Math.min(s + each, p.steps));
