@@ -5,8 +5,11 @@ Needs the extra `verify` and Linux, where a library can be loaded before libc.
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
+import select
+import signal
 import subprocess
 import sys
 import tempfile
@@ -15,6 +18,7 @@ from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Lock
 from typing import Any, Literal
 
 import numpy as np
@@ -159,23 +163,65 @@ def _plain(shapes: Shapes) -> dict[str, list[int]]:
     return {name: [int(n) for n in shape] for name, shape in shapes.items()}
 
 
-def _answer(request: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """What the process answers to a request."""
-    answer = folder / "answer.json"
-    try:
-        done = subprocess.run(  # noqa: S603 - this interpreter and a program of the package
+class _Server:
+    """A process that has loaded ONNX Runtime and forks one for each request; it ends when this process does."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(  # noqa: S603 - this interpreter and a program of the package
             [sys.executable, str(_PROGRAM)],
-            input=json.dumps({**request, "answer": str(answer)}),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
             env={**os.environ, "LD_PRELOAD": str(LIBRARY)},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=_SECONDS,
+            start_new_session=True,
         )
-    except subprocess.TimeoutExpired:
-        raise ModelError(f"ONNX Runtime did not finish within {_SECONDS} seconds") from None
-    if done.returncode or not answer.exists():
-        said = (done.stderr.strip().splitlines() or [f"the process ended with status {done.returncode}"])[-1]
+        atexit.register(self.end)
+
+    def status(self, request: dict[str, Any]) -> int:
+        """The exit status of the request's process, -1 where the server itself is gone.
+
+        Raises:
+            ModelError: it takes too long.
+        """
+        asked, told = self.process.stdin, self.process.stdout
+        assert asked is not None
+        assert told is not None
+        try:
+            asked.write(json.dumps(request).encode() + b"\n")
+            asked.flush()
+            if not select.select([told], [], [], _SECONDS)[0]:
+                self.end()
+                raise ModelError(f"ONNX Runtime did not finish within {_SECONDS} seconds")
+            return int(told.readline() or -1)
+        except BrokenPipeError:
+            return -1
+
+    def end(self) -> None:
+        """Ends the process and those that it forked."""
+        atexit.unregister(self.end)
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.communicate()
+
+
+_servers: list[_Server] = []
+_one_at_a_time = Lock()
+
+
+def _answer(request: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """What a process of its own answers to a request."""
+    answer, errors = folder / "answer.json", folder / "errors.txt"
+    with _one_at_a_time:
+        if not _servers or _servers[-1].process.poll() is not None:
+            _servers[:] = [_Server()]
+        try:
+            status = _servers[-1].status({**request, "answer": str(answer), "errors": str(errors)})
+        except BaseException:  # such as Ctrl-C: what is under way would be taken for the next answer
+            _servers.pop().end()
+            raise
+    if status or not answer.exists():
+        wrong = errors.read_text().strip().splitlines() if errors.exists() else []
+        said = (wrong or [f"the process ended with status {status}"])[-1]
         raise ModelError(f"not run on ONNX Runtime {ort_version()}: {said[:_LONGEST]}")
     found: dict[str, Any] = json.loads(answer.read_text())
     return found

@@ -1,6 +1,8 @@
-"""Runs a session of ONNX Runtime under the allocation trace; started as a script, so it imports nothing of modelplan.
+"""Runs sessions of ONNX Runtime under the allocation trace; started as a script, so it imports nothing of modelplan.
 
-The standard input holds a request as JSON, the last line of the standard output the answer.
+Each line of the standard input is a request as JSON: the file for its answer, and the file for what goes wrong. ONNX
+Runtime is loaded once; each request then runs in a process of its own, forked before any session was made. A line of
+the standard output tells its exit status.
 """
 
 from __future__ import annotations
@@ -8,8 +10,11 @@ from __future__ import annotations
 import ctypes
 import gc
 import json
+import os
 import sys
 import time
+import traceback
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -161,7 +166,26 @@ def _timed(request: dict[str, Any]) -> dict[str, Any]:
     return {"seconds": seconds}
 
 
+def _answered(request: dict[str, Any]) -> int:
+    """The exit status of a process that writes the answer to a request; what went wrong is in its file for errors."""
+    process = os.fork()
+    if process:
+        return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    status = 1
+    os.dup2(2, 1)  # the standard output is the server's
+    try:
+        answer = _timed if "models" in request else _optimized if "optimized" in request else _measured
+        Path(request["answer"]).write_text(json.dumps(answer(request)))
+        status = 0
+    except BaseException:  # noqa: BLE001 - told to the process that asked
+        Path(request["errors"]).write_text(traceback.format_exc())
+    finally:
+        os._exit(status)
+
+
 if __name__ == "__main__":
-    asked = json.load(sys.stdin)
-    answer = _timed(asked) if "models" in asked else _optimized(asked) if "optimized" in asked else _measured(asked)
-    Path(asked["answer"]).write_text(json.dumps(answer))
+    with suppress(ImportError):  # the processes tell what is wrong
+        import onnxruntime  # noqa: F401 - loaded once for all of them
+    for line in sys.stdin:
+        sys.stdout.write(f"{_answered(json.loads(line))}\n")
+        sys.stdout.flush()
