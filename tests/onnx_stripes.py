@@ -19,11 +19,11 @@ from modelplan import Graph, load
 from modelplan.errors import ModelError
 from modelplan.rewriting.striped_onnx.comparing import compare_outputs
 from modelplan.rewriting.striped_onnx.ladder import Goal, climb
-from modelplan.rewriting.striped_onnx.pieces import build, ground
+from modelplan.rewriting.striped_onnx.pieces import build, ground, live_after
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_striped
 from modelplan.rewriting.stripes.regions import Region
 from modelplan.rewriting.stripes.windows import IllegalStripeError
-from modelplan.runtimes.ort.measuring import Measured, Settings, measure
+from modelplan.runtimes.ort.measuring import Measured, Settings, kept_values, measure
 
 LEVELS = ("disable", "basic", "extended")
 #: Work that fit may add, as a share of the net's: these nets have few multiply-accumulates beside their nodes.
@@ -39,7 +39,7 @@ class Row:
     `stripes` is the random region, with `before` and `after`; `fit` says what fit did: "split" is a file, "settings"
     and "as is" are none. `fit_before` and `fit_after` are the peaks of the model and of that file at `settings`, in
     further processes, `usual_before` and `usual_after` those at the defaults, as fit tells them. `refused` is what ONNX
-    Runtime says of the model as it stands.
+    Runtime says of the model as it stands, `stripes_refused` of the random stripes.
     """
 
     net: int
@@ -57,6 +57,7 @@ class Row:
     fit_after: int = -1
     usual_before: int = -1
     usual_after: int = -1
+    stripes_refused: str = ""
 
     @property
     def wrong(self) -> str:
@@ -190,15 +191,19 @@ class _Net:
 
 
 def striped(path: Path, graph: Graph, seed: int) -> Iterator[tuple[bytes, str]]:
-    """A file in stripes of a random region, and what was done; none where no region that was tried can be split."""
+    """A file in stripes of a random region, and what was done; none where no region that was tried can be split.
+
+    Regions begin and end where the session has a value at all levels, as those of fit do.
+    """
     random = np.random.default_rng([seed, 1])
     proto = parsed(path)
-    reading = reading_of(proto, graph)
+    reading = reading_of(proto, graph, frozenset.intersection(*(kept_values(path, level) for level in LEVELS)))
+    live = live_after(graph)
     count = len(graph.ops)
     for _ in range(40):
         first, last = sorted(int(n) for n in random.integers(0, count, 2))
         rows = graph.tensors[graph.ops[last].outputs[0]].shape[2]
-        if rows < 4:
+        if rows < 4 or (live[first] | live[last + 1]) & reading.gone:
             continue
         stripes = int(random.integers(2, min(rows, 9)))
         carry, unnamed = bool(random.integers(2)), bool(random.integers(2))
@@ -237,9 +242,14 @@ def rows_of(seed: int, folder: Path) -> list[Row]:
         if found is not None:
             out.write_bytes(found[0])
             onnx.checker.check_model(str(out), full_check=True)
-            after = run(out, bare[row.level]).above(before[row.level].session)
-            apart = compare_outputs(before[row.level].outputs, after.outputs).ulps
-            row = replace(row, stripes=found[1], ulps=apart, before=before[row.level].peak, after=after.peak)
+            row = replace(row, stripes=found[1])
+            try:
+                after = run(out, bare[row.level]).above(before[row.level].session)
+            except ModelError as problem:  # the same Pads, in front of pools of a stripe
+                row = replace(row, stripes_refused=str(problem))
+            else:
+                apart = compare_outputs(before[row.level].outputs, after.outputs).ulps
+                row = replace(row, ulps=apart, before=before[row.level].peak, after=after.peak)
         goal = Goal(settings=Settings(level=row.level), max_macs=MOST_MACS)
         ladder = climb(str(path), graph, goal, lambda _: None)
         chosen = ladder.chosen

@@ -22,6 +22,7 @@ from modelplan.rewriting.striped_onnx.comparing import Difference, compare_outpu
 from modelplan.rewriting.striped_onnx.layers import Reading
 from modelplan.rewriting.striped_onnx.pieces import build
 from modelplan.rewriting.striped_onnx.remaking import late_skips, with_copies
+from modelplan.rewriting.striped_onnx.slicing import with_slices
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_bound, write_striped
 from modelplan.runtimes.ort import ORT
 from modelplan.runtimes.ort.measuring import Measured, Settings, kept_values, measure, time_in_turn
@@ -219,6 +220,7 @@ class _Climb:
             _Source(self.proto, reading),
             *self._hoisted(self.proto, reading, self.kept),
             *self._with_copies(reading),
+            *self._with_slices(reading),
         ]
         found: list[tuple[Plan, _Source]] = []
         for source in sources:
@@ -243,16 +245,28 @@ class _Climb:
         found = [late_skips(reading, share)[:_MOST_SKIPS] for share in _KEPT_SHARES]
         for skips in dict.fromkeys(tuple(some[: k + 1]) for some in found for k in range(len(some))):
             proto, origin = with_copies(self.proto, reading, skips)
-            path = self._draft(write_bound(proto, self.shapes))
-            try:
-                graph = load_model(path)
-            finally:
-                path.unlink()
+            graph = self._graph_of(proto)
             kept = self.kept
             if kept is not None:
                 kept |= {name for name, first in origin.items() if first in kept}
             again = reading_of(proto, graph, kept)
             yield next(self._hoisted(proto, again, kept), _Source(proto, again))
+
+    def _with_slices(self, reading: Reading) -> Iterator[_Source]:
+        """The model with Slices in place of its Splits, where it has any."""
+        proto = with_slices(self.proto, reading)
+        if proto is not None:
+            again = reading_of(proto, self._graph_of(proto), self.kept)
+            yield _Source(proto, again)
+            yield from self._hoisted(proto, again, self.kept)
+
+    def _graph_of(self, proto: Any) -> Graph:
+        """The graph of a form of the file, its inputs bound as the model's are."""
+        path = self._draft(write_bound(proto, self.shapes))
+        try:
+            return load_model(path)
+        finally:
+            path.unlink()
 
     def _in_turn(self, plans: list[tuple[Plan, _Source]]) -> list[tuple[Plan, _Source]]:
         """The plans to measure: for a budget from the least work that may do on, for the least from the lowest peak."""

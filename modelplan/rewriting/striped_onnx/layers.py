@@ -360,6 +360,37 @@ def _reduced(reading: Reading, op: Op, axis: int) -> Rowed | str:
     return _along(reading.graph, op, axis)
 
 
+def _sliced(reading: Reading, op: Op, axis: int) -> Rowed | str:
+    """A Slice along other axes, or one of all rows."""
+    x, y = _shape(reading.graph, op), reading.graph.tensors[op.outputs[0]].shape
+    old = reading.opset < SLICE_OPERANDS
+    names = ("starts", "axes", "steps")
+    starts, axes, steps = (
+        numbers(op, name) or () if old else reading.constant(op, place)
+        for name, place in zip(names, (1, 3, 4), strict=True)
+    )
+    if not starts or axes is None or steps is None:
+        return "its numbers are not constant"
+    cut = [int(a) % len(x) for a in axes] or list(range(len(starts)))
+    if axis in cut:
+        place = cut.index(axis)
+        if starts[place] or x[axis] != y[axis] or (steps and steps[place] != 1):
+            return "it takes some of the rows"
+    return _along(reading.graph, op, axis)
+
+
+def _gathered(reading: Reading, op: Op, axis: int) -> Rowed:
+    """A Gather along another axis than that of the rows, or of rows that the indices name."""
+    graph = reading.graph
+    x, indices = _shape(graph, op), _shape(graph, op, 1)
+    place = number(op, "axis", 0) % len(x)
+    if place <= axis < place + len(indices):
+        rows = indices[axis - place]
+        return Rowed(Layer("pointwise", (1,), rows, rows), (axis - place,))
+    along = axis if axis < place else axis - len(indices) + 1
+    return Rowed(Layer("pointwise", (0,), x[along], x[along]), (along,))
+
+
 _Rule = Callable[[Reading, Op, int], "Rowed | str"]
 _ROWED: dict[str, _Rule] = {
     **dict.fromkeys(WEIGHTS, _window),
@@ -379,6 +410,8 @@ _ROWED: dict[str, _Rule] = {
     "ConvTranspose": _spread,
     "Gemm": _gemm,
     "Transpose": _permuted,
+    "Slice": _sliced,
+    "Gather": _gathered,
 }
 #: Why operators are not split, where there is more to say than that they are not computed row by row.
 _REASONS = {
@@ -386,7 +419,6 @@ _REASONS = {
         ("GlobalAveragePool", "GlobalMaxPool", "InstanceNormalization", "GroupNormalization"),
         "it takes all rows together",
     ),
-    "Split": "it has several outputs",
 }
 
 

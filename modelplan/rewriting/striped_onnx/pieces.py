@@ -279,6 +279,8 @@ class _Stripes:
         """Whether so few rows of a convolution are computed with other partial sums than all rows."""
         before, now = (way.columns * count for count in (way.layer.rows_out, rows))
         threads = {1, self.program.threads}
+        if (before == 1) != (now == 1):  # one column is multiplied by another kernel
+            return True
         return any(block(before, way.inner, n) != block(now, way.inner, n) for n in threads)
 
     def _shape(self, t: int, rows: int, axis: int | None = None) -> tuple[int, ...]:

@@ -77,9 +77,9 @@ def with_copies(proto: Any, reading: Reading, skips: Sequence[Skip]) -> tuple[An
         copies = []
         for index in skip.ops:
             y = names[reading.graph.ops[index].outputs[0]]
-            renamed[y] = _free(f"{y}/again_{number}", taken)
+            renamed[y] = free_name(f"{y}/again_{number}", taken)
             origin[renamed[y]] = y
-            copies.append(_copied(maker[y], renamed, _free(f"{y}/node_again_{number}", taken), reading, index))
+            copies.append(_copied(maker[y], renamed, free_name(f"{y}/node_again_{number}", taken), reading, index))
         readers = {id(maker[names[reading.graph.ops[index].writes[0]]]) for index in skip.late}
         place = next(k for k, node in enumerate(model.graph.node) if id(node) in readers)
         for node in model.graph.node:
@@ -114,7 +114,8 @@ def _copied(node: Any, renamed: dict[str, str], name: str, reading: Reading, ind
     return copy
 
 
-def _free(name: str, taken: set[str]) -> str:
+def free_name(name: str, taken: set[str]) -> str:
+    """The name, made longer where it is taken; it is taken from then on."""
     while name in taken:
         name += "_"
     taken.add(name)
