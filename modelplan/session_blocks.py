@@ -15,8 +15,8 @@ from math import prod
 
 from modelplan import aliasing, lifetimes
 from modelplan.dtypes import BITS
-from modelplan.ops.conditions import numbers
-from modelplan.types import Graph, Op, Problem, Runtime
+from modelplan.ops.conditions import number, numbers
+from modelplan.types import Graph, Op, Problem, Runtime, Tensor
 
 #: Bytes are asked for in multiples of this.
 _GRAIN = 64
@@ -24,6 +24,8 @@ _GRAIN = 64
 _CONV_FLOATS = 1 << 14
 #: Bytes of an address, of which a quantised convolution keeps one for each pixel of each window.
 _ADDRESS = 8
+#: Multiples of channels that its kernels for symmetric weights read and make, and the least that these make.
+_CHANNELS, _LEAST_CHANNELS = 4, 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,5 +137,22 @@ def workspace_bytes(
     product = window == 1 and not moved
     if op.kind == "Conv":
         return 0 if product else 4 * _CONV_FLOATS * threads
-    places = y.shape[0] * prod(y.shape[2:])
-    return x.nbytes + y.nbytes + (0 if product else _ADDRESS * window * places)
+    return x.nbytes + y.nbytes + _quantised_bytes(graph, op, y, weights, product=product)
+
+
+def _quantised_bytes(graph: Graph, op: Op, y: Tensor, weights: Sequence[int], *, product: bool) -> int:
+    """What a QLinearConv asks for beside copies of both maps with their channels last.
+
+    The kernels for symmetric weights read pixels by their addresses and write 8 bits; the others need 32 bits for each
+    value of the output, and but for depthwise ones a copy of what each window reads.
+    """
+    pixels, window, groups = y.shape[0] * prod(y.shape[2:]), prod(weights[2:]), number(op, "group", 1)
+    depthwise = weights[0] == groups and weights[1] == 1
+    addresses = 0 if product and not depthwise else _ADDRESS * window * pixels
+    if graph.tensors[op.inputs[0]].dtype == "uint8" and graph.tensors[op.inputs[3]].dtype == "int8":
+        whole = not weights[1] % _CHANNELS and not weights[0] % _CHANNELS and weights[0] >= _LEAST_CHANNELS
+        if (depthwise and not groups % _LEAST_CHANNELS) if groups > 1 else whole:
+            return addresses
+    if depthwise:
+        return 4 * y.nbytes + addresses
+    return 4 * y.nbytes + (0 if product else weights[1] * window * pixels)

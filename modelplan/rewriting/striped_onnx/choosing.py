@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 
 from modelplan.rewriting.striped_onnx.layers import SLICE_OPERANDS, Reading, likely_axes
 from modelplan.rewriting.striped_onnx.pieces import (
@@ -28,7 +29,7 @@ from modelplan.types import Graph
 #: Extra work so far, the regions so far, and whether the last of them ends here, so that its results are in pieces.
 _Found = tuple[int, tuple[Region, ...], bool]
 #: Numbers of stripes that are tried for a region.
-_STRIPES = (2, 3, 4, 6, 7, 9, 12, 14, 16, 20, 28, 32, 48, 64)
+_STRIPES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 28, 32, 48, 64)
 #: Places between operators where regions may begin and end.
 _MOST_PLACES = 24
 #: Operators between the first readers of a value that count as one place.
@@ -37,6 +38,10 @@ _BLOCK = 12
 _PROBES, _NEAR = 4, 1.1
 #: Multiply-accumulates in the time that one more node takes.
 _STEP_MACS = 40_000
+#: Plans that are judged at most to find a lower one beside the lowest.
+_MOST_TRIES = 60
+#: Multiply-accumulates that a byte of weights kept for each stripe is worth, in turn, where there are such.
+_BYTE_MACS = (0, 50, 1000)
 #: Each peak that is aimed at is this share of the one before; so many are.
 _SHARE, _TARGETS = 0.82, 16
 #: Steps of a region's stripes beyond which more stripes are not tried.
@@ -55,11 +60,15 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class _Cost:
-    """The bytes alive while a region runs, and the work that it adds: rows made again, and nodes, as so many MACs."""
+    """The bytes alive while a region runs, and the work that it adds: rows made again, and nodes, as so many MACs.
+
+    `copied` are bytes of weights that the session keeps for its stripes, while all of the model runs.
+    """
 
     region: Region
     peak: int
     extra: int
+    copied: int
 
 
 class Search:
@@ -95,22 +104,49 @@ class Search:
     def plans(self) -> list[Plan]:
         """Plans of which none is worse in peak and work than another, lowest peak first."""
         found = {plan.regions: plan for plan in self._swept()}
-        best: list[Plan] = []
+        if found:
+            best = self._refined(min(found.values(), key=lambda plan: (plan.peak, plan.macs)))
+            found[best.regions] = best
+        front: list[Plan] = []
         for plan in sorted(found.values(), key=lambda p: (p.peak, p.macs)):
-            if plan.peak < self.plain.peak and (not best or plan.macs < best[-1].macs):
-                best.append(plan)
-        return best
+            if plan.peak < self.plain.peak and (not front or plan.macs < front[-1].macs):
+                front.append(plan)
+        return front
 
     def _swept(self) -> Iterator[Plan]:
         target = max(self.loads, default=0)
+        copies = any(self.reading.own_weights(index) for index in range(len(self.graph.ops)))
         for _ in range(_TARGETS):
             target = int(target * _SHARE)
-            regions = self._regions(target)
-            if regions is None:
-                continue
-            plan = self._judged(regions)
-            if plan.macs <= self.macs * (1 + self.most_macs):
-                yield plan
+            found = [self._regions(target, price) for price in (_BYTE_MACS if copies else _BYTE_MACS[:1])]
+            for regions in dict.fromkeys(regions for regions in found if regions):
+                plan = self._judged(regions)
+                if plan.macs <= self.macs * (1 + self.most_macs):
+                    yield plan
+
+    def _refined(self, plan: Plan) -> Plan:
+        """The plan, or a lower one that is reached by more or fewer stripes in one region after the other."""
+        left = _MOST_TRIES
+        while True:
+            found = (self._judged(regions) for regions in islice(self._beside(plan.regions), left))
+            better = None
+            for other in found:
+                left -= 1
+                if other.peak < plan.peak and other.macs <= self.macs * (1 + self.most_macs):
+                    better = other
+                    break
+            if better is None:
+                return plan
+            plan = better
+
+    def _beside(self, regions: tuple[Region, ...]) -> Iterator[tuple[Region, ...]]:
+        """The same regions with the next numbers of stripes in one of them, or rows kept in place of made again."""
+        for place, region in enumerate(regions):
+            at = _STRIPES.index(region.stripes)
+            for stripes in _STRIPES[max(at - 2, 0) : at + 3]:
+                for cost in self._prices(region.first, region.last + 1, stripes):
+                    if cost.region != region and cost.region.axis == region.axis:
+                        yield (*regions[:place], cost.region, *regions[place + 1 :])
 
     def _judged(self, regions: tuple[Region, ...]) -> Plan:
         program = build(self.reading, regions, self.threads)
@@ -156,8 +192,12 @@ class Search:
     def _names(self, place: int) -> list[str]:
         return [self.graph.tensors[t].name for t in self.live[place]]
 
-    def _regions(self, target: int) -> tuple[Region, ...] | None:
-        """The regions with the least extra work that keep every step at or below a peak; None where none do."""
+    def _regions(self, target: int, price: int) -> tuple[Region, ...] | None:
+        """The regions with the least extra work that keep every step at or below a peak; None where none do.
+
+        Weights kept for stripes are not in that peak, since those of all regions are there together: each byte of them
+        has a `price` in work.
+        """
         places = self._places(target)
         after: dict[int, _Found] = {0: (0, (), False)}
         heavy = [index for index, load in enumerate(self.loads) if load > target]
@@ -174,7 +214,7 @@ class Search:
                     continue
                 cost = self._cheapest(place, end, target)
                 if cost:
-                    _keep(after, end, (work + cost.extra, (*regions, cost.region), True))
+                    _keep(after, end, (work + cost.extra + price * cost.copied, (*regions, cost.region), True))
         found = after.get(len(self.graph.ops))
         return found[1] if found and found[1] else None
 
@@ -235,6 +275,8 @@ class Search:
         return self.legal[first, end]
 
     def _ways(self, first: int, end: int) -> Iterator[Region]:
+        if self._quantises_rows(first, end):
+            return
         op = self.graph.ops[end - 1]
         shape = self.graph.tensors[op.outputs[0]].shape if op.writes else ()
         for axis in likely_axes(shape):
@@ -248,6 +290,12 @@ class Search:
                 if self.reading.opset >= SLICE_OPERANDS:
                     yield replace(region, carry=True)
                 return  # the rows of maps
+
+    def _quantises_rows(self, first: int, end: int) -> bool:
+        """Whether a region quantises rows of a value from elsewhere: a session quantises all of it, then cuts it."""
+        graph = self.graph
+        readers = [op for op in graph.ops[first:end] if op.kind == "QuantizeLinear"]
+        return any(not first <= graph.producers[op.inputs[0]] < end for op in readers)
 
     def _price(self, region: Region, stripes: int) -> Iterator[_Cost]:
         """The price of a region in so many stripes, nothing where there are no such stripes."""
@@ -265,7 +313,7 @@ class Search:
         kept = [piece.name for pieces in program.pieces.values() for piece in pieces]
         most = peak(program, program.steps, self._names(region.first), [*self._names(region.last + 1), *kept])
         own = sum(self._macs(index) for index in range(region.first, region.last + 1))
-        yield _Cost(trial, most + program.copied, program.macs - own + _STEP_MACS * len(program.steps))
+        yield _Cost(trial, most, program.macs - own + _STEP_MACS * len(program.steps), program.copied)
 
 
 def hoisted(graph: Graph) -> list[int]:
