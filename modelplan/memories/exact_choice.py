@@ -44,7 +44,12 @@ def linear_columns(tables: Tables) -> int:
 
 
 def exact_choice(
-    tables: Tables, cuts: tuple[Cut, ...] = (), *, seconds: float | None = None, nodes: int | None = None
+    tables: Tables,
+    cuts: tuple[Cut, ...] = (),
+    *,
+    seconds: float | None = None,
+    nodes: int | None = None,
+    taken: IntArray | None = None,
 ) -> ExactChoice:
     """The cheapest choice, or the best within limits.
 
@@ -53,11 +58,12 @@ def exact_choice(
         cuts: choices that are excluded.
         seconds: a limit of HiGHS; None: none.
         nodes: a limit of its search tree, which is the same on every machine.
+        taken: units that others use, a row for each region, a column for each step.
 
     Raises:
         RequestError: SciPy is missing or too old.
     """
-    optimize, matrix, lower, upper, allowed = _program(tables, cuts)
+    optimize, matrix, lower, upper, allowed = _program(tables, cuts, 0 if taken is None else taken)
     scale = _scale(tables)
     cost = np.where(np.isfinite(tables.cost), tables.cost, 0.0).ravel() / scale
     limits = {"time_limit": seconds, "node_limit": nodes, "mip_rel_gap": 0.0}
@@ -149,7 +155,9 @@ def _scale(tables: Tables) -> float:
     return float(tables.cost[np.isfinite(tables.cost)].max(initial=0.0)) or 1.0
 
 
-def _program(tables: Tables, cuts: tuple[Cut, ...]) -> tuple[Any, Any, FloatArray, FloatArray, FloatArray]:
+def _program(
+    tables: Tables, cuts: tuple[Cut, ...], taken: IntArray | int
+) -> tuple[Any, Any, FloatArray, FloatArray, FloatArray]:
     """scipy.optimize, the matrix, the bounds of its rows, and the upper bounds of its columns.
 
     Column buffer * regions + region is 1 where the buffer lies in the region. The rows: each buffer is somewhere; what
@@ -173,7 +181,7 @@ def _program(tables: Tables, cuts: tuple[Cut, ...]) -> tuple[Any, Any, FloatArra
             (np.ones(len(cut)), (np.zeros(len(cut), dtype=np.int64), columns)), (1, count * regions)
         )
         blocks.append(row)
-    room = np.repeat(tables.room.astype(np.float64), tables.steps)
+    room = (np.repeat(tables.room[:, None], tables.steps, axis=1) - taken).astype(np.float64).ravel()
     most = np.array([len(cut) - 1 for cut in cuts], dtype=np.float64)
     upper = np.concatenate([np.ones(count), room, most])
     lower = np.concatenate([np.ones(count), np.full(len(room) + len(cuts), -np.inf)])

@@ -4,8 +4,9 @@ Every region asks a price for a unit at each step (Lagrangian multipliers). At g
 that is cheapest to it, alone, and what they pay in all, less the price of all room, bounds every choice from below.
 The best prices are the dual solution of the linear relaxation; for large problems they are approached by subgradient
 steps: they rise where too much is asked for and fall elsewhere. Choices are made from prices by giving
-room to those buffers first that would pay most for it, then improved by moving buffers and making room for them, also
-after a move that does not pay by itself (iterated local search), and by choosing again for a few buffers at a time.
+room to those buffers first that would pay most for it, then improved by moving buffers and making room for them. With
+SciPy the choice is then made again for parts of the buffers by HiGHS (`neighbourhoods.py`); without it by moves that do
+not pay by themselves (iterated local search) and by searches in depth over a few buffers at a time.
 """
 
 from __future__ import annotations
@@ -18,14 +19,16 @@ import numpy as np
 from modelplan import highs
 from modelplan.memories import exact_choice
 from modelplan.memories.choice_tables import FloatArray, Tables
+from modelplan.memories.neighbourhoods import chosen_in_parts
 from modelplan.types import IntArray
 
 _ROUNDS, _PATIENCE, _TRIED_EACH = 400, 12, 20
 _MOST_WORK = 300_000
 #: Columns of the linear program beyond which prices are found without it.
 _MOST_COLUMNS = 50_000
-#: How near to the bound of the linear relaxation a choice is left as it is; buffers times regions beyond which too.
-_CLOSE, _MOST_AGAIN = 1.005, 1_000
+#: How near to the bound of the linear relaxation a choice is left as it is; buffers times regions beyond which prices
+#: of one kind have to do; nodes of HiGHS where no other way finds a choice that fits.
+_CLOSE, _MOST_AGAIN, _NODES_OF_FIRST = 1.002, 6_000, 100
 #: Forced moves, and buffers times regions that all of them together look at.
 _MOST_KICKS, _KICK_WORK = 60, 20_000
 #: Nodes of the search in depth.
@@ -34,32 +37,44 @@ _MOST_NODES = 20_000
 _MOST_GROUPS, _GROUP_WORK, _GROUPS, _GROUP_NODES = 400, 1_000_000, (5, 16), 2_000
 
 
-def priced_choice(tables: Tables) -> tuple[IntArray | None, float]:
+def priced_choice(tables: Tables, *, scipy: bool = True) -> tuple[IntArray | None, float]:
     """A region for each buffer, None where none was found that fits, and a lower bound of every choice's seconds.
 
-    Prices come from the linear relaxation where scipy is installed and the problem small, else from subgradient steps.
+    Prices come from the linear relaxation where scipy is installed and the problem small, and the choice is improved by
+    HiGHS in parts; else they come from subgradient steps, and the choice is improved by local search alone.
+    `scipy`: False does without it where it is installed.
 
-    Cost: O(rounds * (buffers + steps) * regions), a few seconds for 10,000 buffers.
+    Cost: O(rounds * (buffers + steps) * regions), less than 10 seconds for 10,000 buffers.
     """
     scale = float(tables.cost[np.isfinite(tables.cost)].max(initial=0.0)) or 1.0
     best = _better(tables, _built(tables, tables.cost), _built(tables, tables.cost, by_size=True))
-    linear = highs.is_there() and exact_choice.linear_columns(tables) <= _MOST_COLUMNS
-    found, bound = exact_choice.linear_choice(tables) if linear else None, 0.0
-    if found is not None:
-        if found.bound == np.inf:
-            return None, found.bound
-        bound, reduced = found.bound, _reduced(tables, found.prices)
-        for share in (0.0, 1.0):
-            best = _better(tables, best, _built(tables, reduced - share * scale * found.share))
-        value = float(reduced.min(axis=1).sum() - (found.prices * tables.room[:, None]).sum())
-        best = _refined(tables, best, bound, reduced, value)
-        cost = np.inf if best is None else tables.cost_of(best)
-        if cost <= bound * _CLOSE or tables.cost.size > _MOST_AGAIN:
-            return best, max(bound, 0.0)
-    # Prices of another kind lead to other choices: those of subgradient steps, where the linear relaxation has holes.
-    stepped, value, reduced = _stepped(tables, best if found is None else None, scale)
-    bound = max(bound, value)
-    return _better(tables, best, _refined(tables, stepped, bound, reduced, value)), max(bound, 0.0)
+    linear = scipy and highs.is_there() and exact_choice.linear_columns(tables) <= _MOST_COLUMNS
+    found = exact_choice.linear_choice(tables) if linear else None
+    if found is None:
+        stepped, bound, reduced = _stepped(tables, best, scale)
+        return _refined(tables, stepped, bound, reduced, bound), max(bound, 0.0)
+    if found.bound == np.inf:
+        return None, found.bound
+    return _from_linear(tables, best, found, scale), max(found.bound, 0.0)
+
+
+def _from_linear(
+    tables: Tables, best: IntArray | None, linear: exact_choice.LinearChoice, scale: float
+) -> IntArray | None:
+    """The choice from `best`, the linear relaxation and subgradient steps, improved by HiGHS in parts."""
+    reduced, goal = _reduced(tables, linear.prices), linear.bound * _CLOSE
+    for share in (0.0, 1.0):
+        best = _better(tables, best, _built(tables, reduced - share * scale * linear.share))
+    best = None if best is None else _improved(tables, best)
+    if tables.cost.size <= _MOST_AGAIN and (best is None or tables.cost_of(best) > goal):
+        # Prices of another kind lead to other choices.
+        stepped = _stepped(tables, None, scale)[0]
+        best = _better(tables, best, None if stepped is None else _improved(tables, stepped))
+        best = exact_choice.exact_choice(tables, nodes=_NODES_OF_FIRST).choice if best is None else best
+    if best is None:
+        return None
+    value = float(reduced.min(axis=1).sum() - (linear.prices * tables.room[:, None]).sum())
+    return chosen_in_parts(tables, best, reduced, value, goal)
 
 
 def _refined(

@@ -22,6 +22,7 @@ from modelplan.memories import exact_choice, referee
 from modelplan.memories.asking import region_problem
 from modelplan.memories.choice_tables import tables_of
 from modelplan.memories.choosing import Choosing, ShortageError, chosen_layout
+from modelplan.memories.neighbourhoods import chosen_in_parts
 from modelplan.memories.planning import plan_regions
 from modelplan.memories.pricing import priced_choice
 from modelplan.memories.region_document import read
@@ -75,6 +76,23 @@ def test_the_fast_choice_of_60_buffers_is_within_2_percent(number: int) -> None:
     assert fast is not None
     assert tables.fits(fast)
     assert bound <= tables.cost_of(fast) <= exact.bound * 1.02
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_parts_chosen_again_by_highs_lead_to_the_exact_choice(seed: int) -> None:
+    """From the choice with everything in the last region, which costs much more."""
+    tables = tables_of(random_problem(Random(seed), 24, 8, 3, tight=0.5))
+    poor = np.full(len(tables.cost), 2)
+    linear, exact = exact_choice.linear_choice(tables), exact_choice.exact_choice(tables)
+    assert linear is not None
+    paid = np.stack([(linear.prices[:, a:b].sum(axis=1) * w)
+                     for a, b, w in zip(tables.start, tables.end, tables.weight, strict=True)])  # fmt: skip
+    value = float((tables.cost + paid).min(axis=1).sum() - (linear.prices * tables.room[:, None]).sum())
+    found = chosen_in_parts(tables, poor, tables.cost + paid, value, 0.0)
+    assert exact.optimal
+    assert tables.cost_of(poor) > exact.bound * 1.02
+    assert tables.fits(found)
+    assert tables.cost_of(found) <= exact.bound * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("seed", range(6))
