@@ -10,7 +10,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import groupby
 from pathlib import Path
@@ -20,7 +20,7 @@ from modelplan import bounds, pipeline
 from modelplan.aliasing.explaining import reasons
 from modelplan.byte_counts import parse_bytes
 from modelplan.cli import files, model_options, overlays, terminal
-from modelplan.cli.sharing_out import beside, share_out
+from modelplan.cli.sharing_out import Task, beside, prepared, share_out
 from modelplan.errors import RequestError
 from modelplan.explaining.quick import quick_suggestions
 from modelplan.outputs import OUTPUTS, figures, render, text
@@ -92,6 +92,17 @@ def run(arguments: Namespace) -> int:
 
 def analyze(arguments: Namespace, path: str, chosen: Chosen | None = None) -> int:
     """Shows one model and writes what was asked for."""
+    if not arguments.out:
+        show_model(arguments, path, chosen)
+        return 0
+    # What draws is imported, by a process of its own, while the plan is made.
+    with prepared(figures.import_matplotlib, draw_all) as begin:
+        write_all(show_model(arguments, path, chosen), Path(arguments.out) / folder_name(path), begin)
+    return 0
+
+
+def show_model(arguments: Namespace, path: str, chosen: Chosen | None) -> Plan:
+    """Shows one model and writes all but --out; returns the plan."""
     drawn = [(draw, figures.suffix_of(draw, (_LOG, *figures.PLAN_SUFFIXES))) for draw in arguments.draw]
     library.check_for(arguments.draw)
     file = load_file(path, arguments.dim, arguments.shape)
@@ -118,9 +129,7 @@ def analyze(arguments: Namespace, path: str, chosen: Chosen | None = None) -> in
             files.write(output, planner_log(file, target, needed) if suffix == _LOG else render(plan, suffix))
     if arguments.overlay:
         overlays.write_overlay(arguments.overlay, overlay_of(file, target, needed, plan))
-    if arguments.out:
-        write_all(plan, Path(arguments.out) / folder_name(path))
-    return 0
+    return plan
 
 
 @contextmanager
@@ -264,8 +273,28 @@ def folder_name(path: str) -> str:
     return Path(path).stem if Path(path).stem.strip(".") else f"model {name}"
 
 
-def write_all(plan: Plan, folder: Path) -> None:
-    """Every output of the table into `folder`, as plan.json, plan.map.svg and so on.
+@dataclass(frozen=True, slots=True)
+class Pictures:
+    """What is drawn into a folder: for each figure of a plan the suffixes of its files."""
+
+    plan: Plan
+    folder: Path
+    figures: tuple[tuple[str, ...], ...]
+
+
+def draw_all(wanted: Pictures) -> None:
+    """Draws the figures, in two processes."""
+    figures.import_matplotlib()
+    share_out([partial(_draw, wanted, suffixes) for suffixes in wanted.figures])
+
+
+def _draw(wanted: Pictures, suffixes: Sequence[str]) -> None:
+    for suffix, content in zip(suffixes, figures.render_together(wanted.plan, suffixes), strict=True):
+        files.write(str(wanted.folder / f"plan{suffix}"), content)
+
+
+def write_all(plan: Plan, folder: Path, begin: Callable[[Pictures], Task]) -> None:
+    """Every output of the table into `folder`, as plan.json, plan.map.svg and so on; `begin` begins to draw.
 
     Without the charts of the order where no operator moved.
     """
@@ -278,19 +307,11 @@ def write_all(plan: Plan, folder: Path) -> None:
         terminal.show([Section("", (f"no plan{figures.PAGE}: the page needs {library.INSTALL}",))])
         left_out.append(figures.PAGE)
 
-    def write(suffix: str) -> None:
-        files.write(str(folder / f"plan{suffix}"), render(plan, suffix))
-
-    def write_figure(suffixes: Sequence[str]) -> None:
-        for suffix, content in zip(suffixes, figures.render_together(plan, suffixes), strict=True):
-            files.write(str(folder / f"plan{suffix}"), content)
-
     written = [suffix for suffix in OUTPUTS if suffix not in left_out]
-    for suffix in written:
-        if suffix not in figures.SUFFIXES:
-            write(suffix)
     drawn = [suffix for suffix in written if suffix in figures.SUFFIXES and suffix != figures.PAGE]
-    tasks = [partial(write_figure, tuple(found)) for _, found in groupby(drawn, lambda one: OUTPUTS[one].module)]
-    pages = [partial(write, figures.PAGE)] if figures.PAGE in written else []
-    figures.import_matplotlib()
-    share_out([*tasks, *pages])
+    groups = tuple(tuple(found) for _, found in groupby(drawn, lambda one: OUTPUTS[one].module))
+    end = begin(Pictures(plan, folder, groups))
+    for suffix in written:
+        if suffix not in drawn:
+            files.write(str(folder / f"plan{suffix}"), render(plan, suffix))
+    end()

@@ -8,7 +8,8 @@ import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import BinaryIO, TypeVar
 
 Task = Callable[[], None]
@@ -50,14 +51,59 @@ def beside(work: Callable[[], T]) -> Iterator[Callable[[], T]]:
         def result() -> T:
             nonlocal ended
             sent = found.read()
+            failed = os.waitpid(child, 0)[1]
             ended = True
-            if os.waitpid(child, 0)[1]:
+            if failed:
                 return work()
             answer: T = pickle.loads(sent)  # noqa: S301 - from this process's own copy
             return answer
 
         try:
             yield result
+        finally:
+            if not ended:
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+
+
+@contextmanager
+def prepared(prepare: Callable[[], None], work: Callable[[T], None]) -> Iterator[Callable[[T], Task]]:
+    """A function that begins `work` on what it is given, in a copy of this process that has run `prepare` meanwhile.
+
+    It gives back another function, which waits until the work is done: what it leaves behind must be files. Where the
+    copy fails, or none can run, the work is done there, so that its error is raised there. The copy ends with the
+    block.
+    """
+    if not can_fork():
+        yield lambda given: partial(work, given)
+        return
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as asked, os.fdopen(writing, "wb") as sent:
+
+        def wait_for_work() -> None:
+            sent.close()
+            prepare()
+            work(pickle.load(asked))  # noqa: S301 - from this process, which the copy was made of
+
+        child = _forked([wait_for_work])
+        asked.close()
+        ended = False
+
+        def end(given: T) -> None:
+            nonlocal ended
+            failed = os.waitpid(child, 0)[1]
+            ended = True
+            if failed:
+                work(given)
+
+        def begin(given: T) -> Task:
+            with suppress(BrokenPipeError):  # the copy has failed, which `end` will see
+                _send(given, sent)
+                sent.close()
+            return partial(end, given)
+
+        try:
+            yield begin
         finally:
             if not ended:
                 os.kill(child, signal.SIGKILL)

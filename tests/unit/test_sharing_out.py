@@ -76,3 +76,44 @@ def test_work_beside_ends_with_the_block_whatever_ends_it(tmp_path: Path) -> Non
 def test_a_result_of_a_megabyte_comes_whole() -> None:
     with sharing_out.beside(lambda: b"x" * 2**20) as result:
         assert result() == b"x" * 2**20
+
+
+def test_prepared_work_is_done_by_the_process_that_prepared_it(tmp_path: Path) -> None:
+    with sharing_out.prepared(partial(leave, tmp_path / "x"), leave) as begin:
+        begin(tmp_path / "x")()
+    processes = [int(line) for line in (tmp_path / "x").read_text().split()]
+    if sharing_out.can_fork():
+        assert processes[0] == processes[1] != os.getpid()
+    else:
+        assert processes == [os.getpid()]
+
+
+def test_an_error_of_prepared_work_is_raised_where_its_end_is_waited_for() -> None:
+    def fail(message: str) -> None:
+        raise RequestError(message)
+
+    with sharing_out.prepared(lambda: None, fail) as begin:
+        end = begin("no room")
+        with pytest.raises(RequestError, match="no room"):
+            end()
+
+
+def test_work_is_done_here_where_preparing_fails(tmp_path: Path) -> None:
+    def fail() -> None:
+        raise RequestError("nothing to prepare with")
+
+    with sharing_out.prepared(fail, leave) as begin:
+        begin(tmp_path / "x")()
+    assert (tmp_path / "x").read_text().split() == [str(os.getpid())]
+
+
+def test_nothing_is_left_of_work_that_was_never_begun(tmp_path: Path) -> None:
+    def never() -> None:
+        with sharing_out.prepared(partial(leave, tmp_path / "x"), leave):
+            raise RequestError("no plan")
+
+    with pytest.raises(RequestError, match="no plan"):
+        never()
+    for process in (tmp_path / "x").read_text().split() if (tmp_path / "x").exists() else ():
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(process), 0)
