@@ -1,6 +1,6 @@
 """Memory and time of `modelplan sweep` and `modelplan report` on very many runs, whose answers are made up.
 
-    python benchmarks/sweep_memory.py [--rows 100000]
+    python benchmarks/sweep_memory.py [--rows 25000 100000]
 
 The processes that measure answer each run at once, from a table: what is left is the work of the sweep itself. Memory
 is the most that the process that was started held (VmHWM), not that of its workers. Linux.
@@ -120,12 +120,12 @@ def report(counts: Sequence[int]) -> Iterator[str]:
 
 
 PARSER = reporting.command_line(__file__, __doc__, "sweep_memory.md", corpus=False)
-PARSER.add_argument("--rows", type=int, default=100_000, metavar="N", help="about how many runs; a tenth of it too")
+PARSER.add_argument("--rows", type=int, nargs="+", default=[25_000, 100_000], metavar="N", help="about how many runs")
 
 
 def main() -> None:
     arguments = reporting.parse(PARSER)
-    lines = list(report((arguments.rows // 10, arguments.rows)))
+    lines = list(report(arguments.rows))
     reporting.save(arguments.output, reporting.made_by(PARSER, arguments), "Memory of a large sweep", lines)
 
 

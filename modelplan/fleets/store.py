@@ -6,16 +6,16 @@ RESULTS.parquet.parts/  0000000001.parquet, ...: rows not yet in it, each file w
 
 Every step is a renaming, and of two rows of one run the later counts: wherever the process is killed, a second start
 finds each row that was written once. Parts are merged into the result a batch at a time, and rows are read so: memory
-holds no more than some ten thousand rows, however many there are.
+holds no more than some thousand rows, however many there are.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -30,15 +30,15 @@ try:
 except ImportError:
     raise RequestError("results are Parquet files: pip install 'modelplan[fleet]'") from None
 
-#: What names a run, each text with whether it is lacking.
-_Name = tuple[tuple[bool, str], ...]
+#: Stands for a text that lacks.
+_LAST = chr(sys.maxunicode)
 _ORDER = [(name, "ascending") for name in IDENTITY]
 _KINDS = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
 SCHEMA = pa.schema([(name, _KINDS[kind]) for name, kind in COLUMNS.items()])
 #: Parts after which they are put into the result although the sweep goes on.
-_MOST_PARTS = 20
+_MOST_PARTS = 10
 #: Rows that are read or written at once.
-_BATCH = 10_000
+_BATCH = 5_000
 #: A key, which is written in hexadecimal, as bytes.
 _KEY = np.dtype("S16")
 _IS_KEY = re.compile("[0-9a-f]{32}").fullmatch
@@ -141,11 +141,11 @@ def read_batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[p
     wanted = _schema_of(columns)
     try:
         with path.open("rb") as file:
-            found = pq.ParquetFile(file)
+            found = pq.ParquetFile(file, pre_buffer=False)
             missing = [name for name in wanted.names if name not in found.schema_arrow.names]
             if missing:
                 raise ModelError(f"{path}: no column {missing[0]!r}, which every result of `modelplan sweep` has")
-            for batch in found.iter_batches(_BATCH, columns=wanted.names):
+            for batch in found.iter_batches(_BATCH, columns=wanted.names, use_threads=False):
                 yield _cast(path, pa.Table.from_batches([batch]), wanted)
     except OSError as problem:
         raise ModelError(f"{path}: {problem.strerror or _one_line(problem)}") from None
@@ -201,7 +201,7 @@ def same_rows(one: Path, other: Path) -> bool:
 def _newest(table: pa.Table) -> pa.Table:
     """The last row of each run, in order of the words that name runs."""
     numbered = table.select(list(IDENTITY)).append_column("at", pa.array(np.arange(len(table))))
-    last = numbered.group_by(list(IDENTITY)).aggregate([("at", "max")])
+    last = numbered.group_by(list(IDENTITY), use_threads=False).aggregate([("at", "max")])
     return table.take(last.sort_by(_ORDER)["at_max"])
 
 
@@ -224,21 +224,23 @@ def _merged_batches(old: Iterable[pa.Table], new: pa.Table) -> Iterator[pa.Table
 
 def _is_sorted(path: Path) -> bool:
     """Whether each run of a file has one row, and the rows stand in order."""
-    before: _Name | None = None
+    before: str | None = None
     for batch in read_batches(path, IDENTITY):
-        names = list(_names(batch))
-        if before is not None:
-            names.insert(0, before)
-        if any(a >= b for a, b in pairwise(names)):
-            return False
-        before = names[-1] if names else before
+        for name in _names(batch):
+            if before is not None and name <= before:
+                return False
+            before = name
     return True
 
 
-def _names(table: pa.Table) -> Iterator[_Name]:
-    """What names the run of each row, as the rows are ordered: texts by their characters, those that lack last."""
+def _names(table: pa.Table) -> Iterator[str]:
+    """What names the run of each row as one text, in whose order the rows stand; texts that lack come last.
+
+    No text of a table of runs holds a zero character, which comes before all others.
+    """
     columns = (_values(table[name]) for name in IDENTITY)
-    return zip(*([(text is None, text or "") for text in column] for column in columns), strict=True)
+    texts = zip(*columns, strict=True)
+    return ("\0".join([_LAST if text is None else text for text in row]) for row in texts)
 
 
 def _write(tables: pa.Table | Iterable[pa.Table], path: Path) -> None:
