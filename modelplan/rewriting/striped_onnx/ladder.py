@@ -20,12 +20,13 @@ from modelplan.rewriting import reordering
 from modelplan.rewriting.striped_onnx.choosing import Plan, Search, hoisted
 from modelplan.rewriting.striped_onnx.comparing import Difference, compare_outputs
 from modelplan.rewriting.striped_onnx.layers import Reading
+from modelplan.rewriting.striped_onnx.normalized import with_folded
 from modelplan.rewriting.striped_onnx.pieces import build
 from modelplan.rewriting.striped_onnx.remaking import late_skips, with_copies
 from modelplan.rewriting.striped_onnx.slicing import with_slices
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_bound, write_striped
 from modelplan.runtimes.ort import ORT
-from modelplan.runtimes.ort.measuring import Measured, Settings, kept_values, measure, time_in_turn
+from modelplan.runtimes.ort.measuring import Measured, Settings, kept_values, measure, time_in_turn, write_optimized
 from modelplan.types import Graph
 
 #: The rungs in the order in which they are tried, with what each changes.
@@ -43,6 +44,12 @@ _MOST_MEASURED, _TIMED = 4, 7
 _MOST_SKIPS, _KEPT_SHARES = 3, (0.5, 0.1)
 #: Said of files in which ONNX Runtime does not know all shapes, so that it does not keep dead values for later ones.
 _OPEN = ", the first extent of inputs left open"
+#: Forms of a plan as a file: extents known, left open, left open up to the last stripe.
+_FORMS = {
+    "": {"unnamed": False},
+    _OPEN: {"unnamed": True},
+    f"{_OPEN} and told behind the last stripe": {"unnamed": True, "known_tail": True},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +223,7 @@ class _Climb:
         """Files in stripes that are better than all rungs before, measured from the one that promises most."""
         self.say("searching for stripes")
         threads = 0 if self.goal.tolerance else self.goal.settings.threads
+        reading = self._folded() or reading
         sources = [
             _Source(self.proto, reading),
             *self._hoisted(self.proto, reading, self.kept),
@@ -233,6 +241,26 @@ class _Climb:
             if rung is not None:
                 yield rung
 
+    def _folded(self) -> Reading | None:
+        """The model with what a session folds into convolutions folded, which it would do anew for each stripe."""
+        if self.kept is None or self.goal.settings.level == "disable":
+            return None
+        path = self.folder / "optimized.onnx"
+        write_optimized(self.path, "basic", path)
+        proto = with_folded(self.proto, parsed(path), self.folder)
+        if proto is None:
+            return None
+        self.proto = proto
+        return reading_of(proto, self._graph_of(proto), self.kept)
+
+    def _graph_of(self, proto: Any) -> Graph:
+        """A form of the model as a graph."""
+        path = self._draft(write_bound(proto, self.shapes))
+        try:
+            return load_model(path)
+        finally:
+            path.unlink()
+
     def _hoisted(self, proto: Any, reading: Reading, kept: frozenset[str] | None) -> Iterator[_Source]:
         """The model with what makes smaller values earlier, where that is another order."""
         order = hoisted(reading.graph)
@@ -245,8 +273,7 @@ class _Climb:
         found = [late_skips(reading, share)[:_MOST_SKIPS] for share in _KEPT_SHARES]
         for skips in dict.fromkeys(tuple(some[: k + 1]) for some in found for k in range(len(some))):
             proto, origin = with_copies(self.proto, reading, skips)
-            graph = self._graph_of(proto)
-            kept = self.kept
+            graph, kept = self._graph_of(proto), self.kept
             if kept is not None:
                 kept |= {name for name, first in origin.items() if first in kept}
             again = reading_of(proto, graph, kept)
@@ -276,30 +303,30 @@ class _Climb:
         return sorted(enough, key=lambda pair: pair[0].macs)[:_MOST_MEASURED]
 
     def _best_form(self, source: _Source, plan: Plan, best: Rung) -> Rung | None:
-        """A plan as a file, its first extents named or not, whichever needs less; None where that is not better."""
+        """A plan as a file, in the form that needs least; None where that is not better."""
         search, reading = source.search, source.reading
         assert search is not None
         program = build(reading, plan.regions, search.threads)
         forms = []
-        for unnamed in (False, True):
-            model = write_striped(source.proto, reading, program, unnamed=unnamed)
+        for said, form in _FORMS.items():
+            model = write_striped(source.proto, reading, program, **form)
             path = self._draft(model)
             try:
-                forms.append((self._measure(path, best.settings, keep=True), unnamed, model))
+                forms.append((self._measure(path, best.settings, keep=True), said, model))
             except ModelError as problem:
                 self.ladder.remarks.append(f"{_told(plan, search)}: {problem}")
             finally:
                 path.unlink()
         least = min(rung.best.peak for rung in self.ladder.rungs)
-        for found, unnamed, model in sorted(forms, key=lambda form: form[0].peak):
+        for found, said, model in sorted(forms, key=lambda form: form[0].peak):
             if found.peak >= least:
                 return None
             assert self.original is not None
             difference = compare_outputs(self.original.outputs, found.outputs)
             if difference.ulps <= self.goal.tolerance:
-                return self._rung(search, plan, best, found, model, difference, unnamed=unnamed)
+                return self._rung(search, plan, best, found, model, difference, said)
             self.ladder.remarks.append(
-                f"{_told(plan, search)}{_OPEN if unnamed else ''} needs {found.peak:,} bytes but"
+                f"{_told(plan, search)}{said} needs {found.peak:,} bytes but"
                 f" {difference.described()}"
                 + f"; --tolerance {ceil(difference.ulps)} allows it"
                 * isfinite(difference.ulps)
@@ -307,8 +334,7 @@ class _Climb:
         return None
 
     def _rung(
-        self, search: Search, plan: Plan, best: Rung, found: Measured, model: bytes, difference: Difference,
-        *, unnamed: bool
+        self, search: Search, plan: Plan, best: Rung, found: Measured, model: bytes, difference: Difference, said: str
     ) -> Rung:  # fmt: skip
         path = self._draft(model)
         try:
@@ -316,10 +342,9 @@ class _Climb:
             first, second = time_in_turn([self.path, path], self.shapes, best.settings, _TIMED)
         finally:
             path.unlink()
-        what = RUNGS["split"] + (_OPEN if unnamed else "")
         return Rung(
-            "split", what, best.settings, usual, replace(found, outputs=()), plan.macs, plan.steps, model,
-            _described(search, plan), difference, min(second) / max(min(first), 1e-9),
+            "split", RUNGS["split"] + said, best.settings, usual, replace(found, outputs=()), plan.macs, plan.steps,
+            model, _described(search, plan), difference, min(second) / max(min(first), 1e-9),
         )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from modelplan.dtypes import nbytes
 from modelplan.rewriting.striped_onnx.layers import Reading, Rowed, block, ways
 from modelplan.rewriting.stripes.regions import Ground, Region, Rows, stripe_rows
 from modelplan.rewriting.stripes.windows import IllegalStripeError, Window
+from modelplan.runtimes.ort import ORT
 from modelplan.session_blocks import WORKING, depth_first, workspace_bytes
 from modelplan.types import Graph, Kind
 
@@ -334,12 +335,8 @@ def run_order(steps: Sequence[Step]) -> list[Step]:
     return [steps[place] for place in depth_first(sources)]
 
 
-#: Operators whose output ONNX Runtime puts over an operand of the same size that dies there.
-_IN_PLACE_NAMES = """
-Reshape Flatten Squeeze Unsqueeze Identity Relu Clip LeakyRelu Sigmoid HardSigmoid Tanh Elu Softmax LogSoftmax Celu
-Add Sub Mul Div Selu Softplus Softsign ThresholdedRelu Sqrt Exp Abs Neg Floor Ceil Reciprocal Erf
-"""
-_IN_PLACE = frozenset(_IN_PLACE_NAMES.split())
+#: Operators whose output ONNX Runtime puts over their first operand, if that dies there.
+_IN_PLACE = ORT.sharing.views | ORT.sharing.overwrites.keys()
 
 
 def _overwritten(program: Program, step: Step, alive: dict[str, int], last: dict[str, int], place: int) -> int:
@@ -347,7 +344,7 @@ def _overwritten(program: Program, step: Step, alive: dict[str, int], last: dict
     if step.kind not in _IN_PLACE:
         return 0
     size = program.sizes[step.outputs[0]]
-    return size if any(last[name] == place and alive.get(name) == size for name in step.inputs[:2]) else 0
+    return size if any(last[name] == place and alive.get(name) == size for name in step.inputs[:1]) else 0
 
 
 def live_after(graph: Graph, weightless: frozenset[int] = frozenset()) -> list[frozenset[int]]:

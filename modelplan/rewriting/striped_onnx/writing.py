@@ -17,7 +17,7 @@ from modelplan.errors import ModelError
 from modelplan.loaders.onnx_functions import graphs_of
 from modelplan.rewriting.striped_onnx.layers import SLICE_OPERANDS, WINDOWS, Reading, margins
 from modelplan.rewriting.striped_onnx.pieces import Cut, Program, Step
-from modelplan.types import Graph
+from modelplan.types import Graph, Kind
 
 #: Constants of more elements than this decide nothing about rows.
 _MOST_ELEMENTS = 1024
@@ -75,16 +75,19 @@ def _kind(node: Any) -> str:
     return node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}"
 
 
-def write_striped(proto: Any, reading: Reading, program: Program, *, unnamed: bool = False) -> bytes:
+def write_striped(
+    proto: Any, reading: Reading, program: Program, *, unnamed: bool = False, known_tail: bool = False
+) -> bytes:
     """The file with the program in place of its nodes.
 
     The extents that the graph was read with are written into the inputs. With `unnamed` the first extent of inputs
-    that have an extent of 1 there is left open: ONNX Runtime then does not keep dead values for later ones.
+    that have an extent of 1 there is left open: ONNX Runtime then does not keep dead values for later ones, nor does
+    it write a value over its operand. With `known_tail` a Reshape tells the extents again behind the last stripe.
 
     Raises:
         ModelError: it is larger than a protobuf can be.
     """
-    return _Writer(proto, reading, program).write(unnamed=unnamed)
+    return _Writer(proto, reading, program).write(unnamed=unnamed, known_tail=known_tail)
 
 
 def write_bound(proto: Any, shapes: Mapping[str, Sequence[int]]) -> bytes:
@@ -110,16 +113,24 @@ class _Writer:
         self.constants: dict[tuple[int, ...], str] = {}
         self.taken = set(program.taken)
         self.zeros: dict[str, str] = {}
+        self.inserted = 0
+        self.joined: set[str] = set()
         self.ranks = {step.outputs[0]: len(step.stripe.shape) for step in program.steps if step.stripe}
         for step in program.steps:
             if step.cut and step.inputs[0] in self.ranks:
                 self.ranks[step.outputs[0]] = self.ranks[step.inputs[0]]
 
-    def write(self, *, unnamed: bool) -> bytes:
-        for step in self.program.steps:
+    def write(self, *, unnamed: bool, known_tail: bool) -> bytes:
+        last = max((place for place, step in enumerate(self.program.steps) if step.stripe), default=-1)
+        for step in self.program.steps[: last + 1]:
+            self._emit(step)
+        tail = len(self.nodes) - self.inserted
+        for step in self.program.steps[last + 1 :]:
             self._emit(step)
         for value in self.proto.graph.output:
             self._bring(value.name)
+        if known_tail and self.reading.opset >= _RESHAPE_OPERANDS:
+            self._tell_extents(tail + self.inserted)
         model = type(self.proto)()
         model.CopyFrom(self.proto)
         del model.graph.node[:]
@@ -130,6 +141,28 @@ class _Writer:
         except ValueError as problem:
             raise ModelError(f"cannot be written: {problem}") from None
         return data
+
+    def _tell_extents(self, tail: int) -> None:
+        """A Reshape of each value that is made before the node `tail`, or joined behind it, for its readers there."""
+        tensors = self.reading.graph.tensors
+        shapes = {t.name: t.shape for t in tensors if t.kind is Kind.ACTIVATION and t.shape and 0 not in t.shape}
+        before = {name for node in self.nodes[:tail] if node.op_type != "Constant" for name in node.output}
+        told: dict[str, str] = {}
+        nodes, self.nodes = self.nodes[tail:], self.nodes[:tail]
+        for node in nodes:
+            if node.output[0] in self.joined:
+                before.add(node.output[0])
+            else:
+                names = [x for x in node.input if x in before and x in shapes and x not in told]
+                for name in dict.fromkeys(names):
+                    told[name] = self._new(f"{name}/told")
+                    make, constant = self.onnx.helper.make_node, self._constant(shapes[name])
+                    self.nodes.append(make("Reshape", [name, constant], [told[name]], self._new(f"{name}/telling")))
+                copy = type(node)()
+                copy.CopyFrom(node)
+                copy.input[:] = [told.get(x, x) for x in node.input]
+                node = copy
+            self.nodes.append(node)
 
     def _describe(self, graph: Any, *, unnamed: bool) -> None:
         """Extents of the inputs as they were read, and types of values that are still there and still so."""
@@ -156,7 +189,7 @@ class _Writer:
             if node is None or id(node) in self.there:
                 pending.pop()
                 continue
-            missing = [x for x in _reads(node) if x in self.maker and id(self.maker[x]) not in self.there]
+            missing = [x for x in node_reads(node) if x in self.maker and id(self.maker[x]) not in self.there]
             if not missing:
                 self.nodes.append(node)
                 self.there.add(id(node))
@@ -182,6 +215,8 @@ class _Writer:
         make = self.onnx.helper.make_node
         name = self._new(step.outputs[0])
         cut = step.cut or Cut(0, 0, 0)
+        if step.kind in ("Concat", "Identity"):
+            self.joined.add(step.outputs[0])
         if step.kind == "Concat":
             return make("Concat", list(step.inputs), list(step.outputs), name, axis=cut.axis)
         if step.kind == "Identity":
@@ -272,6 +307,7 @@ class _Writer:
         if key not in self.constants:
             name = self._new(f"numbers_{'_'.join(map(str, key)).replace('-', 'minus')}")
             value = self.onnx.numpy_helper.from_array(np.array(key, np.int64))
+            self.inserted += 1
             self.nodes.insert(
                 0, self.onnx.helper.make_node("Constant", [], [name], self._new(f"{name}_node"), value=value)
             )
@@ -286,10 +322,10 @@ class _Writer:
         return name
 
 
-def _reads(node: Any) -> list[str]:
+def node_reads(node: Any) -> list[str]:
     """What a node and the nodes in its bodies read."""
     found = list(node.input)
     for attribute in node.attribute:
         for part in (attribute.g, *attribute.graphs) if attribute.HasField("g") or attribute.graphs else ():
-            found += [name for inner in part.node for name in _reads(inner)]
+            found += [name for inner in part.node for name in node_reads(inner)]
     return found

@@ -145,6 +145,16 @@ def kept_values(model: str | Path, level: str) -> frozenset[str]:
         return frozenset(_answer(request, Path(name))["values"])
 
 
+def write_optimized(model: str | Path, level: str, path: str | Path) -> None:
+    """Writes what a session makes of the model at an optimization level to a file, its larger weights beside it.
+
+    Raises:
+        ModelError: as `measure`.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        _answer({"model": str(model), "level": level, "optimized": str(path)}, Path(name))
+
+
 def time_in_turn(models: Sequence[str | Path], shapes: Shapes, settings: Settings, runs: int) -> list[list[float]]:
     """Processor seconds of each model's runs, the models run in turn in one process.
 

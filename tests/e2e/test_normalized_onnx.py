@@ -1,0 +1,112 @@
+"""Stripes of convolutions that a session multiplies with what stands behind them: all share the folded weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+
+from modelplan import Graph, load
+from modelplan.rewriting.striped_onnx.choosing import Search
+from modelplan.rewriting.striped_onnx.comparing import compare_outputs
+from modelplan.rewriting.striped_onnx.ladder import Goal, climb
+from modelplan.rewriting.striped_onnx.normalized import with_folded
+from modelplan.rewriting.striped_onnx.pieces import build
+from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_striped
+from modelplan.runtimes.ort.measuring import Settings, kept_values, measure, write_optimized
+
+pytest.importorskip("onnxruntime")
+
+SHAPES = {"x": [1, 8, 64, 64]}
+
+
+def normalized(path: Path, depth: int = 3) -> Path:
+    """Convolutions with normalizations behind them, and a mean over a smaller map."""
+    random = np.random.default_rng(0)
+    nodes, weights = [], dict[str, Any]()
+    x, channels = "x", 8
+    for number in range(depth):
+        weights[f"w{number}"] = random.standard_normal((32, channels, 3, 3)).astype(np.float32) / 9
+        for word in ("scale", "shift", "mean", "variance"):
+            weights[f"{word}{number}"] = random.uniform(0.5, 1.5, 32).astype(np.float32)
+        operands = [f"{word}{number}" for word in ("scale", "shift", "mean", "variance")]
+        nodes += [
+            helper.make_node("Conv", [x, f"w{number}"], [f"c{number}"], pads=[1] * 4),
+            helper.make_node("BatchNormalization", [f"c{number}", *operands], [f"n{number}"]),
+            helper.make_node("Relu", [f"n{number}"], [f"r{number}"]),
+        ]
+        x, channels = f"r{number}", 32
+    nodes.append(helper.make_node("MaxPool", [x], ["small"], kernel_shape=[4, 4], strides=[4, 4]))
+    nodes.append(helper.make_node("Sigmoid", ["small"], ["soft"]))
+    nodes.append(helper.make_node("GlobalAveragePool", ["soft"], ["y"]))
+    tensors = [numpy_helper.from_array(value, name) for name, value in weights.items()]
+    ends = [helper.make_tensor_value_info(n, 1, s) for n, s in (("x", SHAPES["x"]), ("y", [1, 32, 1, 1]))]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], tensors)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(onnx.shape_inference.infer_shapes(model), path)
+    return path
+
+
+def graph_of(path: Path) -> Graph:
+    graph = load(path)
+    assert isinstance(graph, Graph)
+    return graph
+
+
+def test_folded_convolutions_are_those_of_a_session(tmp_path: Path) -> None:
+    path = normalized(tmp_path / "m.onnx")
+    write_optimized(path, "basic", tmp_path / "optimized.onnx")
+    folded = with_folded(parsed(path), parsed(tmp_path / "optimized.onnx"), tmp_path)
+    onnx.checker.check_model(folded, full_check=True)
+    assert [node.op_type for node in folded.graph.node] == ["Conv", "Relu"] * 3 + [
+        "MaxPool",
+        "Sigmoid",
+        "GlobalAveragePool",
+    ]
+    assert not {tensor.name for tensor in folded.graph.initializer} & {"w0", "scale0", "mean2"}
+    onnx.save(folded, tmp_path / "folded.onnx")
+    for level in ("basic", "extended", "all"):
+        runs = [
+            measure(file, SHAPES, Settings(level=level), runs=1, inputs=2, keep=True)
+            for file in (path, tmp_path / "folded.onnx")
+        ]
+        assert not compare_outputs(runs[0].outputs, runs[1].outputs).ulps
+    assert with_folded(folded, parsed(tmp_path / "optimized.onnx"), tmp_path) is None
+
+
+def test_stripes_share_the_folded_weights(tmp_path: Path) -> None:
+    path = normalized(tmp_path / "m.onnx")
+    goal = Goal(settings=Settings(level="basic"), without=frozenset({"order"}))
+    rung = climb(str(path), graph_of(path), goal, lambda text: None).chosen
+    assert rung is not None
+    assert rung.model is not None
+    assert rung.difference is not None
+    assert not rung.difference.ulps
+    out = tmp_path / "out.onnx"
+    out.write_bytes(rung.model)
+    settings = Settings(level="basic", arena="off", pattern=False)
+    before, after = (measure(file, SHAPES, settings, runs=1) for file in (path, out))
+    assert after.session < before.session + 16_384
+    assert after.above(before.session).peak * 2 < before.peak
+
+
+def test_extents_are_told_again_behind_the_last_stripe(tmp_path: Path) -> None:
+    path = normalized(tmp_path / "m.onnx")
+    reading = reading_of(parsed(path), graph_of(path), kept_values(path, "disable"))
+    search = Search(reading, most_macs=0.25, threads=1)
+    plan = next(plan for plan in search.plans() if plan.regions[-1].last < len(reading.graph.ops) - 1)
+    program = build(reading, plan.regions, 1)
+    out = tmp_path / "out.onnx"
+    runs = [measure(path, SHAPES, Settings(level="disable"), runs=1, inputs=1, keep=True)]
+    for known in (False, True):
+        out.write_bytes(write_striped(parsed(path), reading, program, unnamed=True, known_tail=known))
+        model = onnx.load(out)
+        onnx.checker.check_model(model, full_check=True)
+        told = [node for node in model.graph.node if node.op_type == "Reshape"]
+        assert bool(told) == known
+        runs.append(measure(out, SHAPES, Settings(level="disable"), runs=1, inputs=1, keep=True))
+        assert not compare_outputs(runs[0].outputs, runs[-1].outputs).ulps
