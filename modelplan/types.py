@@ -731,8 +731,8 @@ class Budget:
     progress: Callable[[Progress], None] | None = None
 
     def __post_init__(self) -> None:
-        if (self.steps is not None and self.steps < 0) or (self.seconds is not None and self.seconds < 0):
-            raise ValueError("a budget cannot be negative")
+        if (self.steps is not None and self.steps < 0) or (self.seconds is not None and not self.seconds >= 0):
+            raise ValueError("a budget cannot be negative, nor NaN")
         if self.threads < 1:
             raise ValueError(f"{self.threads} threads, expected at least 1")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace, _ArgumentGroup
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from modelplan.cli import files
@@ -35,10 +36,18 @@ def check_outputs(
     """Checks the names of outputs, `others` of the command's own among them, before any work is done.
 
     Raises:
-        RequestError: a folder is missing, an output is the input, a figure is of no known kind, or the library that
-            pages need is not installed.
+        RequestError: a folder is missing, an output is the input or a folder, two go to one place, a figure is of no
+            known kind, or the library that pages need is not installed.
     """
-    files.check_outputs([arguments.json, arguments.csv, *arguments.draw, *others], models)
+    written = [arguments.json, arguments.csv, *arguments.draw, *others]
+    files.check_outputs(written, models)
+    paths = [path for path in written if path is not None and not (Path(path).exists() and not Path(path).is_file())]
+    twice = next((path for path in paths if paths.count(path) > 1), None)
+    if twice is not None:
+        raise RequestError(f"{'standard output' if twice == '-' else twice}: two outputs go there")
+    folder = next((path for path in written if path is not None and Path(path).is_dir()), None)
+    if folder is not None:
+        raise RequestError(f"cannot write {folder}: it is a folder")
     for path in arguments.draw:
         if not path.endswith(_suffixes(page=page)):
             ends = ", ".join(_suffixes(page=page))

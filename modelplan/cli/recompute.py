@@ -52,7 +52,7 @@ def run(arguments: Namespace) -> int:
     for path in arguments.out:
         if path != "-" and Path(path).suffix not in _SUFFIXES:
             raise RequestError(f"--out {path}: expected a name that ends in {', '.join(_SUFFIXES)}")
-    if arguments.seconds <= 0:
+    if not 0 < arguments.seconds < float("inf"):
         raise RequestError(f"--seconds is {arguments.seconds:g}, expected more than 0")
     most, budget = share(arguments.max_macs), None if arguments.budget is None else parse_bytes(arguments.budget)
     from modelplan.loaders import load_model

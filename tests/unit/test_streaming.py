@@ -222,6 +222,12 @@ def test_a_target_states_what_a_model_streams_through(
         (["--target", "esp32s3-n16r8"], "region psram (psram) states no rate"),
         (["--target", "nrf52840", "--region", "flash0:rate=64MB/s", "--used", "x.elf"], "--used finds a free block"),
         (["--region", "a:64KiB", "--copied-only", "a"], "--copied-only names all regions"),
+        (["--region", "a:64KiB", "--json", "x.json", "--csv", "x.json"], "x.json: two outputs go there"),
+        (["--region", "a:64KiB", "--json", "-", "--csv", "-"], "standard output: two outputs go there"),
+        (["--region", "a:64KiB", "--json", "."], "cannot write .: it is a folder"),
+        (["--region", "a:64KiB", "--seconds", "nan"], "--seconds is nan"),
+        (["--region", "a:64KiB@0x100", "--region", "b:64KiB@0x200"], "regions a at 0x100..0x10100 and b"),
+        (["--region", "a:64KiB,latency=nans"], "cannot read 'nans' as a time"),
         (["--region", "a:64KiB,reach=npu", "--reader", "cpu"], "fits in no region"),
     ],
 )
