@@ -16,6 +16,7 @@ from modelplan.allocators import ALLOCATORS, allocator, place
 from modelplan.allocators.idealloc import hardness
 from modelplan.cli import files, model_options, terminal
 from modelplan.errors import RequestError
+from modelplan.loaders.files import read_bytes
 from modelplan.outputs import canvas, field_chart
 from modelplan.outputs.comparison import Comparison, Row, sections
 from modelplan.outputs.field_chart import Field, Mark
@@ -52,6 +53,16 @@ class ProblemSource:
         problem = replace(self.problem, capacity=chosen.budget)
         plan = None if self.plan is None else replace(self.plan, problem=problem, banks=chosen.banks)
         return ProblemSource(problem, plan, chosen.banks)
+
+    @property
+    def kept(self) -> int:
+        """Bytes that the model's runtime takes of the same memory beside the buffers."""
+        return self.plan.requirement.kept if self.plan and self.plan.requirement else 0
+
+    @property
+    def refusals(self) -> tuple[str, ...]:
+        """Why the model's runtime would not run it."""
+        return self.plan.requirement.refusals if self.plan and self.plan.requirement else ()
 
     @property
     def lower_bound(self) -> int:
@@ -98,7 +109,9 @@ def run(arguments: Namespace) -> int:
     placements: dict[str, Placement] = {}
     rows = tuple(answers(source.problem, Budget(seconds=arguments.seconds), placements))
     rows = tuple(replace(row, lower_bound=max(row.lower_bound, source.lower_bound)) for row in rows)
-    compared = Comparison(arguments.source, len(source.problem), rows, (*remarks(source), *fitting(rows, chosen)))
+    compared = Comparison(
+        arguments.source, len(source.problem), rows, (*remarks(source), *fitting(source, rows, chosen))
+    )
     if arguments.json:
         files.write(arguments.json, json.dumps(document(compared, source, chosen), indent=1) + "\n")
     if arguments.chart:
@@ -117,13 +130,16 @@ def run(arguments: Namespace) -> int:
 def read_problem(arguments: Namespace, chosen: Chosen | None = None) -> ProblemSource:
     """The problem in the file, or that of the plan which `analyze` makes of the model with the same options."""
     from modelplan.loaders import load
+    from modelplan.rewriting.alternatives import ModelFile, as_it_stands
 
     loaded = load(arguments.source, arguments.dim, arguments.shape)
     if isinstance(loaded, Problem):
         return ProblemSource(loaded)
     words = model_options.on_target(Namespace(**vars(arguments) | {"abi": None}), chosen, loaded)
     plan = pipeline.plan(loaded, model_options.options_of(words, loaded))
-    return ProblemSource(plan.problem, plan)
+    file = ModelFile(arguments.source, read_bytes(arguments.source), loaded)
+    needed = as_it_stands(file, model_options.target_of(words, loaded))
+    return ProblemSource(plan.problem, replace(plan, requirement=needed))
 
 
 def answers(problem: Problem, budget: Budget, placements: dict[str, Placement]) -> Iterator[Row]:
@@ -168,16 +184,19 @@ def remarks(source: ProblemSource) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def fitting(rows: Sequence[Row], chosen: Chosen | None) -> list[str]:
-    """Which target is meant, and whose answers fit its block; nothing without a target."""
+def fitting(source: ProblemSource, rows: Sequence[Row], chosen: Chosen | None) -> list[str]:
+    """Which target is meant, and whose answers fit its block with what the runtime keeps; nothing without a target."""
     if chosen is None:
         return []
-    placed = [row for row in rows if row.height is not None]
-    fits = [row for row in placed if row.height is not None and row.height <= chosen.budget]
-    return [
-        *model_options.target_lines(chosen),
-        f"fits      {len(fits)} of {len(placed)} answers, for the buffers alone",
-    ]
+    heights = [row.height for row in rows if row.height is not None]
+    fits = [] if source.refusals else [height for height in heights if height + source.kept <= chosen.budget]
+    if source.refusals:
+        words = f"; the runtime would not run the model: {source.refusals[0]}"
+    elif source.kept and source.plan:
+        words = f", with the {human(source.kept)} that {source.plan.runtime.name} keeps beside the buffers"
+    else:
+        words = ", for the buffers alone"
+    return [*model_options.target_lines(chosen), f"fits      {len(fits)} of {len(heights)} answers{words}"]
 
 
 def document(compared: Comparison, source: ProblemSource, chosen: Chosen | None = None) -> dict[str, object]:
@@ -190,6 +209,7 @@ def document(compared: Comparison, source: ProblemSource, chosen: Chosen | None 
         "lower_bound": compared.lower_bound,
         "rows": rows,
     }
+    found |= {"kept": source.kept} if source.plan else {}
     return found | ({"today": asdict(own)} if own else {}) | model_options.target_facts(chosen)
 
 

@@ -100,7 +100,7 @@ def _diff() -> Schema:
 def _compare() -> Schema:
     made = Definitions()
     fields: Fields = {"source": _TEXT, "lower_bound": _INTEGER, "rows": _list(made.of(Row))}
-    more: Fields = {"today": made.of(RuntimePlan), "target": _target(made)}
+    more: Fields = {"kept": _INTEGER, "today": made.of(RuntimePlan), "target": _target(made)}
     return _versioned("compare", compare.SCHEMA, "all answers, from `compare --json`", fields, made, more)
 
 

@@ -10,6 +10,7 @@ import pytest
 from modelplan import RequestError, height, load, load_bound, plan
 from modelplan.cli import compare, model_options
 from modelplan.outputs.comparison import Comparison, Row, sections
+from modelplan.outputs.drawing import of_plan
 from modelplan.outputs.report import plain
 from modelplan.types import Graph
 
@@ -98,3 +99,26 @@ def test_compare_and_analyze_plan_the_same_problem(models: Path, name: str, word
     source = compare.read_problem(given)
     assert source.problem == planned.problem
     assert load_bound(source.problem) <= source.lower_bound <= height(planned.problem, planned.placement)
+
+
+@pytest.mark.parametrize("room", [0, -16])
+def test_a_capacity_holds_what_the_runtime_keeps_as_analyze_counts_it(models: Path, tmp_path: Path, room: int) -> None:
+    model = models / "ds_cnn_kws.tflite"
+    source = compare.read_problem(options(model))
+    assert source.plan
+    needed = source.plan.requirement
+    assert needed
+    assert source.kept == needed.arena - needed.head > 0
+    target = tmp_path / "app.ld"
+    lowest = height(source.problem, source.plan.placement)
+    target.write_text(f"MEMORY {{ RAM (rwx) : ORIGIN = 0x20000000, LENGTH = {lowest + source.kept + room} }}")
+    given = options(model, "--target", f"from:{target}")
+    chosen = model_options.chosen_target(given)
+    rows = (Row("best", "portfolio", lowest, 9), Row("naive", "baseline", 2 * lowest, 1))
+    (line,) = [text for text in compare.fitting(source, rows, chosen) if text.startswith("fits")]
+    assert line.startswith(f"fits      {1 if room == 0 else 0} of 2 answers, with the ")
+    assert "that tflm keeps beside the buffers" in line
+    drawn = source.within(chosen)
+    assert drawn.plan
+    shown = of_plan(drawn.plan)
+    assert (shown.kept, shown.excess) == (source.kept, max(-room, 0))
