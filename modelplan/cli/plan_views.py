@@ -35,13 +35,22 @@ if TYPE_CHECKING:
 #: Above so many operators only the file's order is planned beside what was asked for: each plan would take seconds.
 _MOST_OPS = 4000
 _MOST_SUGGESTIONS = 12
+#: What the page calls the rungs of the ladder.
+_RUNG_NAMES = {
+    "order": "better order",
+    "views": "views share",
+    "overlaps": "outputs over inputs",
+    "fold": "padding inside convolutions",
+    "gather": "pixels gathered",
+    "split": "in stripes",
+}
 #: How many rectangles the answers of a comparison may have in all, so that the file stays below some ten megabytes.
 _MOST_RECTANGLES = 200_000
-#: The modes of sharing that are shown, with what each allows.
+#: The modes of sharing that are shown: what the page calls each, and what it allows.
 _MODES = {
-    "none": "no two tensors share memory",
-    "views": "an operator that leaves bytes as they are shares them",
-    "safe": "outputs also take the bytes of operands that are read for the last time",
+    "none": ("no sharing", "each tensor has bytes of its own"),
+    "views": ("views share", "an operator that leaves bytes as they are, such as a reshape, shares them"),
+    "safe": ("outputs over inputs", "an output may also take the bytes of an input that is read for the last time"),
 }
 
 
@@ -74,14 +83,14 @@ def _others(arguments: Namespace, graph: Graph, plan: Plan) -> Iterator[View]:
     if options.offsets:
         options = replace(options, offsets=(), allocator=allocators.DEFAULT, schedule="best")
     in_file = _planned(graph, plan, replace(options, schedule="file"))
-    yield views.view_of(in_file, "file order", f"the operators as the file has them: {_about(in_file)}")
+    yield views.view_of(in_file, "file order", _about(in_file))
     if len(graph.ops) > _MOST_OPS:
         return
-    for mode, words in _MODES.items():
+    for mode, (name, words) in _MODES.items():
         if mode == "safe" and (options.streams is not None):
             continue
         made = _planned(graph, plan, replace(options, alias=mode))
-        yield views.view_of(made, f"aliases {mode}", f"{words}: {_about(made)}")
+        yield views.view_of(made, name, f"{words} (--alias {mode}): {_about(made)}")
 
 
 def _planned(graph: Graph, plan: Plan, options: Options) -> Plan:
@@ -92,8 +101,9 @@ def _planned(graph: Graph, plan: Plan, options: Options) -> Plan:
 
 def _about(plan: Plan) -> str:
     """How a plan was made, in a few words."""
-    order = "the order of the file" if list(plan.schedule.order) == sorted(plan.schedule.order) else "another order"
-    return f"{order}, aliases {plan.alias}, placed by {plan.allocator}"
+    in_file = list(plan.schedule.order) == sorted(plan.schedule.order)
+    order = "in the order of the file" if in_file else "in another order than the file has"
+    return f"operators {order}; {views.SHARING[plan.alias]}; placed by the allocator {plan.allocator}"
 
 
 def difference_page(old: Side, new: Side) -> Page:
@@ -121,7 +131,7 @@ def ladder_page(name: str, ladder: Ladder, goal: Goal) -> Page:
     rungs += [ladder.chosen] if ladder.chosen else []
     made = [_rung_view(name, rung, goal, chosen=rung is ladder.chosen) for rung in rungs if not rung.refusals]
     first = made[0].graph
-    subtitle = f"tflite, {len(first.ops):,} operators as it stands; runtime tflm" if first else ""
+    subtitle = f"tflite, {len(first.ops):,} operators before; runtime tflm" if first else ""
     return Page(Path(name).stem, subtitle, tuple(made), f"modelplan {__version__}", change=ladder.chosen is not None)
 
 
@@ -133,7 +143,8 @@ def _rung_view(name: str, rung: Rung, goal: Goal, *, chosen: bool) -> View:
         file = load_file(str(path))
     runtime = runtimes.with_kernels(TFLM, goal.kernels)
     requirement = with_proved_plan(file, Target(runtime, goal.abi))
-    called = "before" if rung.name == "as is" else f"after: {rung.name}" if chosen else rung.name
+    plain = _RUNG_NAMES.get(rung.name, rung.name)
+    called = "before" if rung.name == "as is" else f"after: {plain}" if chosen else plain
     about = RUNGS[rung.name]
     if about.startswith("and "):  # the ladder's words go on from the rung below
         about = f"{RUNGS['views']} {about}"

@@ -157,7 +157,7 @@ def test_page_and_json_give_the_verdict_of_the_whole_arena(browser: Browser, per
     missing = (document["requirement"]["arena"] - capacity) / 1024
     assert f"{missing:.2f} KiB too much" in browser.text("#figures .over")
     assert "It does not fit the capacity of 64.00 KiB" in browser.text("#summary")
-    aliased = browser.texts("#switch button span").index("aliases safe")
+    aliased = browser.texts("#switch button span").index("outputs over inputs")
     browser.run("turnTo(arguments[0])", aliased)
     assert "to spare" in browser.text("#figures")
     assert browser.run("return document.querySelector('#figures .over')") is None
@@ -292,19 +292,20 @@ def test_plans_are_switched_and_rectangles_move(browser: Browser, person: Path) 
     browser.open(person)
     names = browser.texts("#switch button span")
     assert names[:2] == ["this plan", "tflm by itself"]
-    assert "aliases safe" in names
+    assert "outputs over inputs" in names
     browser.run(
         "window.seen = []; const real = chart.between.bind(chart);"
         "chart.between = (a, b, s) => { real(a, b, s); seen.push([s, [...chart.sources.boxes.data.b]]); }"
     )
-    safe = names.index("aliases safe")
+    safe = names.index("outputs over inputs")
     browser.run("document.querySelectorAll('#switch button')[arguments[0]].click()", safe)
     browser.wait("return seen.length > 1 && seen[seen.length - 1][0] === 1")
     first, last = browser.run("return [seen[0], seen[seen.length - 1]]")
     assert first[1] != last[1]
     browser.wait("return moving === 0")
     assert (
-        browser.run("return document.querySelector('#switch [aria-checked=true] span').textContent") == "aliases safe"
+        browser.run("return document.querySelector('#switch [aria-checked=true] span').textContent")
+        == "outputs over inputs"
     )
     assert "36,880" in browser.text("#figures")
     assert browser.run("return chart.sources.common.data.l.length") > 0

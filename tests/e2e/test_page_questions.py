@@ -139,7 +139,7 @@ def test_a_page_that_is_no_change_tells_what_another_plan_changes(browser: Brows
     browser.open(person)
     click(browser, "Changes")
     assert "compared with this one" in browser.text("#changes")
-    click(browser, "aliases safe")
+    click(browser, "outputs over inputs")
     assert "whole arena" in seen(browser, "#changes table.figures tbody tr")[0]
 
 

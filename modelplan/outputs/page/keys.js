@@ -47,7 +47,7 @@ const KEYS = [
   ["g", "to the map", () => get("map").focus()],
   ["s", "next plan", () => turnTo((state.view + 1) % plans.length)],
   ["Escape", "let go of the buffer", () => pick(-1)],
-  ["?", "these keys", () => get("keys").showModal()],
+  ["?", "this help", () => get("keys").showModal()],
 ];
 /** Keys of the map. @type {[string, string, (e: KeyboardEvent) => void][]} */
 const MAP_KEYS = [

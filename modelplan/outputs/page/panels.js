@@ -36,7 +36,7 @@ function swatch(look, theme, patterns) {
 /** A definition list. @param {[string, (Node|string)[]|Node|string][]} rows */
 function definitions(rows) {
   const list = make("dl");
-  for (const [label, value] of rows) list.append(make("dt", {}, label), make("dd", {}, ...(Array.isArray(value) ? value : [value])));
+  for (const [label, value] of rows) list.append(make("dt", {}, explained(label)), make("dd", {}, ...(Array.isArray(value) ? value : [value])));
   return list;
 }
 
@@ -90,7 +90,7 @@ const LIVE = [
   ["bytes", true, (p, i) => p.size[i]],
   ["share", true, (p, i) => p.size[i]], // of bytes that are split where several buffers have them
   ["address", true, (p, i) => p.low[i]],
-  ["until", true, (p, i) => p.end[i]],
+  ["last step", true, (p, i) => p.end[i]],
 ];
 
 /** The live set of a step as a table that can be sorted.
@@ -109,11 +109,11 @@ function liveTable(o) {
     return sign * (x < y ? -1 : x > y ? 1 : 0) || a - b;
   });
   const head = make("tr", {}, ...LIVE.map(([name, number], k) => {
-    const button = make("button", { type: "button", onclick: () => o.order(k) }, name);
+    const button = make("button", { type: "button", title: WORDS[name] ?? "", onclick: () => o.order(k) }, name);
     const cell = make("th", { scope: "col", className: number ? "number" : "" }, button);
     if (sort.column === k) cell.setAttribute("aria-sort", sort.down ? "descending" : "ascending");
     const digits = (/** @type {number} */ n) => `${Math.max(44, 7.6 * count(n).length + 14)}px`;
-    cell.style.width = ["auto", digits(Math.max(...rows.map((i) => plan.size[i]), 1e4)), "56px", digits(Math.max(plan.columns.height, 1e4)), digits(plan.steps)][k];
+    cell.style.width = ["auto", digits(Math.max(...rows.map((i) => plan.size[i]), 1e4)), "56px", digits(Math.max(plan.columns.height, 1e4)), "70px"][k];
     return cell;
   }));
   const body = make("tbody", {}, ...rows.slice(0, 1000).map((i) => {
@@ -121,7 +121,7 @@ function liveTable(o) {
     const cell = make("td", { className: "number share" }, `${share.toFixed(1)}%`);
     cell.style.setProperty("--share", `${share}%`);
     const name = make("td", { title: plan.label(i) }, swatch(lookOf(plan, plan.columns.kind[i]), o.theme, o.patterns), plan.shorts[i], ...(plan.columns.regions.length ? [make("small", {}, ` in ${plan.regionAt(plan.low[i])?.[0]}`)] : []));
-    const row = make("tr", { tabIndex: 0, className: i === o.picked ? "on" : "", "aria-label": `${plan.label(i)}, ${count(plan.size[i])} bytes, until step ${count(plan.end[i] - 1)}` }, name, make("td", { className: "number" }, count(plan.size[i])), cell, make("td", { className: "number", title: place(plan, i) }, count(plan.low[i] - (plan.regionAt(plan.low[i])?.[1] ?? 0))), make("td", { className: "number" }, count(plan.end[i] - 1)));
+    const row = make("tr", { tabIndex: 0, className: i === o.picked ? "on" : "", "aria-label": `${plan.label(i)}, ${count(plan.size[i])} bytes, last step ${count(plan.end[i] - 1)}` }, name, make("td", { className: "number" }, count(plan.size[i])), cell, make("td", { className: "number", title: place(plan, i) }, count(plan.low[i] - (plan.regionAt(plan.low[i])?.[1] ?? 0))), make("td", { className: "number" }, count(plan.end[i] - 1)));
     row.dataset.buffer = String(i);
     row.onclick = () => o.pick(i);
     row.onkeydown = (e) => (e.key === "Enter" || e.key === " ") && (e.preventDefault(), e.stopPropagation(), o.pick(i));
@@ -159,11 +159,11 @@ function detailsOf(plan, i, o) {
     const row = /** @type {number[]} */ (c.members[i]);
     const merge = c.merges.find((m) => m[0] === t);
     const G = /** @type {Graph} */ (g);
-    const why = merge ? `with ${G.tensors[merge[1]]} since ${plan.opLabel(merge[2])}: ${c.rules[merge[3]]}; saves ${human(merge[4])}` : "the first of the class";
+    const why = merge ? `with ${G.tensors[merge[1]]} since ${plan.opLabel(merge[2])}: ${c.rules[merge[3]]}; saves ${human(merge[4])}` : "the first of them";
     return make("p", {}, make("b", {}, G.tensors[t]), ` ${G.types[G.type[t]]}, at +${count(row[2 * k + 1])}: ${why}`);
   }) : [];
-  const crossing = c.overlaps.filter((o2) => o2[0] === i || o2[1] === i).map((o2) => make("p", {}, o2[0] === i ? `may run into ${plan.label(o2[1])} by up to ${human(o2[2])}` : `may be run into by ${plan.label(o2[0])}, by up to ${human(o2[2])}`));
-  const extra = held.length ? [make("p", {}, `Storage class of ${held.length} tensors that share these bytes:`), ...held] : [];
+  const crossing = c.overlaps.filter((o2) => o2[0] === i || o2[1] === i).map((o2) => make("p", {}, `up to ${human(o2[2])} lie in bytes of ${plan.label(o2[o2[0] === i ? 1 : 0])} too, while both are alive`));
+  const extra = held.length ? [make("p", {}, `${held.length} tensors share these bytes:`), ...held] : [];
   return [make("h2", {}, swatch(lookOf(plan, c.kind[i]), o.theme, o.patterns), plan.label(i)), definitions(rows), ...extra, ...crossing];
 }
 

@@ -37,6 +37,7 @@ function pointer(box, map) {
 function build() {
   get("title").textContent = data.title;
   get("subtitle").textContent = data.subtitle;
+  get("subtitle").title = data.subtitle;
   get("made").textContent = `made by ${data.made_by}, drawn with Bokeh`;
   get("verdict").hidden = !data.change || plans.length < 2;
   if (data.change) get("verdict").textContent = verdictOf(plans[0], plans[plans.length - 1]);
@@ -54,8 +55,9 @@ function build() {
   get("tab-field").tabIndex = -1;
   if (data.field && plans.length > 6) get("switch").hidden = true;
   const told = [...KEYS, ...MAP_KEYS].filter((row) => row[1]).map(([key, what]) => [make("dt", {}, make("kbd", {}, key.replace("Arrow", ""))), make("dd", {}, what)]);
-  const close = make("button", { type: "button", onclick: () => get("keys").close() }, "Close");
-  get("keys").replaceChildren(make("dl", {}, ...told.flat(), make("dt", {}, make("kbd", {}, "1"), " … ", make("kbd", {}, "9")), make("dd", {}, "plan of that number")), close);
+  const close = make("button", { type: "button", className: "leave", onclick: () => get("keys").close() }, "Close");
+  const words = make("dl", {}, ...Object.entries(WORDS).flatMap(([word, what]) => [make("dt", {}, word), make("dd", {}, what)]));
+  get("keys").replaceChildren(close, make("h2", {}, "Words"), words, make("h2", {}, "Keys"), make("dl", {}, ...told.flat(), make("dt", {}, make("kbd", {}, "1"), " … ", make("kbd", {}, "9")), make("dd", {}, "plan of that number")));
 }
 
 /** Listens to pointer and keys. */

@@ -18,6 +18,16 @@ if TYPE_CHECKING:
     from modelplan.outputs.field_chart import Field
 
 
+#: Which tensors share bytes in each mode of `--alias`, in words.
+SHARING = {
+    "none": "no two tensors share bytes",
+    "views": "reshapes and other views share bytes",
+    "safe": "views share bytes, and outputs may take the bytes of inputs",
+    "max": "views, outputs over inputs, joins and splits share bytes",
+    "runtime": "tensors share bytes as the runtime does by itself",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Band:
     """A region of several that are stacked: its number, name, where it begins in the stack, bytes used, its size, and
@@ -152,7 +162,7 @@ def _facts(plan: Plan) -> tuple[tuple[str, str], ...]:
         ("shared while overlapping", human(found.overlapped) if found.overlapped else ""),
         ("proved lowest", proved),
         ("order", f"{plan.schedule.method}{', optimal' if plan.schedule.optimal else ''}"),
-        ("aliases", plan.alias),
+        ("sharing", SHARING[plan.alias]),
         ("allocator", plan.allocator),
         ("constants in flash", human(found.constants)),
         ("state kept between runs", human(found.state) if found.state else ""),

@@ -1,0 +1,44 @@
+// @ts-check
+"use strict";
+/** The words of the page, each explained in a sentence: shown on hover, and all together in the help. */
+
+/** @type {Record<string, string>} */
+const WORDS = {
+  "whole arena": "The memory that a program has to reserve: the planned part, and what the runtime keeps for itself.",
+  "planned part": "The part of the arena in which buffers come and go. The map shows it.",
+  "kept by the runtime": "Memory of the same arena for the runtime's own tables. It grows with the operators and tensors of the file.",
+  arena: "The memory in which all buffers lie: from address 0 to the end of the highest buffer.",
+  capacity: "The memory that there is.",
+  "lower bound": "No placement of these buffers can need less than this.",
+  buffer: "A range of bytes that holds a tensor, or several tensors that share it.",
+  step: "Operators run one after the other. Each is a step of the map, from left to right.",
+  alive: "From the step that writes a buffer to the last step that reads it. Before and after, its bytes are free for others.",
+  "bytes alive": "The bytes of all buffers that are alive at a step.",
+  "alive at the peak": "The bytes of all buffers that are alive at the busiest step.",
+  peak: "A step at which more bytes are alive than before and after it. The highest peak decides how much memory is needed.",
+  "live set": "The buffers that are alive at a step.",
+  share: "The part of the bytes alive at this step that belongs to the buffer.",
+  address: "Where the buffer begins, in bytes from the beginning of its memory.",
+  "last step": "The last step that needs the buffer. After it the bytes are free.",
+  "bytes of several buffers at once": "Two buffers lie partly in the same bytes although both are alive: an operator writes its output over input that it has read already. The result is the same.",
+  input: "What the caller writes before the first step.",
+  output: "What the caller reads after the last step.",
+  activation: "What one operator writes and others read.",
+  shared: "Several tensors in the same bytes, such as a tensor before and after a reshape, or the values that a loop hands on.",
+  scratch: "Working memory of one operator while it runs.",
+  state: "A value that is kept from one run of the model to the next.",
+  weights: "Constants of the model.",
+  free: "Memory of the arena that no buffer uses at that step.",
+  sharing: "Which tensors may use the same bytes although both are alive.",
+  order: "Who chose the order of the operators.",
+  allocator: "The program that chose the addresses.",
+  fragmentation: "Bytes of the arena that are free at the highest peak, because of where the buffers lie.",
+  "alignment loss at the peak": "Bytes lost at the highest peak because addresses and sizes are rounded up.",
+  "proved lowest": "What is proved: that no placement, or also that no order of the operators, needs less.",
+  "shared while overlapping": "Bytes that two buffers have at once, since one is written over the other while that is still read.",
+};
+
+/** A word with its explanation on hover, where there is one. @param {string} word */
+function explained(word) {
+  return WORDS[word] ? make("span", { title: WORDS[word], className: "term" }, word) : make("span", {}, word);
+}
