@@ -13,7 +13,9 @@ from random_cnns import Network
 from modelplan import BrokenPlanError, runtimes
 from modelplan.loaders import load
 from modelplan.rewriting.flatbuffer_tables import OPTIONS
+from modelplan.rewriting.ladder import Ladder
 from modelplan.rewriting.plan_metadata import write_plan
+from modelplan.rewriting.rungs import Goal, ModelOnTarget
 from modelplan.rewriting.striped_tflite import write_striped
 from modelplan.rewriting.stripes import placing
 from modelplan.rewriting.stripes.building import built
@@ -81,6 +83,16 @@ def striped(data: bytes, folder: Path, **ways: object) -> Striped:
     leads = placing.kernel_leads(runtimes.runtime("tflm", "tflite"))
     packing = placing.pack(placing.problem_of(program, leads, planner.ALIGNMENT), 300)
     return Striped(data, program, placing.value_addresses(program, packing))
+
+
+def striped_ladder(folder: Path) -> Ladder:
+    """The three convolutions in `folder` as they stand, and all of them in one loop over stripes, which is chosen."""
+    data = three_convolutions()
+    subject = ModelOnTarget(data, graph_of(data, folder), "three", Goal(objective="head"))
+    rewrite = striped(data, folder, loop=True, carry=False, cuts=(0, 4, 8, 12))
+    before = subject.rung("as is", data, 3, subject.macs)
+    after = subject.rung("split", rewrite.file(), len(rewrite.program.steps), subject.macs, regions=("ops 0 to 2",))
+    return Ladder((before, after), after, after.head)
 
 
 def largest_distance(made: Striped, *, used: bool = True) -> int:

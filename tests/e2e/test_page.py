@@ -14,10 +14,13 @@ from browser import Browser, opened_browser, require_browser
 from commands import run as modelplan
 from conftest import ROOT
 from layouts import two_memories
+from striped_files import striped_ladder
 
 from modelplan import Graph, Kind, Op, Options, Tensor, pipeline
+from modelplan.cli.plan_views import ladder_page
 from modelplan.outputs.page import html_file, views
 from modelplan.outputs.page.region_views import layout_view
+from modelplan.rewriting.rungs import Goal
 
 HOSTILE = {
     "markup": "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1>",
@@ -91,6 +94,14 @@ def fitted(files: Path) -> Path:
     options = ("--least", "--without", "fold,gather,split", "-o", files / "fitted.tflite", "--draw", path)
     done = modelplan("fit", model, *options)
     assert done.returncode == 0, done.stderr
+    return path
+
+
+@pytest.fixture(scope="module")
+def stripes(files: Path) -> Path:
+    """The page of a model that was made to fit by a loop over stripes."""
+    path = files / "stripes.html"
+    path.write_bytes(html_file.html(ladder_page("three.tflite", striped_ladder(files), Goal(objective="head"))))
     return path
 
 
@@ -527,3 +538,102 @@ def test_regions_are_stacked_with_copies_as_arrows(browser: Browser, files: Path
 def test_graphs_of_the_helpers_open_too(browser: Browser, files: Path) -> None:
     browser.open(page_file(files / "chain.html", graphs.chain()))
     assert browser.run("return plan().n") > 0
+
+
+@pytest.mark.parametrize("model", ["person", "wide", "huge", "stripes"])
+def test_each_interaction_on_a_small_a_large_a_huge_and_a_striped_model(
+    browser: Browser, request: pytest.FixtureRequest, model: str
+) -> None:
+    browser.open(request.getfixturevalue(model))
+    plan = "const p = plan();"
+    # The peaks: button and key, live set with its shares.
+    peaks = browser.run(f"{plan} return p.peaks.slice(0, 2).map(k => k.start)")
+    browser.run("document.querySelector('#peak').click()")
+    assert browser.run("return state.step") == peaks[0]
+    browser.press("n")
+    assert browser.run("return state.step") == peaks[1]
+    alive = browser.run(f"{plan} return p.aliveAt(state.step).length")
+    assert len(browser.texts("#live tbody tr")) == alive
+    shares = [float(text.rstrip("%")) for text in browser.texts("#live tbody td:nth-child(3)")]
+    assert abs(sum(shares) - 100) < 0.1 * len(shares)
+    # Sorting, by a click on a heading.
+    browser.run("document.querySelectorAll('#live th button')[3].click()")
+    addresses = [int(text.replace(",", "")) for text in browser.texts("#live tbody td:nth-child(4)")]
+    assert addresses == sorted(addresses, reverse=True)
+    # A click on the curve chooses the step; the operators scroll there.
+    browser.run("choose('ops')")
+    left, middle, width, steps = browser.run(
+        "const b = document.querySelector('#curve').getBoundingClientRect();"
+        "return [chart.frame.left, b.top + b.height / 2, chart.frame.width, plan().steps]"
+    )
+    browser.point(left + width * 0.5, middle, click=True)
+    step = browser.run("return state.step")
+    assert abs(step - steps // 2) <= max(1, steps / width)
+    assert browser.run("return document.querySelector('#ops .row.on .step').textContent") == f"{step:,}"
+    # Hover, then a click, on the buffer whose middle is in sight: what wrote and reads it lights up.
+    buffer = browser.run(
+        f"{plan} const whole = i => p.writersOf(i).length && p.readersOf(i).length;"
+        "const alone = i => p.at((p.start[i] + p.end[i]) / 2, (p.low[i] + p.high[i]) / 2) === i;"
+        "return [...p.byArea].find(i => whole(i) && alone(i))"
+    )
+    if model == "huge":
+        browser.run(
+            "const p = plan(), i = arguments[0], w = chart.whole(p); "
+            "chart.look({...w, x0: p.start[i] - 5, x1: p.end[i] + 5})",
+            buffer,
+        )
+    browser.point(*place(browser, buffer))
+    browser.wait("return !document.querySelector('#tip').hidden")
+    label = browser.run("return plan().label(arguments[0])", buffer)
+    assert label in browser.text("#tip")
+    browser.point(*place(browser, buffer), click=True)
+    assert browser.run("return state.picked") == buffer
+    assert label in browser.text("#details h2")
+    lit, wanted = browser.run(
+        f"{plan} const i = arguments[0], at = ops => ops.map(op => p.stepOf.get(op));"
+        "return [[...chart.sources.bands.data.l].slice(0, -1), [...at(p.writersOf(i)), ...at(p.readersOf(i))]]",
+        buffer,
+    )
+    assert lit == wanted
+    assert all(browser.run(f"{plan} return [p.start[arguments[0]], p.end[arguments[0]]]", buffer)[0] <= s for s in lit)
+    # Zoom about the pointer, pan, and both charts stay in step; the key shows everything again.
+    browser.press("0")
+    whole = window(browser)
+    f = browser.run("return chart.frame")
+    x, y = f["left"] + f["width"] / 2, f["top"] + f["height"] / 2
+    browser.turn_wheel(x, y, -120)
+    browser.wait(f"return chart.window.x1 < {whole[1]} && chart.window.y1 < {whole[3]}")
+    inner = window(browser)
+    browser.drag((x, y), (x - 60, y + 30))
+    browser.wait(f"return chart.window.x0 > {inner[0]}")
+    assert browser.run("return chart.upper.x_range.start === chart.lower.x_range.start")
+    # The address restores it all, without another load.
+    browser.wait("return location.hash.includes(`time=${Number(chart.window.x0.toPrecision(7))}%2C`)")
+    seen = browser.run("return [location.hash, state.step, state.picked, chart.window]")
+    browser.run("pick(-1); goto(0); chart.look(chart.whole(plan()))")
+    browser.wait("return !location.hash.includes('time=') && location.hash.includes('step=0')")
+    browser.run("location.hash = arguments[0]", seen[0])
+    browser.wait(f"return state.picked === {buffer}")
+    assert browser.run("return [state.step, state.picked]") == seen[1:3]
+    assert browser.run("return chart.window.x0") == pytest.approx(seen[3]["x0"], rel=1e-4, abs=1e-4)
+    # Search by name and by kind of operator.
+    browser.press("0", "\ue00c", "/", label)
+    assert browser.run("return matches.length") >= 1
+    browser.press("\ue007")
+    assert browser.run("return state.picked === matches[0] && matches.includes(arguments[0])", buffer)
+    kind = browser.run(f"{plan} return p.graph.kinds[p.graph.op_kind[p.columns.order[p.steps - 1]]]")
+    browser.run("search(arguments[0])", kind.lower())
+    assert any(kind in text for text in browser.texts("#found [role=option]"))
+    # Another plan where there is one, the theme, the keys' list.
+    if browser.run("return plans.length") > 1:
+        before = browser.run("return state.view")
+        browser.run("document.querySelector('#map').focus(); search('')")
+        browser.press("s")
+        assert browser.run("return state.view") != before
+        assert browser.text("#switch [aria-checked=true] span") == browser.run("return plan().name")
+    theme = browser.run("return document.documentElement.dataset.theme")
+    browser.run("document.querySelector('#theme').click()")
+    assert browser.run("return document.documentElement.dataset.theme") != theme
+    browser.run("document.querySelector('#help').click()")
+    assert "From the step that writes a buffer" in browser.text("#keys")
+    browser.run("document.querySelector('#keys').close()")

@@ -8,26 +8,21 @@ from pathlib import Path
 
 import pytest
 from commands import run
-from striped_files import graph_of, striped, three_convolutions
+from striped_files import striped_ladder, three_convolutions
 
 from modelplan import bounds
 from modelplan.cli.plan_views import ladder_page
 from modelplan.outputs.page.views import Page
 from modelplan.rewriting.ladder import Ladder
-from modelplan.rewriting.rungs import Goal, ModelOnTarget
+from modelplan.rewriting.rungs import Goal
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ladder, Page]:
     """A ladder whose last rung computes everything in a loop over stripes, and its page."""
     folder = tmp_path_factory.mktemp("ladder")
-    data, goal = three_convolutions(), Goal(objective="head")
-    subject = ModelOnTarget(data, graph_of(data, folder), "three", goal)
-    rewrite = striped(data, folder, loop=True, carry=False, cuts=(0, 4, 8, 12))
-    before = subject.rung("as is", data, 3, subject.macs)
-    after = subject.rung("split", rewrite.file(), len(rewrite.program.steps), subject.macs, regions=("ops 0 to 2",))
-    ladder = Ladder((before, after), after, after.head)
-    return ladder, ladder_page(str(folder / "three.tflite"), ladder, goal)
+    ladder = striped_ladder(folder)
+    return ladder, ladder_page(str(folder / "three.tflite"), ladder, Goal(objective="head"))
 
 
 def test_each_rung_is_drawn_with_the_arena_of_its_file(made: tuple[Ladder, Page]) -> None:
