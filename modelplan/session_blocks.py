@@ -63,15 +63,22 @@ def session_order(graph: Graph) -> list[int]:
     return depth_first([[producers[t] for t in op.reads if producers[t] >= 0] for op in graph.ops])
 
 
-def session_peak(graph: Graph, runtime: Runtime, threads: int = 1) -> SessionPeak:
-    """What a session allocates at most while it runs, arena and memory patterns off."""
+def session_peak(
+    graph: Graph, runtime: Runtime, threads: int = 1, unknown: frozenset[int] = frozenset()
+) -> SessionPeak:
+    """What a session allocates at most while it runs, arena and memory patterns off.
+
+    Of the tensors `unknown` the session does not know all extents, so that none takes the place of another.
+    """
     order = session_order(graph)
-    aliases = aliasing.take_offers(graph, aliasing.storages(graph, "runtime", runtime), order, runtime)
+    aliases = aliasing.storages(graph, "runtime", runtime)
+    offers = tuple(offer for offer in aliases.offers if not {offer.tensor, offer.over} & unknown)
+    aliases = aliasing.take_offers(graph, replace(aliases, offers=offers), order, runtime)
     problem = lifetimes.buffers(graph, order, aliases, runtime)
     fed = [any(m.tensor in graph.inputs for m in members) for members in problem.members]
     kept = [any(m.tensor in graph.outputs for m in members) for members in problem.members]
     own = [i for i in range(len(problem)) if not fed[i]]
-    blocks = [[i] for i in own if kept[i]] + reused(graph, order, problem, [i for i in own if not kept[i]])
+    blocks = [[i] for i in own if kept[i]] + reused(graph, order, problem, [i for i in own if not kept[i]], unknown)
     change = [0] * (len(order) + 1)
     for block in blocks:
         size = -(-lifetimes.class_bytes(graph, problem.members[block[0]]) // _GRAIN) * _GRAIN
@@ -87,7 +94,9 @@ def session_peak(graph: Graph, runtime: Runtime, threads: int = 1) -> SessionPea
     return best
 
 
-def reused(graph: Graph, order: Sequence[int], problem: Problem, inner: Sequence[int]) -> list[list[int]]:
+def reused(
+    graph: Graph, order: Sequence[int], problem: Problem, inner: Sequence[int], unknown: frozenset[int] = frozenset()
+) -> list[list[int]]:
     """Buffers that take turns in one block, which is held from the first to the last: those of one shape.
 
     Of dead blocks the last is taken; operands are given back in turn.
@@ -98,12 +107,13 @@ def reused(graph: Graph, order: Sequence[int], problem: Problem, inner: Sequence
     for step, index in enumerate(order):
         op = graph.ops[index]
         for i in dict.fromkeys(home[t] for t in op.writes if t in home and problem.start[home[t]] == step):
-            dead = idle.get(_key(graph, problem, i))
+            open_shape = not unknown.isdisjoint(m.tensor for m in problem.members[i])
+            dead = [] if open_shape else idle.get(_key(graph, problem, i))
             found = dead.pop() if dead else []
             found.append(i)
             held[i] = found
         for i in dict.fromkeys(home[t] for t in (*op.inputs, *op.writes) if t in home):
-            if problem.end[i] == step + 1:
+            if problem.end[i] == step + 1 and not unknown.intersection(m.tensor for m in problem.members[i]):
                 idle.setdefault(_key(graph, problem, held[i][0]), []).append(held[i])
     return [block for i, block in held.items() if block[0] == i]
 
@@ -114,7 +124,9 @@ def _key(graph: Graph, problem: Problem, i: int) -> tuple[tuple[int, ...], int]:
 
 
 #: Operators whose kernels ask for memory beside their outputs.
-WORKING = frozenset({"Conv", "ConvTranspose", "QLinearConv"})
+WORKING = frozenset({"Conv", "ConvTranspose", "QLinearConv", "Softmax", "LogSoftmax"})
+#: The first opset in which a softmax along another axis than the last transposes its operand and its result.
+_SOFTMAX_ALONG_ONE = 13
 
 
 def workspace_bytes(
@@ -129,6 +141,9 @@ def workspace_bytes(
     x, y = graph.tensors[op.inputs[0]], graph.tensors[op.outputs[0]]
     if shapes is not None:
         x, y = replace(x, shape=shapes[0]), replace(y, shape=shapes[1])
+    if op.kind in ("Softmax", "LogSoftmax"):
+        last = number(op, "axis", -1) in (-1, len(x.shape) - 1)
+        return 0 if last or op.version < _SOFTMAX_ALONG_ONE else x.nbytes + y.nbytes
     weights = graph.tensors[op.inputs[3 if op.kind == "QLinearConv" else 1]].shape
     window = prod(weights[2:])
     if op.kind == "ConvTranspose":

@@ -190,6 +190,11 @@ class _Net:
         self.node("Pad", [name, pads], (channels, rows + above + below, columns + left + right))
 
 
+def random_net(seed: int) -> Any:
+    """The random CNN of this number."""
+    return _Net(seed).model()
+
+
 def striped(path: Path, graph: Graph, seed: int) -> Iterator[tuple[bytes, str]]:
     """A file in stripes of a random region, and what was done; none where no region that was tried can be split.
 
@@ -221,7 +226,7 @@ def striped(path: Path, graph: Graph, seed: int) -> Iterator[tuple[bytes, str]]:
 def rows_of(seed: int, folder: Path) -> list[Row]:
     """What was measured of one random net, at each level."""
     path, out = folder / "m.onnx", folder / "out.onnx"
-    model = _Net(seed).model()
+    model = random_net(seed)
     onnx.save(model, path)
     graph = load(path)
     assert isinstance(graph, Graph)

@@ -30,6 +30,7 @@ from modelplan.outputs.page import library
 from modelplan.outputs.report import Section
 from modelplan.outputs.units import human
 from modelplan.rewriting.alternatives import ModelFile, Target, alternatives, as_it_stands, carried_offsets, load_file
+from modelplan.runtimes.ort.shapes import unknown_tensors
 from modelplan.session_blocks import session_peak
 from modelplan.types import Alternative, Graph, Plan, Requirement, Runtime
 
@@ -120,7 +121,7 @@ def show_model(arguments: Namespace, path: str, chosen: Chosen | None) -> Plan:
             capacity = None if arguments.capacity is None else parse_bytes(arguments.capacity)
             sections = stand_sections(file, needed, stands, capacity, others())
         asked = [Section(f"Why {name} shares or not", reasons(plan, name)) for name in arguments.why_not]
-        session = session_sections(file.graph, target.runtime)
+        session = session_sections(path, file.graph, target.runtime)
         terminal.show([*sections, *text.plan_sections(plan, stands), *session, *asked, *best])
     for output, suffix in ((arguments.json, ".json"), (arguments.csv, ".csv"), *drawn):
         if output and suffix == figures.PAGE:
@@ -196,11 +197,11 @@ def _of_parts(needed: Requirement, stands: Plan) -> Sequence[Section]:
     return [Section("", note)]
 
 
-def session_sections(graph: Graph, runtime: Runtime) -> Sequence[Section]:
+def session_sections(path: str, graph: Graph, runtime: Runtime) -> Sequence[Section]:
     """What a session allocates while it runs, for a runtime that orders and places by itself."""
-    if not runtime.sorts or not graph.ops or any(op.subgraphs for op in graph.ops):
+    if not runtime.sorts or graph.format != "onnx" or not graph.ops or any(op.subgraphs for op in graph.ops):
         return []
-    found = session_peak(graph, runtime)
+    found = session_peak(graph, runtime, unknown=unknown_tensors(path, graph))
     lines = [
         f"{human(found.bytes)} at most, at {graph.label(found.op)}, outputs among it, inputs and weights not",
         "at optimization levels off and basic, arena and memory patterns off, one thread, in the session's own order",

@@ -116,6 +116,7 @@ class Builder:
         self.tensors: list[Tensor] = []
         self.types: list[Type] = []
         self.sources: dict[int, _Source] = {}
+        self.steady: set[int] = set()
         self.values: dict[int, Array | None] = {}
         self.captured: dict[int, int] = {}
         self.unsure: set[int] = set()  # tensors whose values, not sizes, depend on an open extent
@@ -268,7 +269,8 @@ class Builder:
     @staticmethod
     def _wanted(source: _Source) -> list[int]:
         """The inputs whose values decide the result; of Shape and Size the type alone does."""
-        return [] if source.node.op_type in ("Shape", "Size") else [i for i in source.inputs if i >= 0]
+        typed = source.node.op_type in ("Shape", "Size") or _is_never(source)
+        return [] if typed else [i for i in source.inputs if i >= 0]
 
     def _evaluate(self, source: _Source) -> None:
         """Puts the values of all outputs of a node into `values`."""
@@ -277,6 +279,9 @@ class Builder:
             found = [fold.attribute_value(source.node)]
         elif source.node.op_type in ("Shape", "Size"):
             found = [fold.shape_value(source.node, self.types[source.inputs[0]].extents or ())]
+        elif _is_never(source):
+            shape = self.types[source.inputs[0]].extents
+            found = [np.zeros(shape, np.bool_)] if shape and fold.is_small(source.node, [], shape) else None
         else:
             known = self.types[source.outputs[0]] if source.outputs and source.outputs[0] >= 0 else None
             found = self._referenced(source.node, source.inputs, known)
@@ -313,6 +318,9 @@ class Builder:
         )
         if follows:
             self.unsure.update(outputs)
+        if self._is_steady(node, inputs):
+            self.steady.update(outputs)
+            self.sources.update(dict.fromkeys(outputs, _Source(node, inputs, outputs)))
         self.op(node, inputs, outputs)
 
     def follows(self, inputs: Sequence[int]) -> bool:
@@ -342,6 +350,13 @@ class Builder:
             known = self.types[inputs[0]]
             return not known.is_open and known.dtype not in UNPLANNED
         return all(self._known_before(i) for i in inputs if i >= 0)
+
+    def _is_steady(self, node: Any, inputs: tuple[int, ...]) -> bool:
+        """Whether a node that has to run computes the same each time: shapes may depend on its result."""
+        if node.domain not in PURE or node.op_type in RANDOM or -1 in inputs:
+            return False
+        known = all(i in self.steady or self._known_before(i) for i in inputs)
+        return known or (node.op_type in ("Less", "Greater") and len(set(inputs)) == 1)
 
     def _known_before(self, t: int) -> bool:
         return self.tensors[t].kind is Kind.CONSTANT
@@ -457,6 +472,11 @@ class Builder:
             more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
             remarks.append(f"memory from the heap, not planned: {', '.join(names[:_MOST_NAMED])}{more}")
         return tuple(remarks)
+
+
+def _is_never(source: _Source) -> bool:
+    """Whether a node compares a value with itself, which no element is less or greater than."""
+    return source.node.op_type in ("Less", "Greater") and len(set(source.inputs)) == 1 and min(source.inputs) >= 0
 
 
 def _attributes(node: Any) -> tuple[tuple[str, Value], ...]:

@@ -230,9 +230,10 @@ class Search:
         count = len(self.graph.ops)
         whole = [k for k in range(count + 1) if not self.live[k] & self.reading.gone]
         heavy = [index for index, load in enumerate(self.loads) if load > target]
+        near = {k for index in heavy for k in range(index - _BLOCK, index + 2 * _BLOCK + 1)}
         ranks = []
         for before, k, behind in zip(whole, whole[1:], whole[2:], strict=False):
-            if heavy and self.bytes[k] <= target and heavy[0] - _BLOCK <= k <= heavy[-1] + 2 * _BLOCK:
+            if self.bytes[k] <= target and k in near:
                 low = self.bytes[k] <= min(self.bytes[before], self.bytes[behind])
                 later = not low and self._splits[k - 1] and self._splits[k]
                 ranks.append((later, self.bytes[k], k))
