@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
@@ -143,12 +144,10 @@ def _verdict(arguments: Namespace, ladder: Any, goal: Any) -> list[Section]:
     lines += [f"remark         {remark}" for remark in ladder.remarks]
     sections = [Section("", tuple(lines))]
     if rung is not None:
+        file = arguments.output if rung.model else arguments.model
         sections += [
-            Section(
-                "Python",
-                commands=tuple(python_settings(rung.settings, arguments.output if rung.model else arguments.model)),
-            ),
-            Section("C++", commands=tuple(cpp_settings(rung.settings))),
+            Section("Python", commands=tuple(python_settings(rung.settings, file))),
+            Section("C++", commands=tuple(cpp_settings(rung.settings, file))),
         ]
     return sections
 
@@ -181,10 +180,14 @@ def python_settings(settings: Any, model: str) -> list[str]:
     return lines
 
 
-def cpp_settings(settings: Any) -> list[str]:
+def cpp_settings(settings: Any, model: str) -> list[str]:
     """The settings as lines of C++."""
-    level = {"disable": "ORT_DISABLE_ALL"}.get(settings.level, _LEVELS[settings.level])
-    lines = ["Ort::SessionOptions options;", f"options.SetGraphOptimizationLevel(GraphOptimizationLevel::{level});"]
+    level = _LEVELS[settings.level]
+    lines = [
+        "Ort::Env env;",
+        "Ort::SessionOptions options;",
+        f"options.SetGraphOptimizationLevel(GraphOptimizationLevel::{level});",
+    ]
     lines.append(f"options.SetIntraOpNumThreads({settings.threads});")
     if settings.arena == "off":
         lines.append("options.DisableCpuMemArena();")
@@ -198,10 +201,11 @@ def cpp_settings(settings: Any) -> list[str]:
         lines.append("options.DisableMemPattern();")
     if settings.order == "priority":
         lines.append("// the priority-based order can be chosen in Python only")
+    lines.append(f"Ort::Session session(env, {json.dumps(model, ensure_ascii=False)}, options);")
     if settings.shrink:
         lines += [
             "Ort::RunOptions run;",
-            'run.AddConfigEntry("memory.enable_memory_arena_shrinkage", "cpu:0");',
+            'run.AddConfigEntry("memory.enable_memory_arena_shrinkage", "cpu:0");  // give it to session.Run',
         ]
     return lines
 

@@ -1,7 +1,8 @@
-"""The settings that `modelplan fit` prints to paste: the Python lines run, the C++ lines are what ONNX Runtime has."""
+"""The settings that `modelplan fit` prints to paste: Python runs, C++ parses beside declarations."""
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ from modelplan.runtimes.ort.measuring import Settings
 
 pytest.importorskip("onnxruntime")
 
+_TESTS = Path(__file__).resolve().parent.parent
 _USED = """
 import json
 import numpy
@@ -88,9 +90,34 @@ def test_cpp_lines_name_keys_that_the_library_knows() -> None:
 
     library = b"".join(path.read_bytes() for path in (Path(onnxruntime.__file__).parent / "capi").glob("*.so*"))
     settings = Settings("basic", arena="exact", pattern=False, order="priority", shrink=True)
-    lines = cpp_settings(settings)
+    lines = cpp_settings(settings, "m.onnx")
     keys = [line.split('"')[1] for line in lines if "AddConfigEntry" in line]
     assert keys == ["session.use_env_allocators", "memory.enable_memory_arena_shrinkage"]
     assert all(key.encode() in library for key in keys)
     assert b"session.execution_order" not in library  # the order has no such key
     assert any("Python only" in line for line in lines)
+
+
+@pytest.mark.parametrize("arena", ["default", "exact", "off"])
+@pytest.mark.parametrize("level", ["disable", "basic", "extended", "all"])
+def test_cpp_lines_compile(tmp_path: Path, level: str, arena: Any) -> None:
+    compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
+    if compiler is None:
+        pytest.skip("no C++ compiler")
+    settings = Settings(level, 2, arena, pattern=False, order="priority", shrink=arena != "off")
+    lines = "\n".join(cpp_settings(settings, 'a "model" of \\.onnx'))
+    source = tmp_path / "settings.cpp"
+    source.write_text(f'#include "ort_declarations.hpp"\nvoid f() {{\n{lines}\n}}\n')
+    strict = ["-std=c++17", "-fsyntax-only", "-Wall", "-Wextra", "-Werror"]
+    found = subprocess.run([compiler, *strict, f"-I{_TESTS}", str(source)], capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+
+
+def test_declarations_refuse_what_is_not_there(tmp_path: Path) -> None:
+    compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
+    if compiler is None:
+        pytest.skip("no C++ compiler")
+    source = tmp_path / "settings.cpp"
+    source.write_text('#include "ort_declarations.hpp"\nvoid f() { Ort::SessionOptions o; o.DisableArena(); }\n')
+    done = subprocess.run([compiler, "-fsyntax-only", f"-I{_TESTS}", str(source)], capture_output=True, check=False)
+    assert done.returncode
