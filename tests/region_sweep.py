@@ -1,6 +1,6 @@
 """Random problems of several memories, each layout seen by the referee, and the fast choice beside the exact.
 
-    python tests/region_sweep.py [--count 100000] [--seed 1] [--exact N] [--buffers 10 40 120]
+    python tests/region_sweep.py [--count 100000] [--first 0] [--seed 1] [--exact N] [--buffers 10 40 120]
 
 prints how many layouts passed and how many problems had none; with `--exact N`, every N-th problem is also solved by
 HiGHS for at most 60 seconds, and the largest gaps of the fast choice are printed. Both are choices of regions under the
@@ -25,13 +25,16 @@ def main() -> None:
     """Runs the sweep."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=100_000)
+    parser.add_argument("--first", type=int, default=0, metavar="N", help="go on at problem N")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--exact", type=int, default=0, metavar="N")
     parser.add_argument("--buffers", type=int, nargs="+", default=[2, 5, 8, 12], metavar="N")
     arguments = parser.parse_args()
     passed = short = 0
     gaps: list[tuple[float, int]] = []
-    for number in range(arguments.count):
+    for number in range(arguments.first, arguments.count):
+        if number > arguments.first and number % 5_000 == 0:
+            print(f"{number:,} problems: {passed:,} layouts passed, {short:,} have none", flush=True)
         random = Random(arguments.seed * 1_000_003 + number)
         problem = swept_problem(random, arguments.buffers)
         how = Choosing("fast", both_ends=random.random() < 0.3, budget=Budget(steps=2_000))

@@ -3,16 +3,17 @@
 Every region asks a price for a unit at each step (Lagrangian multipliers). At given prices each buffer takes the region
 that is cheapest to it, alone, and what they pay in all, less the price of all room, bounds every choice from below.
 The best prices are the dual solution of the linear relaxation; for large problems they are approached by subgradient
-steps: they rise where too much is asked for and fall elsewhere. Choices are made from prices by giving
-room to those buffers first that would pay most for it, then improved by moving buffers and making room for them. With
-SciPy the choice is then made again for parts of the buffers by HiGHS (`neighbourhoods.py`); without it by moves that do
-not pay by themselves (iterated local search) and by searches in depth over a few buffers at a time.
+steps: they rise where too much is asked for and fall elsewhere. Choices are made from prices by giving room to those
+buffers first that would pay most for it, then improved by moving buffers and making room for them. With SciPy the
+choice is then made again for parts of the buffers by HiGHS (`neighbourhoods.py`); without it from prices that chance
+has changed, by moves that do not pay by themselves (iterated local search) and by searches in depth over a few buffers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
+from typing import overload
 
 import numpy as np
 
@@ -29,6 +30,8 @@ _MOST_COLUMNS = 50_000
 #: How near to the bound of the linear relaxation a choice is left as it is; buffers times regions beyond which prices
 #: of one kind have to do; nodes of HiGHS where no other way finds a choice that fits.
 _CLOSE, _MOST_AGAIN, _NODES_OF_FIRST = 1.002, 6_000, 100
+#: Choices built anew, buffers times regions of all of them, and by which part their reduced costs are changed.
+_MOST_RESTARTS, _RESTART_WORK, _SPREAD = 20, 20_000, 0.35
 #: Forced moves, and buffers times regions that all of them together look at.
 _MOST_KICKS, _KICK_WORK = 60, 20_000
 #: Nodes of the search in depth.
@@ -85,10 +88,21 @@ def _refined(
         return None
     best = _improved(tables, choice)
     if tables.cost_of(best) > bound * (1 + 1e-9):
+        best = _restarted(tables, best, reduced)
         best, complete = _searched(tables, best, reduced, value)
         if not complete:
             best = _searched(tables, _kicked(tables, best), reduced, value)[0]
             best = _rechosen(tables, best, reduced, value)
+    return best
+
+
+def _restarted(tables: Tables, best: IntArray, reduced: FloatArray) -> IntArray:
+    """The best choice that is built from reduced costs that chance has changed, and improved."""
+    random = np.random.default_rng(0)
+    for number in range(min(_MOST_RESTARTS, _RESTART_WORK // max(tables.cost.size, 1))):
+        factor = 1.0 + _SPREAD * random.uniform(-1.0, 1.0, reduced.shape) if number else 1.0
+        built = _built(tables, reduced * factor)
+        best = best if built is None else _better(tables, best, _improved(tables, built))
     return best
 
 
@@ -127,6 +141,10 @@ def _reduced(tables: Tables, prices: FloatArray) -> FloatArray:
     return reduced
 
 
+@overload
+def _better(tables: Tables, one: IntArray, other: IntArray) -> IntArray: ...
+@overload
+def _better(tables: Tables, one: IntArray | None, other: IntArray | None) -> IntArray | None: ...
 def _better(tables: Tables, one: IntArray | None, other: IntArray | None) -> IntArray | None:
     if one is None or other is None:
         return one if other is None else other
