@@ -97,13 +97,24 @@ def analyze(arguments: Namespace, path: str, chosen: Chosen | None = None) -> in
         show_model(arguments, path, chosen)
         return 0
     # What draws is imported, by a process of its own, while the plan is made.
+    ends: list[Task] = []
     with prepared(figures.import_matplotlib, draw_all) as begin:
-        write_all(show_model(arguments, path, chosen), Path(arguments.out) / folder_name(path), begin)
+        folder = Path(arguments.out) / folder_name(path)
+
+        def draw(plan: Plan) -> None:
+            files.make_folder(folder)
+            ends.append(begin(pictures_of(plan, folder)))
+
+        write_texts(show_model(arguments, path, chosen, draw), folder)
+        for end in ends:
+            end()
     return 0
 
 
-def show_model(arguments: Namespace, path: str, chosen: Chosen | None) -> Plan:
-    """Shows one model and writes all but --out; returns the plan."""
+def show_model(
+    arguments: Namespace, path: str, chosen: Chosen | None, made: Callable[[Plan], None] = lambda _: None
+) -> Plan:
+    """Shows one model and writes all but --out; `made` is called with the plan as soon as there is one."""
     drawn = [(draw, figures.suffix_of(draw, (_LOG, *figures.PLAN_SUFFIXES))) for draw in arguments.draw]
     library.check_for(arguments.draw)
     file = load_file(path, arguments.dim, arguments.shape)
@@ -114,13 +125,15 @@ def show_model(arguments: Namespace, path: str, chosen: Chosen | None) -> Plan:
     needed = as_it_stands(file, target)
     if "-" in (arguments.json, arguments.csv):
         plan, stands = plans_of(arguments, file, target, needed, chosen)
+        made(plan)
     else:
         with other_files(file, target, needed) as others:
             plan, stands = plans_of(arguments, file, target, needed, chosen)
+            asked = [Section(f"Why {name} shares or not", reasons(plan, name)) for name in arguments.why_not]
+            made(plan)
             best = best_section(file, target, needed, stands, others)
             capacity = None if arguments.capacity is None else parse_bytes(arguments.capacity)
             sections = stand_sections(file, needed, stands, capacity, others())
-        asked = [Section(f"Why {name} shares or not", reasons(plan, name)) for name in arguments.why_not]
         session = session_sections(path, file.graph, target.runtime)
         terminal.show([*sections, *text.plan_sections(plan, stands), *session, *asked, *best])
     for output, suffix in ((arguments.json, ".json"), (arguments.csv, ".csv"), *drawn):
@@ -294,25 +307,20 @@ def _draw(wanted: Pictures, suffixes: Sequence[str]) -> None:
         files.write(str(wanted.folder / f"plan{suffix}"), content)
 
 
-def write_all(plan: Plan, folder: Path, begin: Callable[[Pictures], Task]) -> None:
-    """Every output of the table into `folder`, as plan.json, plan.map.svg and so on; `begin` begins to draw.
-
-    Without the charts of the order where no operator moved.
-    """
+def pictures_of(plan: Plan, folder: Path) -> Pictures:
+    """Every figure of the table, as plan.map.svg and so on, without the charts of the order where no operator moved."""
     from modelplan.outputs import order_chart
 
-    files.make_folder(folder)
     still = not order_chart.of_plan(plan).moved
-    left_out = [suffix for suffix in OUTPUTS if still and suffix.startswith(".order.")]
+    drawn = [suffix for suffix in OUTPUTS if suffix in figures.SUFFIXES and suffix != figures.PAGE]
+    drawn = [suffix for suffix in drawn if not (still and suffix.startswith(".order."))]
+    return Pictures(plan, folder, tuple(tuple(found) for _, found in groupby(drawn, lambda one: OUTPUTS[one].module)))
+
+
+def write_texts(plan: Plan, folder: Path) -> None:
+    """Every other output of the table into `folder`, as plan.json and so on; the page where its library is there."""
     if not library.is_installed():
         terminal.show([Section("", (f"no plan{figures.PAGE}: the page needs {library.INSTALL}",))])
-        left_out.append(figures.PAGE)
-
-    written = [suffix for suffix in OUTPUTS if suffix not in left_out]
-    drawn = [suffix for suffix in written if suffix in figures.SUFFIXES and suffix != figures.PAGE]
-    groups = tuple(tuple(found) for _, found in groupby(drawn, lambda one: OUTPUTS[one].module))
-    end = begin(Pictures(plan, folder, groups))
-    for suffix in written:
-        if suffix not in drawn:
+    for suffix in OUTPUTS:
+        if suffix not in figures.SUFFIXES or (suffix == figures.PAGE and library.is_installed()):
             files.write(str(folder / f"plan{suffix}"), render(plan, suffix))
-    end()

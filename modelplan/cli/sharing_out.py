@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from io import FileIO
 from typing import BinaryIO, TypeVar
 
 Task = Callable[[], None]
@@ -17,19 +18,33 @@ T = TypeVar("T")
 
 
 def share_out(tasks: Sequence[Task]) -> None:
-    """Runs all tasks, about half of them in a copy of this process; what they leave behind must be files.
+    """Runs all tasks, in turn here and in a copy of this process; what they leave behind must be files.
 
-    A task that fails in the copy is run again here, with those of its share, so that its error is raised here.
+    Each process takes the next task once it has time. Where a task fails in the copy, all that were not run here are
+    run here, so that its error is raised here.
     """
-    ours = [task for i, task in enumerate(tasks) if i % 4 in (1, 2)]
-    theirs = [task for i, task in enumerate(tasks) if i % 4 in (0, 3)]
-    child = _forked(theirs) if ours and can_fork() else None
-    try:
-        run_all(ours)
-    finally:
-        done = child is not None and os.waitpid(child, 0)[1] == 0
+    if len(tasks) < 2 or not can_fork():
+        run_all(tasks)
+        return
+    reading, writing = os.pipe()
+    with FileIO(reading) as queue:
+        with os.fdopen(writing, "wb") as numbers:
+            numbers.write(b"".join(number.to_bytes(2, "big") for number in range(len(tasks))))
+        ours: set[int] = set()
+        child = _forked([lambda: _run_from(queue, tasks, set())])
+        try:
+            _run_from(queue, tasks, ours)
+        finally:
+            done = os.waitpid(child, 0)[1] == 0
     if not done:
-        run_all(theirs)
+        run_all([task for number, task in enumerate(tasks) if number not in ours])
+
+
+def _run_from(queue: FileIO, tasks: Sequence[Task], taken: set[int]) -> None:
+    """Runs tasks whose numbers come from a pipe that another process reads too, and notes them in `taken`."""
+    while number := queue.read(2):
+        taken.add(int.from_bytes(number, "big"))
+        tasks[int.from_bytes(number, "big")]()
 
 
 @contextmanager

@@ -26,7 +26,11 @@ def test_every_task_runs_once(tmp_path: Path, count: int) -> None:
 
 
 def test_two_processes_share_the_work(tmp_path: Path) -> None:
-    sharing_out.share_out([partial(leave, tmp_path / str(i)) for i in range(8)])
+    def leave_slowly(path: Path) -> None:
+        time.sleep(0.1)
+        leave(path)
+
+    sharing_out.share_out([partial(leave_slowly, tmp_path / str(i)) for i in range(8)])
     processes = {path.read_text() for path in tmp_path.iterdir()}
     assert len(processes) == 1 + sharing_out.can_fork()
 
