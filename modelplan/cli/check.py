@@ -51,6 +51,12 @@ def configure(parser: ArgumentParser) -> None:
         metavar="LIMIT",
         help="by how much the arena may grow since the baseline: bytes, or a share such as 5%%",
     )
+    parser.add_argument(
+        "--layout",
+        metavar="FILE",
+        help="a layout of `memories --json` or `spill --json`: does MODEL still fit its memories, in no more time and"
+        " traffic (--growth 5%% allows more)",
+    )
     parser.add_argument("--config", metavar="FILE", help="the file with the budgets, in place of the nearest")
     parser.add_argument(
         "--baseline",
@@ -83,6 +89,10 @@ def run(arguments: Namespace) -> int:
     files.check_outputs([arguments.json, *outputs.values()], arguments.models)
     if arguments.seconds is not None and not 0 <= arguments.seconds < float("inf"):
         raise RequestError(f"--seconds is {arguments.seconds:g}, expected 0 or more")
+    if arguments.layout is not None:
+        from modelplan.cli.layout_checks import check_layouts
+
+        return check_layouts(arguments, SCHEMA)
     return check_models(arguments, outputs) if arguments.models else check_project(arguments, outputs)
 
 

@@ -121,8 +121,13 @@ def _check() -> Schema:
     model, unread = _record(sized), _record({"model": _TEXT, "fits": {"const": False}, "problem": _TEXT})
     for one in (model, unread):
         one["properties"] |= {"name": _TEXT}
-    fields: Fields = {"models": _list({"anyOf": [model, unread]})}
-    more: Fields = {"budget": _INTEGER_OR_NONE, "budgets": _TEXT, "target": _target(made)}
+    number, either = {"type": "number"}, {"type": ["number", "null"]}
+    pair = _record({"before": number, "after": either})
+    region = _record({"name": _TEXT, "used": _INTEGER, "size": _INTEGER})
+    again = _record({"model": _TEXT, "fits": _FLAG, "seconds": pair, "traffic": pair, "regions": _list(region),
+                     "reasons": _list(_TEXT)})  # fmt: skip
+    fields: Fields = {"models": _list({"anyOf": [model, unread, again]})}
+    more: Fields = {"layout": _TEXT, "budget": _INTEGER_OR_NONE, "budgets": _TEXT, "target": _target(made)}
     return _versioned("check", check.SCHEMA, "verdicts, from `check --json`", fields, made, more)
 
 

@@ -60,6 +60,24 @@ class MovingPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class Recheck:
+    """A model that was planned again in the memories of a saved layout.
+
+    `seconds` are those of a run where contents move, else what operators wait for memory; `traffic` are bytes read and
+    written outside of the fastest memory. None after: it does not fit. `room` is for each region its name, the end of
+    its highest stay and its size, `reasons` what is worse than allowed; empty: nothing.
+    """
+
+    model: str
+    seconds_before: float
+    traffic_before: int
+    seconds: float | None
+    traffic: int | None
+    room: tuple[tuple[str, int, int], ...]
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Point:
     """A run in `memory` bytes: `kept` bytes of weights stay, `streamed` come in each run through `window` bytes.
 
