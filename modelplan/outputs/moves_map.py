@@ -7,7 +7,7 @@ psram |      [a     ]            while operators run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -16,9 +16,16 @@ from modelplan.memories.region_layout import Copy, Stay
 from modelplan.outputs import canvas, lettering
 from modelplan.outputs.canvas import BODY, FAINT, FREE, INK, MUTED, SMALL, TITLE, WARNING, Margins, Sheet
 from modelplan.outputs.moves_report import milliseconds, region_heights
+from modelplan.outputs.region_map import step_ticks
 from modelplan.outputs.units import brief, human
 
-_WIDTH, _EDGE, _ROW, _BAND, _GAP = 720.0, 12.0, 14.0, 170.0, 26.0
+_EDGE, _ROW, _BAND, _GAP = 12.0, 14.0, 190.0, 26.0
+#: Points of a step, and of the least and the largest plot.
+_PER_STEP, _NARROWEST, _WIDEST = 36.0, 720.0, 1400.0
+#: A copy of less than this share of the fullest region in use is a thin arrow.
+_LARGE = 0.02
+#: Points between arrows that start at the same step.
+_APART = 1.8
 #: Points of a region from which nothing is copied and in which little lies.
 _THIN = 60.0
 _STILL = "#c9d3da"
@@ -60,17 +67,26 @@ def draw(made: MovingPlan) -> Sheet:
     bands, steps = _Bands(made), max(len(made.ops), 1)
     texts = [text for number in range(len(made.problem.regions)) for text in _facts(made, number)]
     label = max(lettering.width(text, SMALL, bold=True) for text in texts)
-    margins = Margins(_EDGE + label + 10, 2 * _EDGE, 2 * _EDGE + TITLE + 2 * _ROW + 8, 44.0)
-    sheet = canvas.sheet(margins, _WIDTH, bands.total, steps, bands.total)
+    width = min(max(steps * _PER_STEP, _NARROWEST), _WIDEST)
+    ticks = step_ticks(made.ops, width / steps)
+    foot = _EDGE + _ROW + 8 + max((lettering.width(text, SMALL) for _, text in ticks), default=0.0)
+    margins = Margins(_EDGE + label + 10, 2 * _EDGE, 2 * _EDGE + TITLE + 3 * _ROW + 8, foot)
+    sheet = canvas.sheet(margins, width, bands.total, steps, bands.total)
     _head(sheet, made)
     for number in range(len(made.problem.regions)):
         _region(sheet, made, bands, number)
     colours = _colours(made)
+    forms = lettering.forms(made.problem.problem.names)
     for stay in made.layout.stays:
-        _stay(sheet, made, bands, stay, colours.get(stay.buffer, _STILL))
+        _stay(sheet, made, bands, stay, colours.get(stay.buffer, _STILL), forms[stay.buffer])
     for number, copy in enumerate(made.layout.copies):
         _arrow(sheet, made, bands, copy, colours, number)
-    _steps(sheet, steps)
+    for step, text in ticks:
+        x, y = sheet.x(step + 0.5), sheet.margins.bottom
+        sheet.line((x, x), (y - 3, y), color=MUTED, linewidth=0.5)
+        sheet.write(x, y - 6, text, SMALL, ha="center", va="top", rotation=90)
+    middle = sheet.margins.left + width / 2
+    sheet.write(middle, _EDGE, "step and operator", BODY, ha="center", va="baseline", color=MUTED)
     return sheet
 
 
@@ -81,8 +97,13 @@ def _head(sheet: Sheet, made: MovingPlan) -> None:
     times = f"{milliseconds(run.seconds)} a run, {milliseconds(run.waiting)} of it waiting"
     facts = f"{times}  ·  {len(made.layout.copies)} copies, {human(run.copied)}"
     sheet.write(_EDGE, y - _ROW, facts, BODY, va="baseline")
-    legend = "coloured: contents that are copied; grey: those that stay"
-    sheet.write(_EDGE, y - 2 * _ROW, legend, BODY, color=MUTED, va="baseline")
+    thin = brief(int(max(region_heights(made)) * _LARGE))
+    legend = (
+        "box: a content in a memory; one colour: a content that is copied, in all memories; grey: one that stays",
+        f"arrow: a copy, from its issue to the step that needs it; upright: between two steps; thin: below {thin}",
+    )
+    for line, text in enumerate(legend, 2):
+        sheet.write(_EDGE, y - line * _ROW, text, SMALL, color=MUTED, va="baseline")
 
 
 def _region(sheet: Sheet, made: MovingPlan, bands: _Bands, number: int) -> None:
@@ -99,7 +120,9 @@ def _region(sheet: Sheet, made: MovingPlan, bands: _Bands, number: int) -> None:
 def _facts(made: MovingPlan, number: int) -> tuple[str, str, str]:
     """What stands beside a region."""
     region, used = made.problem.regions[number], region_heights(made)[number]
-    return region.name, f"{brief(used)} used" if used else "no stays", f"of {brief(region.size)}"
+    home = sum(int(size) for size, at in zip(made.problem.problem.size, made.problem.home, strict=True) if at == number)
+    kept = f"home of {brief(home)}" if home else "no stays"
+    return region.name, f"{brief(used)} used" if used else kept, f"of {brief(region.size)}"
 
 
 def _colours(made: MovingPlan) -> dict[int, str]:
@@ -109,25 +132,30 @@ def _colours(made: MovingPlan) -> dict[int, str]:
     return {buffer: _MOVING[i % len(_MOVING)] for i, buffer in enumerate(moved)}
 
 
-def _stay(sheet: Sheet, made: MovingPlan, bands: _Bands, stay: Stay, colour: str) -> None:
+def _stay(sheet: Sheet, made: MovingPlan, bands: _Bands, stay: Stay, colour: str, forms: Sequence[str]) -> None:
     size = int(made.problem.problem.size[stay.buffer])
     low, high = bands.y(stay.region, stay.offset), bands.y(stay.region, stay.offset + size)
     sheet.boxes(
         np.array([[stay.start, low, stay.end, high]]), facecolor=colour, edgecolor="white", linewidth=0.5, zorder=2
     )
-    name = lettering.drawable(made.problem.problem.names[stay.buffer])
-    room = (stay.end - stay.start) * sheet.per_step - 4
-    if high - low >= SMALL + 2 and (text := lettering.folded(name, room, SMALL)):
-        ink = INK if colour in (_STILL, "#e69f00", "#56b4e9") else "white"
-        sheet.write(sheet.x(stay.start) + 2, sheet.margins.bottom + (low + high) / 2, text, SMALL, color=ink)
+    if high - low < SMALL + 2:
+        return
+    room, nbytes = (stay.end - stay.start) * sheet.per_step - 4, brief(size).replace(".00", "")
+    name = lettering.fitting((*(f"{form}   {nbytes}" for form in forms), *forms), room, SMALL)
+    lines = [name] if nbytes in name or high - low < 2 * SMALL + 4 else [name, nbytes]
+    ink = INK if colour in (_STILL, "#e69f00", "#56b4e9") else "white"
+    middle = sheet.margins.bottom + (low + high) / 2 + (len(lines) - 1) * (SMALL + 1) / 2
+    for line, text in enumerate(lines):
+        if lettering.width(text, SMALL) <= room:
+            sheet.write(sheet.x(stay.start) + 2, middle - line * (SMALL + 1), text, SMALL, color=ink)
 
 
 def _arrow(sheet: Sheet, made: MovingPlan, bands: _Bands, copy: Copy, colours: dict[int, str], number: int) -> None:
     """From the middle of the source to that of the target, spread a little where several copies start at once."""
     (x0, y0), (x1, y1) = _ends(made, bands, copy)
-    shift = number % 5 * 0.05
+    shift = number % 5 * _APART / sheet.per_step
     buffer = made.layout.stays[copy.source if copy.source >= 0 else copy.target].buffer
-    large = int(made.problem.problem.size[buffer]) * 50 >= max(bands.tops)
+    large = int(made.problem.problem.size[buffer]) >= max(bands.tops) * _LARGE
     ink, width = (INK, 0.8) if large else (MUTED, 0.35)
     style = {"arrowstyle": "-|>", "color": ink, "linewidth": width, "mutation_scale": 6, "shrinkA": 0, "shrinkB": 0}
     start, end = (x0 + shift, y0), (x1 + shift, y1)
@@ -148,10 +176,3 @@ def _ends(made: MovingPlan, bands: _Bands, copy: Copy) -> Iterator[tuple[float, 
         else:
             size = int(made.problem.problem.size[buffer])
             yield step, bands.y(stays[end].region, stays[end].offset + size / 2)
-
-
-def _steps(sheet: Sheet, steps: int) -> None:
-    every = max(1, -(-steps // 20))
-    for step in range(0, steps + 1, every):
-        sheet.write(sheet.x(step), sheet.margins.bottom - 12, str(step), SMALL, ha="center", color=MUTED)
-    sheet.write(sheet.margins.left + _WIDTH / 2, _EDGE, "step", BODY, ha="center", va="baseline", color=MUTED)

@@ -113,7 +113,7 @@ def draw(made: RegionPlan) -> Sheet:
     """
     stacked, steps = panels(made), max(len(made.ops), 1)
     width = min(max(steps * _PER_STEP, _NARROWEST), _WIDEST)
-    ticks = _ticks(made, width / steps)
+    ticks = step_ticks(made.ops, width / steps)
     foot = _EDGE + _ROW + 8 + max((lettering.width(text, SMALL) for _, text in ticks), default=0.0)
     entries = [axes.Entry(kind, {"facecolor": COLOURS[kind], "edgecolor": MUTED, "linewidth": 0.4})
                for kind in COLOURS if any(kind == own for _, own in made.owners)]  # fmt: skip
@@ -213,11 +213,11 @@ def _name(sheet: Sheet, made: RegionPlan, panel: Panel, stay: Stay, forms: Seque
         sheet.write(sheet.x((x0 + x1) / 2), sheet.y((y0 + y1) / 2), text, SMALL, ha="center", va="center")
 
 
-def _ticks(made: RegionPlan, per_step: float) -> list[tuple[int, str]]:
-    """Steps with the words under them: operators while there are few, else round numbers."""
-    count = len(made.ops)
-    if count <= _MOST_TICKED and any(made.ops):
-        words = [lettering.drawable(f"{kind}  {step}") for step, kind in enumerate(made.ops)]
+def step_ticks(ops: Sequence[str], per_step: float) -> list[tuple[int, str]]:
+    """Steps of `per_step` points with the words under them: operators while there are few, else round numbers."""
+    count = len(ops)
+    if count <= _MOST_TICKED and any(ops):
+        words = [lettering.drawable(f"{kind}  {step}") for step, kind in enumerate(ops)]
         every = axes.stride(per_step, lettering.line_height(SMALL))
         return [(s, lettering.folded(words[s], _LONGEST_OP, SMALL)) for s in range(0, count, every)]
     return [(step, f"{step:,}") for step in range(0, count, axes.stride(per_step, 40.0))]

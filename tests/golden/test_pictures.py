@@ -57,6 +57,9 @@ def redraw(command: str, picture: Path, folder: Path, monkeypatch: pytest.Monkey
     if "large_decoder.onnx" in command:
         script = ROOT / "models" / "large_decoder.py"
         subprocess.run([sys.executable, script, "--layers", "16", "--out", "large_decoder.onnx"], check=True)
+    if "stateful_svdf.tflite" in command:
+        script = ROOT / "models" / "stateful_svdf.py"
+        subprocess.run([sys.executable, script, "--out", "stateful_svdf.tflite"], check=True)
     if command.startswith("recompute "):
         return folder / picture, redraw_curve(command)
     words = command.split()
