@@ -2,10 +2,11 @@
 
     python benchmarks/spilling.py [--seconds N]
 
-The fast memory is a share of the arena; activations may go to PSRAM, weights are in flash. Every layout is replayed by
-the simulator, whose time is shown. `whole` is the exact choice with each buffer in one memory for its life (what
-planners without copies do, such as Vela for its fast storage); `greedy` and `exact` also move contents. N is the limit
-of each run of the exact program.
+First the four targets of `memories.py`: each buffer in one memory, and contents that move. Then the fast memory is a
+share of the arena; activations may go to PSRAM, weights are in flash. Every layout is replayed by the simulator, whose
+time is shown. `whole` is the exact choice with each buffer in one memory for its life (what planners without copies do,
+such as Vela for its fast storage); `greedy` and `exact` also move contents. N is the limit of each run of the exact
+program.
 """
 
 from __future__ import annotations
@@ -16,18 +17,25 @@ from dataclasses import replace
 from pathlib import Path
 
 import reporting
+from memories import hardware, networks
 
 from modelplan import Plan, plan
 from modelplan.bounds import height
 from modelplan.errors import RequestError
 from modelplan.memories.asking import region_problem
+from modelplan.memories.choice_tables import tables_of
+from modelplan.memories.choosing import Choosing
+from modelplan.memories.exact_choice import linear_choice
 from modelplan.memories.exact_spilling import Program
+from modelplan.memories.moving_plan import moving_problem
+from modelplan.memories.planning import plan_regions
 from modelplan.memories.prefetching import Moving, plan_moves
 from modelplan.memories.region_layout import RegionProblem
 from modelplan.memories.simulating import simulate
 from modelplan.memories.spilling import spill
 from modelplan.memories.tracks import HOME, Costs, room
 from modelplan.targets.device import Dma, Region
+from modelplan.types import Budget
 
 SHARES = (90, 80, 70, 60, 50, 40)
 MODELS = (
@@ -41,6 +49,10 @@ _RATE, _MACS, _SLOW = 400_000_000, 1e8, 64 << 20
 _COLUMNS = (
     "model", "share", "fast memory", "whole", "greedy", "exact", "relaxation", "greedy to exact",
     "exact to bound", "fragmented", "slow bytes", "compulsory", "copied", "run", "no overlap", "floor", "CPU s",
+)  # fmt: skip
+_TARGETS = (
+    "network", "memories", "arena of each region", "traffic", "run", "over LP bound",
+    "greedy", "exact", "greedy to exact", "over relaxation", "slow bytes", "least", "run that moves",
 )  # fmt: skip
 
 
@@ -71,9 +83,51 @@ def page(arguments: object) -> Iterator[str]:
         "Fast memory 400 MB/s, PSRAM 80 MB/s read and 40 MB/s written, flash 80 MB/s, both 100 ns; one DMA channel with"
         " a queue of 4; 100 million multiply-accumulates a second."
     )
+    yield from ("", "## Four targets", "")
+    yield (
+        "Until `over LP bound` each buffer lies in one memory for its life (exact choice): bytes of each region in use,"
+        " bytes that operators read and write there, milliseconds of a run by the simulator, and memory time over the"
+        " linear relaxation. Then contents move, with the engine above: milliseconds of accesses and copies, greedy and"
+        " exact, the latter over the linear relaxation; bytes read and written outside of the fast memory; `least`,"
+        " which are the weights that cannot all be kept there and are read in every run; and the run by the simulator."
+        " SRAM takes no time beside PSRAM or flash and 400 MB/s alone or beside a TCM, flash 50 MB/s."
+    )
+    yield ""
+    yield from reporting.table(_TARGETS, targets(arguments), "<<<<" + ">" * (len(_TARGETS) - 4))
     for title, hidden in (("Operators reach all memories", ()), ("Operators do not reach PSRAM", (1,))):
         yield from ("", f"## {title}", "")
         yield from reporting.table(_COLUMNS, rows(arguments, frozenset(hidden)), "<" + ">" * (len(_COLUMNS) - 1))
+
+
+def targets(arguments: object) -> Iterator[tuple[str, ...]]:
+    """A row for each network and each of four targets."""
+    corpus, seconds = arguments.corpus, arguments.seconds  # type: ignore[attr-defined]
+    for name, made in networks(corpus):
+        for where, regions in hardware(made):
+            reporting.progress(f"{name}: {where}")
+            still = plan_regions(
+                [made], regions, Choosing("exact", budget=Budget(seconds=seconds)), macs_per_second=_MACS
+            )
+            linear = linear_choice(tables_of(still.problem))
+            assert linear is not None
+            yield (
+                name, where, ", ".join(f"{use.region.name} {use.low:,} of {use.region.size:,}" for use in still.uses),
+                ", ".join(f"{use.region.name} {use.read + use.written:,}" for use in still.uses),
+                ms(simulate(still.problem, still.layout).seconds),
+                percent(still.seconds / linear.bound if linear.bound else 1.0),
+                *(moved(made, regions, seconds) if len(regions) > 1 else ("one memory", *[""] * 6)),
+            )  # fmt: skip
+
+
+def moved(made: Plan, regions: tuple[Region, ...], seconds: float) -> Iterator[str]:
+    """The figures of contents that move between the regions of a target."""
+    asked = moving_problem(made, regions, Dma(1, 4), (), "", _MACS)
+    greedy, exact = spill(asked), spill(asked, "exact", seconds)
+    yield from (ms(greedy.cost), ms(exact.cost) + ("" if exact.layout.ended == "optimal" else " *"))
+    yield from (percent(greedy.cost / exact.cost), percent(exact.cost / exact.relaxed if exact.relaxed else 1.0))
+    slow, compulsory, _, takes, *_ = run(asked, plan_moves(asked, shares=(1.0, 0.75)))
+    least = max(0, int(compulsory.replace(",", "")) - regions[FAST].size)
+    yield from (slow, f"{least:,}", takes)
 
 
 def rows(arguments: object, hidden: frozenset[int]) -> Iterator[tuple[str, ...]]:
@@ -150,7 +204,7 @@ def ms(seconds: float) -> str:
 
 def percent(share: float) -> str:
     """How much above 1."""
-    return f"{share - 1:.2%}"
+    return f"{round(share - 1, 6) + 0.0:.2%}"
 
 
 PARSER = reporting.command_line(__file__, __doc__, "spilling.md")
