@@ -62,12 +62,21 @@ def model_page(arguments: Namespace, graph: Graph, plan: Plan, stands: Plan) -> 
     """
     made = [
         views.view_of(plan, "this plan", _about(plan)),
-        views.view_of(
-            stands, f"{plan.runtime.name} by itself", f"what the runtime does with the file: {_about(stands)}"
-        ),
+        _file_view(stands),
         *_others(arguments, graph, plan),
     ]
     return Page(graph.name, views.subtitle(plan), views.distinct(made), plan.made_by)
+
+
+def _file_view(stands: Plan) -> View:
+    """How the runtime runs the file as it stands, by the plan in the file where that keeps parts of tensors."""
+    needed, capacity, runtime = stands.requirement, stands.problem.capacity, stands.runtime
+    if needed and runtime.offline_plans and stands.graph.source:
+        file = load_file(stands.graph.source)
+        if carried_views.needs_own_view(file, runtime):
+            return carried_views.carried_view(file, needed, runtime, capacity, "plan in the file")
+    about = f"what the runtime does with the file: {_about(stands)}"
+    return views.view_of(stands, f"{runtime.name} by itself", about)
 
 
 def explained_page(arguments: Namespace, graph: Graph, plan: Plan, stands: Plan, found: Explanation) -> Page:
@@ -122,7 +131,7 @@ def _side_view(name: str, side: Side) -> View:
     if not carried_views.needs_own_view(file, plan.runtime):
         return view
     view = carried_views.carried_view(file, side.needed, plan.runtime, side.capacity, name)
-    return replace(view, about=f"{side.name}: {view.about}")
+    return replace(view, about=f"{side.name}. {view.about}")
 
 
 def ladder_page(name: str, ladder: Ladder, goal: Goal) -> Page:
@@ -151,7 +160,7 @@ def _rung_view(name: str, rung: Rung, goal: Goal, *, chosen: bool) -> View:
     about = "; ".join((about, *rung.regions))
     if carried_views.needs_own_view(file, runtime):
         view = carried_views.carried_view(file, requirement, runtime, goal.budget, called)
-        view = replace(view, about=f"{about}; {view.about}")
+        view = replace(view, about=f"{about}. {view.about}")
     else:
         made = pipeline.runtime_plan(file.graph, runtime, carried_offsets(file, runtime))
         problem = replace(made.problem, capacity=goal.budget)

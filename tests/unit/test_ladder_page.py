@@ -100,3 +100,16 @@ def test_a_difference_draws_the_plan_of_a_file_in_stripes(made: tuple[Ladder, Pa
     assert found
     view = json.loads(found[1])["views"][-1]
     assert (view["arena"], view["arena"] + view["tail"]) == (rung.head, rung.arena)
+
+
+def test_analyze_draws_the_plan_in_a_file_in_stripes(made: tuple[Ladder, Page], tmp_path: Path) -> None:
+    rung = made[0].chosen
+    assert rung
+    model, page = tmp_path / "striped.tflite", tmp_path / "page.html"
+    model.write_bytes(rung.model)
+    done = run("analyze", model, "--abi", "32", "--draw", page)
+    assert done.returncode == 0, done.stderr
+    found = re.search(r'id="data">(.*?)</script>', page.read_text(encoding="utf-8"), re.DOTALL)
+    assert found
+    view = json.loads(found[1])["views"][1]
+    assert (view["name"], view["arena"] + view["tail"]) == ("plan in the file", rung.arena)
