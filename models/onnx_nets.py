@@ -174,11 +174,11 @@ def fpn(size: int = 512) -> Any:
 class _Quantised(Net):
     """A net of 8 bits; every value has one scale."""
 
-    def __init__(self, name: str, shape: Sequence[int], *, fused: bool) -> None:
+    def __init__(self, name: str, shape: Sequence[int], *, fused: bool, zero: int) -> None:
         super().__init__(name, shape)
         self.fused = fused
         self.scale = self.weight(np.float32(0.05))
-        self.zero = self.weight(np.uint8(128))
+        self.zero = self.weight(np.uint8(zero))
         self.fine = self.weight(np.float32(0.01))
         self.none = self.weight(np.int8(0))
 
@@ -204,9 +204,13 @@ class _Quantised(Net):
         return self.quantised(y)
 
 
-def quantised(size: int = 224, *, fused: bool = False) -> Any:
-    """A CNN of 8 bits with depthwise layers and residuals, as QDQ or with QLinearConv."""
-    net = _Quantised("quantised", (1, 3, size, size), fused=fused)
+def quantised(size: int = 224, *, fused: bool = False, zero: int = 0) -> Any:
+    """A CNN of 8 bits with depthwise layers and residuals, as QDQ or with QLinearConv.
+
+    As QDQ with a zero point of 0, as behind a ReLU, ONNX Runtime makes a QLinearConv of each convolution. With another
+    one the ReLU is not part of the quantisation, and convolutions stay such of floats.
+    """
+    net = _Quantised("quantised", (1, 3, size, size), fused=fused, zero=zero)
     x = net.layer(net.quantised("x"), 32, 3, 2)
     for channels, stride in ((64, 1), (96, 2), (128, 1), (192, 2), (192, 1), (256, 2), (256, 1)):
         y = net.layer(x, net.channels[x], 3, stride, net.channels[x] if stride == 2 else 1)
@@ -269,7 +273,8 @@ NETS: dict[str, Callable[[], Any]] = {
     "unet_resize": lambda: unet(resize=True),
     "fpn": fpn,
     "quantised_qdq": quantised,
-    "quantised_qlinear": lambda: quantised(fused=True),
+    "quantised_qdq_apart": lambda: quantised(zero=128),
+    "quantised_qlinear": lambda: quantised(fused=True, zero=128),
     "transformer": transformer,
     "audio": audio,
 }

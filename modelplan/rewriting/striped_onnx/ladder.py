@@ -19,14 +19,22 @@ from modelplan.loaders import load_model
 from modelplan.rewriting import reordering
 from modelplan.rewriting.striped_onnx.choosing import Plan, Search, hoisted
 from modelplan.rewriting.striped_onnx.comparing import Difference, compare_outputs
+from modelplan.rewriting.striped_onnx.fused_convolutions import with_fused
 from modelplan.rewriting.striped_onnx.layers import Reading
-from modelplan.rewriting.striped_onnx.normalized import with_folded
 from modelplan.rewriting.striped_onnx.pieces import build
 from modelplan.rewriting.striped_onnx.remaking import late_skips, with_copies
 from modelplan.rewriting.striped_onnx.slicing import with_slices
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_bound, write_striped
 from modelplan.runtimes.ort import ORT
-from modelplan.runtimes.ort.measuring import Measured, Settings, kept_values, measure, time_in_turn, write_optimized
+from modelplan.runtimes.ort.measuring import (
+    LEVELS,
+    Measured,
+    Settings,
+    kept_values,
+    measure,
+    time_in_turn,
+    write_optimized,
+)
 from modelplan.types import Graph
 
 #: The rungs in the order in which they are tried, with what each changes.
@@ -223,7 +231,7 @@ class _Climb:
         """Files in stripes that are better than all rungs before, measured from the one that promises most."""
         self.say("searching for stripes")
         threads = 0 if self.goal.tolerance else self.goal.settings.threads
-        reading = self._folded() or reading
+        reading = self._fused() or reading
         sources = [
             _Source(self.proto, reading),
             *self._hoisted(self.proto, reading, self.kept),
@@ -241,17 +249,21 @@ class _Climb:
             if rung is not None:
                 yield rung
 
-    def _folded(self) -> Reading | None:
-        """The model with what a session folds into convolutions folded, which it would do anew for each stripe."""
-        if self.kept is None or self.goal.settings.level == "disable":
+    def _fused(self) -> Reading | None:
+        """The model with the convolutions that a session makes of several nodes, as it would anew for each stripe."""
+        found, level = self.proto, self.goal.settings.level
+        kinds = {node.op_type for node in found.graph.node}
+        for name, wanted, levels in (
+            ("basic", "Conv", LEVELS[1:]), ("extended", "QuantizeLinear", LEVELS[2:])
+        ):  # fmt: skip
+            if self.kept is not None and level in levels and wanted in kinds:
+                path = self.folder / f"{name}.onnx"
+                write_optimized(self.path, name, path)
+                found = with_fused(found, parsed(path), self.folder) or found
+        if found is self.proto:
             return None
-        path = self.folder / "optimized.onnx"
-        write_optimized(self.path, "basic", path)
-        proto = with_folded(self.proto, parsed(path), self.folder)
-        if proto is None:
-            return None
-        self.proto = proto
-        return reading_of(proto, self._graph_of(proto), self.kept)
+        self.proto = found
+        return reading_of(found, self._graph_of(found), self.kept)
 
     def _graph_of(self, proto: Any) -> Graph:
         """A form of the model as a graph."""

@@ -13,8 +13,8 @@ from onnx import helper, numpy_helper
 from modelplan import Graph, load
 from modelplan.rewriting.striped_onnx.choosing import Search
 from modelplan.rewriting.striped_onnx.comparing import compare_outputs
+from modelplan.rewriting.striped_onnx.fused_convolutions import with_fused
 from modelplan.rewriting.striped_onnx.ladder import Goal, climb
-from modelplan.rewriting.striped_onnx.normalized import with_folded
 from modelplan.rewriting.striped_onnx.pieces import build
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_striped
 from modelplan.runtimes.ort.measuring import Settings, kept_values, measure, write_optimized
@@ -60,7 +60,7 @@ def graph_of(path: Path) -> Graph:
 def test_folded_convolutions_are_those_of_a_session(tmp_path: Path) -> None:
     path = normalized(tmp_path / "m.onnx")
     write_optimized(path, "basic", tmp_path / "optimized.onnx")
-    folded = with_folded(parsed(path), parsed(tmp_path / "optimized.onnx"), tmp_path)
+    folded = with_fused(parsed(path), parsed(tmp_path / "optimized.onnx"), tmp_path)
     onnx.checker.check_model(folded, full_check=True)
     assert [node.op_type for node in folded.graph.node] == ["Conv", "Relu"] * 3 + [
         "MaxPool",
@@ -75,7 +75,48 @@ def test_folded_convolutions_are_those_of_a_session(tmp_path: Path) -> None:
             for file in (path, tmp_path / "folded.onnx")
         ]
         assert not compare_outputs(runs[0].outputs, runs[1].outputs).ulps
-    assert with_folded(folded, parsed(tmp_path / "optimized.onnx"), tmp_path) is None
+    assert with_fused(folded, parsed(tmp_path / "optimized.onnx"), tmp_path) is None
+
+
+def between_quantisations(path: Path) -> Path:
+    """Two convolutions with a ReLU, each between DequantizeLinear and QuantizeLinear."""
+    random = np.random.default_rng(0)
+    weights: dict[str, Any] = {"s": np.float32(0.05), "z": np.uint8(0), "ws": np.float32(0.01), "wz": np.int8(0)}
+    nodes = [helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q0"])]
+    for number in range(2):
+        weights[f"w{number}"] = random.integers(-127, 127, (8, 8, 3, 3), np.int8)
+        nodes += [
+            helper.make_node("DequantizeLinear", [f"q{number}", "s", "z"], [f"f{number}"]),
+            helper.make_node("DequantizeLinear", [f"w{number}", "ws", "wz"], [f"g{number}"]),
+            helper.make_node("Conv", [f"f{number}", f"g{number}"], [f"c{number}"], pads=[1] * 4),
+            helper.make_node("Relu", [f"c{number}"], [f"r{number}"]),
+            helper.make_node("QuantizeLinear", [f"r{number}", "s", "z"], [f"q{number + 1}"]),
+        ]
+    nodes.append(helper.make_node("DequantizeLinear", ["q2", "s", "z"], ["y"]))
+    tensors = [numpy_helper.from_array(np.asarray(value), name) for name, value in weights.items()]
+    ends = [helper.make_tensor_value_info(name, 1, SHAPES["x"]) for name in "xy"]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], tensors)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(onnx.shape_inference.infer_shapes(model), path)
+    return path
+
+
+def test_convolutions_between_quantisations_become_quantised_ones(tmp_path: Path) -> None:
+    path = between_quantisations(tmp_path / "m.onnx")
+    write_optimized(path, "extended", tmp_path / "optimized.onnx")
+    fused = with_fused(parsed(path), parsed(tmp_path / "optimized.onnx"), tmp_path)
+    onnx.checker.check_model(fused, full_check=True)
+    kinds = [node.op_type for node in fused.graph.node]
+    assert kinds == ["QuantizeLinear", "QLinearConv", "QLinearConv", "DequantizeLinear"]
+    onnx.save(fused, tmp_path / "fused.onnx")
+    for level in ("extended", "all"):
+        runs = [
+            measure(file, SHAPES, Settings(level=level), runs=1, inputs=2, keep=True)
+            for file in (path, tmp_path / "fused.onnx")
+        ]
+        assert not compare_outputs(runs[0].outputs, runs[1].outputs).ulps
+    write_optimized(path, "basic", tmp_path / "basic.onnx")
+    assert with_fused(parsed(path), parsed(tmp_path / "basic.onnx"), tmp_path) is None
 
 
 def test_stripes_share_the_folded_weights(tmp_path: Path) -> None:

@@ -1,0 +1,87 @@
+"""Convolutions that ONNX Runtime makes of several nodes, written as one node each before they are split.
+
+From level basic on a session folds a BatchNormalization, and a product or a sum with constants, into the weights of the
+convolution before it: for each node, so that each stripe would keep weights of its own. From level extended on it makes
+a QLinearConv of a convolution between DequantizeLinear and QuantizeLinear. Nodes and weights are taken from what a
+session writes, so that outputs stay the same bit by bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from modelplan.rewriting.striped_onnx.writing import node_reads
+
+#: Operators that a session folds into the convolution before them.
+_FOLDED = frozenset({"BatchNormalization", "Mul", "Add"})
+#: Bytes of new weights beyond which the file might become larger than a protobuf can be.
+_MOST_BYTES = 1 << 30
+#: Bytes of an element at most.
+_ELEMENT = 8
+
+
+def with_fused(proto: Any, optimized: Any, folder: Path) -> Any | None:
+    """The file with such convolutions as in `optimized`, what a session wrote of it into a folder.
+
+    None where there are none, or where the weights are too large for one file.
+    """
+    maker = {name: node for node in proto.graph.node for name in node.output if name}
+    own = {tensor.name for tensor in proto.graph.initializer}
+    weights = {tensor.name: tensor for tensor in optimized.graph.initializer}
+    there = own | weights.keys() | maker.keys() | {value.name for value in proto.graph.input} | {""}
+    fused = {
+        node.output[0]: node
+        for node in optimized.graph.node
+        if not node.domain and _replaces(maker, node) and there.issuperset(node.input)
+    }
+    wanted = {name for node in fused.values() for name in node.input if name in weights} - own - maker.keys()
+    if not fused or sum(_ELEMENT * prod(map(int, weights[name].dims)) for name in wanted) > _MOST_BYTES:
+        return None
+    return _replaced(proto, fused, [_loaded(weights[name], folder) for name in sorted(wanted)])
+
+
+def _replaces(maker: Mapping[str, Any], fused: Any) -> bool:
+    """Whether a node of a session stands for several nodes of the file that end in a convolution."""
+    node = maker.get(fused.output[0])
+    if node is None:
+        return False
+    if fused.op_type == "QLinearConv":
+        return bool(node.op_type == "QuantizeLinear")
+    if fused.op_type != "Conv" or node.op_type not in _FOLDED:
+        return False
+    while node is not None and node.op_type in _FOLDED:
+        node = next((maker[x] for x in node.input if x in maker and maker[x].op_type in _FOLDED | {"Conv"}), None)
+    return node is not None
+
+
+def _loaded(tensor: Any, folder: Path) -> Any:
+    """The tensor with its numbers, which may stand in a file of their own."""
+    import onnx
+
+    if onnx.external_data_helper.uses_external_data(tensor):
+        onnx.external_data_helper.load_external_data_for_tensor(tensor, str(folder))
+        tensor.ClearField("data_location")
+        del tensor.external_data[:]
+    return tensor
+
+
+def _replaced(proto: Any, fused: Mapping[str, Any], weights: list[Any]) -> Any:
+    """The file with these nodes in place of those that make the same values, without what nothing reads any more."""
+    model = type(proto)()
+    model.CopyFrom(proto)
+    nodes = [fused.get(node.output[0], node) if node.output else node for node in proto.graph.node]
+    read = {value.name for value in proto.graph.output}
+    kept: list[Any] = []
+    for node in reversed(nodes):
+        if not read.isdisjoint(node.output):
+            kept.insert(0, node)
+            read.update(node_reads(node))
+    inputs = {value.name for value in proto.graph.input}
+    tensors = [t for t in (*proto.graph.initializer, *weights) if t.name in read or t.name in inputs]
+    del model.graph.node[:], model.graph.initializer[:]
+    model.graph.node.extend(kept)
+    model.graph.initializer.extend(tensors)
+    return model
