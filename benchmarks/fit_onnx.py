@@ -1,13 +1,16 @@
 """Shows what fit makes of ONNX models: bytes that ONNX Runtime allocates before and after, time, and equality.
 
-    python benchmarks/fit_onnx.py [--level LEVEL] [--only NAME,...]
+    python benchmarks/fit_onnx.py [--level LEVEL] [--only NAME,...] [--rows FILE]
 
 The networks of models/onnx_nets.py, with random weights, are made in a temporary folder. Each file runs in processes of
 its own under an allocation trace; figures are MiB above what the model's session needs. Needs the extra `verify`.
+With `--rows` each network's lines are kept in a file as soon as they are there, and a second start goes on behind them.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -20,11 +23,13 @@ sys.path.insert(0, str(reporting.ROOT / "models"))
 import onnx_nets
 
 from modelplan.rewriting.striped_onnx.ladder import Goal, Ladder, Rung, climb
-from modelplan.runtimes.ort.measuring import LEVELS, Settings, measure, ort_version
+from modelplan.runtimes.ort.measuring import LEVELS, Settings, measure, ort_version, peak_contents
 
 #: How much lower the file in stripes is to be, and the most time that it may take, as a multiple.
 GOALS = {"transformer": 4.0}
 USUAL_GOAL, MOST_TIME = 3.0, 1.25
+#: Bytes of values of one operator that are told.
+_LEAST = 10_000
 _COLUMNS = (
     "model", "defaults before", "after", "lower", "arena off before", "after", "lower", "goal", "MACs", "time", "nodes",
     "outputs",
@@ -37,21 +42,27 @@ def main() -> None:
     first = reporting.made_by(PARSER, arguments, f" with ONNX Runtime {ort_version()}, x86-64, one thread")
     title = f"Fit for ONNX: what ONNX Runtime allocates, optimization level {arguments.level}"
     names = arguments.only.split(",") if arguments.only else list(onnx_nets.NETS)
-    reporting.save(arguments.output, first, title, page(names, arguments.level, arguments.tolerance))
+    reporting.save(arguments.output, first, title, page(names, arguments))
 
 
-def page(names: list[str], level: str, tolerance: float) -> Iterator[str]:
+def page(names: list[str], arguments: argparse.Namespace) -> Iterator[str]:
     """The lines of the report."""
     rows: list[list[object]] = []
     stripes: list[str] = []
-    with tempfile.TemporaryDirectory() as folder:
-        for name in names:
-            path = Path(folder) / f"{name}.onnx"
-            onnx.save(onnx_nets.NETS[name](), path)
-            ladder = fitted(path, level, tolerance)
-            rows.append(row(name, path, ladder, level))
-            stripes += described(name, ladder)
-            reporting.progress(reporting.row_line(rows[-1]))
+    contents: list[list[object]] = []
+    level, tolerance, kept = arguments.level, arguments.tolerance, arguments.rows
+    done = json.loads(kept.read_text()) if kept and kept.exists() else {}
+    for name in names:
+        key = f"{name} {level} {tolerance:g} {ort_version()}"
+        if key not in done:
+            done[key] = network(name, level, tolerance)
+            if kept:
+                kept.write_text(json.dumps(done))
+        found, said, left = done[key]
+        rows.append(found)
+        stripes += said
+        contents += left
+        reporting.progress(reporting.row_line(found))
     yield "MiB above what the loaded session of the model needs, the larger of the first and of later runs; weights and"
     yield "inputs are not among them, but what the new file's session needs more than the model's is, such as weights"
     yield "packed for each stripe. Defaults: arena and memory patterns on. Time: processor time of the quickest of some"
@@ -60,9 +71,42 @@ def page(names: list[str], level: str, tolerance: float) -> Iterator[str]:
     yield ""
     yield from reporting.table(_COLUMNS, rows, "<" + ">" * 6 + "<" + ">" * 3 + "<")
     yield ""
+    yield "## What is left at the peak"
+    yield ""
+    yield "MiB of a later run with the arena off, by operator: what the running one asked for (output and workspace),"
+    yield "what others made before, and weights that the new file's session keeps beyond those of the model's."
+    yield ""
+    yield from reporting.table(("model", "file", "running", "its own", "made before", "weights"), contents, "<<<><>")
+    yield ""
     yield "## Stripes"
     yield ""
     yield from stripes
+
+
+def network(name: str, level: str, tolerance: float) -> tuple[list[object], list[str], list[list[object]]]:
+    """A network's line of the table, what was done to it, and what is left at the peak."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, out = Path(folder) / f"{name}.onnx", Path(folder) / "out.onnx"
+        onnx.save(onnx_nets.NETS[name](), path)
+        ladder = fitted(path, level, tolerance)
+        found, left = row(name, path, ladder, level), [at_peak(name, path, level)]
+        rung = best(ladder)
+        if rung and rung.model:
+            out.write_bytes(rung.model)
+            left.append(at_peak(name, path, level, out))
+    return found, list(described(name, ladder)), left
+
+
+def at_peak(name: str, path: Path, level: str, out: Path | None = None) -> list[object]:
+    """What is allocated at the peak of the model, or of the file `out` made of it."""
+    graph = reporting.graph_of(path)
+    shapes = {graph.tensors[t].name: graph.tensors[t].shape for t in graph.inputs}
+    found = peak_contents(out or path, shapes, level)
+    settings = Settings(level=level, arena="off", pattern=False)
+    before, after = (measure(file, shapes, settings, runs=1).session for file in (path, out or path))
+    others = sorted(found.others.items(), key=lambda pair: -pair[1])
+    made = ", ".join(f"{kind} {mib(size)}" for kind, size in others if size >= _LEAST) or "-"
+    return [name, "in stripes" if out else "as is", found.running, mib(found.own), made, mib(max(after - before, 0))]
 
 
 def fitted(path: Path, level: str, tolerance: float) -> Ladder:
@@ -116,6 +160,7 @@ def mib(size: int) -> str:
 PARSER = reporting.command_line(__file__, __doc__, "fit_onnx.md", corpus=False)
 PARSER.add_argument("--level", choices=LEVELS, default="extended", help="graph optimization level (default: extended)")
 PARSER.add_argument("--tolerance", type=float, default=0.0, help="units of the last place (default: 0)")
+PARSER.add_argument("--rows", type=Path, help="a file that keeps what is done")
 PARSER.add_argument("--only", default="", help="networks, separated by commas")
 
 if __name__ == "__main__":

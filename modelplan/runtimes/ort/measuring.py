@@ -34,6 +34,8 @@ LIBRARY = Path(_core.__file__).with_name("_allocation_trace.so")
 _PROGRAM = Path(__file__).with_name("session_process.py")
 #: Characters of ONNX Runtime's refusal that are quoted.
 _LONGEST = 400
+#: Readings of the clock in a profiled run before the first kernel and behind the last.
+_BEFORE, _BEHIND = 3, 5
 #: A session that takes longer than this is given up.
 _SECONDS = 1800
 
@@ -129,6 +131,63 @@ def measure(
         found = _answer(request, Path(name))
         outputs = _outputs(Path(name) / "outputs.npz") if keep else ()
     return Measured(found["session"], found["first"], found["steady"], found["seconds"], outputs)
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """What is allocated where a run needs most: what the running kernel asked for, and values by what made them.
+
+    `running` is that kernel's operator; `own` are its output and its workspace, `others` bytes by operators.
+    """
+
+    running: str
+    own: int
+    others: Mapping[str, int]
+
+
+def peak_contents(model: str | Path, shapes: Shapes, level: str) -> Peak:
+    """What a second run has allocated at its peak, arena and memory patterns off.
+
+    Raises:
+        ModelError: as `measure`, or the trace does not show where kernels begin.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        settings = Settings(level=level, arena="off", pattern=False)
+        found = _answer(
+            {"model": str(model), "shapes": _plain(shapes), "settings": asdict(settings), "runs": 1,
+             "profile": f"{name}/profile", "events": f"{name}/events"}, Path(name),
+        )  # fmt: skip
+        profile = json.loads(Path(found["profile"]).read_text())
+        events = [line.split() for line in (Path(name) / "events").read_text().splitlines()]
+    kernels = [entry["args"]["op_name"] for entry in profile if entry.get("name", "").endswith("_kernel_time")]
+    kernels = kernels[len(kernels) // 2 :]
+    if sum(event[0] == "t" for event in events) != 2 * len(kernels) + _BEFORE + _BEHIND:
+        raise ModelError("the trace does not show where kernels begin")
+    return _peak(kernels, events)
+
+
+def _peak(kernels: Sequence[str], events: Sequence[Sequence[str]]) -> Peak:
+    """The most that is allocated: kernel k reads the clock as number `_BEFORE` + 2 k, and again when it is done."""
+    live: dict[str, tuple[int, int]] = {}
+    now = most = ticks = 0
+    best: tuple[int, list[tuple[int, int]]] = 0, []
+    for what, at, size in events:
+        if what == "t":
+            ticks += 1
+        elif what == "a":
+            live[at] = int(size), (ticks - _BEFORE - 1) // 2
+            now += int(size)
+            if now > most:
+                most, best = now, (live[at][1], list(live.values()))
+        elif at in live:
+            now -= live.pop(at)[0]
+    step, blocks = best
+    others: dict[str, int] = {}
+    for held, made in blocks:
+        if made != step and 0 <= made < len(kernels):
+            others[kernels[made]] = others.get(kernels[made], 0) + held
+    running = kernels[step] if 0 <= step < len(kernels) else ""
+    return Peak(running, sum(held for held, made in blocks if made == step), others)
 
 
 def kept_values(model: str | Path, level: str) -> frozenset[str]:
