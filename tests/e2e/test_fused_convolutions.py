@@ -15,8 +15,9 @@ from modelplan.rewriting.striped_onnx.choosing import Search
 from modelplan.rewriting.striped_onnx.comparing import compare_outputs
 from modelplan.rewriting.striped_onnx.fused_convolutions import with_fused
 from modelplan.rewriting.striped_onnx.ladder import Goal, climb
-from modelplan.rewriting.striped_onnx.pieces import build
+from modelplan.rewriting.striped_onnx.pieces import build, peak, run_order
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_striped
+from modelplan.rewriting.stripes.regions import Region
 from modelplan.runtimes.ort.measuring import Settings, kept_values, measure, write_optimized
 
 pytest.importorskip("onnxruntime")
@@ -61,6 +62,7 @@ def test_folded_convolutions_are_those_of_a_session(tmp_path: Path) -> None:
     path = normalized(tmp_path / "m.onnx")
     write_optimized(path, "basic", tmp_path / "optimized.onnx")
     folded = with_fused(parsed(path), parsed(tmp_path / "optimized.onnx"), tmp_path)
+    assert folded is not None
     onnx.checker.check_model(folded, full_check=True)
     assert [node.op_type for node in folded.graph.node] == ["Conv", "Relu"] * 3 + [
         "MaxPool",
@@ -105,6 +107,7 @@ def test_convolutions_between_quantisations_become_quantised_ones(tmp_path: Path
     path = between_quantisations(tmp_path / "m.onnx")
     write_optimized(path, "extended", tmp_path / "optimized.onnx")
     fused = with_fused(parsed(path), parsed(tmp_path / "optimized.onnx"), tmp_path)
+    assert fused is not None
     onnx.checker.check_model(fused, full_check=True)
     kinds = [node.op_type for node in fused.graph.node]
     assert kinds == ["QuantizeLinear", "QLinearConv", "QLinearConv", "DequantizeLinear"]
@@ -151,3 +154,34 @@ def test_extents_are_told_again_behind_the_last_stripe(tmp_path: Path) -> None:
         assert bool(told) == known
         runs.append(measure(out, SHAPES, Settings(level="disable"), runs=1, inputs=1, keep=True))
         assert not compare_outputs(runs[0].outputs, runs[-1].outputs).ulps
+
+
+def test_results_that_are_read_late_are_made_with_their_stripe(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    weights = {name: random.standard_normal(shape).astype(np.float32) for name, shape in
+               (("w", (32, 8, 3, 3)), ("side", (4, 32, 1, 1)), ("main", (4, 32, 3, 3)))}  # fmt: skip
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["wide"], pads=[1] * 4),
+        helper.make_node("Conv", ["wide", "side"], ["lateral"]),
+        helper.make_node("Conv", ["wide", "main"], ["deep"], pads=[1] * 4, strides=[2, 2]),
+        helper.make_node("Sigmoid", ["deep"], ["soft"]),
+        helper.make_node("GlobalAveragePool", ["soft"], ["mean"]),
+        helper.make_node("Mul", ["lateral", "mean"], ["y"]),
+    ]
+    tensors = [numpy_helper.from_array(value, name) for name, value in weights.items()]
+    ends = [helper.make_tensor_value_info(n, 1, s) for n, s in (("x", SHAPES["x"]), ("y", [1, 4, 64, 64]))]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], tensors)
+    path = tmp_path / "m.onnx"
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(onnx.shape_inference.infer_shapes(model), path)
+    reading = reading_of(parsed(path), graph_of(path), kept_values(path, "basic"))
+    rows = tuple(range(0, 33, 4))
+    program = build(reading, [Region(0, 2, 2, rows, carry=False, pad=frozenset(range(3)))])
+    out = tmp_path / "out.onnx"
+    out.write_bytes(write_striped(parsed(path), reading, program, unnamed=True))
+    settings = Settings(level="basic", arena="off", pattern=False)
+    before, after = (measure(file, SHAPES, settings, runs=1, inputs=1, keep=True) for file in (path, out))
+    assert not compare_outputs(before.outputs, after.outputs).ulps
+    assert after.peak * 2 < before.peak
+    expected = peak(program, run_order(program.steps), behind=["y"])
+    assert after.peak == pytest.approx(expected, rel=0.2)

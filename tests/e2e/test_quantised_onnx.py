@@ -35,7 +35,7 @@ def graph_of(path: Path) -> Graph:
 def convolutions(path: Path, layers: Layers, *, channels: int = 3, size: int = 48, dtype: type = np.uint8) -> Path:
     """QLinearConv of each layer between a quantisation and its reverse, and a mean over the map."""
     random = np.random.default_rng(0)
-    zero = np.array(128 if dtype is np.uint8 else 0, dtype)
+    zero: Any = np.array(128 if dtype is np.uint8 else 0, dtype)
     weights: dict[str, Any] = {"s": np.float32(0.05), "z": zero, "ws": np.float32(0.01), "wz": np.int8(0)}
     nodes = [helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q0"])]
     made = channels

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from modelplan.dtypes import nbytes
-from modelplan.rewriting.striped_onnx.layers import Reading, Rowed, block, ways
+from modelplan.rewriting.striped_onnx.layers import SLICE_OPERANDS, Reading, Rowed, block, ways
 from modelplan.rewriting.stripes.regions import Ground, Region, Rows, stripe_rows
 from modelplan.rewriting.stripes.windows import IllegalStripeError, Window
 from modelplan.runtimes.ort import ORT
@@ -42,8 +42,8 @@ class Stripe:
 class Step:
     """One node: operator `op` of the graph as it stands or in a `stripe`, or, with `op` -1, a Slice or a Concat.
 
-    A Slice runs after the value `after` is made, though it does not read it. `workspace` is what the kernel asks for
-    beside its output, in bytes.
+    A Slice runs after the values `after` are made, though it does not read them. `workspace` is what the kernel asks
+    for beside its output, in bytes.
     """
 
     kind: str
@@ -52,7 +52,7 @@ class Step:
     op: int = -1
     cut: Cut | None = None
     stripe: Stripe | None = None
-    after: str = ""
+    after: tuple[str, ...] = ()
     workspace: int = 0
 
 
@@ -172,7 +172,7 @@ class _Stripes:
         self.held: dict[int, Held] = {}
         self.pieces: dict[int, list[Held]] = {t: [] for t in base.exits}
         self.cuts: dict[tuple[str, int, int], str] = {}
-        self.before = ""
+        self.before: tuple[str, ...] = ()
 
     def build(self) -> None:
         for index in self.base.ops:
@@ -187,8 +187,11 @@ class _Stripes:
             for index in self.base.ops:
                 if index in rows.windows:
                     self._run(number, rows, index, rows.windows[index])
-            if self.base.region.carry:  # or stripes of the first operators would run before those of the last
-                self.before = self.program.steps[-1].outputs[0]
+            ends = [pieces[-1].name for pieces in self.pieces.values() if pieces]
+            if len(self.pieces) > 1 and self.reading.opset >= SLICE_OPERANDS:
+                self.before = tuple(ends)  # or results that are read late would be made late, of values kept for them
+            elif self.base.region.carry:  # or stripes of the first operators would run before those of the last
+                self.before = self.program.steps[-1].outputs[:1]
         self.program.pieces |= self.pieces
 
     def _run(self, number: int, rows: Rows, index: int, window: Window) -> None:
@@ -271,7 +274,7 @@ class _Stripes:
         if key not in self.cuts:
             name = f"{self.graph.tensors[t].name}/stripe_{number}_rows_{lo}_{hi}"
             self.cuts[key] = self._value(name, t, hi - lo, held.axis)
-            after = "" if t in self.base.inner else self.before
+            after = () if t in self.base.inner else self.before
             cut = Cut(held.axis, *key[1:])
             self.program.steps.append(Step("Slice", (held.name,), (self.cuts[key],), cut=cut, after=after))
         return self.cuts[key]
@@ -304,7 +307,7 @@ def peak(program: Program, steps: Sequence[Step], before: Iterable[str] = (), be
     """
     last: dict[str, int] = {}
     for place, step in enumerate(steps):
-        for name in (*step.inputs, *step.outputs, step.after):
+        for name in (*step.inputs, *step.outputs, *step.after):
             last[name] = place
     last |= dict.fromkeys(behind, len(steps))
     for step in reversed(steps):  # what is made without memory is made where it is read, from what it is made of
@@ -331,7 +334,7 @@ def peak(program: Program, steps: Sequence[Step], before: Iterable[str] = (), be
 def run_order(steps: Sequence[Step]) -> list[Step]:
     """The steps in ONNX Runtime's default order: from the last ones backwards, depth first, latest operands first."""
     maker = {name: place for place, step in enumerate(steps) for name in step.outputs if name}
-    sources = [[maker[name] for name in (*step.inputs, step.after) if name in maker] for step in steps]
+    sources = [[maker[name] for name in (*step.inputs, *step.after) if name in maker] for step in steps]
     return [steps[place] for place in depth_first(sources)]
 
 

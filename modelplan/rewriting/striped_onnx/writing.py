@@ -226,8 +226,8 @@ class _Writer:
             numbers: dict[str, Any] = {"starts": [cut.lo], "ends": [cut.hi], "axes": [cut.axis]}
             return make("Slice", list(step.inputs), list(step.outputs), name, **numbers)
         operands = [self._constant([n]) for n in (cut.lo, cut.hi, cut.axis)]
-        if step.after:
-            operands[0] = self._later(step.after, operands[0])
+        for value in step.after:
+            operands[0] = self._later(value, operands[0])
         return make("Slice", [*step.inputs, *operands], list(step.outputs), name)
 
     def _later(self, value: str, number: str) -> str:
