@@ -106,7 +106,7 @@ class Search:
         found = {plan.regions: plan for plan in self._swept()}
         if found:
             best = self._refined(min(found.values(), key=lambda plan: (plan.peak, plan.macs)))
-            found[best.regions] = best
+            found |= {plan.regions: plan for plan in (best, *self._finer(best))}
         front: list[Plan] = []
         for plan in sorted(found.values(), key=lambda p: (p.peak, p.macs)):
             if plan.peak < self.plain.peak and (not front or plan.macs < front[-1].macs):
@@ -147,6 +147,26 @@ class Search:
                 for cost in self._prices(region.first, region.last + 1, stripes):
                     if cost.region != region and cost.region.axis == region.axis:
                         yield (*regions[:place], cost.region, *regions[place + 1 :])
+
+    def _finer(self, plan: Plan) -> Iterator[Plan]:
+        """A plan with twice as many stripes in each region; nothing where there are no such stripes or it is no better.
+
+        An aim is met in the order of the file; in the session's own order more may be alive.
+        """
+        regions = tuple(
+            replace(
+                region, cuts=tuple(region.cuts[-1] * k // (2 * region.stripes) for k in range(2 * region.stripes + 1))
+            )
+            for region in plan.regions
+        )
+        if any(2 * region.stripes > region.cuts[-1] for region in plan.regions):
+            return
+        try:
+            found = self._judged(regions)
+        except IllegalStripeError:
+            return
+        if found.peak < plan.peak and found.macs <= self.macs * (1 + self.most_macs):
+            yield found
 
     def _judged(self, regions: tuple[Region, ...]) -> Plan:
         program = build(self.reading, regions, self.threads)

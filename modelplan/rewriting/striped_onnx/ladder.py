@@ -21,8 +21,9 @@ from modelplan.rewriting.striped_onnx.choosing import Plan, Search, hoisted
 from modelplan.rewriting.striped_onnx.comparing import Difference, compare_outputs
 from modelplan.rewriting.striped_onnx.fused_convolutions import with_fused
 from modelplan.rewriting.striped_onnx.layers import Reading
+from modelplan.rewriting.striped_onnx.ordering import gathered
 from modelplan.rewriting.striped_onnx.pieces import build
-from modelplan.rewriting.striped_onnx.remaking import late_skips, with_copies
+from modelplan.rewriting.striped_onnx.remaking import late_skips, pooled_skips, with_copies
 from modelplan.rewriting.striped_onnx.slicing import with_slices
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_bound, write_striped
 from modelplan.runtimes.ort import ORT
@@ -50,6 +51,8 @@ _INPUTS = 3
 _MOST_MEASURED, _TIMED = 4, 7
 #: Skips that are made again at most, and shares of their bytes up to which what they are made of is kept.
 _MOST_SKIPS, _KEPT_SHARES = 3, (0.5, 0.1)
+#: Maps that a global pool reads are made again from this share of the bytes alive at the peak on.
+_POOLED = 0.25
 #: Said of files in which ONNX Runtime does not know all shapes, so that it does not keep dead values for later ones.
 _OPEN = ", the first extent of inputs left open"
 #: Forms of a plan as a file: extents known, left open, left open up to the last stripe.
@@ -237,6 +240,7 @@ class _Climb:
             *self._hoisted(self.proto, reading, self.kept),
             *self._with_copies(reading),
             *self._with_slices(reading),
+            *self._gathered(reading),
         ]
         found: list[tuple[Plan, _Source]] = []
         for source in sources:
@@ -290,6 +294,24 @@ class _Climb:
                 kept |= {name for name, first in origin.items() if first in kept}
             again = reading_of(proto, graph, kept)
             yield next(self._hoisted(proto, again, kept), _Source(proto, again))
+
+    def _gathered(self, reading: Reading) -> Iterator[_Source]:
+        """The model with maps that a global pool reads made again behind it, each beside what reads it.
+
+        Only where such maps are a good part of what is alive at the peak.
+        """
+        skips = pooled_skips(reading, _KEPT_SHARES[0], int(_POOLED * max(Search(reading).loads, default=0)))
+        if not skips:
+            return
+        proto, origin = with_copies(self.proto, reading, skips[:_MOST_SKIPS])
+        kept = self.kept
+        if kept is not None:
+            kept |= {name for name, first in origin.items() if first in kept}
+        again = reading_of(proto, self._graph_of(proto), kept)
+        order = gathered(again)
+        if not again.apart:
+            again = reading_of(proto, replace(again.graph, ops=tuple(again.graph.ops[k] for k in order)), kept)
+        yield _Source(proto, again)
 
     def _with_slices(self, reading: Reading) -> Iterator[_Source]:
         """The model with Slices in place of its Splits, where it has any."""

@@ -45,6 +45,20 @@ def late_skips(reading: Reading, share: float) -> list[Skip]:
     return sorted(found, key=lambda skip: -graph.tensors[skip.t].nbytes)
 
 
+def pooled_skips(reading: Reading, share: float, least: int) -> list[Skip]:
+    """As `late_skips`, the values of `least` bytes that are first read as a whole, such as by a global pool."""
+    graph, found = reading.graph, []
+    for t, readers in enumerate(graph.readers):
+        order = sorted(set(readers))
+        whole = [k for k, index in enumerate(order[:-1]) if not reading.goes_by_rows(index)]
+        if graph.producers[t] < 0 or not whole or graph.tensors[t].nbytes < least or reading.apart.intersection(order):
+            continue
+        ops = _makers(reading, t, share)
+        if ops:
+            found.append(Skip(t, tuple(order[whole[-1] + 1 :]), ops))
+    return sorted(found, key=lambda skip: -graph.tensors[skip.t].nbytes)
+
+
 def _makers(reading: Reading, t: int, share: float) -> tuple[int, ...]:
     """The operators that make a value again from smaller ones and inputs; empty where one does not go by rows."""
     graph, size = reading.graph, reading.graph.tensors[t].nbytes
