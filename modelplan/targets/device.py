@@ -10,6 +10,8 @@ from typing import Literal, NamedTuple, get_args
 #: What a region is. `psram` is any external RAM, `nvm` what is not written while a model runs, `npu` the scratchpad of
 #: an accelerator.
 Kind = Literal["ram", "tcm", "psram", "nvm", "npu"]
+#: More channels, or copies in the queue, no engine has.
+MOST_CHANNELS = 9999
 #: A block lies in memory of one class; the first class of which a device has a block holds its arena.
 CLASSES: dict[str, tuple[Kind, ...]] = {"on chip": ("ram", "tcm"), "accelerator": ("npu",), "external": ("psram",)}
 #: An arena starts at a multiple of so many bytes.
@@ -133,9 +135,10 @@ class Dma:
     latency_ns: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.channels < 0 or self.depth < 1:
+        if not 0 <= self.channels <= MOST_CHANNELS or not 1 <= self.depth <= MOST_CHANNELS:
             raise ValueError(
-                f"a DMA engine of {self.channels} channels and a queue of {self.depth}, expected >= 0 and >= 1"
+                f"a DMA engine of {self.channels} channels and a queue of {self.depth}, expected from 0 and from 1"
+                f" to {MOST_CHANNELS}"
             )
         if self.bandwidth is not None and self.bandwidth <= 0:
             raise ValueError(f"a DMA engine of {self.bandwidth} bytes/s, expected more than 0")

@@ -204,6 +204,10 @@ def no_channels(document: Document) -> None:
     document["dma"]["channels"] = -2
 
 
+def many_channels(document: Document) -> None:
+    document["dma"]["channels"] = 2**40
+
+
 def no_plan(document: Document) -> None:
     del document["plan"]
 
@@ -220,6 +224,7 @@ def no_plan(document: Document) -> None:
         (no_object, 3, "copies[0] is int, expected an object"),
         (another_schema, 3, "expected a document of kind 'moves' and schema 2"),
         (no_channels, 3, "a DMA engine of -2 channels"),
+        (many_channels, 3, "a DMA engine of 1099511627776 channels"),
         (no_plan, 3, "plan: schema is"),
     ],
 )
