@@ -15,7 +15,7 @@ from modelplan.rewriting.striped_onnx.choosing import Search
 from modelplan.rewriting.striped_onnx.ladder import Goal, climb
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of
 from modelplan.runtimes.ort import ORT
-from modelplan.runtimes.ort.measuring import Settings, kept_values, measure
+from modelplan.runtimes.ort.measuring import Settings, kept_values, measure, peak_contents
 from modelplan.session_blocks import session_peak
 
 pytest.importorskip("onnxruntime")
@@ -95,3 +95,12 @@ def test_weights_kept_for_stripes_are_weighed_against_rows(tmp_path: Path) -> No
     assert rung.name == "split"
     assert not rung.difference.ulps
     assert rung.best.peak <= 1.1 * plan.peak
+
+
+def test_what_is_allocated_at_the_peak(tmp_path: Path) -> None:
+    path = convolutions(tmp_path / "m.onnx", [(32, 3, 2, 1), (32, 3, 1, 1)], size=96)
+    found = peak_contents(path, {"x": [1, 3, 96, 96]}, "basic")
+    pixels = 48 * 48
+    assert found.running == "QLinearConv"
+    assert found.own == pytest.approx(32 * pixels * (4 + 1 + 1) + 3 * 96 * 96 + 27 * pixels, rel=0.02)
+    assert dict(found.others) == {"QuantizeLinear": pytest.approx(3 * 96 * 96, abs=64)}

@@ -36,6 +36,8 @@ _PROGRAM = Path(__file__).with_name("session_process.py")
 _LONGEST = 400
 #: Readings of the clock in a profiled run before the first kernel and behind the last.
 _BEFORE, _BEHIND = 3, 5
+#: Runs that are traced at most until the readings are as many.
+_TRIES = 5
 #: A session that takes longer than this is given up.
 _SECONDS = 1800
 
@@ -151,6 +153,15 @@ def peak_contents(model: str | Path, shapes: Shapes, level: str) -> Peak:
     Raises:
         ModelError: as `measure`, or the trace does not show where kernels begin.
     """
+    for _ in range(_TRIES):  # at times the clock is read once more
+        kernels, events = _traced(model, shapes, level)
+        if sum(event[0] == "t" for event in events) == 2 * len(kernels) + _BEFORE + _BEHIND:
+            return _peak(kernels, events)
+    raise ModelError("the trace does not show where kernels begin")
+
+
+def _traced(model: str | Path, shapes: Shapes, level: str) -> tuple[list[str], list[list[str]]]:
+    """The operators of a second run in the order of its kernels, and what the trace noted meanwhile."""
     with tempfile.TemporaryDirectory() as name:
         settings = Settings(level=level, arena="off", pattern=False)
         found = _answer(
@@ -160,10 +171,7 @@ def peak_contents(model: str | Path, shapes: Shapes, level: str) -> Peak:
         profile = json.loads(Path(found["profile"]).read_text())
         events = [line.split() for line in (Path(name) / "events").read_text().splitlines()]
     kernels = [entry["args"]["op_name"] for entry in profile if entry.get("name", "").endswith("_kernel_time")]
-    kernels = kernels[len(kernels) // 2 :]
-    if sum(event[0] == "t" for event in events) != 2 * len(kernels) + _BEFORE + _BEHIND:
-        raise ModelError("the trace does not show where kernels begin")
-    return _peak(kernels, events)
+    return kernels[len(kernels) // 2 :], events
 
 
 def _peak(kernels: Sequence[str], events: Sequence[Sequence[str]]) -> Peak:
