@@ -266,6 +266,16 @@ def audio(samples: int = 65536) -> Any:
     return net.model(net.classifier(x, 10))
 
 
+def super_resolution(size: int = 128, width: int = 32, blocks: int = 4) -> Any:
+    """Residual blocks between a first convolution and a sum with its result, then an image of twice the size."""
+    net = Net("super_resolution", (1, 3, size, size))
+    first = x = net.conv("x", width)
+    for _ in range(blocks):
+        x = net.node("Add", [x, net.conv(net.relu(net.conv(x, width)), width)])
+    x = net.node("Add", [first, net.conv(x, width)])
+    return net.model(net.node("DepthToSpace", [net.conv(x, 12)], 3, blocksize=2))
+
+
 NETS: dict[str, Callable[[], Any]] = {
     "mobilenet_v2": mobilenet_v2,
     "resnet50": resnet50,
@@ -277,6 +287,7 @@ NETS: dict[str, Callable[[], Any]] = {
     "quantised_qlinear": lambda: quantised(fused=True, zero=128),
     "transformer": transformer,
     "audio": audio,
+    "super_resolution": super_resolution,
 }
 
 

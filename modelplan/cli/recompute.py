@@ -34,7 +34,11 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--max-macs", metavar="SHARE", default="20%", help="extra work, such as 20%% (the default)")
     parser.add_argument("--budget", metavar="BYTES", help="the memory there is, such as 64KiB; exit 1 if none fits")
     parser.add_argument(
-        "--seconds", type=float, default=30.0, metavar="S", help="for the exact search of small models (default: 30)"
+        "--seconds",
+        type=float,
+        default=30.0,
+        metavar="S",
+        help="for the exact search of small models, 0: none (default: 30)",
     )
     parser.add_argument(
         "--out",
@@ -52,8 +56,8 @@ def run(arguments: Namespace) -> int:
     for path in arguments.out:
         if path != "-" and Path(path).suffix not in _SUFFIXES:
             raise RequestError(f"--out {path}: expected a name that ends in {', '.join(_SUFFIXES)}")
-    if not 0 < arguments.seconds < float("inf"):
-        raise RequestError(f"--seconds is {arguments.seconds:g}, expected more than 0")
+    if not 0 <= arguments.seconds < float("inf"):
+        raise RequestError(f"--seconds is {arguments.seconds:g}, expected 0 or more")
     most, budget = share(arguments.max_macs), None if arguments.budget is None else parse_bytes(arguments.budget)
     from modelplan.loaders import load_model
     from modelplan.outputs import recompute_report

@@ -16,8 +16,12 @@ SCHEMA = 1
 
 def sections(curve: Curve) -> list[Section]:
     """The curve as a table, and what the chosen point runs again."""
-    lines = (*curve.remarks, "work: multiply-accumulates, and one for each element that another operator writes")
-    headings = ("", ">arena", ">less", ">work", ">extra", ">again", "found by")
+    lines = (
+        *curve.remarks,
+        "work: multiply-accumulates, and one for each element that another operator writes",
+        "needed: extra work that is proved to be needed within the bytes for which the sequence was sought",
+    )
+    headings = ("", ">arena", ">less", ">work", ">extra", ">again", "found by", ">needed")
     rows = tuple(_row(curve, i, point) for i, point in enumerate(curve.points))
     report = [Section(f"{curve.title}: bytes against work", lines, Table(headings, rows))]
     if curve.chosen < 0:
@@ -43,6 +47,7 @@ def _row(curve: Curve, number: int, point: Repeated) -> tuple[str, ...]:
         f"{curve.extra_work(point):+.2%}",
         f"{point.again:,}",
         point.method,
+        f"{max(point.bound / max(curve.first.work, 1) - 1, 0.0):+.2%}",
     )
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from modelplan import __version__, bounds, highs, pipeline
 from modelplan.errors import RequestError
 from modelplan.pipeline import Options
-from modelplan.recomputing import exact, greedy
+from modelplan.recomputing import bounding, exact, greedy
 from modelplan.recomputing.findings import Curve, Repeated
 from modelplan.recomputing.repeating import repeated
 from modelplan.recomputing.replaying import check_repeated
@@ -19,6 +20,10 @@ from modelplan.types import Graph
 LEVELS = 12
 #: Sequences that one search of the greedy method looks at, summed over units.
 MOST_LOOKS = 1_000_000
+#: Seconds that each exact search has at least; units up to which each budget is solved.
+_LEAST_SECONDS, _SMALL = 0.5, 30
+#: HiGHS holds its answers to so much of the work.
+_TOLERANCE = 1e-6
 
 
 def curve_of(
@@ -31,7 +36,7 @@ def curve_of(
         options: how it is planned; the order is that of the plan without repetitions.
         most_work: of the extra work, as a share; the lowest point within it is chosen where no budget is given.
         budget: bytes; the point of least work within them is chosen.
-        seconds: for all exact searches; the greedy method does not look at it.
+        seconds: for all exact searches, 0: without them; the greedy method does not look at it.
 
     Raises:
         RequestError: streams, precedences or a finished plan, which say nothing of repeated operators.
@@ -66,22 +71,41 @@ def _remarks(units: Units, *, sorts: bool) -> Iterator[str]:
 
 
 def _sequences(units: Units, budget: int | None, seconds: float) -> Iterator[tuple[tuple[int, ...], str, int]]:
-    """Sequences with the method that found them and the bound that it proved."""
+    """Sequences with the method that found them and the work that is proved to be needed within those bytes."""
     plain = tuple(range(len(units.units)))
-    levels = _levels(units, plain, budget)
     tries = max(MOST_LOOKS // max(len(plain), 1), 200)
-    in_reach = len(plain) <= exact.MOST_UNITS and highs.is_there()
+    levels = _levels(units, plain, budget)
+    in_reach = seconds > 0 and len(plain) <= exact.MOST_UNITS and highs.is_there()
+    answers = _exact_answers(units, levels, seconds) if in_reach else {}
+    least = units.work
     for level in levels:
+        again, answer = max(bounding.extra_work(units, level).values(), default=0), answers.get(level)
+        if again == float("inf") or (answer and answer.ended == "infeasible"):
+            return
+        # What is needed within more bytes is needed within fewer.
+        least = max(least, units.work + int(again), answer.bound if answer else 0)
         sequence = greedy.lowered(units, plain, level, min(tries, greedy.MOST_TRIES))
         if sequence is not None:
-            yield sequence, "greedy", 0
-        if in_reach:
-            answer = exact.least_work(units, level, seconds / len(levels))
-            better = answer.sequence is not None and units.peak(answer.sequence) <= level
-            if better and answer.sequence is not None:
-                yield answer.sequence, "exact" if answer.ended == "optimal" else "exact, stopped", answer.bound
-        if sequence is None and not in_reach:
+            proved = units.work_of(sequence) <= least + _TOLERANCE * units.work
+            yield sequence, "exact" if proved else "greedy", least
+        if answer and answer.sequence is not None and units.peak(answer.sequence) <= level:
+            yield answer.sequence, "exact" if answer.ended == "optimal" else "exact, stopped", least
+        if sequence is None and not answers:
             return
+
+
+def _exact_answers(units: Units, levels: Sequence[int], seconds: float) -> dict[int, exact.Answer]:
+    """The answer of the exact search for each of the budgets, from the lowest up: those without any are proved soon.
+
+    What one search leaves of its time is for the others. The highest budget is for small graphs only: a byte less than
+    the peak says little, and is the last to be proved.
+    """
+    found, until = {}, time.monotonic() + seconds
+    asked = sorted(levels)[: None if len(units.units) <= _SMALL else -1]
+    for number, level in enumerate(asked):
+        left = (until - time.monotonic()) / (len(asked) - number)
+        found[level] = exact.least_work(units, level, max(left, _LEAST_SECONDS))
+    return found
 
 
 def _levels(units: Units, plain: Sequence[int], budget: int | None) -> list[int]:

@@ -1,6 +1,8 @@
 """The least work within a budget of bytes by Checkmate's MILP, solved by HiGHS; needs the extra `memories`.
 
-Stage t ends with the first run of unit t; before it any earlier unit may run again, in their order.
+Stage t ends with the first run of unit t; before it any earlier unit may run again, in their order. Two kinds of rows
+are added, which change no answer and tighten the relaxation: what is held behind stage t fits in memory beside unit t,
+and what `bounding.py` proves must be done again after it.
 Source: Jain et al., Checkmate: Breaking the Memory Wall with Optimal Tensor Rematerialization, MLSys 2020, section 4.
 """
 
@@ -14,10 +16,11 @@ import numpy as np
 
 from modelplan import highs
 from modelplan.errors import RequestError
+from modelplan.recomputing import bounding
 from modelplan.recomputing.units import Units
 
 #: Units up to which the model is built.
-MOST_UNITS = 30
+MOST_UNITS = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,8 @@ class _Model:
         self.units, self.n = units, len(units.units)
         self.unit = gcd(*units.sizes, *(u.scratch for u in units.units)) or 1
         self.budget = budget // self.unit
+        self.top = max((u.work for u in units.units), default=1) or 1
+        self.extra = bounding.extra_work(units, budget)
         self.number: dict[tuple[str, int, int, int], int] = {}
         self.low: list[float] = []
         self.high: list[float] = []
@@ -122,6 +127,20 @@ class _Model:
             self._add_memory(t, u)
             for v in {*self.units.units[u].reads, *self.units.units[u].writes}:
                 self._add_freeing(t, u, v)
+        self._add_frontier(t)
+
+    def _add_frontier(self, t: int) -> None:
+        """While unit t runs for the first time, what was there before and is held behind it takes bytes beside it."""
+        unit = self.units.units[t]
+        own = {*unit.reads, *unit.writes}
+        idle = [v for v in range(len(self.units.sizes)) if v not in own and self.writer.get(v, -1) < t]
+        left = self.budget - sum(map(self._size, own)) - unit.scratch // self.unit
+        self._row([(("hold", t + 1, v, 0), self._size(v)) for v in idle], -np.inf, left)
+        extra = self.extra.get(t, 0)
+        if extra:
+            later = [(stage, u) for stage in range(t + 1, self.n) for u in range(stage)]
+            terms = [(("run", stage, u, 0), self.units.units[u].work / self.top) for stage, u in later]
+            self._row(terms, extra / self.top - 1e-9, np.inf)
 
     def _add_memory(self, t: int, u: int) -> None:
         """used[t, u] is what was used before, less what was freed behind the unit before, and what u writes."""
@@ -149,13 +168,13 @@ class _Model:
 
     def solve(self, seconds: float) -> Answer:
         optimize, sparse = highs.modules()
-        if min(self.high, default=0) < 0 or self.units.floor > self.budget * self.unit:
+        short = max(self.extra.values(), default=0) == float("inf")
+        if short or min(self.high, default=0) < 0 or self.units.floor > self.budget * self.unit:
             return Answer(None, 0, "infeasible")
         work = np.zeros(len(self.low))
-        top = max((u.work for u in self.units.units), default=1) or 1
         for (what, _, u, _), column in self.number.items():
             if what == "run":
-                work[column] = self.units.units[u].work / top
+                work[column] = self.units.units[u].work / self.top
         rows, columns = (np.array(entries, dtype=np.int32) for entries in self.entries[:2])  # what HiGHS takes
         matrix = sparse.csr_array((self.entries[2], (rows, columns)), shape=(len(self.least), len(self.low)))
         limits = optimize.Bounds(np.array(self.low), np.array(self.high))
@@ -167,7 +186,7 @@ class _Model:
             )
         if found.status == highs.INFEASIBLE:
             return Answer(None, 0, "infeasible")
-        bound = 0 if found.mip_dual_bound is None else int(max(found.mip_dual_bound - 1e-6, 0.0) * top)
+        bound = 0 if found.mip_dual_bound is None else int(max(found.mip_dual_bound - 1e-6, 0.0) * self.top)
         if found.x is None:
             return Answer(None, bound, "deadline")
         sequence = tuple(u for t in range(self.n) for u in range(t + 1) if found.x[self.number["run", t, u, 0]] > 0.5)

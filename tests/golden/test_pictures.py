@@ -71,9 +71,10 @@ def redraw(command: str, picture: Path, folder: Path, monkeypatch: pytest.Monkey
 
 
 def redraw_curve(command: str) -> str:
-    """Runs a command that draws a curve of a training step, which is made first; returns what stands for its points."""
-    maker = ROOT / "models" / "onnx_training.py"
-    subprocess.run([sys.executable, maker, "--out", "."], check=True, capture_output=True)
+    """Runs a command that draws a curve of a model, which is made first; returns what stands for its points."""
+    name = command.split()[1].removesuffix(".onnx")
+    maker = ROOT / "models" / ("onnx_training.py" if name.endswith("_step") else "onnx_nets.py")
+    subprocess.run([sys.executable, maker, "--out", ".", "--only", name], check=True, capture_output=True)
     assert main([*command.split(), "--out", "curve.json"]) == 0
     points = json.loads(Path("curve.json").read_text())["points"]
     rows = [(point["height"], point["work"]) for point in points]
