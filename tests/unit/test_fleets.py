@@ -226,7 +226,7 @@ class TestStore:
 
         monkeypatch.setattr(store, "_BATCH", 3)
         monkeypatch.setattr(store, "_MOST_PARTS", 2)
-        rng, latest = random.Random(seed), {}
+        rng, latest = random.Random(seed), dict[tuple[str, str], int]()
         results = store.Results(tmp_path / "r.parquet")
         results.open()
         for number in range(40):
@@ -238,10 +238,14 @@ class TestStore:
         assert found == sorted(latest.items())
 
     def test_a_file_in_another_order_is_read_sorted_and_merged(self, tmp_path: Path) -> None:
+        import pyarrow
+        import pyarrow.parquet
+
         from modelplan.fleets import store
 
         records = [as_record(row(model=name)) for name in "ba"]
-        store.pq.write_table(store.pa.Table.from_pylist(records, store.SCHEMA), tmp_path / "r.parquet")
+        table = pyarrow.Table.from_pylist(records, store.SCHEMA)
+        pyarrow.parquet.write_table(table, tmp_path / "r.parquet")
         assert [one.model for one in store.read_rows(tmp_path / "r.parquet")] == ["a", "b"]
         results = store.Results(tmp_path / "r.parquet")
         results.open()

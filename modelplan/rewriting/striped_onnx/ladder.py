@@ -270,7 +270,7 @@ class _Climb:
         return reading_of(found, self._graph_of(found), self.kept)
 
     def _graph_of(self, proto: Any) -> Graph:
-        """A form of the model as a graph."""
+        """The graph of a form of the file, its inputs bound as the model's are."""
         path = self._draft(write_bound(proto, self.shapes))
         try:
             return load_model(path)
@@ -320,14 +320,6 @@ class _Climb:
             again = reading_of(proto, self._graph_of(proto), self.kept)
             yield _Source(proto, again)
             yield from self._hoisted(proto, again, self.kept)
-
-    def _graph_of(self, proto: Any) -> Graph:
-        """The graph of a form of the file, its inputs bound as the model's are."""
-        path = self._draft(write_bound(proto, self.shapes))
-        try:
-            return load_model(path)
-        finally:
-            path.unlink()
 
     def _in_turn(self, plans: list[tuple[Plan, _Source]]) -> list[tuple[Plan, _Source]]:
         """The plans to measure: for a budget from the least work that may do on, for the least from the lowest peak."""
