@@ -33,7 +33,8 @@ def main() -> int:
         kept.write_text(",".join(field.name for field in fields(Row)) + "\n")
     rows = read_rows(kept)
     while counted(rows) < arguments.count:
-        net = max((row.net for row in rows), default=-1) + 1
+        done = {row.net for row in rows}
+        net = next(k for k in range(len(done) + 1) if k not in done)
         with tempfile.TemporaryDirectory() as folder:
             found = rows_of(net, Path(folder))
         with kept.open("a", newline="") as file:
@@ -54,7 +55,7 @@ def read_rows(path: Path) -> list[Row]:
         lines = list(csv.DictReader(file))
     rows = [Row(**{f.name: kinds[str(f.type)](line[f.name]) for f in fields(Row)}) for line in lines]
     whole = Counter(row.net for row in rows)
-    return [row for row in rows if whole[row.net] == len(LEVELS)]
+    return sorted((row for row in rows if whole[row.net] == len(LEVELS)), key=lambda row: row.net)
 
 
 def counted(rows: Sequence[Row]) -> int:
