@@ -18,6 +18,7 @@ constexpr int kFirstDives = 4;
 constexpr std::int64_t kDiveCost = 4;         // a look of a dive, in looks of the search
 constexpr std::int64_t kScanWidth = 400'000;  // above this the picks that count candidates cost too much
 constexpr std::int64_t kLateRestarts = 24;
+constexpr std::int64_t kEjectAfter = 3'000'000'000;     // work: small problems that nothing else has solved
 constexpr std::size_t kAll = 1000, kFirstSettings = 8;  // settings
 constexpr Id kSmallItems = 500, kNoisyItems = 1500, kMediumItems = 3000;
 constexpr std::int64_t kExtraNodes = 250;  // that a run may take beyond one for each buffer
@@ -234,26 +235,31 @@ void Portfolio<Coord>::make_arms() {
   struct Row {
     Method method;
     Target target;
-    double small, late, medium, large, wide;  // shares; wide: where the complete search takes too much memory
+    double small, late, last, medium, large, wide;  // shares; wide: where the complete search takes too much memory
   };
-  constexpr Row kRows[] = {{Method::kRestart, Target::kBound, 0.60, 0.03, 0.40, 0.40, 0},
-                           {Method::kLocal, Target::kBest, 0.12, 0.46, 0.15, 0.05, 0},
-                           {Method::kLocal, Target::kBound, 0.15, 0.02, 0.10, 0.05, 0},
-                           {Method::kLocal, Target::kBest, 0.05, 0.46, 0.15, 0.05, 0},
-                           {Method::kRestart, Target::kMiddle, 0.03, 0.01, 0.15, 0.35, 0},
-                           {Method::kRestart, Target::kBest, 0.05, 0.02, 0.05, 0.10, 0},
-                           {Method::kDive, Target::kBest, 0, 0, 0.10, 0.50, 0.50},
-                           {Method::kDive, Target::kBest, 0, 0, 0, 0, 0.50}};
+  constexpr Row kRows[] = {{Method::kRestart, Target::kBound, 0.60, 0.03, 0.02, 0.40, 0.40, 0},
+                           {Method::kLocal, Target::kBest, 0.12, 0.46, 0.18, 0.15, 0.05, 0},
+                           {Method::kLocal, Target::kBound, 0.15, 0.02, 0.01, 0.10, 0.05, 0},
+                           {Method::kLocal, Target::kBest, 0.05, 0.46, 0.18, 0.15, 0.05, 0},
+                           {Method::kRestart, Target::kMiddle, 0.03, 0.01, 0.005, 0.15, 0.35, 0},
+                           {Method::kRestart, Target::kBest, 0.05, 0.02, 0.005, 0.05, 0.10, 0},
+                           {Method::kEject, Target::kBound, 0, 0, 0.30, 0, 0, 0},
+                           {Method::kEject, Target::kBound, 0, 0, 0.30, 0, 0, 0},
+                           {Method::kDive, Target::kBest, 0, 0, 0, 0.10, 0.50, 0.50},
+                           {Method::kDive, Target::kBest, 0, 0, 0, 0, 0, 0.50}};
   for (const Row& row : kRows) {
     const std::uint64_t seed = options_.seed * 1000 + arms_.size();
     const double share = !searchable_                        ? row.wide
                          : instance_.count() <= kSmallItems  ? row.small
                          : instance_.count() <= kMediumItems ? row.medium
                                                              : row.large;
-    if (share == 0 || (row.method == Method::kDive && !may_dive())) continue;
-    const double late = instance_.count() <= kSmallItems ? row.late : share;
-    arms_.push_back({row.method, row.target, share, late, Random(seed),
-                     LocalSearch<Coord>(instance_, seed, static_cast<int>(arms_.size()) / 2)});
+    const bool small = searchable_ && instance_.count() <= kSmallItems;
+    if (share == 0 && !(small && row.last > 0)) continue;
+    if (row.method == Method::kDive && !may_dive()) continue;
+    if (row.method == Method::kEject && !may_eject()) continue;
+    arms_.push_back({row.method, row.target, share, small ? row.late : share, small ? row.last : share, Random(seed),
+                     LocalSearch<Coord>(instance_, seed, static_cast<int>(arms_.size()) / 2),
+                     EjectionSearch<Coord>(instance_, seed)});
   }
 }
 
@@ -271,8 +277,10 @@ Array<typename Portfolio<Coord>::Arm*> Portfolio<Coord>::due_arms() {
       std::any_of(arms_.begin(), arms_.end(), [](const Arm& arm) { return arm.restarts > kLateRestarts; });
   Array<Arm*> order;
   for (Arm& arm : arms_) order.push_back(&arm);
-  const auto due = [late](const Arm* arm) {
-    return static_cast<double>(arm->used) / (late ? arm->late_share : arm->share);
+  const bool last = late && state_.work > kEjectAfter;
+  const auto due = [late, last](const Arm* arm) {
+    const double share = last ? arm->last_share : late ? arm->late_share : arm->share;
+    return share > 0 ? static_cast<double>(arm->used) / share : std::numeric_limits<double>::infinity();
   };
   std::stable_sort(order.begin(), order.end(), [&](const Arm* a, const Arm* b) { return due(a) < due(b); });
   order.resize(kLanes);
@@ -294,6 +302,12 @@ typename Portfolio<Coord>::Task Portfolio<Coord>::task_of(Arm& arm, std::int64_t
   if (arm.method == Method::kDive)
     return [this, &arm, order, number = dives_++](std::size_t, const std::atomic<bool>& abandon) {
       Outcome outcome = dive(number, order.most_work, abandon);
+      arm.used += outcome.work;
+      return outcome;
+    };
+  if (arm.method == Method::kEject)
+    return [this, &arm, order](std::size_t, const std::atomic<bool>& abandon) {
+      Outcome outcome = ejections(arm, order, abandon);
       arm.used += outcome.work;
       return outcome;
     };
@@ -375,6 +389,19 @@ typename Portfolio<Coord>::Outcome Portfolio<Coord>::descents(Arm& arm, PackingS
     if (reached <= order.floor) break;
     height = std::max(order.floor, reached - 1 - (reached - order.floor) / 64);
   }
+  outcome.work = meter.used();
+  return outcome;
+}
+
+template <class Coord>
+typename Portfolio<Coord>::Outcome Portfolio<Coord>::ejections(Arm& arm, const Order& order,
+                                                               const std::atomic<bool>& abandon) const {
+  Outcome outcome;
+  Meter meter(signal_, order.work, Meter::kPollEvery, &abandon);
+  outcome.height = order.height;
+  outcome.found = arm.ejection.run(order.height, meter);
+  if (outcome.found == Verdict::kFeasible)
+    for (Id i = 0; i < instance_.count(); ++i) outcome.offsets.push_back(arm.ejection.offset(i));
   outcome.work = meter.used();
   return outcome;
 }

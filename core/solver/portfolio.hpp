@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "array.hpp"
+#include "ejection_search.hpp"
 #include "local_search.hpp"
 #include "order.hpp"
 #include "packing_search.hpp"
@@ -52,7 +53,7 @@ class Portfolio {
   using Task = std::function<Outcome(std::size_t lane, const std::atomic<bool>& abandon)>;
   using Attempt = std::function<Outcome(std::size_t lane, Meter& meter)>;  // at one height
 
-  enum class Method { kRestart, kLocal, kDive };
+  enum class Method { kRestart, kLocal, kEject, kDive };
   enum class Target { kBound, kMiddle, kBest };
   struct Order {                   // fixed when the round is made up
     Bytes height, floor;           // what to ask for, and the least that is of use
@@ -61,9 +62,11 @@ class Portfolio {
   struct Arm {  // one method at one target, with the share of the work that it is due
     Method method;
     Target target;
-    double share, late_share;  // late: once the restarts at the bound have failed for long
+    double share, late_share,
+        last_share;  // late: once the restarts at the bound have failed for long; last: after that
     Random random;
     LocalSearch<Coord> local;
+    EjectionSearch<Coord> ejection;
     std::int64_t used = 0;
     Bytes reached = std::numeric_limits<Bytes>::max();  // by its last descent
     std::int64_t restarts = 0;
@@ -81,6 +84,7 @@ class Portfolio {
   Task task_of(Arm& arm, std::int64_t work);
   Outcome restarts(Arm& arm, PackingSearch<Coord>& search, const Order& order, const std::atomic<bool>& abandon);
   Outcome descents(Arm& arm, PackingSearch<Coord>& search, const Order& order, const std::atomic<bool>& abandon);
+  Outcome ejections(Arm& arm, const Order& order, const std::atomic<bool>& abandon) const;
   static Verdict descent(LocalSearch<Coord>& local, PackingSearch<Coord>& search, Bytes height, Meter& meter);
   Outcome dive(std::uint64_t number, std::int64_t work, const std::atomic<bool>& abandon) const;
   Outcome single(PackingSearch<Coord>& search, const Setting& chosen, Bytes height, double noise, std::int64_t nodes,
@@ -101,6 +105,7 @@ class Portfolio {
   std::int64_t work_left() const;
   std::int64_t share_left() const;
   bool may_dive() const { return !instance_.pinned && !instance_.has_facts(); }
+  bool may_eject() const { return may_dive() && !instance_.aligned; }
   bool is_crowded() const;
   bool over() const { return is_answered() || work_left() <= 0 || signal_.poll(); }
   void keep(Array<Bytes> offsets);
