@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -81,6 +82,18 @@ def test_json_csv_and_header_are_read(corpus: Path, tmp_path: Path) -> None:
     for name, break_it in breaks:
         (tmp_path / name).write_text(break_it((tmp_path / name).read_text()))
         assert run("verify", tmp_path / name, "--model", model, "--quick").returncode == 4
+
+
+def test_extents_without_end_are_refused_before_rows_are_followed(models: Path, tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    assert run("analyze", models / "ds_cnn_kws.tflite", "--json", path).returncode == 0
+    document = json.loads(path.read_text())
+    maps = [t for t in document["plan"]["graph"]["tensors"] if t["kind"] == "activation" and len(t["shape"]) == 4]
+    maps[1]["shape"][1] = 10**12  # made by a convolution, of which the replay follows each row
+    path.write_text(json.dumps(document))
+    done = run("verify", path)
+    assert done.returncode == 4
+    assert re.search(r"the plan reserves \d+ bytes, it needs \d{13}", done.stderr), done.stderr
 
 
 def test_a_csv_tells_its_order(models: Path, tmp_path: Path) -> None:
