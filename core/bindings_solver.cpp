@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "bindings.hpp"
+#include "solver/ejection_search.hpp"
 #include "solver/solve.hpp"
 
 namespace modelplan {
@@ -123,12 +124,33 @@ nb::tuple solve(const BoundProblem& problem, std::int64_t capacity, bool minimiz
                         result.nodes);
 }
 
+nb::object ejection_search(const BoundProblem& problem, std::int64_t height, std::int64_t steps, std::uint64_t seed) {
+  const StopSignal signal;
+  Poller poller(signal);
+  const Problem& rows = problem.problem();
+  const solver::PackingInstance instance = solver::prepare(rows, {}, poller);
+  if (instance.aligned || instance.pinned || instance.has_facts() || !rows.left.empty() || !rows.member.empty())
+    throw std::invalid_argument("the ejection search takes no alignments, pins, overlaps, conflicts or groups");
+  if (height < instance.bound) return nb::none();
+  Array<std::int64_t> offsets(rows.count(), 0);
+  Meter meter(signal, steps);
+  solver::EjectionSearch<std::int64_t> search(instance, seed);
+  if (search.run(height, meter) != Verdict::kFeasible) return nb::none();
+  for (solver::Id i = 0; i < instance.count(); ++i)
+    offsets[instance.items[i].original] = search.offset(i) * instance.unit;
+  return nb::cast(column_of(std::move(offsets)));
+}
+
 }  // namespace
 
 void bind_solver(nb::module_& module) {
   module.def("solve", &solve, "problem"_a, "capacity"_a = -1, "minimize"_a = true, "steps"_a = 0, "seconds"_a = 0.0,
              "seed"_a = 0, "threads"_a = 1, "without"_a = Array<std::string>{}, "progress"_a = nb::none(),
              "(offsets, bound, ended, steps, nodes); the offsets are empty when the pins exclude every placement.");
+  module.def(
+      "ejection_search", &ejection_search, "problem"_a, "height"_a, "steps"_a, "seed"_a = 0,
+      "Offsets of a placement of at most that height, or None where none is found in so many steps. Buffers have "
+      "no alignments, pins, overlaps, conflicts or groups.");
   module.attr("SOLVER_RULES") = names_of(kRules);
 }
 

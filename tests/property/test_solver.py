@@ -7,6 +7,7 @@ import signal
 import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import graphs
 import numpy as np
@@ -306,3 +307,53 @@ def test_senseless_facts_and_rules_are_refused_by_the_core() -> None:
             _core.solve(_core.Problem(two.size, two.start, two.end, two.alignment, two.pin, table))
     with pytest.raises(ValueError, match="no rule magic"):
         solve(two, without=["magic"])
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_ejection_search_finds_what_there_is(seed: int) -> None:
+    (problem,) = cases(1, "plain", 900 + seed, most=9)
+    least = height(problem, place(problem))
+    offsets = _core.ejection_search(problem.core, least, 100_000, seed)
+    assert offsets is not None
+    assert checked_height(problem, offsets) <= least
+    again = _core.ejection_search(problem.core, least, 100_000, seed)
+    assert again is not None
+    assert offsets.tolist() == again.tolist()
+    assert _core.ejection_search(problem.core, load_bound(problem) - 1, 100_000, seed) is None
+
+
+def test_the_ejection_search_packs_what_is_hard() -> None:
+    """A set of the corpus' kind: 40 buffers that fill their load, cut out of a rectangle."""
+    draw, rows = random.Random(5), [(0, 24, 0, 960)]
+    while len(rows) < 40:
+        start, end, low, high = rows.pop(draw.randrange(len(rows)))
+        if draw.random() < 0.5 and end - start > 1:
+            cut = draw.randrange(start + 1, end)
+            rows += [(start, cut, low, high), (cut, end, low, high)]
+        elif high - low > 1:
+            cut = draw.randrange(low + 1, high)
+            rows += [(start, end, low, cut), (start, end, cut, high)]
+        else:
+            rows.append((start, end, low, high))
+    problem = graphs.problem([(high - low, start, end) for start, end, low, high in rows])
+    assert load_bound(problem) == 960
+    offsets = _core.ejection_search(problem.core, 960, 30_000_000, 1)
+    assert offsets is not None
+    assert checked_height(problem, offsets) == 960
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"alignment": [16, 1, 64]}, {"pin": [None, 8, None]}, {"overlaps": np.array([[0, 1, 2]])}],
+    ids=["alignment", "pin", "overlap"],
+)
+def test_the_ejection_search_refuses_what_it_does_not_know(options: dict[str, Any]) -> None:
+    problem = graphs.problem([(5, 0, 2), (7, 1, 3), (9, 0, 3)], **options)
+    with pytest.raises(ValueError, match="takes no alignments, pins, overlaps"):
+        _core.ejection_search(problem.core, 1 << 20, 1000)
+
+
+def checked_height(problem: Problem, offsets: np.ndarray) -> int:
+    placement = Placement(offsets, load_bound(problem))
+    check(problem, placement)
+    return height(problem, placement)
