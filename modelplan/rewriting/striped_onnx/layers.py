@@ -15,6 +15,15 @@ from typing import Any
 import numpy.typing as npt
 
 from modelplan.ops.conditions import number, numbers
+from modelplan.rewriting.striped_onnx.paddings import (
+    PAD_OPERANDS,
+    POOLS,
+    WEIGHTS,
+    extent,
+    margins,
+    pool_behind,
+    same_inside,
+)
 from modelplan.rewriting.stripes.windows import Layer
 from modelplan.types import Graph, Kind, Op
 
@@ -30,10 +39,6 @@ com.microsoft.QLinearAdd com.microsoft.QLinearMul com.microsoft.QLinearSigmoid c
 com.microsoft.Gelu com.microsoft.FastGelu com.microsoft.QuickGelu com.microsoft.BiasGelu
 """
 _POINTWISE = frozenset(_POINTWISE_NAMES.split())
-#: Where convolutions have their weights.
-WEIGHTS = {"Conv": 1, "ConvInteger": 1, "QLinearConv": 3}
-_POOLS = frozenset({"MaxPool", "AveragePool", "LpPool"})
-WINDOWS = WEIGHTS.keys() | _POOLS
 _QUANTISERS = frozenset({"QuantizeLinear", "DequantizeLinear"})
 #: Operators that ONNX Runtime computes inside the kernel of what they read or are read by, where it fuses them.
 _ELEMENTWISE = _POINTWISE | _QUANTISERS
@@ -197,32 +202,6 @@ def _joined(reading: Reading, op: Op, axis: int) -> Rowed | str:
     return Rowed(Layer("pointwise", tuple(range(len(op.inputs))), rows, rows), (axis,) * len(op.inputs))
 
 
-def margins(graph: Graph, op: Op, places: int) -> list[tuple[int, int]]:
-    """What a convolution or a pool pads before and behind each of its axes behind the channels."""
-    word = op.attribute("auto_pad", "NOTSET")
-    x, y = _shape(graph, op), graph.tensors[op.outputs[0]].shape
-    if word in ("NOTSET", ""):
-        pads = numbers(op, "pads") or (0,) * (2 * places)
-        return [(pads[k], pads[places + k]) for k in range(places)]
-    found = []
-    for k in range(places):
-        reach, stride = extent(graph, op, k)
-        total = max((y[2 + k] - 1) * stride + reach - x[2 + k], 0) if word != "VALID" else 0
-        small = total // 2
-        found.append((small, total - small) if word == "SAME_UPPER" else (total - small, small))
-    return found
-
-
-def extent(graph: Graph, op: Op, place: int) -> tuple[int, int]:
-    """Rows that one output row reads along the axis `place` behind the channels, and rows from one to the next."""
-    sizes = numbers(op, "kernel_shape")
-    if not sizes:
-        sizes = _shape(graph, op, WEIGHTS.get(op.kind, 1))[2:]
-    dilation = (numbers(op, "dilations") or (1,) * len(sizes))[place]
-    stride = (numbers(op, "strides") or (1,) * len(sizes))[place]
-    return (sizes[place] - 1) * dilation + 1, stride
-
-
 def _window(reading: Reading, op: Op, axis: int) -> Rowed | str:
     graph = reading.graph
     x, y = _shape(graph, op), graph.tensors[op.outputs[0]].shape
@@ -246,11 +225,17 @@ def _window(reading: Reading, op: Op, axis: int) -> Rowed | str:
 
 def _padded(reading: Reading, op: Op, axis: int) -> Rowed | str:
     x, y = _shape(reading.graph, op), reading.graph.tensors[op.outputs[0]].shape
-    pads = numbers(op, "pads") if reading.opset < 11 else reading.constant(op, 1)
+    old = reading.opset < PAD_OPERANDS
+    pads = numbers(op, "pads") if old else reading.constant(op, 1)
     if len(op.inputs) > 3 and op.inputs[3] >= 0:
         return "it names its axes"
     if not pads or len(pads) != 2 * len(x):
         return "its paddings are not constant"
+    given = (float(str(op.attribute("value", 0))),) if old else reading.constant(op, 2)
+    value = None if given is None else sum(given)
+    pool = pool_behind(reading.graph, op)
+    if pool is not None and not same_inside(reading.graph, op, pool, value):
+        return f"ONNX Runtime may put it into {reading.graph.label(pool)}, whose padding is no zeros"
     above, below = int(pads[axis]), int(pads[len(x) + axis])
     if above == below == 0:
         return _along(reading.graph, op, axis)
@@ -394,7 +379,7 @@ def _gathered(reading: Reading, op: Op, axis: int) -> Rowed:
 _Rule = Callable[[Reading, Op, int], "Rowed | str"]
 _ROWED: dict[str, _Rule] = {
     **dict.fromkeys(WEIGHTS, _window),
-    **dict.fromkeys(_POOLS, _window),
+    **dict.fromkeys(POOLS, _window),
     **dict.fromkeys(_QUANTISERS, _quantised),
     **dict.fromkeys(_SOFTMAXES, _softmax),
     **dict.fromkeys(_NORMALIZATIONS, _normalised),

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from modelplan.rewriting.striped_onnx.layers import WEIGHTS, Reading
+from modelplan.rewriting.striped_onnx.layers import Reading
+from modelplan.rewriting.striped_onnx.paddings import WEIGHTS
 
 #: Operators between two readers of a value from which on the second one counts as late.
 _FAR = 12

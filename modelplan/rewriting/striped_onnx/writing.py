@@ -15,14 +15,15 @@ import numpy.typing as npt
 
 from modelplan.errors import ModelError
 from modelplan.loaders.onnx_functions import graphs_of
-from modelplan.rewriting.striped_onnx.layers import SLICE_OPERANDS, WINDOWS, Reading, margins
+from modelplan.rewriting.striped_onnx.layers import SLICE_OPERANDS, Reading
+from modelplan.rewriting.striped_onnx.paddings import PAD_OPERANDS, WINDOWS, is_valid, margins
 from modelplan.rewriting.striped_onnx.pieces import Cut, Program, Step
 from modelplan.types import Graph, Kind
 
 #: Constants of more elements than this decide nothing about rows.
 _MOST_ELEMENTS = 1024
-#: The first opset in which these take numbers as operands instead of attributes.
-_PAD_OPERANDS, _RESHAPE_OPERANDS = 11, 5
+#: The first opset in which a Reshape takes its shape as an operand.
+_RESHAPE_OPERANDS = 5
 
 
 def parsed(path: str | Path) -> Any:
@@ -262,7 +263,7 @@ class _Writer:
         del node.input[:], node.output[:]
         node.input.extend(step.inputs)
         node.output.extend(step.outputs)
-        if step.kind in WINDOWS:
+        if step.kind in WINDOWS and not is_valid(op):
             pairs = margins(graph, op, len(stripe.shape) - 2)
             pairs[stripe.axis - 2] = stripe.above, stripe.below
             self._set(node, "pads", [*(a for a, _ in pairs), *(b for _, b in pairs)])
@@ -278,7 +279,7 @@ class _Writer:
     def _pad(self, node: Any, step: Step, axis: int, above: int, below: int) -> None:
         op = self.reading.graph.ops[step.op]
         rank = len(self.reading.graph.tensors[op.outputs[0]].shape)
-        old = self.reading.opset < _PAD_OPERANDS
+        old = self.reading.opset < PAD_OPERANDS
         found = dict(op.attributes).get("pads") if old else self.reading.constant(op, 1)
         pads = [int(str(n).removesuffix(".0")) for n in found] if isinstance(found, tuple) else [0] * 2 * rank
         pads[axis], pads[rank + axis] = above, below
