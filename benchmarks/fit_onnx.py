@@ -1,9 +1,10 @@
 """Shows what fit makes of ONNX models: bytes that ONNX Runtime allocates before and after, time, and equality.
 
-    python benchmarks/fit_onnx.py [--level LEVEL] [--only NAME,...] [--rows FILE]
+    python benchmarks/fit_onnx.py [--level LEVEL] [--only NAME,...] [--ocr PATH] [--rows FILE]
 
 The networks of models/onnx_nets.py, with random weights, are made in a temporary folder. Each file runs in processes of
 its own under an allocation trace; figures are MiB above what the model's session needs. Needs the extra `verify`.
+`--ocr` adds a model from outside, ch_PP-OCRv4_det_infer.onnx of the package rapidocr-onnxruntime 1.4.4, at 640 x 640.
 With `--rows` each network's lines are kept in a file as soon as they are there, and a second start goes on behind them.
 """
 
@@ -23,11 +24,14 @@ sys.path.insert(0, str(reporting.ROOT / "models"))
 import onnx_nets
 
 from modelplan.rewriting.striped_onnx.ladder import Goal, Ladder, Rung, climb
+from modelplan.rewriting.striped_onnx.writing import parsed, write_bound
 from modelplan.runtimes.ort.measuring import LEVELS, Settings, measure, ort_version, peak_contents
 
 #: How much lower the file in stripes is to be, and the most time that it may take, as a multiple.
 GOALS = {"transformer": 4.0}
 USUAL_GOAL, MOST_TIME = 3.0, 1.25
+#: The model of `--ocr`, and what its input is bound to.
+OCR, OCR_INPUT = "pp_ocr_detector", {"x": (1, 3, 640, 640)}
 #: Bytes of values of one operator that are told.
 _LEAST = 10_000
 _COLUMNS = (
@@ -39,9 +43,15 @@ _COLUMNS = (
 def main() -> None:
     """Writes the page."""
     arguments = reporting.parse(PARSER)
+    if arguments.ocr and not arguments.ocr.is_file():
+        PARSER.error(f"no file at {arguments.ocr}: --ocr names ch_PP-OCRv4_det_infer.onnx")
     first = reporting.made_by(PARSER, arguments, f" with ONNX Runtime {ort_version()}, x86-64, one thread")
     title = f"Fit for ONNX: what ONNX Runtime allocates, optimization level {arguments.level}"
-    names = arguments.only.split(",") if arguments.only else list(onnx_nets.NETS)
+    there = [*onnx_nets.NETS, *[OCR] * bool(arguments.ocr)]
+    names = arguments.only.split(",") if arguments.only else there
+    unknown = [name for name in names if name not in there]
+    if unknown:
+        PARSER.error(f"no network {unknown[0]!r}; there are: {', '.join(there)}")
     reporting.save(arguments.output, first, title, page(names, arguments))
 
 
@@ -55,7 +65,7 @@ def page(names: list[str], arguments: argparse.Namespace) -> Iterator[str]:
     for name in names:
         key = f"{name} {level} {tolerance:g} {ort_version()}"
         if key not in done:
-            done[key] = network(name, level, tolerance)
+            done[key] = network(name, arguments)
             if kept:
                 kept.write_text(json.dumps(done))
         found, said, left = done[key]
@@ -68,6 +78,10 @@ def page(names: list[str], arguments: argparse.Namespace) -> Iterator[str]:
     yield "packed for each stripe. Defaults: arena and memory patterns on. Time: processor time of the quickest of some"
     yield f"runs, the two files in turn, arena off. Outputs: on random and extreme inputs; a tolerance of {tolerance:g}"
     yield "units of the last place of an output's largest value was allowed."
+    if OCR in names:
+        yield f"`{OCR}` is ch_PP-OCRv4_det_infer.onnx of the package rapidocr-onnxruntime 1.4.4 at 640 x 640."
+    else:
+        yield "The detector of PP-OCR, a model from outside, is not among them: `--ocr PATH` adds it."
     yield ""
     yield from reporting.table(_COLUMNS, rows, "<" + ">" * 6 + "<" + ">" * 3 + "<")
     yield ""
@@ -83,11 +97,15 @@ def page(names: list[str], arguments: argparse.Namespace) -> Iterator[str]:
     yield from stripes
 
 
-def network(name: str, level: str, tolerance: float) -> tuple[list[object], list[str], list[list[object]]]:
+def network(name: str, arguments: argparse.Namespace) -> tuple[list[object], list[str], list[list[object]]]:
     """A network's line of the table, what was done to it, and what is left at the peak."""
+    level, tolerance = arguments.level, arguments.tolerance
     with tempfile.TemporaryDirectory() as folder:
         path, out = Path(folder) / f"{name}.onnx", Path(folder) / "out.onnx"
-        onnx.save(onnx_nets.NETS[name](), path)
+        if name == OCR:
+            path.write_bytes(write_bound(parsed(arguments.ocr), OCR_INPUT))
+        else:
+            onnx.save(onnx_nets.NETS[name](), path)
         ladder = fitted(path, level, tolerance)
         found, left = row(name, path, ladder, level), [at_peak(name, path, level)]
         rung = best(ladder)
@@ -161,6 +179,7 @@ PARSER = reporting.command_line(__file__, __doc__, "fit_onnx.md", corpus=False)
 PARSER.add_argument("--level", choices=LEVELS, default="extended", help="graph optimization level (default: extended)")
 PARSER.add_argument("--tolerance", type=float, default=0.0, help="units of the last place (default: 0)")
 PARSER.add_argument("--rows", type=Path, help="a file that keeps what is done")
+PARSER.add_argument("--ocr", type=Path, metavar="PATH", help="ch_PP-OCRv4_det_infer.onnx, measured too")
 PARSER.add_argument("--only", default="", help="networks, separated by commas")
 
 if __name__ == "__main__":
