@@ -85,13 +85,17 @@ def striped(data: bytes, folder: Path, **ways: object) -> Striped:
     return Striped(data, program, placing.value_addresses(program, packing))
 
 
+#: What the ladder says of the loop.
+_REGION = "ops 0 to 2: one loop over 3 stripes of rows"
+
+
 def striped_ladder(folder: Path) -> Ladder:
     """The three convolutions in `folder` as they stand, and all of them in one loop over stripes, which is chosen."""
     data = three_convolutions()
     subject = ModelOnTarget(data, graph_of(data, folder), "three", Goal(objective="head"))
     rewrite = striped(data, folder, loop=True, carry=False, cuts=(0, 4, 8, 12))
     before = subject.rung("as is", data, 3, subject.macs)
-    after = subject.rung("split", rewrite.file(), len(rewrite.program.steps), subject.macs, regions=("ops 0 to 2",))
+    after = subject.rung("split", rewrite.file(), len(rewrite.program.steps), subject.macs, regions=(_REGION,))
     return Ladder((before, after), after, after.head)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -34,6 +34,8 @@ ABOUT = (
     "Buffers may hold some rows of a tensor only, and one may be written over another that is still read: bytes alive"
     " are counted once. The steps are those that TFLM plans, with each loop run once."
 )
+#: What is said of an operand that nothing writes before the loop.
+_UNWRITTEN = "an operand of the loop that nothing writes before it: TFLM plans it from the start, but the bytes hold no value yet"
 #: Above so many steps the page has no names for them.
 _MOST_STEPS = 100_000
 
@@ -51,10 +53,12 @@ def carried_view(file: ModelFile, requirement: Requirement, runtime: Runtime, ca
     """
     model = read_tflite(file.content, file.path)
     rows = planner.requests(model, runtime.kernels)
-    places = planner.greedy_offsets(rows, planner.read_plan(model))
+    plan = planner.read_plan(model) or ()
+    places = planner.greedy_offsets(rows, plan or None)
     run = _run_of(model, {row.tensor: at for row, at in zip(rows, places, strict=True) if row.tensor >= 0 <= row.last})
-    held = _held(rows, places)
-    buffers = [_buffer(model, run, rows, same) for same in held]
+    used = [replace(row, first=run.unwritten.get(row.tensor, row.first)) for row in rows]
+    held = _held(used, places)
+    buffers = [_buffer(model, run, used, same) for same in held]
     offsets = np.array([places[same[0]] for same in held], dtype=np.int64)
     drawn = Drawing(
         title=file.graph.name,
@@ -78,6 +82,11 @@ def carried_view(file: ModelFile, requirement: Requirement, runtime: Runtime, ca
         parts=True,
         op_labels=run.labels,
         op_callers=run.callers,
+        given=tuple(
+            number
+            for number, same in enumerate(held)
+            if any(rows[i].tensor >= 0 and plan[rows[i].tensor] != planner.ONLINE for i in same)
+        ),
     )
 
 
@@ -87,7 +96,8 @@ class _Run:
 
     `order` names the operator of each scope, `labels` and `callers` are those
     of `View`. `tensors` numbers the planned tensors of the file
-    in the graph, `origins` the operator that each comes from.
+    in the graph, `origins` the operator that each comes from. `unwritten` are the operands of loops that nothing
+    writes before, by their numbers in the file, with the scope of the loop.
     """
 
     graph: Graph
@@ -96,6 +106,7 @@ class _Run:
     callers: tuple[int, ...]
     tensors: dict[int, int]
     origins: dict[int, int]
+    unwritten: dict[int, int]
 
 
 def _run_of(model: FileModel, places: dict[int, int]) -> _Run:
@@ -124,7 +135,26 @@ def _run_of(model: FileModel, places: dict[int, int]) -> _Run:
         tuple(numbers.get(scope.caller, -1) for scope in first.values()),
         tensors,
         {tensors[t]: number for number, (_, made) in enumerate(flows) for t in made if t in tensors},
+        _unwritten(model, found, {t for _, made in flows for t in made}),
     )
+
+
+def _unwritten(model: FileModel, found: Sequence[Scope], made: set[int]) -> dict[int, int]:
+    """The operands of loops that nothing writes before, with the scope of the loop.
+
+    TFLM plans them from the start, since it sees no writer; until the loop writes there, the bytes hold no value.
+    """
+    starts: dict[int, int] = {}
+    readers: dict[int, int] = {}
+    for step, scope in enumerate(found):
+        if scope.op < 0:
+            continue
+        here, base = model.subgraphs[scope.subgraph], model.firsts[scope.subgraph]
+        op = here.ops[scope.op]
+        for t in (base + t for t in op.reads):
+            if readers.setdefault(t, step) == step and op.kind == "WHILE" and t not in made:
+                starts[t] = step
+    return {t: step for t, step in starts.items() if t - model.firsts[0] not in model.subgraphs[0].inputs}
 
 
 def _tensor(model: FileModel, number: int) -> Tensor:
@@ -201,8 +231,12 @@ def _buffer(model: FileModel, run: _Run, rows: Sequence[planner.Request], same: 
 
 def _merges(run: _Run, buffers: Sequence[Buffer]) -> Iterator[Merge]:
     """Why the tensors of a buffer share it."""
+    operands = {run.tensors[t]: run.order[step] for t, step in run.unwritten.items() if t in run.tensors}
     for buffer in buffers:
         for member in buffer.members[1:]:
+            if member.tensor in operands:
+                yield Merge(member.tensor, buffer.members[0].tensor, operands[member.tensor], _UNWRITTEN, buffer.size)
+                continue
             op = run.origins.get(member.tensor, 0)
             kind = run.graph.ops[op].kind if run.graph.ops else ""
             rule = {

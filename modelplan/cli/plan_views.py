@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -157,11 +157,12 @@ def _rung_view(name: str, rung: Rung, goal: Goal, *, chosen: bool) -> View:
     about = RUNGS[rung.name]
     if about.startswith("and "):  # the ladder's words go on from the rung below
         about = f"{RUNGS['views']} {about}"
-    about = "; ".join((about, *rung.regions))
     if carried_views.needs_own_view(file, runtime):
         view = carried_views.carried_view(file, requirement, runtime, goal.budget, called)
-        view = replace(view, about=f"{about}. {view.about}")
+        told = "; ".join((about, *_matched(rung.regions, view)))
+        view = replace(view, about=f"{told}. {view.about}")
     else:
+        about = "; ".join((about, *rung.regions))
         made = pipeline.runtime_plan(file.graph, runtime, carried_offsets(file, runtime))
         problem = replace(made.problem, capacity=goal.budget)
         view = views.view_of(replace(made, problem=problem, requirement=requirement), called, about)
@@ -174,6 +175,17 @@ def _rung_view(name: str, rung: Rung, goal: Goal, *, chosen: bool) -> View:
         ("multiply-accumulates", f"{rung.macs:,}"),
     ]
     return replace(view, facts=(*facts, *view.facts))
+
+
+def _matched(regions: Sequence[str], view: View) -> Iterator[str]:
+    """The regions of a rung in words of the model as it was, each loop with the operator that runs it in the file."""
+    loops = [label for label in view.op_labels if label.endswith(" WHILE") and " in the " not in label]
+    named = iter(loops if len(loops) == sum(": one loop over " in region for region in regions) else ())
+    for region in regions:
+        ops, colon, how = region.partition(":")
+        words = f"{ops.replace('ops ', 'operators ', 1)} of the model as it was{colon}{how}"
+        loop = next(named, "") if ": one loop over " in region else ""
+        yield f"{words} ({loop} here)" if loop else words
 
 
 def answers_page(

@@ -113,3 +113,26 @@ def test_analyze_draws_the_plan_in_a_file_in_stripes(made: tuple[Ladder, Page], 
     assert found
     view = json.loads(found[1])["views"][1]
     assert (view["name"], view["arena"] + view["tail"]) == ("plan in the file", rung.arena)
+
+
+def test_what_nothing_writes_before_a_loop_is_alive_from_the_loop_on(made: tuple[Ladder, Page]) -> None:
+    """TFLM plans such operands from the start; no byte of theirs is in use before, so that no peak may count them."""
+    view = made[1].views[-1]
+    graph, problem, low = view.graph, view.drawing.problem, view.drawing.placement.offsets
+    assert graph
+    merges = [merge for merge in view.merges if "nothing writes before it" in merge.rule]
+    assert merges
+    starts = {member.tensor: row.start for row in problem for member in row.members}
+    for merge in merges:
+        assert graph.ops[merge.op].kind == "WHILE"
+        assert starts[merge.tensor] >= view.order.index(merge.op)
+    alive = [i for i in range(len(problem)) if problem.start[i] == 0]
+    assert {m.tensor for i in alive for m in problem.members[i]} >= set(graph.inputs)
+    assert len(alive) == len(graph.inputs)
+    for step in range(view.drawing.steps):
+        ends = [low[i] + problem.size[i] for i in range(len(problem)) if problem.start[i] <= step < problem.end[i]]
+        assert max(ends, default=0) <= view.drawing.arena
+    assert view.given
+    assert all(problem.members[i] for i in view.given)
+    assert "of the model as it was: one loop" in view.about
+    assert "(op 0 WHILE here)" in view.about

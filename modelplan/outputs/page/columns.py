@@ -136,6 +136,7 @@ def _view(view: View, number: int, planned: Sequence[dict[int, int]]) -> dict[st
         "arena": drawing.arena,
         "tail": drawing.kept,
         "parts": view.parts,
+        "given": view.given,
         "fits": drawing.problem.capacity is None or (not view.refused and not drawing.excess),
         "peak": bounds.load_bound(problem),
         "banks": [[shown(name), base] for name, base in drawing.banks],

@@ -67,7 +67,7 @@ class View:
     are the regions where several are stacked, `arrows` the copies between them. `parts`: buffers keep only parts of
     their tensors, so that bytes alive are counted once however many buffers have them. `op_labels` are what the page
     calls the operators of `graph`, where that is not their number and kind; `op_callers` the operator whose body each
-    one stands in, or -1.
+    one stands in, or -1. `given` are the buffers whose addresses the plan in the file gives.
     """
 
     name: str
@@ -84,6 +84,7 @@ class View:
     parts: bool = False
     op_labels: tuple[str, ...] = ()
     op_callers: tuple[int, ...] = ()
+    given: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
