@@ -35,7 +35,10 @@ ABOUT = (
     " are counted once. The steps are those that TFLM plans, with each loop run once."
 )
 #: What is said of an operand that nothing writes before the loop.
-_UNWRITTEN = "an operand of the loop that nothing writes before it: TFLM plans it from the start, but the bytes hold no value yet"
+_UNWRITTEN = (
+    "an operand of the loop that nothing writes before it: TFLM plans it from the start, but its bytes hold no value"
+    " until then"
+)
 #: Above so many steps the page has no names for them.
 _MOST_STEPS = 100_000
 

@@ -72,7 +72,7 @@ def seen(browser: Browser, selector: str) -> list[str]:
 
 def test_what_is_alive_at_the_second_highest_peak(browser: Browser, person: Path) -> None:
     browser.open(person)
-    click(browser, "Next lower peak")
+    click(browser, "Next peak")
     assert "peak 2 of" in browser.text("#where")
     assert "peak 2 of 6 by height" in seen(browser, "#live > p")[0]
     rows = seen(browser, "#live tbody tr")
@@ -107,7 +107,7 @@ def test_who_keeps_a_tensor_alive(browser: Browser, person: Path, *, by_search: 
         browser.press("conv2d_3_depthwise")
         click(browser, "Conv2d_3_depthwise")
     else:
-        click(browser, "Next lower peak")
+        click(browser, "Next peak")
         click(browser, "Conv2d_3_depthwise")
     answer = dict(zip(seen(browser, "#details dt"), seen(browser, "#details dd"), strict=False))
     assert "its last reader" in answer["kept alive by"]
@@ -115,17 +115,18 @@ def test_who_keeps_a_tensor_alive(browser: Browser, person: Path, *, by_search: 
     assert last in answer["kept alive by"]
 
 
-@pytest.mark.parametrize(("page", "change"), [("fit.html", "22,76816,560{}6.06 KiB"), ("diff.html", "{}6.06 KiB")])
+@pytest.mark.parametrize(("page", "change"), [("fit.html", "22,768 B16,560 B{}6,208 B"), ("diff.html", "{}6,208 B")])
 def test_what_changed_is_told_when_the_page_opens(browser: Browser, files: Path, page: str, change: str) -> None:
     browser.open(files / page)
     change = change.format("\N{MINUS SIGN}")
     rows = seen(browser, "#changes table.figures tbody tr")
     assert rows[0] == f"whole arena{change}" if page == "fit.html" else rows[0].endswith(change)
-    assert "buffers changed" in seen(browser, "#changes > p")[1]
+    assert "buffers before" in seen(browser, "#changes > p")[1]
     verdict = seen(browser, "#verdict")[0]
-    assert verdict.endswith("KiB after: 6.06 KiB less")
+    assert verdict.endswith("B) after: 6,208 B less")
     arenas = [brief.removesuffix(" KiB") for brief in browser.texts("#switch button small")]
-    assert verdict.startswith(f"{arenas[0]} KiB before, {arenas[-1]} KiB after")
+    assert verdict.startswith(f"{arenas[0]} KiB (")
+    assert f"before, {arenas[-1]} KiB (" in verdict
     first = seen(browser, "#changes table + p + table tbody tr")[0]
     assert first.startswith("re_lu_1")
     assert "moved from 0 to" in first
@@ -150,8 +151,9 @@ def test_renumbered_steps_are_no_change_and_a_buffer_that_is_gone_can_be_shown(b
     assert browser.run(f"{names}{shift} return sameLife(old, i, q, i)")
     assert not browser.run(f"{names} old.end[i] += 1; return sameLife(old, i, q, i)")
     gone = "{buffer: -1, gone: 0, name: '', bytes: 1, words: ['gone']}"
-    assert browser.run(f"return countOf([{gone}], plans[1])").startswith("0 of")
-    assert "1 of before is gone" in browser.run(f"return countOf([{gone}], plans[1])")
+    told = browser.run(f"return countOf([{gone}], plans[0], plans[1])")
+    old, now = browser.run("return [plans[0].n, plans[1].n]")
+    assert told == f"{old} buffers before, 1 gone; {now} after: {now} as before."
     browser.run("plans[1].twin = () => -1; plans[0].twin = () => -1; showChanges()")
     rows = "[...document.querySelectorAll('#changes table + p + table tbody tr')]"
     shown = f"const row = {rows}.find(r => r.textContent.endsWith('gone')); row.click(); return row.cells[0].title"

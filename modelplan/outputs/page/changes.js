@@ -6,21 +6,21 @@
 
 /** A difference of bytes. @param {number} n */
 function signed(n) {
-  return n ? `${n > 0 ? "+" : "−"}${brief(Math.abs(n))}` : "same";
+  return n ? `${n > 0 ? "+" : "−"}${count(Math.abs(n))} B` : "same";
 }
 
 /** What a rewrite did to the memory that is needed, in a sentence. @param {Plan} old @param {Plan} now */
 function verdictOf(old, now) {
   const [x, y] = [old, now].map((p) => p.columns.arena + p.columns.tail);
-  const words = x === y ? "the same" : `${brief(Math.abs(x - y))} ${y < x ? "less" : "more"}`;
-  return `${brief(x)} before, ${brief(y)} after: ${words}${now.columns.fits ? "" : "; it does not fit"}`;
+  const words = x === y ? "the same" : `${count(Math.abs(x - y))} B ${y < x ? "less" : "more"}`;
+  return `${human(x)} before, ${human(y)} after: ${words}${now.columns.fits ? "" : "; it does not fit"}`;
 }
 
 /** The figures that differ, as rows of label, old, new, difference. @param {Plan} old @param {Plan} now @returns {string[][]} */
 function changedFigures(old, now) {
   const [a, b] = [old.columns, now.columns];
   const rows = [];
-  const add = (/** @type {string} */ label, /** @type {number} */ x, /** @type {number} */ y) => rows.push([label, count(x), count(y), signed(y - x)]);
+  const add = (/** @type {string} */ label, /** @type {number} */ x, /** @type {number} */ y) => rows.push([label, `${count(x)} B`, `${count(y)} B`, signed(y - x)]);
   if (a.tail || b.tail) {
     add("whole arena", a.arena + a.tail, b.arena + b.tail);
     add("planned part", a.arena, b.arena);
@@ -39,7 +39,7 @@ function changedFigures(old, now) {
  * its number in the old plan.
  * @param {Plan} old @param {Plan} now @returns {Change[]} */
 function changedBuffers(old, now) {
-  const into = new Map(writtenOver(now).map(([i, j, n]) => [i, `written over ${now.shorts[j]} while that is read: ${count(n)} B`]));
+  const into = new Map(writtenOver(now).map((row) => [row[0], overlapWords(now, row[0], row[1], row[2], now.shorts)]));
   /** @type {Change[]} */ const found = [];
   const met = new Set();
   for (let i = 0; i < now.n; i++) {
@@ -72,14 +72,14 @@ function sameLife(old, j, now, i) {
   return first && (ends ? old.end[j] === old.steps && now.end[i] === now.steps : old.opKey(old.end[j] - 1) === now.opKey(now.end[i] - 1));
 }
 
-/** How many buffers changed, came and went, in a sentence. @param {Change[]} changed @param {Plan} now */
-function countOf(changed, now) {
+/** How many buffers changed, came and went, in a sentence. @param {Change[]} changed @param {Plan} old @param {Plan} now */
+function countOf(changed, old, now) {
   if (!changed.length) return "No buffer changed.";
   const gone = changed.filter((one) => one.gone >= 0).length;
   const fresh = changed.filter((one) => one.words[0] === "new").length;
-  const parts = [`${count(changed.length - gone - fresh)} of ${count(now.n)} buffers changed`, ...(fresh ? [`${count(fresh)} ${fresh > 1 ? "are" : "is"} new`] : []), ...(gone ? [`${count(gone)} of before ${gone > 1 ? "are" : "is"} gone`] : [])];
-  const others = now.n > changed.length - gone ? "; the others lie where they lay" : "";
-  return `${parts.join(", ")}${others}.`;
+  const other = changed.length - gone - fresh, same = now.n - other - fresh;
+  const parts = [[other, "changed"], [same, "as before"], [fresh, "new"]].filter((row) => row[0]).map(([n, word]) => `${count(Number(n))} ${word}`);
+  return `${count(old.n)} buffers before${gone ? `, ${count(gone)} gone` : ""}; ${count(now.n)} after: ${parts.join(", ")}.`;
 }
 
 /** Buffers that lie partly in the bytes of another that is alive: which, in which, by how many bytes. @param {Plan} p */
@@ -92,15 +92,35 @@ function writtenOver(p) {
   return found;
 }
 
+/** What happens where two buffers share bytes: the operator that writes one over the other, the loop in which that
+ * happens, or only where and when. @param {Plan} p @param {number} i @param {number} j @param {number} shared @param {string[]} [names] */
+function overlapWords(p, i, j, shared, names) {
+  const name = names ? names[j] : p.label(j);
+  const bytes = human(shared);
+  const from = Math.max(p.start[i], p.start[j]), to = Math.min(p.end[i], p.end[j]) - 1;
+  const writes = (/** @type {number} */ k) => new Set(p.tensors(k).length ? p.writersOf(k) : []);
+  const meets = (/** @type {number} */ a, /** @type {number} */ b) => p.readersOf(b).find((op) => writes(a).has(op) && between3(p.stepOf.get(op), from, to));
+  const over = meets(i, j), under = meets(j, i);
+  if (over !== undefined) return `written over ${name} by ${p.opLabel(over)} (step ${count(p.stepOf.get(over) ?? 0)}) while that reads it: ${bytes}`;
+  if (under !== undefined) return `${name} is written over it by ${p.opLabel(under)} (step ${count(p.stepOf.get(under) ?? 0)}) while that reads it: ${bytes}`;
+  const why = p.columns.parts ? ": the plan in the file puts both there" : "";
+  return `shares ${bytes} with ${name} in ${from === to ? `step ${count(from)}` : `steps ${count(from)} to ${count(to)}`}${why}`;
+}
+
+/** @param {number|undefined} step @param {number} from @param {number} to */
+function between3(step, from, to) {
+  return step !== undefined && from <= step && step <= to;
+}
+
 /** The list of what changed. @param {Plan} old @param {Plan} now @param {{pick: (i: number) => void, pickGone: (j: number) => void, picked: number}} o */
 function changesPanel(old, now, o) {
   if (old === now) return [make("p", {}, `The other plans are compared with this one, "${now.name}": choose one above the map.`)];
   const cells = (/** @type {string[]} */ row) => make("tr", {}, ...row.map((text, k) => make(k ? "td" : "th", { className: k ? "number" : "", title: text, ...(k ? {} : { scope: "row" }) }, text)));
   const head = (/** @type {string[]} */ words, /** @type {string[]} */ wide, /** @type {number[]} */ numbers) => make("thead", {}, make("tr", {}, ...words.map((word, k) => { const cell = make("th", { scope: "col", className: numbers.includes(k) ? "number" : "" }, make("span", {}, word)); cell.style.width = wide[k]; return cell; })));
-  const figures = make("table", { "aria-label": "Figures that changed", className: "figures" }, head(["", ...(data.change ? ["before", "after"] : [old.name, now.name]), "change"], ["28%", "24%", "23%", "25%"], [1, 2, 3]), make("tbody", {}, ...changedFigures(old, now).map(cells)));
+  const figures = make("table", { "aria-label": "Figures that changed", className: "figures" }, head(["", ...(data.change ? ["before", "after"] : [old.name, now.name]), "change"], ["31%", "22.5%", "22.5%", "24%"], [1, 2, 3]), make("tbody", {}, ...changedFigures(old, now).map(cells)));
   const changed = changedBuffers(old, now);
   const rows = changed.slice(0, 500).map((one) => {
-    const row = make("tr", { className: one.buffer >= 0 && one.buffer === o.picked ? "on" : "" }, make("td", { title: one.name }, one.gone >= 0 ? old.shorts[one.gone] : now.shorts[one.buffer]), make("td", { className: "number" }, count(one.bytes)), make("td", { className: "words" }, ...one.words.map((word) => make("div", {}, word))));
+    const row = make("tr", { className: one.buffer >= 0 && one.buffer === o.picked ? "on" : "" }, make("td", { title: one.name, className: "name" }, one.gone >= 0 ? old.shorts[one.gone] : now.shorts[one.buffer]), make("td", { className: "number" }, count(one.bytes)), make("td", { className: "words" }, ...one.words.map((word) => make("div", {}, word))));
     const show = () => (one.gone < 0 ? o.pick(one.buffer) : o.pickGone(one.gone));
     row.tabIndex = 0;
     row.setAttribute("aria-label", `${one.name}: ${one.words.join("; ")}`);
@@ -109,7 +129,7 @@ function changesPanel(old, now, o) {
     return row;
   });
   const more = changed.length > rows.length ? [make("p", {}, `and ${count(changed.length - rows.length)} more`)] : [];
-  const words = countOf(changed, now);
+  const words = countOf(changed, old, now);
   const buffers = make("table", { "aria-label": "Buffers that changed" }, head(["buffer", "bytes", "what changed"], ["34%", "18%", "48%"], [1]), make("tbody", {}, ...rows));
   return [make("p", {}, make("b", {}, `"${now.name}" against "${old.name}"`), now.columns.about ? `: ${now.columns.about}` : ""), figures, make("p", {}, words), ...(changed.length ? [buffers] : []), ...more];
 }

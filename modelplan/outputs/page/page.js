@@ -36,14 +36,14 @@ function refresh() {
   chart.light(state.picked, { ...steps, cursor: state.step }, matches);
   chart.patterns = get("patterns").getAttribute("aria-pressed") === "true";
   chart.draw();
-  const o = { theme: state.theme, patterns: chart.patterns, pick, goto: (/** @type {number} */ op) => goto(p.stepOf.get(op) ?? 0) };
+  const o = { theme: state.theme, patterns: chart.patterns, step: state.step, pick, goto: (/** @type {number} */ op) => goto(p.stepOf.get(op) ?? 0) };
   get("details").replaceChildren(...(state.picked < 0 ? hints() : detailsOf(p, state.picked, o)));
   get("details").hidden = state.picked < 0 && !state.hints;
-  get("live").replaceChildren(...liveTable({ plan: p, step: state.step, picked: state.picked, sort: state.sort, order: sortBy, ...o }));
+  get("live").replaceChildren(...liveTable({ plan: p, picked: state.picked, sort: state.sort, order: sortBy, ...o }));
   operators.show(p.steps);
   showChanges();
   const rank = p.peakAt(state.step);
-  get("where").textContent = `${rank < 0 ? "" : `peak ${count(rank + 1)} of ${count(p.peaks.length)} · `}${brief(p.live[state.step] ?? 0)} alive at ${p.stepLabel(state.step)}`;
+  get("where").textContent = `${rank < 0 ? "" : `peak ${count(rank + 1)} of ${count(p.peaks.length)}${p.equal(rank)} · `}${brief(p.live[state.step] ?? 0)} alive at ${p.stepLabel(state.step)}`;
   get("where").title = get("where").textContent;
   remember();
 }

@@ -116,11 +116,12 @@ function liveTable(o) {
     cell.style.width = ["auto", digits(Math.max(...rows.map((i) => plan.size[i]), 1e4)), "56px", digits(Math.max(plan.columns.height, 1e4)), "70px"][k];
     return cell;
   }));
-  const body = make("tbody", {}, ...rows.slice(0, 1000).map((i) => {
+  const names = namesApart(rows.slice(0, 1000).map((i) => plan.shorts[i]));
+  const body = make("tbody", {}, ...rows.slice(0, 1000).map((i, k) => {
     const share = total ? (100 * /** @type {number} */ (own.get(i))) / total : 0;
     const cell = make("td", { className: "number share" }, `${share.toFixed(1)}%`);
     cell.style.setProperty("--share", `${share}%`);
-    const name = make("td", { title: plan.label(i) }, swatch(lookOf(plan, plan.columns.kind[i]), o.theme, o.patterns), plan.shorts[i], ...(plan.columns.regions.length ? [make("small", {}, ` in ${plan.regionAt(plan.low[i])?.[0]}`)] : []));
+    const name = make("td", { title: plan.label(i), className: "name" }, swatch(lookOf(plan, plan.columns.kind[i]), o.theme, o.patterns), names[k], ...(plan.columns.regions.length ? [make("small", {}, ` in ${plan.regionAt(plan.low[i])?.[0]}`)] : []));
     const row = make("tr", { tabIndex: 0, className: i === o.picked ? "on" : "", "aria-label": `${plan.label(i)}, ${count(plan.size[i])} bytes, last step ${count(plan.end[i] - 1)}` }, name, make("td", { className: "number" }, count(plan.size[i])), cell, make("td", { className: "number", title: place(plan, i) }, count(plan.low[i] - (plan.regionAt(plan.low[i])?.[1] ?? 0))), make("td", { className: "number" }, count(plan.end[i] - 1)));
     row.dataset.buffer = String(i);
     row.onclick = () => o.pick(i);
@@ -128,24 +129,40 @@ function liveTable(o) {
     return row;
   }));
   const at = plan.peakLabel(step);
-  const words = `Alive at ${plan.stepLabel(step)}${at ? ` (${at})` : ""}: ${rows.length} buffer${rows.length === 1 ? "" : "s"}, ${human(total)}, ${plan.most ? ((100 * total) / plan.most).toFixed(1) : 0}% of the highest peak`;
+  const words = `Alive at ${plan.stepLabel(step)}${at ? ` (${at})` : ""}: ${rows.length} buffer${rows.length === 1 ? "" : "s"}, ${human(total)}: shares are of these bytes, which are ${plan.most ? ((100 * total) / plan.most).toFixed(1) : 0}% of the highest peak`;
   const twice = rows.reduce((sum, i) => sum + plan.size[i], 0) - total;
   const split = plan.columns.parts && twice > 0 ? [make("p", {}, `${human(twice)} of these lie in bytes that another buffer has too: their share is split evenly.`)] : [];
   const more = rows.length > 1000 ? [make("p", {}, `The first 1,000 of ${count(rows.length)} in this order.`)] : [];
   return [make("p", {}, words), ...split, make("table", { "aria-label": "Live set" }, make("thead", {}, head), body), ...more];
 }
 
-/** What is known of a buffer. @param {Plan} plan @param {number} i @param {{goto: (op: number) => void, pick: (i: number) => void, theme: string, patterns: boolean}} o */
+/** Names for a table: without the folders that all have in common, and long ones without their middle where that
+ * leaves them apart. @param {string[]} names */
+function namesApart(names) {
+  const paths = names.map((name) => name.split("/"));
+  let common = 0;
+  while (paths.length > 1 && paths.every((path) => path.length > common + 1 && path[common] === paths[0][common])) common++;
+  const rest = paths.map((path) => path.slice(common).join("/"));
+  const cut = rest.map((name) => cutMiddle(name));
+  return cut.map((name, k) => (cut.indexOf(name) === k && cut.lastIndexOf(name) === k ? name : rest[k]));
+}
+
+/** What is known of a buffer. @param {Plan} plan @param {number} i @param {{goto: (op: number) => void, pick: (i: number) => void, step: number, theme: string, patterns: boolean}} o */
 function detailsOf(plan, i, o) {
   const c = plan.columns;
   const g = plan.graph;
   const tensors = plan.tensors(i);
-  const ops = (/** @type {number[]} */ list, /** @type {string} */ role) => list.slice(0, 40).flatMap((op, k) => [k ? ", " : "", make("button", { type: "button", className: `link ${role}`, onclick: () => o.goto(op) }, `${plan.opLabel(op)} (step ${plan.stepOf.get(op)})`)]).concat(list.length > 40 ? [` and ${list.length - 40} more`] : []);
+  const ops = (/** @type {number[]} */ list, /** @type {string} */ role) => [...list].sort((a, b) => (plan.stepOf.get(a) ?? 0) - (plan.stepOf.get(b) ?? 0)).slice(0, 40).flatMap((op, k) => [k ? ", " : "", make("button", { type: "button", className: `link ${role}`, onclick: () => o.goto(op) }, `${plan.opLabel(op)} (step ${plan.stepOf.get(op)})${touched(op, role)}`)]).concat(list.length > 40 ? [` and ${list.length - 40} more`] : []);
+  const touched = (/** @type {number} */ op, /** @type {string} */ role) => {
+    const G = /** @type {Graph} */ (g);
+    const own = tensors.filter((t) => (role === "writer" ? G.writes : G.reads)[op]?.includes(t));
+    return tensors.length > 1 && own.length ? `: ${own.map((t) => cutMiddle(G.tensors[t])).join(" and ")}` : "";
+  };
   const last = plan.end[i] - 1;
   /** @type {[string, any][]} */
-  const rows = [["bytes", `${human(plan.size[i])}, ${plan.most ? ((100 * plan.size[i]) / plan.most).toFixed(1) : 0}% of the peak`], ["alive", `steps ${count(plan.start[i])} to ${count(last)}`]];
+  const rows = [["bytes", human(plan.size[i])], ["share", shareWords(plan, i, o.step)], ["alive", `steps ${count(plan.start[i])} to ${count(last)}`]];
   if (g && tensors.length) {
-    const t = tensors[0];
+    const t = plan.chiefs[i];
     const writers = plan.writersOf(i), readers = plan.readersOf(i);
     rows.push(["written by", writers.length ? ops(writers, "writer") : g.inputs.includes(t) ? "the caller: it is an input" : "nothing: it keeps its value"]);
     rows.push(["read by", readers.length ? ops(readers, "reader") : "no operator"]);
@@ -160,11 +177,35 @@ function detailsOf(plan, i, o) {
     const merge = c.merges.find((m) => m[0] === t);
     const G = /** @type {Graph} */ (g);
     const why = merge ? `with ${G.tensors[merge[1]]} since ${plan.opLabel(merge[2])}: ${c.rules[merge[3]]}; saves ${human(merge[4])}` : "the first of them";
-    return make("p", {}, make("b", {}, G.tensors[t]), ` ${G.types[G.type[t]]}, at +${count(row[2 * k + 1])}: ${why}`);
+    return make("p", {}, make("b", {}, G.tensors[t]), ` ${G.types[G.type[t]]}, at +${count(row[2 * k + 1])}, ${usedIn(plan, t)}: ${why}`);
   }) : [];
-  const crossing = c.overlaps.filter((o2) => o2[0] === i || o2[1] === i).map((o2) => make("p", {}, `up to ${human(o2[2])} lie in bytes of ${plan.label(o2[o2[0] === i ? 1 : 0])} too, while both are alive`));
+  const crossing = writtenOver(plan).filter(([a, b]) => a === i || b === i).map(([a, b, shared]) => make("p", {}, overlapWords(plan, i, a === i ? b : a, shared)));
   const extra = held.length ? [make("p", {}, `${held.length} tensors share these bytes:`), ...held] : [];
   return [make("h2", {}, swatch(lookOf(plan, c.kind[i]), o.theme, o.patterns), plan.label(i)), definitions(rows), ...extra, ...crossing];
+}
+
+/** The share of a buffer in the bytes alive at a step. @param {Plan} plan @param {number} i @param {number} step */
+function shareWords(plan, i, step) {
+  const total = plan.live[step] ?? 0;
+  if (step < plan.start[i] || step >= plan.end[i] || !total) return `not alive at step ${count(step)}`;
+  const own = /** @type {number} */ (splitBytes(plan, plan.aliveAt(step)).get(i));
+  return `${((100 * own) / total).toFixed(1)}% of the bytes alive at step ${count(step)}`;
+}
+
+/** When a tensor is written and last read. @param {Plan} plan @param {number} t */
+function usedIn(plan, t) {
+  const g = /** @type {Graph} */ (plan.graph);
+  const steps = (/** @type {number[]} */ ops) => ops.map((op) => plan.stepOf.get(op)).filter((s) => s !== undefined);
+  const [made] = steps([plan.writer.get(t) ?? -1]);
+  const last = Math.max(-1, ...steps(plan.readers.get(t) ?? []));
+  const first = made === undefined ? (g.inputs.includes(t) ? "set by the caller" : plan.columns.parts ? "handed on in place" : "written by no operator") : `written at step ${count(made)}`;
+  return `${first}, ${last < 0 ? (g.outputs.includes(t) ? "read by the caller" : "read by none") : `last read at step ${count(last)}`}`;
+}
+
+/** A long name without its middle: what tells names apart is mostly at their ends. @param {string} name @param {number} [most] */
+function cutMiddle(name, most = 44) {
+  const head = Math.floor(most / 3);
+  return name.length > most ? `${name.slice(0, head)}…${name.slice(name.length - (most - head - 1))}` : name;
 }
 
 /** The addresses of a buffer; in a stack of regions those in its own. @param {Plan} plan @param {number} i */
@@ -190,7 +231,7 @@ function keeper(plan, i, ops) {
 /** Few words on a buffer, for the tooltip. @param {Plan} plan @param {number} i */
 function tipOf(plan, i) {
   const g = plan.graph;
-  const t = plan.tensors(i)[0];
+  const t = plan.tensors(i).length ? plan.chiefs[i] : undefined;
   const lines = [`${g && t !== undefined ? `${g.types[g.type[t]]} · ` : ""}${human(plan.size[i])} · ${plan.kind(i)}`, `alive in steps ${count(plan.start[i])} to ${count(plan.end[i] - 1)}, at ${count(plan.low[i])}`];
   if (g && t !== undefined) {
     const writers = plan.writersOf(i).map((op) => plan.opLabel(op));

@@ -9,7 +9,7 @@
  *   start: number[], end: number[], size: number[], offset: number[], kind: number[], labels: string[],
  *   members: (number[]|string)[], pinned: number[], merges: number[][], rules: string[], overlaps: number[][],
  *   conflicts: number, capacity: number|null, bound: number, height: number, arena: number, peak: number,
- *   banks: [string, number][], models: [number, string][], tail: number, parts: boolean, fits: boolean,
+ *   banks: [string, number][], models: [number, string][], tail: number, parts: boolean, given: number[], fits: boolean,
  *   regions: [string, number, number, number][], copies: number[][]}} Columns
  * @typedef {{title: string, subtitle: string, made_by: string, graphs: Graph[], views: Columns[],
  *   change: boolean, field: {bound: number, rows: [string, string, number, string][], refused: string[]}|null}} Page
@@ -75,10 +75,23 @@ class Plan {
     return typeof row === "string" ? [] : tensorsOf(row);
   }
 
-  /** What a buffer is called: its first tensor. @param {number} i */
+  /** What a buffer is called: the output or input of the model that it holds, or its largest tensor. @param {number} i */
   label(i) {
     const row = this.columns.members[i];
-    return typeof row === "string" ? row : /** @type {Graph} */ (this.graph).tensors[row[0]];
+    return typeof row === "string" ? row : /** @type {Graph} */ (this.graph).tensors[this.chiefs[i]];
+  }
+
+  /** The tensor after which each buffer is called, -1 where it holds none. */
+  get chiefs() {
+    const g = this.graph;
+    const outputs = new Set(g?.outputs), inputs = new Set(g?.inputs);
+    const found = Array.from({ length: this.n }, (_, i) => {
+      const held = this.tensors(i);
+      const largest = () => held.reduce((a, b) => (/** @type {Graph} */ (g).bytes[b] > /** @type {Graph} */ (g).bytes[a] ? b : a));
+      return held.length && g ? (held.find((t) => outputs.has(t)) ?? held.find((t) => inputs.has(t)) ?? largest()) : -1;
+    });
+    Object.defineProperty(this, "chiefs", { value: found });
+    return found;
   }
 
   /** A name for each buffer that is as short as it can be and still no other's: the least run of its path. */
@@ -142,6 +155,12 @@ class Plan {
     return this.peaks.findIndex((k) => k.start <= step && step < k.end);
   }
 
+  /** That a peak is as high as the first with that height; "" where it is that itself. @param {number} rank */
+  equal(rank) {
+    const first = this.peaks.findIndex((one) => one.bytes === this.peaks[rank].bytes);
+    return first < rank ? `, as high as peak ${count(first + 1)}` : "";
+  }
+
   /** Which of the peaks a step is at, in words; "" where it is at none. @param {number} step */
   peakLabel(step) {
     const rank = this.peakAt(step);
@@ -149,7 +168,7 @@ class Plan {
     const of = this.peaks.length;
     const { start, end } = this.peaks[rank];
     const span = end - start > 1 ? `, as much in steps ${count(start)} to ${count(end - 1)}` : "";
-    return `${rank ? `peak ${count(rank + 1)} of ${count(of)} by height` : of > 1 ? `the highest of ${count(of)} peaks` : "the only peak"}${span}`;
+    return `${rank ? `peak ${count(rank + 1)} of ${count(of)} by height${this.equal(rank)}` : of > 1 ? `the highest of ${count(of)} peaks` : "the only peak"}${span}`;
   }
 
   /** The buffers alive at a step, largest first. @param {number} step */
@@ -210,8 +229,15 @@ class Plan {
     const beside = [];
     for (let j = 0; j < this.n; j++)
       if (j !== i && this.size[j] && this.low[j] >= base && this.start[j] < this.end[i] && this.start[i] < this.end[j]) beside.push(j);
-    if (low === base) return `at the bottom of ${region?.[0] ?? "the arena"}`;
     beside.sort((a, b) => this.low[a] - this.low[b]);
+    const under = beside.filter((j) => this.high[j] <= low).sort((a, b) => this.high[b] - this.high[a])[0];
+    if (this.columns.parts) {
+      const over = beside.find((j) => this.low[j] >= this.high[i]);
+      const by = this.columns.given.includes(i) ? "the plan in the file puts it at this address" : "the plan in the file leaves it to the runtime, which takes the lowest gap that it finds";
+      const name = (/** @type {number|undefined} */ j, /** @type {string} */ none) => (j === undefined ? none : `${this.label(j)} (steps ${count(this.start[j])} to ${count(this.end[j] - 1)})`);
+      return `${by}; while it is alive, next below lies ${name(under, "nothing")}, next above ${name(over, "nothing")}`;
+    }
+    if (low === base) return `at the bottom of ${region?.[0] ?? "the arena"}`;
     let free = base;
     let gap = -1;
     for (const j of beside) {
@@ -219,10 +245,10 @@ class Plan {
       if (this.low[j] - free >= this.size[i] && free < low && gap < 0) gap = free;
       free = Math.max(free, this.high[j]);
     }
-    const under = beside.filter((j) => this.high[j] <= low).sort((a, b) => this.high[b] - this.high[a])[0];
     if (gap >= 0) return `a lower place, at ${count(gap - base)}, would be free too; the allocator chose this one`;
     if (under === undefined) return "nothing lies below it while it is alive; it shares bytes there with what it overlaps";
-    const shared = `steps ${count(Math.max(this.start[i], this.start[under]))} to ${count(Math.min(this.end[i], this.end[under]) - 1)}`;
+    const [from, to] = [Math.max(this.start[i], this.start[under]), Math.min(this.end[i], this.end[under]) - 1];
+    const shared = from === to ? `step ${count(from)}` : `steps ${count(from)} to ${count(to)}`;
     const space = low - this.high[under];
     return `on top of ${this.label(under)}, alive with it in ${shared}${space ? `, ${count(space)} B above its end` : ""}; no gap below has room for it`;
   }

@@ -16,21 +16,27 @@ function pointer(box, map) {
     if (Math.hypot(e.clientX - down[0], e.clientY - down[1]) > 4 || e.button) return;
     const at = map ? chart.under(e.clientX, e.clientY) : null;
     const s = step(e);
-    if (s >= 0 && s < plan().steps) state.step = s;
-    pick(at ? plan().at(at.x, at.y) : state.picked);
+    const i = at ? plan().at(at.x, at.y) : state.picked;
+    const stays = map && i >= 0 && plan().start[i] <= state.step && state.step < plan().end[i];
+    if (!stays && s >= 0 && s < plan().steps) state.step = s;
+    tip.hidden = true;
+    tip.dataset.clicked = `${state.view}-${i}`;
+    pick(i);
     if (map) box.focus({ preventScroll: true });
   }, true);
   box.addEventListener("pointermove", (e) => {
     const at = map && !e.buttons && !moving ? chart.under(e.clientX, e.clientY) : null;
     const i = at ? plan().at(at.x, at.y) : -1;
-    tip.hidden = i < 0;
-    if (i < 0) return;
+    const clicked = tip.dataset.clicked === `${state.view}-${i}`;
+    if (!clicked) delete tip.dataset.clicked;
+    tip.hidden = i < 0 || clicked;
+    if (tip.hidden) return;
     if (tip.dataset.buffer !== `${state.view}-${i}`) tip.replaceChildren(...tipOf(plan(), i));
     tip.dataset.buffer = `${state.view}-${i}`;
     tip.style.left = `${Math.min(e.clientX + 14, innerWidth - tip.offsetWidth - 8)}px`;
     tip.style.top = `${e.clientY + 18 + tip.offsetHeight > innerHeight ? e.clientY - tip.offsetHeight - 12 : e.clientY + 18}px`;
   }, true);
-  box.addEventListener("pointerleave", () => (tip.hidden = true));
+  box.addEventListener("pointerleave", () => { tip.hidden = true; delete tip.dataset.clicked; });
 }
 
 /** Makes what stays: the switch, the table of the field, the keys. */

@@ -20,7 +20,7 @@ const WORDS = {
   share: "The part of the bytes alive at this step that belongs to the buffer.",
   address: "Where the buffer begins, in bytes from the beginning of its memory.",
   "last step": "The last step that needs the buffer. After it the bytes are free.",
-  "bytes of several buffers at once": "Two buffers lie partly in the same bytes although both are alive: an operator writes its output over input that it has read already. The result is the same.",
+  "bytes of several buffers at once": "Two buffers lie partly in the same bytes although both are alive: an operator writes its output over input that it has read already, or a loop writes rows where it needs others no more. The result is the same.",
   input: "What the caller writes before the first step.",
   output: "What the caller reads after the last step.",
   activation: "What one operator writes and others read.",
