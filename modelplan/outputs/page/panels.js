@@ -121,7 +121,7 @@ function liveTable(o) {
     const share = total ? (100 * /** @type {number} */ (own.get(i))) / total : 0;
     const cell = make("td", { className: "number share" }, `${share.toFixed(1)}%`);
     cell.style.setProperty("--share", `${share}%`);
-    const name = make("td", { title: plan.label(i), className: "name" }, swatch(lookOf(plan, plan.columns.kind[i]), o.theme, o.patterns), names[k], ...(plan.columns.regions.length ? [make("small", {}, ` in ${plan.regionAt(plan.low[i])?.[0]}`)] : []));
+    const name = make("td", { title: plan.label(i), className: "name" }, swatch(lookOf(plan, plan.columns.kind[i]), o.theme, o.patterns), ...breakable(names[k]), ...(plan.columns.regions.length ? [make("small", {}, ` in ${plan.regionAt(plan.low[i])?.[0]}`)] : []));
     const row = make("tr", { tabIndex: 0, className: i === o.picked ? "on" : "", "aria-label": `${plan.label(i)}, ${count(plan.size[i])} bytes, last step ${count(plan.end[i] - 1)}` }, name, make("td", { className: "number" }, count(plan.size[i])), cell, make("td", { className: "number", title: place(plan, i) }, count(plan.low[i] - (plan.regionAt(plan.low[i])?.[1] ?? 0))), make("td", { className: "number" }, count(plan.end[i] - 1)));
     row.dataset.buffer = String(i);
     row.onclick = () => o.pick(i);
@@ -134,6 +134,11 @@ function liveTable(o) {
   const split = plan.columns.parts && twice > 0 ? [make("p", {}, `${human(twice)} of these lie in bytes that another buffer has too: their share is split evenly.`)] : [];
   const more = rows.length > 1000 ? [make("p", {}, `The first 1,000 of ${count(rows.length)} in this order.`)] : [];
   return [make("p", {}, words), ...split, make("table", { "aria-label": "Live set" }, make("thead", {}, head), body), ...more];
+}
+
+/** A name that may be broken where its words end. @param {string} name */
+function breakable(name) {
+  return (name.match(/[^/_;]*[/_;]?/g) ?? []).filter(Boolean).flatMap((part) => [part, make("wbr")]);
 }
 
 /** Names for a table: without the folders that all have in common, and long ones without their middle where that
