@@ -99,7 +99,7 @@ function overlapWords(p, i, j, shared, names) {
   const bytes = human(shared);
   const from = Math.max(p.start[i], p.start[j]), to = Math.min(p.end[i], p.end[j]) - 1;
   const writes = (/** @type {number} */ k) => new Set(p.tensors(k).length ? p.writersOf(k) : []);
-  const meets = (/** @type {number} */ a, /** @type {number} */ b) => p.readersOf(b).find((op) => writes(a).has(op) && between3(p.stepOf.get(op), from, to));
+  const meets = (/** @type {number} */ a, /** @type {number} */ b) => p.readersOf(b).find((op) => writes(a).has(op) && inSpan(p.stepOf.get(op), from, to));
   const over = meets(i, j), under = meets(j, i);
   if (over !== undefined) return `written over ${name} by ${p.opLabel(over)} (step ${count(p.stepOf.get(over) ?? 0)}) while that reads it: ${bytes}`;
   if (under !== undefined) return `${name} is written over it by ${p.opLabel(under)} (step ${count(p.stepOf.get(under) ?? 0)}) while that reads it: ${bytes}`;
@@ -108,7 +108,7 @@ function overlapWords(p, i, j, shared, names) {
 }
 
 /** @param {number|undefined} step @param {number} from @param {number} to */
-function between3(step, from, to) {
+function inSpan(step, from, to) {
   return step !== undefined && from <= step && step <= to;
 }
 
@@ -131,5 +131,5 @@ function changesPanel(old, now, o) {
   const more = changed.length > rows.length ? [make("p", {}, `and ${count(changed.length - rows.length)} more`)] : [];
   const words = countOf(changed, old, now);
   const buffers = make("table", { "aria-label": "Buffers that changed" }, head(["buffer", "bytes", "what changed"], ["34%", "18%", "48%"], [1]), make("tbody", {}, ...rows));
-  return [make("p", {}, make("b", {}, `"${now.name}" against "${old.name}"`), now.columns.about ? `: ${now.columns.about}` : ""), figures, make("p", {}, words), ...(changed.length ? [buffers] : []), ...more];
+  return [make("p", {}, make("b", {}, `"${now.name}" against "${old.name}"`)), figures, make("p", {}, words), ...(changed.length ? [buffers] : []), ...more];
 }

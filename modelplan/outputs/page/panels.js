@@ -157,11 +157,17 @@ function detailsOf(plan, i, o) {
   const c = plan.columns;
   const g = plan.graph;
   const tensors = plan.tensors(i);
-  const ops = (/** @type {number[]} */ list, /** @type {string} */ role) => [...list].sort((a, b) => (plan.stepOf.get(a) ?? 0) - (plan.stepOf.get(b) ?? 0)).slice(0, 40).flatMap((op, k) => [k ? ", " : "", make("button", { type: "button", className: `link ${role}`, onclick: () => o.goto(op) }, `${plan.opLabel(op)} (step ${plan.stepOf.get(op)})${touched(op, role)}`)]).concat(list.length > 40 ? [` and ${list.length - 40} more`] : []);
+  const merged = tensors.length > 1;
+  const ops = (/** @type {number[]} */ list, /** @type {string} */ role, named = merged) => {
+    const sorted = [...list].sort((a, b) => (plan.stepOf.get(a) ?? 0) - (plan.stepOf.get(b) ?? 0)).slice(0, 40);
+    const buttons = sorted.map((op) => make("button", { type: "button", className: `link ${role}`, onclick: () => o.goto(op) }, `${plan.opLabel(op)} (step ${plan.stepOf.get(op)})${named ? touched(op, role) : ""}`));
+    const rows = named ? buttons.map((button) => make("div", {}, button)) : buttons.flatMap((button, k) => [k ? ", " : "", button]);
+    return [...rows, ...(list.length > 40 ? [` and ${list.length - 40} more`] : [])];
+  };
   const touched = (/** @type {number} */ op, /** @type {string} */ role) => {
     const G = /** @type {Graph} */ (g);
     const own = tensors.filter((t) => (role === "writer" ? G.writes : G.reads)[op]?.includes(t));
-    return tensors.length > 1 && own.length ? `: ${own.map((t) => cutMiddle(G.tensors[t])).join(" and ")}` : "";
+    return own.length ? `: ${own.map((t) => cutMiddle(G.tensors[t])).join(" and ")}` : "";
   };
   const last = plan.end[i] - 1;
   /** @type {[string, any][]} */
@@ -171,7 +177,7 @@ function detailsOf(plan, i, o) {
     const writers = plan.writersOf(i), readers = plan.readersOf(i);
     rows.push(["written by", writers.length ? ops(writers, "writer") : g.inputs.includes(t) ? "the caller: it is an input" : "nothing: it keeps its value"]);
     rows.push(["read by", readers.length ? ops(readers, "reader") : "no operator"]);
-    rows.splice(2, 0, ["kept alive by", keeper(plan, i, ops)]);
+    rows.splice(2, 0, ["kept alive by", keeper(plan, i, (list, role) => ops(list, role, false))]);
     rows.push(["type", g.types[g.type[t]]]);
   } else if (g && c.order.length) rows.push(["used by", ops(plan.writersOf(i), "writer")]);
   rows.push(["why here", plan.why(i)], ["address", place(plan, i)], ["kind", plan.kind(i)]);
