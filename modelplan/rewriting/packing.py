@@ -9,7 +9,7 @@ import numpy as np
 
 from modelplan import allocators, bounds, pipeline
 from modelplan.aliasing.overlapping import reachable_overlap
-from modelplan.errors import ModelError, RequestError
+from modelplan.errors import BrokenPlanError, ModelError, RequestError
 from modelplan.pipeline import Options
 from modelplan.rewriting.plan_metadata import write_plan
 from modelplan.runtimes.tflm import TFLM, planner
@@ -78,7 +78,14 @@ def packed(
     sharing: SharedTensors = shared_tensors(graph, alias, kernels) if len(model.subgraphs) == 1 else ([], ())
     plan = offline_plan(model, *sharing, allocator or allocators.DEFAULT, kernels=kernels)
     made = read_tflite(write_plan(model, plan.offsets), model.name)
-    proof.prove(offline_subject(made, kernels))
+    try:
+        proof.prove(offline_subject(made, kernels))
+    except BrokenPlanError:
+        if planner.read_plan(model) is None or proof.keeps_whole_tensors(offline_subject(model, kernels)):
+            raise
+        raise ModelError(
+            f"{model.name}: its plan keeps parts of tensors, as `fit` writes it, and no other is proved"
+        ) from None
     return made, plan
 
 

@@ -122,6 +122,12 @@ def test_a_loop_says_what_it_needs(corpus: Path, tmp_path: Path) -> None:
     for method in ("AddDynamicUpdateSlice", "AddSlice", "AddWhile"):
         assert f"resolver.{method}()" in header.read_text()
     assert "Reset before the inputs are set" in header.read_text()
+    declared = re.search(r"TENSOR_ARENA_SIZE (\d+)", run("analyze", tmp_path / "out.tflite").stdout)
+    assert declared is not None  # although no other plan of this file is proved
+    assert f"{int(declared[1]):,}" in done.stdout
+    packed = run("pack", tmp_path / "out.tflite", "-o", tmp_path / "packed.tflite")
+    assert packed.returncode == 3
+    assert "its plan keeps parts of tensors, as `fit` writes it, and no other is proved" in packed.stderr
 
 
 @pytest.mark.parametrize("suffix", ["svg", "png", "pdf"])
