@@ -32,6 +32,7 @@ Verdict EjectionSearch<Coord>::run(Bytes height, Meter& meter) {
     if (meter.exhausted()) return Verdict::kUnknown;
     step(meter);
   }
+  settle(meter);
   return Verdict::kFeasible;
 }
 
@@ -46,7 +47,6 @@ void EjectionSearch<Coord>::step(Meter& meter) {
     eject(item, spot.offset);
   }
   insert(item, spot.offset);
-  settle(meter);
   for (int k = 0; spot.cost > 0 && k < kMoves; ++k) move_one(meter);
 }
 
@@ -56,15 +56,14 @@ void EjectionSearch<Coord>::move_one(Meter& meter) {
   const auto at = order_.begin() + random_.below(std::ssize(order_));
   const Id item = *at;
   order_.erase(at);
-  settle(meter);
   insert(item, cheapest_spot(item, meter).offset);
-  settle(meter);
 }
 
-// A random one of the offsets with the least cost. Another buffer is in the way of [offset, offset + size) if it can
-// neither end below nor begin above.
+// Settles the placed buffers. Gives a random one of the offsets with the least cost: another buffer is in the way of
+// [offset, offset + size) if it can neither end below nor begin above.
 template <class Coord>
 typename EjectionSearch<Coord>::Spot EjectionSearch<Coord>::cheapest_spot(Id item, Meter& meter) {
+  settle(meter);
   const Item& own = instance_.items[item];
   const Coord most = static_cast<Coord>(height_ - size(item));
   edges_.clear();

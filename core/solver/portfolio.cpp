@@ -238,13 +238,13 @@ void Portfolio<Coord>::make_arms() {
     double small, late, last, medium, large, wide;  // shares; wide: where the complete search takes too much memory
   };
   constexpr Row kRows[] = {{Method::kRestart, Target::kBound, 0.60, 0.03, 0.02, 0.40, 0.40, 0},
-                           {Method::kLocal, Target::kBest, 0.12, 0.46, 0.18, 0.15, 0.05, 0},
+                           {Method::kLocal, Target::kBest, 0.12, 0.46, 0.31, 0.15, 0.05, 0},
                            {Method::kLocal, Target::kBound, 0.15, 0.02, 0.01, 0.10, 0.05, 0},
-                           {Method::kLocal, Target::kBest, 0.05, 0.46, 0.18, 0.15, 0.05, 0},
-                           {Method::kRestart, Target::kMiddle, 0.03, 0.01, 0.005, 0.15, 0.35, 0},
-                           {Method::kRestart, Target::kBest, 0.05, 0.02, 0.005, 0.05, 0.10, 0},
-                           {Method::kEject, Target::kBound, 0, 0, 0.30, 0, 0, 0},
-                           {Method::kEject, Target::kBound, 0, 0, 0.30, 0, 0, 0},
+                           {Method::kLocal, Target::kBest, 0.05, 0.46, 0.31, 0.15, 0.05, 0},
+                           {Method::kRestart, Target::kMiddle, 0.03, 0.01, 0.015, 0.15, 0.35, 0},
+                           {Method::kRestart, Target::kBest, 0.05, 0.02, 0.015, 0.05, 0.10, 0},
+                           {Method::kEject, Target::kBound, 0, 0, 0.16, 0, 0, 0},
+                           {Method::kEject, Target::kBound, 0, 0, 0.16, 0, 0, 0},
                            {Method::kDive, Target::kBest, 0, 0, 0, 0.10, 0.50, 0.50},
                            {Method::kDive, Target::kBest, 0, 0, 0, 0, 0, 0.50}};
   for (const Row& row : kRows) {
