@@ -155,6 +155,10 @@ def test_renumbered_steps_are_no_change_and_a_buffer_that_is_gone_can_be_shown(b
     old, now = browser.run("return [plans[0].n, plans[1].n]")
     assert told == f"{old} buffers before, 1 gone; {now} after: {now} as before."
     browser.run("plans[1].twin = () => -1; plans[0].twin = () => -1; showChanges()")
+    within = browser.run("return document.querySelector('#changes').innerText")
+    tensors = browser.run("return plans[0].columns.members.filter(row => typeof row !== 'string').length")
+    assert f"{tensors} now in the bytes of others; {now} after" in within  # scratch alone is gone
+    browser.run("plans[1].holder = () => -1; showChanges()")
     rows = "[...document.querySelectorAll('#changes table + p + table tbody tr')]"
     shown = f"const row = {rows}.find(r => r.textContent.endsWith('gone')); row.click(); return row.cells[0].title"
     name = browser.run(shown)

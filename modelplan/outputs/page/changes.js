@@ -58,8 +58,11 @@ function changedBuffers(old, now) {
     if (over) words.push(over);
     if (words.length) found.push({ buffer: i, gone: -1, name: now.label(i), bytes: now.size[i], words });
   }
-  for (let j = 0; j < old.n; j++)
-    if (!met.has(j)) found.push({ buffer: -1, gone: j, name: old.label(j), bytes: old.size[j], words: [now.twin(old, j) < 0 ? "gone" : "now a part of another buffer"] });
+  for (let j = 0; j < old.n; j++) {
+    if (met.has(j)) continue;
+    const within = [now.twin(old, j), ...old.tensors(j).map((t) => now.holder(/** @type {Graph} */ (old.graph).tensors[t]))].find((i) => i >= 0);
+    found.push({ buffer: -1, gone: j, name: old.label(j), bytes: old.size[j], words: [within === undefined ? "gone" : `now in the bytes of ${now.label(within)}`] });
+  }
   return found.sort((a, b) => b.bytes - a.bytes || a.buffer - b.buffer);
 }
 
@@ -75,11 +78,12 @@ function sameLife(old, j, now, i) {
 /** How many buffers changed, came and went, in a sentence. @param {Change[]} changed @param {Plan} old @param {Plan} now */
 function countOf(changed, old, now) {
   if (!changed.length) return "No buffer changed.";
-  const gone = changed.filter((one) => one.gone >= 0).length;
+  const gone = changed.filter((one) => one.words[0] === "gone").length;
+  const within = changed.filter((one) => one.gone >= 0).length - gone;
   const fresh = changed.filter((one) => one.words[0] === "new").length;
-  const other = changed.length - gone - fresh, same = now.n - other - fresh;
+  const other = changed.length - gone - within - fresh, same = now.n - other - fresh;
   const parts = [[other, "changed"], [same, "as before"], [fresh, "new"]].filter((row) => row[0]).map(([n, word]) => `${count(Number(n))} ${word}`);
-  return `${count(old.n)} buffers before${gone ? `, ${count(gone)} gone` : ""}; ${count(now.n)} after: ${parts.join(", ")}.`;
+  return `${count(old.n)} buffers before${gone ? `, ${count(gone)} gone` : ""}${within ? `, ${count(within)} now in the bytes of others` : ""}; ${count(now.n)} after: ${parts.join(", ")}.`;
 }
 
 /** Buffers that lie partly in the bytes of another that is alive: which, in which, by how many bytes. @param {Plan} p */

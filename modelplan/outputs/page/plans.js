@@ -66,6 +66,7 @@ class Plan {
     this.graph?.reads.forEach((row, op) => row.forEach((t) => this.readers.set(t, [...(this.readers.get(t) ?? []), op])));
     this.top = Math.max(c.arena + c.tail, c.height, c.capacity ?? 0, 1);
     /** @type {Map<string, number>|null} */ this.known = null;
+    /** @type {Map<string, number>|null} */ this.holders = null;
     this.alone = aloneOf(this);
   }
 
@@ -193,6 +194,12 @@ class Plan {
       return this.bufferOf.get(other.tensors(i)[0]) ?? -1;
     this.known ??= new Map(Array.from({ length: this.n }, (_, j) => [this.keys[j], j]));
     return this.known.get(other.keys[i]) ?? -1;
+  }
+
+  /** The buffer in whose bytes a tensor of this name lies, -1 where none is. @param {string} name */
+  holder(name) {
+    this.holders ??= new Map(Array.from({ length: this.n }, (_, j) => this.tensors(j).map((t) => /** @type {[string, number]} */ ([/** @type {Graph} */ (this.graph).tensors[t], j]))).flat());
+    return this.holders.get(name) ?? -1;
   }
 
   /** A name for each buffer that no other of the plan has. */
