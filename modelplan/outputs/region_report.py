@@ -32,7 +32,10 @@ def sections_of(made: RegionPlan) -> list[Section]:
     if computing:
         lines.append(f"computing    {duration(computing)}")
     title = f"{made.title}: {counted(len(rows), 'buffer')} in {memory_count(made)}"
-    found = [Section(title, tuple(lines), _table(made)), Section("What lies where", tuple(_contents(made)))]
+    found = [
+        Section(title, tuple(lines), _table(made)),
+        Section("What lies where, in bytes of all buffers together, which take turns", tuple(_contents(made))),
+    ]
     if made.arenas:
         found.append(
             Section("TFLM, as the file stands: two arenas (MicroAllocator::Create), or one", tuple(_arena_lines(made)))
