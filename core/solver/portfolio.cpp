@@ -18,7 +18,7 @@ constexpr int kFirstDives = 4;
 constexpr std::int64_t kDiveCost = 4;         // a look of a dive, in looks of the search
 constexpr std::int64_t kScanWidth = 400'000;  // above this the picks that count candidates cost too much
 constexpr std::int64_t kLateRestarts = 24;
-constexpr std::int64_t kEjectAfter = 3'000'000'000;     // work: small problems that nothing else has solved
+constexpr std::int64_t kEjectAfter = 14'000'000'000;    // work: small problems that nothing else has solved
 constexpr std::size_t kAll = 1000, kFirstSettings = 8;  // settings
 constexpr Id kSmallItems = 500, kNoisyItems = 1500, kMediumItems = 3000;
 constexpr std::int64_t kExtraNodes = 250;  // that a run may take beyond one for each buffer
@@ -238,13 +238,13 @@ void Portfolio<Coord>::make_arms() {
     double small, late, last, medium, large, wide;  // shares; wide: where the complete search takes too much memory
   };
   constexpr Row kRows[] = {{Method::kRestart, Target::kBound, 0.60, 0.03, 0.02, 0.40, 0.40, 0},
-                           {Method::kLocal, Target::kBest, 0.12, 0.46, 0.31, 0.15, 0.05, 0},
+                           {Method::kLocal, Target::kBest, 0.12, 0.46, 0.07, 0.15, 0.05, 0},
                            {Method::kLocal, Target::kBound, 0.15, 0.02, 0.01, 0.10, 0.05, 0},
-                           {Method::kLocal, Target::kBest, 0.05, 0.46, 0.31, 0.15, 0.05, 0},
+                           {Method::kLocal, Target::kBest, 0.05, 0.46, 0.07, 0.15, 0.05, 0},
                            {Method::kRestart, Target::kMiddle, 0.03, 0.01, 0.015, 0.15, 0.35, 0},
                            {Method::kRestart, Target::kBest, 0.05, 0.02, 0.015, 0.05, 0.10, 0},
-                           {Method::kEject, Target::kBound, 0, 0, 0.16, 0, 0, 0},
-                           {Method::kEject, Target::kBound, 0, 0, 0.16, 0, 0, 0},
+                           {Method::kEject, Target::kBound, 0, 0, 0.40, 0, 0, 0},
+                           {Method::kEject, Target::kBound, 0, 0, 0.40, 0, 0, 0},
                            {Method::kDive, Target::kBest, 0, 0, 0, 0.10, 0.50, 0.50},
                            {Method::kDive, Target::kBest, 0, 0, 0, 0, 0, 0.50}};
   for (const Row& row : kRows) {
