@@ -59,26 +59,18 @@ def beside(work: Callable[[], T]) -> Iterator[Callable[[], T]]:
         return
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb") as found, os.fdopen(writing, "wb") as made:
-        child = _forked([lambda: _send(work(), made)])
+        copy = _Copy([lambda: _send(work(), made)])
         made.close()
-        ended = False
 
         def result() -> T:
-            nonlocal ended
             sent = found.read()
-            failed = os.waitpid(child, 0)[1]
-            ended = True
-            if failed:
+            if copy.failed():
                 return work()
             answer: T = pickle.loads(sent)  # noqa: S301 - from this process's own copy
             return answer
 
-        try:
+        with copy:
             yield result
-        finally:
-            if not ended:
-                os.kill(child, signal.SIGKILL)
-                os.waitpid(child, 0)
 
 
 @contextmanager
@@ -100,15 +92,11 @@ def prepared(prepare: Callable[[], None], work: Callable[[T], None]) -> Iterator
             prepare()
             work(pickle.load(asked))  # noqa: S301 - from this process, which the copy was made of
 
-        child = _forked([wait_for_work])
+        copy = _Copy([wait_for_work])
         asked.close()
-        ended = False
 
         def end(given: T) -> None:
-            nonlocal ended
-            failed = os.waitpid(child, 0)[1]
-            ended = True
-            if failed:
+            if copy.failed():
                 work(given)
 
         def begin(given: T) -> Task:
@@ -117,12 +105,30 @@ def prepared(prepare: Callable[[], None], work: Callable[[T], None]) -> Iterator
                 sent.close()
             return partial(end, given)
 
-        try:
+        with copy:
             yield begin
-        finally:
-            if not ended:
-                os.kill(child, signal.SIGKILL)
-                os.waitpid(child, 0)
+
+
+class _Copy:
+    """A copy of this process that runs tasks beside it, ended at the latest with the block of the `with`."""
+
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        self._child = _forked(tasks)
+        self._ended = False
+
+    def failed(self) -> bool:
+        """Waits for the end; whether a task raised an error there. To be asked once."""
+        code = os.waitpid(self._child, 0)[1]
+        self._ended = True
+        return code != 0
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        if not self._ended:
+            os.kill(self._child, signal.SIGKILL)
+            os.waitpid(self._child, 0)
 
 
 def _send(result: object, to: BinaryIO) -> None:
