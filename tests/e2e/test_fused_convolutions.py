@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper
+from onnx import helper
+from onnx_files import graph_of, saved
 
-from modelplan import Graph, load
 from modelplan.rewriting.striped_onnx.choosing import Search
 from modelplan.rewriting.striped_onnx.comparing import compare_outputs
 from modelplan.rewriting.striped_onnx.fused_convolutions import with_fused
@@ -44,18 +44,7 @@ def normalized(path: Path, depth: int = 3) -> Path:
     nodes.append(helper.make_node("MaxPool", [x], ["small"], kernel_shape=[4, 4], strides=[4, 4]))
     nodes.append(helper.make_node("Sigmoid", ["small"], ["soft"]))
     nodes.append(helper.make_node("GlobalAveragePool", ["soft"], ["y"]))
-    tensors = [numpy_helper.from_array(value, name) for name, value in weights.items()]
-    ends = [helper.make_tensor_value_info(n, 1, s) for n, s in (("x", SHAPES["x"]), ("y", [1, 32, 1, 1]))]
-    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], tensors)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    onnx.save(onnx.shape_inference.infer_shapes(model), path)
-    return path
-
-
-def graph_of(path: Path) -> Graph:
-    graph = load(path)
-    assert isinstance(graph, Graph)
-    return graph
+    return saved(path, nodes, {"x": SHAPES["x"], "y": [1, 32, 1, 1]}, weights)
 
 
 def test_folded_convolutions_are_those_of_a_session(tmp_path: Path) -> None:
@@ -95,12 +84,7 @@ def between_quantisations(path: Path) -> Path:
             helper.make_node("QuantizeLinear", [f"r{number}", "s", "z"], [f"q{number + 1}"]),
         ]
     nodes.append(helper.make_node("DequantizeLinear", ["q2", "s", "z"], ["y"]))
-    tensors = [numpy_helper.from_array(np.asarray(value), name) for name, value in weights.items()]
-    ends = [helper.make_tensor_value_info(name, 1, SHAPES["x"]) for name in "xy"]
-    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], tensors)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    onnx.save(onnx.shape_inference.infer_shapes(model), path)
-    return path
+    return saved(path, nodes, dict.fromkeys("xy", SHAPES["x"]), weights)
 
 
 def test_convolutions_between_quantisations_become_quantised_ones(tmp_path: Path) -> None:
@@ -168,12 +152,7 @@ def test_results_that_are_read_late_are_made_with_their_stripe(tmp_path: Path) -
         helper.make_node("GlobalAveragePool", ["soft"], ["mean"]),
         helper.make_node("Mul", ["lateral", "mean"], ["y"]),
     ]
-    tensors = [numpy_helper.from_array(value, name) for name, value in weights.items()]
-    ends = [helper.make_tensor_value_info(n, 1, s) for n, s in (("x", SHAPES["x"]), ("y", [1, 4, 64, 64]))]
-    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], tensors)
-    path = tmp_path / "m.onnx"
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    onnx.save(onnx.shape_inference.infer_shapes(model), path)
+    path = saved(tmp_path / "m.onnx", nodes, {"x": SHAPES["x"], "y": [1, 4, 64, 64]}, weights)
     reading = reading_of(parsed(path), graph_of(path), kept_values(path, "basic"))
     rows = tuple(range(0, 33, 4))
     program = build(reading, [Region(0, 2, 2, rows, carry=False, pad=frozenset(range(3)))])

@@ -6,33 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
-from onnx import helper, numpy_helper
+from onnx import helper
+from onnx_files import graph_of, saved
 
-from modelplan import Graph, load
 from modelplan.rewriting.striped_onnx.choosing import Search
 from modelplan.rewriting.striped_onnx.ladder import Goal, climb
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of
 from modelplan.runtimes.ort.measuring import Settings, kept_values, measure
 
 pytest.importorskip("onnxruntime")
-
-
-def graph_of(path: Path) -> Graph:
-    graph = load(path)
-    assert isinstance(graph, Graph)
-    return graph
-
-
-def saved(path: Path, nodes: list[Any], shapes: dict[str, list[int]], weights: dict[str, Any]) -> Path:
-    """A model with one input and one output, both of floats."""
-    (x, y), made = (helper.make_tensor_value_info(n, 1, s) for n, s in shapes.items()), weights.items()
-    tensors = [numpy_helper.from_array(np.asarray(value), name) for name, value in made]
-    graph = helper.make_graph(nodes, "g", [x], [y], tensors)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    onnx.save(onnx.shape_inference.infer_shapes(model), path)
-    return path
 
 
 def feed_forward(path: Path, tokens: int = 1024, width: int = 32) -> Path:

@@ -10,8 +10,8 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
+from onnx_files import graph_of
 
-from modelplan import Graph, load
 from modelplan.rewriting.striped_onnx.ordering import gathered
 from modelplan.rewriting.striped_onnx.pieces import build
 from modelplan.rewriting.striped_onnx.remaking import late_skips, pooled_skips, with_copies
@@ -38,12 +38,6 @@ def excited(path: Path) -> None:
     x, y = (helper.make_tensor_value_info(name, 1, [1, 2, 64, 64]) for name in "xy")
     graph = helper.make_graph(nodes, "g", [x], [y], weights)
     onnx.save(helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 17)]), path)
-
-
-def graph_of(path: Path) -> Graph:
-    graph = load(path)
-    assert isinstance(graph, Graph)
-    return graph
 
 
 def outputs(path: Path) -> Any:

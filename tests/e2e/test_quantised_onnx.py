@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
-from onnx import helper, numpy_helper
+from onnx import helper
+from onnx_files import graph_of, saved
 
-from modelplan import Graph, load
 from modelplan.rewriting.striped_onnx.choosing import Search
 from modelplan.rewriting.striped_onnx.ladder import Goal, climb
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of
@@ -24,12 +23,6 @@ pytest.importorskip("onnxruntime")
 _THREAD = 40_000
 #: Layers of a network: channels, window, stride and groups.
 Layers = list[tuple[int, int, int, int]]
-
-
-def graph_of(path: Path) -> Graph:
-    graph = load(path)
-    assert isinstance(graph, Graph)
-    return graph
 
 
 def convolutions(path: Path, layers: Layers, *, channels: int = 3, size: int = 48, dtype: type = np.uint8) -> Path:
@@ -47,13 +40,8 @@ def convolutions(path: Path, layers: Layers, *, channels: int = 3, size: int = 4
         made = out
     nodes.append(helper.make_node("DequantizeLinear", [f"q{len(layers)}", "s", "z"], ["f"]))
     nodes.append(helper.make_node("GlobalAveragePool", ["f"], ["y"]))
-    x = helper.make_tensor_value_info("x", 1, [1, channels, size, size])
-    y = helper.make_tensor_value_info("y", 1, [1, made, 1, 1])
-    tensors = [numpy_helper.from_array(np.asarray(value), name) for name, value in weights.items()]
-    graph = helper.make_graph(nodes, "g", [x], [y], tensors)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    onnx.save(onnx.shape_inference.infer_shapes(model), path)
-    return path
+    shapes = {"x": [1, channels, size, size], "y": [1, made, 1, 1]}
+    return saved(path, nodes, shapes, weights)
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper
+from onnx import helper
+from onnx_files import graph_of, saved
 
-from modelplan import Graph, load
 from modelplan.rewriting.striped_onnx.comparing import compare_outputs
 from modelplan.rewriting.striped_onnx.ladder import Goal, climb
 from modelplan.rewriting.striped_onnx.remaking import late_skips, with_copies
@@ -44,21 +44,8 @@ def with_skip(path: Path, size: int = 64) -> Path:
         helper.make_node("Concat", ["skip", "big"], ["joined"], axis=1),
         conv("joined", "y", 2, 32, strides=[2, 2]),
     ]  # fmt: skip
-    values = [
-        helper.make_tensor_value_info("x", 1, [1, 3, size, size]),
-        helper.make_tensor_value_info("y", 1, [1, 2, size // 2, size // 2]),
-    ]
-    tensors = [numpy_helper.from_array(value, name) for name, value in weights.items()]
-    graph = helper.make_graph(nodes, "g", values[:1], values[1:], tensors)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    onnx.save(onnx.shape_inference.infer_shapes(model), path)
-    return path
-
-
-def graph_of(path: Path) -> Graph:
-    graph = load(path)
-    assert isinstance(graph, Graph)
-    return graph
+    shapes = {"x": [1, 3, size, size], "y": [1, 2, size // 2, size // 2]}
+    return saved(path, nodes, shapes, weights)
 
 
 def test_copies_make_the_same_and_stay_apart(tmp_path: Path) -> None:
