@@ -17,19 +17,20 @@ _FIELDS = {
     "KeepDims": "keep_dims", "BeginMask": "begin_mask", "EndMask": "end_mask", "EllipsisMask": "ellipsis_mask",
     "NewAxisMask": "new_axis_mask", "ShrinkAxisMask": "shrink_axis_mask", "Exclusive": "exclusive",
     "Reverse": "reverse", "FusedActivationFunction": "fused_activation_function",
-    "AlignCorners": "align_corners", "HalfPixelCenters": "half_pixel_centers",
+    "AlignCorners": "align_corners", "HalfPixelCenters": "half_pixel_centers", "AdjX": "adj_x", "AdjY": "adj_y",
 }  # fmt: skip
 
 _TEXTS = {"Container": "container", "SharedName": "shared_name"}
 
-_DETECTION = "CUSTOM:TFLite_Detection_PostProcess"
+#: Custom operators whose scratch depends on their options.
+_SIZED_BY_OPTIONS = ("CUSTOM:TFLite_Detection_PostProcess", "CUSTOM:SignalRfft")
 _MOST_CUSTOM_BYTES = 4096
 _MOST_BRANCHES = 1024
 
 
 def attributes(kind: str, operator: Any) -> tuple[tuple[str, Value], ...]:
     """The attributes of an operator that decide about memory."""
-    if kind == _DETECTION:
+    if kind in _SIZED_BY_OPTIONS:
         return _custom_numbers(operator)
     options = options_of(operator)
     if options is None:

@@ -4,9 +4,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tflm_models
 
-from modelplan.errors import RequestError
+from modelplan import Options, load
+from modelplan.errors import ModelError, RequestError
+from modelplan.pipeline import configured_runtime
+from modelplan.runtimes.tflm.declaration import required_arena
+from modelplan.runtimes.tflm.file import read_tflite
 from modelplan.runtimes.tflm.kernels import KERNELS, LIBRARIES, Call, KernelSet, Operand, find_library, scratch_sizes
+from modelplan.runtimes.tflm.scratch import scratch_requests
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "tflm.md"
 
@@ -122,3 +128,27 @@ def test_unknown_kernels_list_the_known() -> None:
 def test_a_library_without_its_variant_explains_them(name: str, variant: str) -> None:
     with pytest.raises(RequestError, match=variant):
         find_library(name)
+
+
+@pytest.mark.parametrize("kernels", ["reference", "cmsis-mve", "esp-nn"])
+def test_a_plan_counts_what_the_kernels_of_the_file_ask_for(kernels: str, tmp_path: Path) -> None:
+    """A graph holds less than the file; it must hold all that sizes scratch. Refused operators never run."""
+    path = tmp_path / "model.tflite"
+    checked = set()
+    for name, content in tflm_models.sweep(2):
+        path.write_bytes(content)
+        try:
+            graph, model = load(path), read_tflite(content, name)
+        except ModelError:
+            continue
+        if required_arena(content, name, "64", kernels).refusals:
+            continue
+        runtime = configured_runtime(graph, Options(runtime="tflm", kernels=kernels))
+        assert runtime.scratch is not None
+        planned = [(n, size) for n, op in enumerate(graph.ops) for size in runtime.scratch(graph, op, kernels)]
+        asked = [(op, size) for subgraph, op, size in scratch_requests(model, kernels) if subgraph == 0]
+        if kernels == "cmsis-mve":  # a graph does not know scales: with one for each channel nothing is asked for
+            planned = [row for row in planned if row in asked or graph.ops[row[0]].kind != "FULLY_CONNECTED"]
+        assert planned == asked, name
+        checked |= {graph.ops[n].kind for n, _ in planned}
+    assert {"ADD_N", "CUSTOM:SignalRfft", "CUSTOM:TFLite_Detection_PostProcess"} <= checked
