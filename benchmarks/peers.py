@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import resource
 import signal
 import subprocess
@@ -22,6 +23,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,7 @@ from minimalloc_original import ask_original
 from modelplan import Budget, ModelPlanError, Options, Placement, Problem, __version__, check, height, load_bound, place
 from modelplan.pipeline import configured_runtime, plan
 from modelplan.rewriting.alternatives import Target, as_it_stands, load_file
+from modelplan.rewriting.ladder import fit
 from modelplan.runtimes.tflm.runner import RefusalError, installed, run_tflm, tflm_version
 
 #: A peer's package, what imports it, and what it is asked.
@@ -50,12 +53,13 @@ _PATIENCE = 2
 
 @dataclass(frozen=True)
 class Answer:
-    """A peer's figure in bytes, or why there is none; processor seconds."""
+    """A peer's figure in bytes, or why there is none; processor seconds; bytes of a slower memory beside it."""
 
     bytes: int | None
     seconds: float
     refusal: str = ""
     note: str = ""
+    beside: int = 0
 
 
 @dataclass(frozen=True)
@@ -170,6 +174,7 @@ class Figures:
     arena: int | None
     views: Answer
     safe: Answer
+    fit: Answer
     mcufit: Answer
     mcufit_arena: Answer
     tigris: Answer
@@ -181,11 +186,16 @@ _ABSENT = Answer(None, 0.0, "not available")
 
 
 def timed(make: Callable[[], int]) -> Answer:
-    begin = time.process_time()
+    begin = processor_seconds()
     try:
-        return Answer(make(), time.process_time() - begin)
+        return Answer(make(), processor_seconds() - begin)
     except ModelPlanError as problem:
-        return Answer(None, time.process_time() - begin, str(problem))
+        return Answer(None, processor_seconds() - begin, str(problem))
+
+
+def processor_seconds() -> float:
+    """Processor seconds of this process and of those that it started and that have ended."""
+    return sum(os.times()[:4])
 
 
 def measured_head(path: Path) -> Answer:
@@ -219,7 +229,17 @@ def figures(peers: Peers, name: str, path: Path) -> Figures:
     head = timed(stands)
     views, safe = timed(planned("views")), timed(planned("safe"))
     fits, tiles, npu = of("mcufit", mcufit), of("tigris-ml", tigris), of("ethos-u-vela", vela)
-    return Figures(name, measured_head(path), head, arenas[-1], views, safe, *fits, *tiles, npu[0])
+    striped = timed(partial(striped_head, path))
+    return Figures(name, measured_head(path), head, arenas[-1], views, safe, striped, *fits, *tiles, npu[0])
+
+
+def striped_head(path: Path) -> int:
+    """The least head of a file that computes in stripes; TFLM ran it with the outputs of the model."""
+    ladder = fit(path, objective="head")
+    before, least = ladder.rungs[0], ladder.chosen or ladder.rungs[0]
+    if installed() and run_tflm(least.model).outputs != run_tflm(before.model).outputs:
+        raise SystemExit(f"{path}: the outputs of the file that fit wrote differ")
+    return least.head
 
 
 def command(peers: Peers, name: str) -> str:
@@ -241,7 +261,7 @@ def mcufit(peers: Peers, path: Path) -> tuple[Answer, Answer]:
 
 
 def tigris(peers: Peers, path: Path) -> tuple[Answer, Answer]:
-    """Its figure for TFLM's arena, and the least fast memory that it tries with success, slow memory as a note."""
+    """Its figure for TFLM's arena, and the least fast memory that it tries with success, slow memory beside it."""
     done, spent = peers.run([command(peers, "tigris"), "analyze", str(path), "--json", "-m", "32K"])
     if done is None or not done.stdout.strip().startswith("{"):
         why = "no answer in time" if done is None else last_line(done.stderr + done.stdout)
@@ -252,9 +272,7 @@ def tigris(peers: Peers, path: Path) -> tuple[Answer, Answer]:
     arena = (found.get("tflite_micro") or {}).get("tensor_arena_bytes")
     tried = [one["budget_bytes"] for one in found.get("budgets_tried") or [] if one["fits"]]
     slow = found["slow"]["peak_bytes"]
-    tiled = (
-        Answer(min(tried), spent, note=f"+ {slow:,}") if tried and not refused else Answer(None, spent, why or "none")
-    )
+    tiled = Answer(min(tried), spent, beside=slow) if tried and not refused else Answer(None, spent, why or "none")
     return Answer(arena, spent, "" if arena is not None else why or "no figure"), tiled
 
 
@@ -371,7 +389,8 @@ def model_page(models: Sequence[Figures]) -> Iterator[str]:
     yield ""
     yield "Bytes. `TFLM` is the head that tflite-micro reports when it runs the file; `head` what modelplan predicts"
     yield "for the file as it stands, `mcufit` and `TiGrIS` what they say of the same (TiGrIS without scratch)."
-    yield "`views` and `safe` are plans that modelplan can write into the file. The arenas are not one quantity:"
+    yield "`views` and `safe` are plans that modelplan can write into the file, `fit` the least head of a file that"
+    yield "it rewrites in stripes, run by TFLM with the model's outputs. The arenas are not one quantity:"
     yield f"modelplan's is sized for 32-bit targets, mcufit's for {BOARD}. `TiGrIS tiled` is another runtime: the least"
     yield "fast memory of those that it tries, and the slow memory beside it. `Vela` is another machine: the SRAM of"
     yield f"the network compiled for {ACCELERATOR}, weights in flash; 0 where it leaves all operators to the processor."
@@ -385,13 +404,14 @@ def model_page(models: Sequence[Figures]) -> Iterator[str]:
         "TiGrIS",
         "views",
         "safe",
+        "fit",
         "arena",
         "mcufit arena",
         "TiGrIS tiled",
         "Vela",
     )
     cells = (
-        (m.name, *map(shown, (m.measured, m.head, m.mcufit, m.tigris, m.views, m.safe)),
+        (m.name, *map(shown, (m.measured, m.head, m.mcufit, m.tigris, m.views, m.safe, m.fit)),
          f"{m.arena:,}" if m.arena else "", shown(m.mcufit_arena), shown(m.tigris_tiled), shown(m.vela))
         for m in models
     )  # fmt: skip
@@ -402,16 +422,18 @@ def model_page(models: Sequence[Figures]) -> Iterator[str]:
         ("head of", "answers", "the same as TFLM", "below TFLM", "above TFLM", "s in all"), right_rows(known)
     )
     yield ""
-    smaller = [m.name for m in models if None not in (m.vela.bytes, m.safe.bytes) and m.vela.bytes < m.safe.bytes]  # type: ignore[operator]
-    both = [m for m in models if m.tigris_tiled.bytes is not None and m.safe.bytes is not None]
-    tiled = [m.name for m in both if (m.tigris_tiled.bytes or 0) < (m.safe.bytes or 0)]
     yield "Where others win:"
     yield ""
-    yield f"* TiGrIS needs less fast memory than `safe` on {len(tiled)} of {len(both)}{listed(tiled)}, with slow memory"
-    yield "  beside it and a runtime of its own; `modelplan fit` also computes in stripes (reports/fit.md)."
-    yield f"* Vela's SRAM is below `safe` on {len(smaller)}{listed(smaller)}."
+    tiled = [(m, m.tigris_tiled.bytes, m.fit.bytes) for m in models if m.tigris_tiled.bytes and m.fit.bytes]
+    less = [m.name for m, fast, own in tiled if fast < own]
+    yield f"* TiGrIS needs less fast memory than `fit` on {len(less)} of {len(tiled)}{listed(less)}, with slow memory"
+    less = [m.name for m, fast, own in tiled if fast + m.tigris_tiled.beside < own]
+    yield f"  beside it and a runtime of its own; both memories together are less on {len(less)}{listed(less)}."
+    less = [m.name for m in models if None not in (m.vela.bytes, m.fit.bytes) and m.vela.bytes < m.fit.bytes]  # type: ignore[operator]
+    yield f"* Vela's SRAM is below `fit` on {len(less)}{listed(less)}."
+    yield f"* `fit` took {sum(m.fit.seconds for m in models):.1f} s for all models; no peer writes such files for TFLM."
     yield ""
-    columns = ("measured", "head", "views", "safe", "mcufit", "tigris", "tigris_tiled", "vela")
+    columns = ("measured", "head", "views", "safe", "fit", "mcufit", "tigris", "tigris_tiled", "vela")
     names = {"measured": "TFLM", "head": "modelplan", "tigris_tiled": "tigris tiled"}
     rows = [(names.get(c, c), m.name, getattr(m, c)) for c in columns for m in models]
     yield from refusals("models", rows)
@@ -431,7 +453,7 @@ def right_rows(models: Sequence[Figures]) -> Iterator[Sequence[object]]:
 def shown(answer: Answer) -> str:
     if answer.bytes is None:
         return "n/a" if answer is _ABSENT else "refused"
-    return f"{answer.bytes:,}" + (f" {answer.note}" if answer.note.startswith("+") else "")
+    return f"{answer.bytes:,}" + (f" + {answer.beside:,}" if answer.beside else "")
 
 
 PARSER = reporting.command_line(__file__, __doc__, "peers.md")
