@@ -117,5 +117,6 @@ NB_MODULE(_core, module) {
   bind_allocators(module);
   bind_planners(module);
   bind_rigid(module);
+  bind_verifier(module);
   bind_build(module);
 }

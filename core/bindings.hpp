@@ -124,6 +124,7 @@ void bind_solver(nb::module_& module);
 void bind_allocators(nb::module_& module);
 void bind_planners(nb::module_& module);
 void bind_rigid(nb::module_& module);
+void bind_verifier(nb::module_& module);
 void bind_build(nb::module_& module);
 
 }  // namespace modelplan

@@ -40,6 +40,21 @@ def load_bound(
 def find_clash(
     size: IntArray, start: IntArray, end: IntArray, offset: IntArray, overlaps: IntArray, meetings: IntArray
 ) -> tuple[int, int]: ...
+def find_shared_bytes(
+    start: IntArray, end: IntArray, first: IntArray, last: IntArray, cls: IntArray, overwrites: IntArray
+) -> tuple[int, int]: ...
+def replay(
+    steps: int,
+    tensors: IntArray,
+    inputs: IntArray,
+    outputs: IntArray,
+    states: IntArray,
+    reads: IntArray,
+    writes: IntArray,
+    scratch: IntArray,
+    moves: IntArray,
+    runs: int,
+) -> IntArray: ...
 def positional_maxima(size: IntArray, start: IntArray, end: IntArray) -> IntArray: ...
 def breadth_ranks(size: IntArray, start: IntArray, end: IntArray) -> IntArray: ...
 def share_by_breadth(size: IntArray, start: IntArray, end: IntArray) -> IntArray: ...

@@ -149,6 +149,15 @@ def test_the_verifier_shares_no_code_with_planning() -> None:
         assert not rooms(ast.parse(path.read_text())) & planning, path.name
 
 
+def test_the_verifier_s_loops_share_no_code_with_planning() -> None:
+    files = list((ROOT / "core" / "verifier").iterdir())
+    assert files
+    for path in files:
+        own = {f'"{path.stem}.hpp"'} if path.suffix == ".cpp" else set()
+        includes = {line.split()[1] for line in path.read_text().splitlines() if line.startswith("#include")}
+        assert {name for name in includes if not name.startswith("<")} == own, path.name
+
+
 def defining(room: str, name: str, argument: str) -> set[str]:
     """The modules of a room whose function `name` has a first parameter of the type `argument`."""
     return {

@@ -5,6 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
+from modelplan.errors import BrokenPlanError
+from modelplan.types import BoolArray, IntArray
+from modelplan.verifier.program import Program
+
+#: No memory has as many bytes. Sums of addresses and sizes below stay within 63 bits.
+_MOST_BYTES = 2**58
+
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
@@ -31,3 +40,37 @@ class Layout:
     inside: Mapping[int, int] = field(default_factory=dict)
     scratch: tuple[Scratch, ...] = ()
     declared: Mapping[tuple[int, int, int, int], int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The planned bytes [start, end) of each tensor, where it has an address and at least one byte (`planned`)."""
+
+    planned: BoolArray
+    start: IntArray
+    end: IntArray
+
+    def share(self, a: IntArray, b: IntArray) -> BoolArray:
+        """For each pair of tensors whether they have bytes in common."""
+        shared: BoolArray = self.planned[a] & self.planned[b]
+        shared &= (self.start[a] < self.end[b]) & (self.start[b] < self.end[a])
+        return shared
+
+
+def places_of(program: Program, layout: Layout) -> Places:
+    """The planned bytes of all tensors of a program.
+
+    Raises:
+        BrokenPlanError: an address that no memory has.
+    """
+    nbytes = program.columns.nbytes
+    found = [layout.address.get(t) for t in range(len(nbytes))]
+    for t, at in layout.address.items():
+        if max(abs(at), nbytes[t]) > _MOST_BYTES:
+            raise BrokenPlanError(f"{program.tensor(t)} at byte {at}: no memory has so many bytes")
+    for use in layout.scratch:
+        if max(abs(use.start), use.end) > _MOST_BYTES:
+            raise BrokenPlanError(f"scratch of step {use.step} at byte {use.start}: no memory has so many bytes")
+    start = np.array([at or 0 for at in found], np.int64)
+    planned = np.array([at is not None for at in found], np.bool_) & (nbytes > 0)
+    return Places(planned, start, start + nbytes)

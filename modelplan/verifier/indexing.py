@@ -135,3 +135,5 @@ _INDEXINGS: dict[str, Callable[[Elements, Value, Step], Elements | None]] = {
     **dict.fromkeys(("DepthToSpace", "SpaceToDepth", "DEPTH_TO_SPACE", "SPACE_TO_DEPTH"), _unblocked),
     **dict.fromkeys(("Cast", "CastLike", "CAST", "STABLEHLO_CONVERT"), _same),
 }
+#: The operators that are carried out here.
+INDEXED = frozenset(_INDEXINGS)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 from math import prod
+
+import numpy as np
 
 from modelplan.errors import ModelError
 from modelplan.loaders.tflite_schema import DTYPES, PADDINGS
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileTensor
 from modelplan.types import Graph, Kind
+from modelplan.verifier.columns import Columns, counts_of, distinct, uses
 
 Attribute = Callable[[str], object]
 #: Bytes of the types that hold whole numbers as operands: int32 and int64.
@@ -71,7 +75,7 @@ class Step:
         return tuple(dict.fromkeys(t for t in self.outputs if t >= 0))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Program:
     """A whole run: tensors, steps in order, what the caller writes before and reads after.
 
@@ -91,6 +95,27 @@ class Program:
     def tensor(self, number: int) -> str:
         """The name of a tensor in messages."""
         return f"tensor {number} {self.values[number].name!r}"
+
+    @cached_property
+    def columns(self) -> Columns:
+        """Tensors and steps as columns."""
+        values, steps = self.values, self.steps
+        sizes = {shape: prod(shape) for shape in {value.shape for value in values}}
+        kinds = dict.fromkeys(step.kind for step in steps)
+        numbers = {kind: number for number, kind in enumerate(kinds)}
+        writes = uses([step.outputs for step in steps])
+        return Columns(
+            nbytes=counts_of([value.nbytes for value in values]),
+            elements=counts_of([sizes[value.shape] for value in values]),
+            constant=np.array([value.role == "constant" for value in values], np.bool_),
+            state=np.array([value.role == "state" for value in values], np.bool_),
+            kinds=tuple(kinds),
+            kind=np.fromiter((numbers[step.kind] for step in steps), np.int64, len(steps)),
+            result=np.array([step.outputs[0] if step.outputs else -1 for step in steps], np.int64),
+            reads=uses([step.inputs for step in steps]),
+            writes=writes,
+            written=distinct(writes),
+        )
 
 
 #: The steps of a run, in places those of a run inside it.

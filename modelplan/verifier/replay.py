@@ -9,25 +9,25 @@ here with versions in place of validity bits.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass
 
+import numpy as np
+
+from modelplan import _core
 from modelplan.errors import BrokenPlanError
-from modelplan.verifier.addresses import Layout
+from modelplan.types import IntArray
+from modelplan.verifier.addresses import Layout, Places, places_of
 from modelplan.verifier.program import Program, Step
-from modelplan.verifier.safe_overlap import may_overlap
-from modelplan.verifier.semantics import Move, is_opaque, moves_of
+from modelplan.verifier.safe_overlap import may_overlap, operands_under_results
+from modelplan.verifier.semantics import Move, all_moves, is_opaque
 
 _RUNS = 2
+#: Whose steps those below 0 are, and what is wrong with a read, as `core/verifier/shadow.hpp` numbers them.
+_OTHERS = {-1: "the start", -2: "the caller", -3: "the next run"}
+_NO_TENSOR, _NO_BYTES, _OTHER_VALUE = range(3)
 
-
-class Piece(NamedTuple):
-    """`length` bytes of value `value`, from its byte `start` on."""
-
-    value: int
-    start: int
-    length: int
+Moves = Mapping[int, list[Move]]
 
 
 def replay(program: Program, layout: Layout) -> int:
@@ -38,163 +38,140 @@ def replay(program: Program, layout: Layout) -> int:
 
     Cost: O((steps + pieces) log pieces).
     """
-    machine = _Machine(program, layout)
-    for run in range(_RUNS):
-        machine.begin(run)
-        for index, step in enumerate(program.steps):
-            machine.perform(index, step)
-        machine.finish()
-    return _RUNS * len(program.steps)
+    places, moves = places_of(program, layout), all_moves(program)
+    fault = _first_wrong_read(program, layout, places, moves)
+    steps = len(program.steps)
+    last = steps if fault is None or fault.run or fault.step < 0 else fault.step
+    _check_steps(program, layout, places, moves, last)
+    if fault is not None:
+        raise BrokenPlanError(_sentence(program, fault))
+    return _RUNS * steps
 
 
-class _Shadow:
-    """A sorted map of disjoint intervals of the arena to the values in them."""
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    """Step `step` of run `run` reads bytes [start, end) of `tensor`, which are not its own but those of `by_tensor`."""
 
-    def __init__(self) -> None:
-        self.starts: list[int] = []
-        self.pieces: list[Piece] = []
-
-    def write(self, at: int, piece: Piece) -> None:
-        """Puts `piece` at `at`, cutting what was there."""
-        low, high = self._span(at, at + piece.length)
-        starts, pieces = [at], [piece]
-        if low < high:
-            first, last = self.pieces[low], self.pieces[high - 1]
-            before, end = at - self.starts[low], self.starts[high - 1] + last.length
-            if before > 0:
-                starts.insert(0, self.starts[low])
-                pieces.insert(0, Piece(first.value, first.start, before))
-            if (after := end - at - piece.length) > 0:
-                starts.append(at + piece.length)
-                pieces.append(Piece(last.value, last.start + last.length - after, after))
-        self.starts[low:high], self.pieces[low:high] = starts, pieces
-
-    def _span(self, start: int, end: int) -> tuple[int, int]:
-        """The positions of the intervals that overlap [start, end)."""
-        low = bisect_right(self.starts, start) - 1
-        if low < 0 or self.starts[low] + self.pieces[low].length <= start:
-            low += 1
-        return low, bisect_left(self.starts, end)
-
-    def holds(self, at: int, piece: Piece) -> bool:
-        """Whether one interval begins at `at` and holds `piece`: then `read` gives nothing else."""
-        i = bisect_left(self.starts, at)
-        return i < len(self.starts) and self.starts[i] == at and self.pieces[i] == piece
-
-    def read(self, start: int, end: int) -> Iterator[tuple[int, Piece | None]]:
-        """The content of [start, end): addresses with pieces, None for bytes that nothing ever wrote."""
-        low, high = self._span(start, end)
-        at = start
-        for i in range(low, high):
-            if self.starts[i] > at:
-                yield at, None
-            at = max(at, self.starts[i])
-            cut, piece = at - self.starts[i], self.pieces[i]
-            length = min(piece.length - cut, end - at)
-            yield at, Piece(piece.value, piece.start + cut, length)
-            at += length
-        if at < end:
-            yield at, None
+    kind: int
+    run: int
+    step: int
+    tensor: int
+    start: int
+    end: int
+    by_step: int
+    by_tensor: int
 
 
-class _Machine:
+def _first_wrong_read(program: Program, layout: Layout, places: Places, moves: Moves) -> _Fault | None:
+    """The first read of the two runs that does not find what was last written to its tensor."""
+    columns, reads, written = program.columns, program.columns.reads, program.columns.written
+    checked = (columns.nbytes > 0) & ~columns.constant
+    seen = checked[reads.tensor]
+    inputs, outputs = np.array(program.inputs, np.int64), np.array(program.outputs, np.int64)
+    found = _core.replay(
+        len(program.steps),
+        np.stack([columns.nbytes, places.start, places.planned], axis=1),
+        inputs[~(columns.constant | columns.state)[inputs]],
+        outputs[checked[outputs]],
+        np.flatnonzero(columns.state),
+        np.stack([reads.step, reads.tensor], axis=1)[seen],
+        np.stack([written.step, written.tensor], axis=1),
+        _scratch_rows(layout, len(program.steps)),
+        _move_rows(program, moves),
+        _RUNS,
+    )
+    return _Fault(*found.tolist()) if len(found) else None
+
+
+def _scratch_rows(layout: Layout, steps: int) -> IntArray:
+    """Rows (step, start, end) in order of the steps."""
+    rows = [(use.step, use.start, use.end) for use in layout.scratch if 0 <= use.step < steps]
+    return np.array(sorted(rows, key=lambda row: row[0]), np.int64).reshape(-1, 3)
+
+
+def _move_rows(program: Program, moves: Moves) -> IntArray:
+    """Rows (row of what is written, source, start, length) of moves that fill the whole of an output, in its order."""
+    written, rows = program.columns.written, []
+    for index, of_step in moves.items():
+        inputs = program.steps[index].inputs
+        for row in range(*np.searchsorted(written.step, (index, index + 1)).tolist()):
+            mine = sorted((m for m in of_step if m.output == written.operand[row]), key=lambda m: m.to)
+            size = program.values[written.tensor[row]].nbytes
+            if sum(m.length for m in mine) == size and all(inputs[m.input] >= 0 for m in mine):
+                rows += [(row, inputs[m.input], m.start, m.length) for m in mine]
+    return np.array(rows, np.int64).reshape(-1, 4)
+
+
+def _sentence(program: Program, fault: _Fault) -> str:
+    what = f"{_label(program, fault.step)} reads {program.tensor(fault.tensor)}"
+    if fault.kind == _NO_TENSOR:
+        return f"{what} before anything writes it"
+    what += f" bytes {fault.start}-{fault.end - 1}"
+    if fault.kind == _NO_BYTES:
+        return f"{what}, which nothing wrote"
+    if fault.by_tensor < 0:
+        return f"{what}, overwritten at {_label(program, fault.by_step)}'s scratch"
+    writer = f"op {program.steps[fault.by_step].op}" if fault.by_step >= 0 else _OTHERS[fault.by_step]
+    return f"{what}, overwritten at {writer} by {program.tensor(fault.by_tensor)}"
+
+
+def _label(program: Program, step: int) -> str:
+    return program.steps[step].label if step >= 0 else _OTHERS[step]
+
+
+def _check_steps(program: Program, layout: Layout, places: Places, moves: Moves, last: int) -> None:
+    """Checks what the steps before `last` write over what they read, write besides, or use as scratch.
+
+    Raises:
+        BrokenPlanError: the first step that may not write where the plan has it write.
+    """
+    scratch: dict[int, list[tuple[int, int]]] = {}
+    for use in layout.scratch:
+        scratch.setdefault(use.step, []).append((use.start, use.end))
+    overlaps = _Overlaps(program, layout)
+    for index in _suspects(program, places, scratch):
+        if index >= last:
+            break
+        step = program.steps[index]
+        overlaps.check_outputs(step, moves.get(index, []))
+        for start, end in scratch.get(index, ()):
+            overlaps.check_scratch(step, start, end)
+
+
+def _suspects(program: Program, places: Places, scratch: Mapping[int, list[tuple[int, int]]]) -> list[int]:
+    """The steps whose outputs or scratch may share bytes as they must not: of all others it is known at a glance."""
+    columns = program.columns
+    reads, writes = columns.reads, columns.writes
+    rows, allowed = operands_under_results(program, places)
+    steps = len(program.steps)
+    suspect = np.zeros(steps, np.bool_)
+    suspect[reads.step[rows[~allowed]]] = True
+    suspect[writes.step[writes.operand > 0]] = True
+    low, high = np.zeros((2, steps), np.int64)
+    for index, ranges in scratch.items():
+        if 0 <= index < steps:
+            low[index], high[index] = min(start for start, _ in ranges), max(end for _, end in ranges)
+    for uses in (reads, writes):
+        t, step = uses.tensor, uses.step
+        near = places.planned[t] & (low[step] < places.end[t]) & (places.start[t] < high[step])
+        suspect[step[near]] = True
+    return np.flatnonzero(suspect).tolist()
+
+
+class _Overlaps:
+    """Checks of single steps."""
+
     def __init__(self, program: Program, layout: Layout) -> None:
         self.program = program
         self.layout = layout
-        self.shadow = _Shadow()
-        self.writers: list[tuple[str, int]] = []
-        self.content: dict[int, list[Piece]] = {}
-        self.scratch: dict[int, list[tuple[int, int]]] = {}
-        for use in layout.scratch:
-            self.scratch.setdefault(use.step, []).append((use.start, use.end))
-
-    def begin(self, run: int) -> None:
-        """The caller writes the inputs; before the first run state gets its initial value."""
-        if run == 0:
-            for t, value in enumerate(self.program.values):
-                if value.role == "state":
-                    self._write_fresh(t, "the start")
-        for t in self.program.inputs:
-            if self.program.values[t].role == "activation":
-                self._write_fresh(t, "the caller")
-
-    def finish(self) -> None:
-        """The caller reads the outputs; state must have survived."""
-        for t in self.program.outputs:
-            self._check(t, "the caller")
-        for t, value in enumerate(self.program.values):
-            if value.role == "state":
-                self._check(t, "the next run")
-
-    def perform(self, index: int, step: Step) -> None:
-        """Runs one step: checks its reads and the places of its outputs, then writes its scratch and its outputs."""
-        for t in step.reads:
-            self._check(t, step.label)
-        moves = moves_of(self.program, step)
-        self._check_outputs(step, moves)
-        results = {y: self._result(y, number, step, moves) for number, y in enumerate(step.outputs) if y >= 0}
-        for start, end in self.scratch.get(index, ()):
-            self._check_scratch(step, start, end)
-            self.shadow.write(start, Piece(self._value(f"{step.label}'s scratch", -1), 0, end - start))
-        for y, pieces in results.items():
-            self._store(y, pieces)
 
     def _range(self, t: int) -> tuple[int, int] | None:
         """The planned bytes of a tensor, None where it is not in the arena."""
         at, size = self.layout.address.get(t), self.program.values[t].nbytes
         return None if at is None or not size else (at, at + size)
 
-    def _value(self, writer: str, t: int) -> int:
-        self.writers.append((writer, t))
-        return len(self.writers) - 1
-
-    def _write_fresh(self, t: int, writer: str) -> None:
-        self._store(t, [Piece(self._value(writer, t), 0, self.program.values[t].nbytes)])
-
-    def _store(self, t: int, pieces: list[Piece]) -> None:
-        self.content[t] = pieces
-        if place := self._range(t):
-            at = place[0]
-            for piece in pieces:
-                self.shadow.write(at, piece)
-                at += piece.length
-
-    def _result(self, y: int, output: int, step: Step, moves: list[Move]) -> list[Piece]:
-        """The content of `y` after the step: the pieces that moves bring, or a fresh value."""
-        mine = sorted((m for m in moves if m.output == output), key=lambda m: m.to)
-        size = self.program.values[y].nbytes
-        if sum(m.length for m in mine) != size or any(step.inputs[m.input] not in self.content for m in mine):
-            return [Piece(self._value(step.label, y), 0, size)]
-        return [p for m in mine for p in _cut(self.content[step.inputs[m.input]], m.start, m.length)]
-
-    def _check(self, t: int, reader: str) -> None:
-        """Checks that every byte of `t` is what was last written to `t`."""
-        if self.program.values[t].role == "constant" or not self.program.values[t].nbytes:
-            return
-        if t not in self.content:
-            raise BrokenPlanError(f"{reader} reads {self.program.tensor(t)} before anything writes it")
-        place = self._range(t)
-        if place is None:
-            return
-        at = place[0]
-        for piece in self.content[t]:
-            whole = self.shadow.holds(at, piece)
-            for start, found in () if whole else self.shadow.read(at, at + piece.length):
-                wanted = piece.start + start - at
-                if found is None or (found.value, found.start) != (piece.value, wanted):
-                    self._refuse_read(t, reader, start, found, place[1])
-            at += piece.length
-
-    def _refuse_read(self, t: int, reader: str, start: int, found: Piece | None, end: int) -> None:
-        last = min(start + found.length if found else end, end) - 1
-        what = f"{reader} reads {self.program.tensor(t)} bytes {start}-{last}"
-        if found is None:
-            raise BrokenPlanError(f"{what}, which nothing wrote")
-        writer, other = self.writers[found.value]
-        by = f" by {self.program.tensor(other)}" if other >= 0 else ""
-        raise BrokenPlanError(f"{what}, overwritten at {_short(writer)}{by}")
-
-    def _check_outputs(self, step: Step, moves: list[Move]) -> None:
+    def check_outputs(self, step: Step, moves: list[Move]) -> None:
+        """Checks that outputs lie apart, and over no operand but where the kernel may write there."""
         for output, y in enumerate(() if is_opaque(step) else step.outputs):
             place = self._range(y) if y >= 0 else None
             if not place:
@@ -222,10 +199,11 @@ class _Machine:
             return
         raise BrokenPlanError(
             f"{step.label} reads {self.program.tensor(x)} bytes {shared[0]}-{shared[1] - 1},"
-            f" overwritten at {_short(step.label)} by {self.program.tensor(y)}: {step.kind} cannot work in place there"
+            f" overwritten at op {step.op} by {self.program.tensor(y)}: {step.kind} cannot work in place there"
         )
 
-    def _check_scratch(self, step: Step, start: int, end: int) -> None:
+    def check_scratch(self, step: Step, start: int, end: int) -> None:
+        """Checks that working memory lies apart from what its step reads and writes."""
         for t in (*step.reads, *step.writes):
             if shared := _shared((start, end), self._range(t)):
                 raise BrokenPlanError(
@@ -234,24 +212,8 @@ class _Machine:
                 )
 
 
-def _short(writer: str) -> str:
-    """The label without the operator's kind: `op 15` of `op 15 ADD`."""
-    words = writer.split()
-    return " ".join(words[:2]) if words[0] == "op" and "scratch" not in writer else writer
-
-
 def _shared(a: tuple[int, int], b: tuple[int, int] | None) -> tuple[int, int] | None:
     """The bytes that two ranges have in common."""
     if b is None or min(a[1], b[1]) <= max(a[0], b[0]):
         return None
     return max(a[0], b[0]), min(a[1], b[1])
-
-
-def _cut(pieces: list[Piece], start: int, length: int) -> Iterator[Piece]:
-    """Bytes [start, start + length) of what `pieces` hold."""
-    at = 0
-    for piece in pieces:
-        low, high = max(start, at), min(start + length, at + piece.length)
-        if low < high:
-            yield Piece(piece.value, piece.start + low - at, high - low)
-        at += piece.length

@@ -12,11 +12,14 @@ from collections.abc import Iterator
 from functools import lru_cache
 from math import prod
 
+import numpy as np
+
+from modelplan.types import BoolArray, IntArray
 from modelplan.verifier import cmsis_nn
-from modelplan.verifier.addresses import Layout
+from modelplan.verifier.addresses import Layout, Places
 from modelplan.verifier.cmsis_nn import Map, Round, Window
 from modelplan.verifier.program import Program, Step, Value
-from modelplan.verifier.semantics import ANY_OPERAND, ELEMENTWISE, may_overwrite
+from modelplan.verifier.semantics import ANY_OPERAND, ELEMENTWISE, may_overwrite, overwritable_reads
 
 #: Of the operators that may work in place those that look at more than one element for an element of the result.
 _ROWS_AND_UPDATES = {
@@ -50,6 +53,19 @@ def may_overlap(program: Program, layout: Layout, step: Step, operand: int, outp
     declared = layout.declared.get((step.subgraph, step.op, y, x))
     least = least_lead(program, step, operand, output) if declared is None else declared
     return least is not None and lead >= least
+
+
+def operands_under_results(program: Program, places: Places) -> tuple[IntArray, BoolArray]:
+    """The rows of the program's reads that share bytes with their step's first output, and which of them may.
+
+    May, because the output stands exactly over the operand and is written element over element: whether another may
+    is for `may_overlap` to say.
+    """
+    columns = program.columns
+    reads, result = columns.reads, columns.result[columns.reads.step]
+    rows: IntArray = np.flatnonzero((result >= 0) & places.share(reads.tensor, result))
+    in_place = places.start[reads.tensor[rows]] == places.start[result[rows]]
+    return rows, in_place & overwritable_reads(program)[rows]
 
 
 def least_lead(program: Program, step: Step, operand: int, output: int) -> int | None:

@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from itertools import accumulate
 from math import prod
 
-from modelplan.verifier.indexing import contiguous_run
+import numpy as np
+
+from modelplan.types import BoolArray
+from modelplan.verifier.indexing import INDEXED, contiguous_run
 from modelplan.verifier.program import Program, Step, Value
 
 _VIEWS = {
@@ -75,6 +78,9 @@ _ONE_OPERAND = {
 """Operators that may write output 0 over one operand other than the first."""
 
 
+OPAQUE = "ethos-u"
+
+
 @dataclass(frozen=True, slots=True)
 class Move:
     """`length` bytes that output `output` takes, from byte `to`, out of input `input`, from byte `start`."""
@@ -104,21 +110,47 @@ def moves_of(program: Program, step: Step) -> list[Move]:
     return [Move(0, found[0], 0, 0, found[1])] if found else []
 
 
+def all_moves(program: Program) -> dict[int, list[Move]]:
+    """The moves of each step that has any, by the step's index."""
+    form = program.format
+    kinds = _VIEWS[form] | _JOINS[form] | _SPLITS[form] | INDEXED
+    moving = (i for i, step in enumerate(program.steps) if step.moves or step.kind in kinds)
+    return {i: moves for i in moving if (moves := moves_of(program, program.steps[i]))}
+
+
 def may_overwrite(program: Program, step: Step, operand: int, output: int) -> bool:
     """Whether the kernel may write output `output` over operand `operand`, element over element."""
-    if output != 0:
-        return False
-    kinds, any_operand = ELEMENTWISE[program.format], ANY_OPERAND[program.format]
-    first = step.kind in kinds and operand == 0
-    if not (first or step.kind in any_operand or _ONE_OPERAND.get(step.kind) == operand):
+    if output != 0 or _overwritable(program.format, step.kind) not in (operand, _ANY):
         return False
     x, y = program.values[step.inputs[operand]], program.values[step.outputs[output]]
     return (x.elements, x.nbytes) == (y.elements, y.nbytes)
 
 
+def overwritable_reads(program: Program) -> BoolArray:
+    """For each row of the program's reads whether `may_overwrite` holds for it and the step's first output."""
+    columns = program.columns
+    reads, operands = columns.reads, [_overwritable(program.format, kind) for kind in columns.kinds]
+    allowed = np.array(operands, np.int64)[columns.kind[reads.step]]
+    result = columns.result[reads.step]
+    found: BoolArray = (result >= 0) & ((allowed == _ANY) | (allowed == reads.operand))
+    for counts in (columns.elements, columns.nbytes):
+        found &= counts[reads.tensor] == counts[result]
+    return found
+
+
+_ANY, _NONE = -1, -2
+
+
+def _overwritable(form: str, kind: str) -> int:
+    """The operand that a kind of operator may write output 0 over; `_ANY` of them, or `_NONE`."""
+    if kind in ANY_OPERAND[form]:
+        return _ANY
+    return 0 if kind in ELEMENTWISE[form] else _ONE_OPERAND.get(kind, _NONE)
+
+
 def is_opaque(step: Step) -> bool:
     """Whether the operator orders its own reads and writes, so that its operands may overlap as its compiler chose."""
-    return step.kind == "ethos-u"
+    return step.kind == OPAQUE
 
 
 def _view(program: Program, step: Step) -> list[Move]:

@@ -5,15 +5,20 @@ Shares nothing with the planner but the file: lifetimes come from the program's 
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
+from modelplan import _core
 from modelplan.errors import BrokenPlanError
-from modelplan.verifier.addresses import Layout
+from modelplan.types import BoolArray, IntArray
+from modelplan.verifier.addresses import Layout, Places, places_of
 from modelplan.verifier.program import Program, Step
-from modelplan.verifier.safe_overlap import may_overlap
-from modelplan.verifier.semantics import is_opaque, moves_of
+from modelplan.verifier.safe_overlap import may_overlap, operands_under_results
+from modelplan.verifier.semantics import OPAQUE, all_moves, is_opaque
+
+#: The bytes that a plan reserves for a tensor where it does not say so: enough for any.
+_UNKNOWN = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,43 +43,51 @@ def check_static(program: Program, layout: Layout) -> int:
     Cost: O(n log n) time for n lifetimes, besides pairs that really share bytes.
     """
     _check_state_order(program)
-    lives = list(_lives(program, layout))
-    for life in lives:
-        _check_place(program, layout, life)
-    sharing = _Sharing(program, layout)
-    for earlier, later in _overlapping_pairs(lives):
-        if not sharing.allows(earlier, later):
-            raise BrokenPlanError(_sentence(program, earlier, later))
-    return len(lives)
+    spans = _planned_spans(program, layout)
+    places = places_of(program, layout)
+    _check_places(program, layout, places, spans)
+    classes, overwrites = _sharing(program, layout, places)
+    start, end = places.start[spans.tensor], places.end[spans.tensor]
+    earlier, later = _core.find_shared_bytes(start, end, spans.first, spans.last, classes[spans.tensor], overwrites)
+    if earlier >= 0:
+        raise BrokenPlanError(_sentence(program, *(spans.life(number, places) for number in (earlier, later))))
+    return len(spans.tensor)
 
 
 def _check_state_order(program: Program) -> None:
     """Checks that operators with the same state run in file order: each reads what the one before wrote."""
+    columns = program.columns
+    uses: list[tuple[int, int]] = []
+    for rows in (columns.reads, columns.writes):
+        of_state = columns.state[rows.tensor]
+        uses += zip(rows.step[of_state].tolist(), rows.tensor[of_state].tolist(), strict=True)
     latest: dict[int, Step] = {}
-    for step in program.steps:
-        for t in (*step.reads, *step.writes):
-            if program.values[t].role != "state":
-                continue
-            if t in latest and latest[t].op > step.op:
-                raise BrokenPlanError(
-                    f"{step.label} runs after {latest[t].label}, against the order of the file:"
-                    f" both use {program.tensor(t)}, which keeps its value between them"
-                )
-            latest[t] = step
+    for index, t in sorted(uses, key=lambda use: use[0]):
+        step = program.steps[index]
+        if t in latest and latest[t].op > step.op:
+            raise BrokenPlanError(
+                f"{step.label} runs after {latest[t].label}, against the order of the file:"
+                f" both use {program.tensor(t)}, which keeps its value between them"
+            )
+        latest[t] = step
 
 
-def _lives(program: Program, layout: Layout) -> Iterator[Life]:
-    for t, spans in value_spans(program).items():
-        value = program.values[t]
-        if not value.nbytes or value.role == "constant":
-            continue
-        at = layout.address.get(t)
-        if at is None and value.role == "state":
-            continue
-        if at is None:
-            raise BrokenPlanError(f"{program.tensor(t)} needs {value.nbytes} bytes, but the plan has no address for it")
-        for first, last in spans:
-            yield Life(t, at, at + value.nbytes, first, last)
+@dataclass(frozen=True, slots=True)
+class _Spans:
+    """One row for each value of a tensor: the steps, both included, over which it must last."""
+
+    tensor: IntArray
+    first: IntArray
+    last: IntArray
+
+    def of(self, rows: IntArray) -> _Spans:
+        """Some of the rows."""
+        return _Spans(self.tensor[rows], self.first[rows], self.last[rows])
+
+    def life(self, row: int, places: Places) -> Life:
+        """One row with its bytes."""
+        t = int(self.tensor[row])
+        return Life(t, int(places.start[t]), int(places.end[t]), int(self.first[row]), int(self.last[row]))
 
 
 def value_spans(program: Program) -> dict[int, list[tuple[int, int]]]:
@@ -83,21 +96,76 @@ def value_spans(program: Program) -> dict[int, list[tuple[int, int]]]:
     Inputs and state exist before step 0, which counts as step -1; an input that nothing reads is of no use later.
     Outputs and state last to the end. Writing a tensor again starts a new value.
     """
-    end = max(len(program.steps) - 1, 0)
-    spans: dict[int, list[tuple[int, int]]] = {t: [(-1, -1)] for t in program.inputs}
-    for index, step in enumerate(program.steps):
-        for t in step.reads:
-            first = spans.setdefault(t, [(index, index)]).pop()[0]
-            spans[t].append((first, index))
-        for t in step.writes:
-            spans.setdefault(t, []).append((index, index))
-    for t in program.outputs:
-        first = spans.setdefault(t, [(0, 0)]).pop()[0]
-        spans[t].append((first, end))
-    for t, value in enumerate(program.values):
-        if value.role == "state":
-            spans[t] = [(-1, end)]
-    return spans
+    found: dict[int, list[tuple[int, int]]] = {}
+    spans = _spans(program)
+    for t, first, last in zip(spans.tensor.tolist(), spans.first.tolist(), spans.last.tolist(), strict=True):
+        found.setdefault(t, []).append((first, last))
+    return found
+
+
+def _spans(program: Program) -> _Spans:
+    """The rows of `value_spans`, tensors in the order in which they are first used.
+
+    All uses are sorted by tensor and time: odd times are writes, each of which begins a value, even times are reads.
+    """
+    columns, steps = program.columns, len(program.steps)
+    inputs, outputs = (np.array(list(dict.fromkeys(t)), np.int64) for t in (program.inputs, program.outputs))
+    tensor = np.concatenate([inputs, columns.reads.tensor, columns.written.tensor, outputs])
+    before, after = np.full(len(inputs), -1), np.full(len(outputs), 2 * steps)
+    time = np.concatenate([before, 2 * columns.reads.step, 2 * columns.written.step + 1, after])
+    uses = np.lexsort((time, tensor))
+    place = np.empty_like(uses)
+    place[np.argsort(time, kind="stable")] = np.arange(len(uses))
+    tensor, time, place = tensor[uses], time[uses], place[uses]
+    new = np.ones(len(uses), np.bool_)
+    new[1:] = tensor[1:] != tensor[:-1]
+    begins = np.flatnonzero(new | (time % 2 == 1))
+    ends = np.append(begins[1:], len(uses))[: len(begins)] - 1
+    first = np.where(time[begins] < 2 * steps, time[begins] // 2, 0)  # what only the caller reads is there at once
+    last = np.minimum(time[ends] // 2, max(steps - 1, 0))
+    earliest = place[new][np.cumsum(new)[begins] - 1]
+    spans = _Spans(tensor[begins], first, last).of(np.argsort(earliest, kind="stable"))
+    return _with_state(spans, columns.state, max(steps - 1, 0))
+
+
+def _with_state(spans: _Spans, state: BoolArray, end: int) -> _Spans:
+    """The spans with one from before the first step to step `end` for each tensor that is state."""
+    if not state.any():
+        return spans
+    kept = ~state[spans.tensor]
+    _, firsts = np.unique(spans.tensor, return_index=True)
+    kept[firsts] = True
+    spans = spans.of(np.flatnonzero(kept))
+    unused = np.setdiff1d(np.flatnonzero(state), spans.tensor)
+    tensor = np.append(spans.tensor, unused)
+    first, last = (np.append(column, np.zeros_like(unused)) for column in (spans.first, spans.last))
+    return _Spans(tensor, np.where(state[tensor], -1, first), np.where(state[tensor], end, last))
+
+
+def _planned_spans(program: Program, layout: Layout) -> _Spans:
+    """The values that need bytes of the plan."""
+    columns, spans = program.columns, _spans(program)
+    needed = (columns.nbytes > 0) & ~columns.constant
+    without = [t for t in spans.tensor[needed[spans.tensor]].tolist() if t not in layout.address]
+    for t in without:
+        if not columns.state[t]:
+            need = program.values[t].nbytes
+            raise BrokenPlanError(f"{program.tensor(t)} needs {need} bytes, but the plan has no address for it")
+    needed[without] = False
+    return spans.of(np.flatnonzero(needed[spans.tensor]))
+
+
+def _check_places(program: Program, layout: Layout, places: Places, spans: _Spans) -> None:
+    """Checks the address of each value."""
+    start, end = places.start[spans.tensor], places.end[spans.tensor]
+    tensors = spans.tensor.tolist()
+    inside = np.array([layout.inside.get(t, 0) for t in tensors], np.int64)
+    reserved = np.array([layout.reserved.get(t, _UNKNOWN) for t in tensors], np.int64)
+    bad = (start < 0) | ((start - inside) % layout.alignment != 0) | (reserved < end - start)
+    if layout.arena is not None:
+        bad |= end > layout.arena
+    if bad.any():
+        _check_place(program, layout, spans.life(int(np.argmax(bad)), places))
 
 
 def _check_place(program: Program, layout: Layout, life: Life) -> None:
@@ -113,75 +181,49 @@ def _check_place(program: Program, layout: Layout, life: Life) -> None:
         raise BrokenPlanError(f"{where}: the plan reserves {reserved} bytes, it needs {life.end - life.start}")
 
 
-def _overlapping_pairs(lives: list[Life]) -> Iterator[tuple[Life, Life]]:
-    """Pairs that share bytes while both are alive, the one that began earlier first."""
-    alive: list[tuple[int, int, Life]] = []
-    ending = sorted(enumerate(lives), key=lambda row: row[1].last)
-    widest = gone = 0
-    for number, life in sorted(enumerate(lives), key=lambda row: row[1].first):
-        while ending[gone][1].last < life.first:
-            old, expired = ending[gone]
-            del alive[bisect_left(alive, (expired.start, old))]
-            gone += 1
-        low = bisect_left(alive, (life.start - widest, -1))
-        for _, _, other in alive[low : bisect_left(alive, (life.end, -1))]:
-            if other.end > life.start:
-                yield other, life
-        insort(alive, (life.start, number, life))
-        widest = max(widest, life.end - life.start)
-
-
-class _Sharing:
+def _sharing(program: Program, layout: Layout, places: Places) -> tuple[IntArray, IntArray]:
     """Which tensors may share bytes under a layout, by what the operators of the program do.
 
-    Tensors whose moves leave the bytes where they are form a class. Beyond that a step may overwrite an operand with
-    an output: then the operand's last step is the output's first.
+    The first column is the class of each tensor: those whose moves leave the bytes where they are. Beyond that a step
+    may overwrite an operand with an output: rows (class of the operand, class of the output, step), where the
+    operand's last step is the output's first.
     """
+    classes = _classes(program, layout)
+    columns, steps = program.columns, program.steps
+    rows, allowed = operands_under_results(program, places)
+    reads, index = columns.reads, columns.reads.step[rows]
+    x, y = reads.tensor[rows], columns.result[index]
+    undecided = np.flatnonzero(~allowed & (classes[x] != classes[y]))
+    for row in undecided.tolist():
+        step = steps[index[row]]
+        allowed[row] = may_overlap(program, layout, step, int(reads.operand[rows[row]]), 0)
+    table = [np.stack([classes[x], classes[y], index], axis=1)[allowed]]
+    if OPAQUE in columns.kinds:
+        each = ((i, step) for i, step in enumerate(steps) if is_opaque(step))
+        free = [(classes[x], classes[y], i) for i, step in each for x in step.reads for y in step.writes]
+        table.append(np.array(free, np.int64).reshape(-1, 3))
+    return classes, np.concatenate(table)
 
-    def __init__(self, program: Program, layout: Layout) -> None:
-        self.root: dict[int, int] = {}
-        self.overwrites: set[tuple[int, int, int]] = set()
-        for step in program.steps:
-            for m in moves_of(program, step):
-                x, y = step.inputs[m.input], step.outputs[m.output]
-                if layout.address.get(x, -1) + m.start == layout.address.get(y, -2) + m.to:
-                    self.root[self._class(y)] = self._class(x)
-        for index, step in enumerate(program.steps):
-            self._note_overwrites(program, layout, index, step)
 
-    def _note_overwrites(self, program: Program, layout: Layout, index: int, step: Step) -> None:
-        if is_opaque(step):
-            self.overwrites |= {(self._class(x), self._class(y), index) for x in step.reads for y in step.writes}
-            return
-        if not step.outputs or step.outputs[0] < 0:
-            return
-        y = step.outputs[0]
-        for operand, x in enumerate(step.inputs):
-            if x >= 0 and _share_bytes(program, layout, x, y) and may_overlap(program, layout, step, operand, 0):
-                self.overwrites.add((self._class(x), self._class(y), index))
+def _classes(program: Program, layout: Layout) -> IntArray:
+    """The class of each tensor, by the number of one tensor in it."""
+    root: dict[int, int] = {}
 
-    def _class(self, t: int) -> int:
-        while self.root.get(t, t) != t:
-            t = self.root[t]
+    def found(t: int) -> int:
+        while root.get(t, t) != t:
+            t = root[t]
         return t
 
-    def allows(self, earlier: Life, later: Life) -> bool:
-        """Whether the two may share bytes."""
-        a, b = self._class(earlier.tensor), self._class(later.tensor)
-        if a == b:
-            return True
-        return self._may_follow(a, earlier, b, later) or self._may_follow(b, later, a, earlier)
-
-    def _may_follow(self, a: int, dying: Life, b: int, born: Life) -> bool:
-        """Whether the step that ends one lifetime may write the other tensor over the first."""
-        return dying.last == born.first and (a, b, born.first) in self.overwrites
-
-
-def _share_bytes(program: Program, layout: Layout, a: int, b: int) -> bool:
-    low, high = layout.address.get(a), layout.address.get(b)
-    if low is None or high is None:
-        return False
-    return low < high + program.values[b].nbytes and high < low + program.values[a].nbytes
+    for index, moves in all_moves(program).items():
+        step = program.steps[index]
+        for m in moves:
+            x, y = step.inputs[m.input], step.outputs[m.output]
+            if layout.address.get(x, -1) + m.start == layout.address.get(y, -2) + m.to:
+                root[found(y)] = found(x)
+    classes = np.arange(len(program.values))
+    for t in root:
+        classes[t] = found(t)
+    return classes
 
 
 def _sentence(program: Program, earlier: Life, later: Life) -> str:
