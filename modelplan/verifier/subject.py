@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from modelplan.errors import BrokenPlanError, ModelError
 from modelplan.runtimes import with_kernels
 from modelplan.runtimes.tflm import TFLM, planner
@@ -144,22 +146,25 @@ def _declared(overlaps: Sequence[Overlap]) -> dict[tuple[int, int, int, int], in
 
 def _scratch(problem: Problem, placement: Placement, steps: int) -> tuple[Scratch, ...]:
     """The working memory of operators, at each of the `steps` of the run at which it is alive."""
+    blocks = np.flatnonzero(problem.is_scratch)
+    at, size, first, end = (
+        column[blocks].tolist() for column in (placement.offsets, problem.size, problem.start, problem.end)
+    )
     return tuple(
-        Scratch(step, at, at + buffer.size)
-        for buffer, at in zip(problem, placement.offsets.tolist(), strict=True)
-        if buffer.kind is BufferKind.SCRATCH
-        for step in range(buffer.start, min(buffer.end, steps))
+        Scratch(step, at[i], at[i] + size[i]) for i in range(len(blocks)) for step in range(first[i], min(end[i], steps))
     )
 
 
 def _buffers(problem: Problem, placement: Placement) -> tuple[Layout, dict[int, tuple[int, int]]]:
     """Addresses, reserved bytes and lifetimes of the tensors inside the buffers."""
-    address, reserved, inside, lifetimes = {}, {}, {}, {}
-    for buffer, at in zip(problem, placement.offsets.tolist(), strict=True):
-        for m in buffer.members:
-            address[m.tensor], inside[m.tensor] = at + m.delta, m.delta
-            reserved[m.tensor] = buffer.size - m.delta
-            lifetimes[m.tensor] = (buffer.start, buffer.end)
+    members = [(m.tensor, m.delta, b) for b, inside in enumerate(problem.members) for m in inside]
+    tensor, delta, buffer = np.array(members, np.int64).reshape(-1, 3).T
+    tensors = tensor.tolist()
+    starts, steps = (placement.offsets[buffer] + delta).tolist(), (problem.start[buffer], problem.end[buffer])
+    address = dict(zip(tensors, starts, strict=True))
+    reserved = dict(zip(tensors, (problem.size[buffer] - delta).tolist(), strict=True))
+    inside = dict(zip(tensors, delta.tolist(), strict=True))
+    lifetimes = dict(zip(tensors, zip(*(column.tolist() for column in steps), strict=True), strict=True))
     return Layout(address, reserved=reserved, inside=inside), lifetimes
 
 
@@ -322,13 +327,21 @@ def _allows_sharing(subject: Subject, step: Step, pair: set[int]) -> bool:
 
 
 def _check_lifetimes(subject: Subject) -> None:
-    if subject.lifetimes is None:
+    if not subject.lifetimes:
         return
-    for index, step in enumerate(subject.program.steps):
-        for t in (*step.reads, *step.writes):
-            start, end = subject.lifetimes.get(t, (index, index + 1))
-            if not start <= index < end:
-                raise BrokenPlanError(
-                    f"{step.label} uses {subject.program.tensor(t)} at step {index},"
-                    f" the plan keeps it for steps [{start}, {end})"
-                )
+    columns, tensors = subject.program.columns, len(subject.program.values)
+    first, end = np.zeros(tensors, np.int64), np.full(tensors, len(subject.program.steps))
+    planned = np.fromiter(subject.lifetimes, np.int64)
+    first[planned], end[planned] = np.array([*subject.lifetimes.values()], np.int64).T
+    late = [
+        (rows.step[row], order, row)
+        for order, rows in enumerate((columns.reads, columns.written))
+        for row in np.flatnonzero((rows.step < first[rows.tensor]) | (rows.step >= end[rows.tensor]))[:1].tolist()
+    ]
+    if late:
+        index, order, row = min(late)
+        t = int((columns.written if order else columns.reads).tensor[row])
+        raise BrokenPlanError(
+            f"{subject.program.steps[index].label} uses {subject.program.tensor(t)} at step {index},"
+            f" the plan keeps it for steps [{first[t]}, {end[t]})"
+        )
