@@ -64,13 +64,12 @@ def places_of(program: Program, layout: Layout) -> Places:
         BrokenPlanError: an address that no memory has.
     """
     nbytes = program.columns.nbytes
-    found = [layout.address.get(t) for t in range(len(nbytes))]
-    for t, at in layout.address.items():
-        if max(abs(at), nbytes[t]) > _MOST_BYTES:
-            raise BrokenPlanError(f"{program.tensor(t)} at byte {at}: no memory has so many bytes")
-    for use in layout.scratch:
-        if max(abs(use.start), use.end) > _MOST_BYTES:
-            raise BrokenPlanError(f"scratch of step {use.step} at byte {use.start}: no memory has so many bytes")
-    start = np.array([at or 0 for at in found], np.int64)
-    planned = np.array([at is not None for at in found], np.bool_) & (nbytes > 0)
+    known = list(layout.address)
+    most = max(map(abs, layout.address.values()), default=0)
+    most = max(most, *(max(abs(use.start), use.end) for use in layout.scratch), int(nbytes[known].max(initial=0)))
+    if most > _MOST_BYTES:
+        raise BrokenPlanError(f"a tensor or scratch has {most} bytes or stands there: no memory has so many")
+    start, planned = np.zeros_like(nbytes), np.zeros(len(nbytes), np.bool_)
+    start[known] = list(layout.address.values())
+    planned[known] = nbytes[known] > 0
     return Places(planned, start, start + nbytes)

@@ -48,7 +48,8 @@ def distinct(rows: Uses) -> Uses:
 
 def counts_of(numbers: Sequence[int]) -> IntArray:
     """Whole numbers from 0 on as a column, larger ones than fit cut off."""
-    return np.fromiter((min(number, _MOST) for number in numbers), np.int64, len(numbers))
+    fit = max(numbers, default=0) <= _MOST
+    return np.array(numbers if fit else [min(number, _MOST) for number in numbers], np.int64)
 
 
 @dataclass(frozen=True, slots=True)

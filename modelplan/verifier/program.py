@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
 from itertools import islice
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
+from modelplan.dtypes import nbytes
 from modelplan.errors import ModelError
 from modelplan.loaders.tflite_schema import DTYPES, PADDINGS
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileTensor
-from modelplan.types import Graph, Kind
+from modelplan.types import Graph, Kind, Op
 from modelplan.verifier.columns import Columns, counts_of, distinct, uses
 
 Attribute = Callable[[str], object]
@@ -25,8 +27,7 @@ def _nothing(_name: str) -> object:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(NamedTuple):
     """A tensor: planned (`activation`), kept between runs (`state`), or given from outside (`constant`).
 
     `dtype` is empty where the program's source does not name types.
@@ -44,8 +45,7 @@ class Value:
         return prod(self.shape)
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One run of an operator: operands by tensor number, -1 absent. `op` is its number in its subgraph of the file.
 
     `moves` marks a step that copies input i to output i byte for byte, as control flow does.
@@ -55,7 +55,7 @@ class Step:
     kind: str
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
-    attribute: Attribute = field(default=_nothing, compare=False)
+    attribute: Attribute = _nothing
     moves: bool = False
     subgraph: int = 0
 
@@ -128,14 +128,17 @@ _STEPS_OF_OP = 8
 def graph_program(graph: Graph, order: Sequence[int]) -> Program:
     """The run of `graph` in `order`."""
     roles = {Kind.ACTIVATION: "activation", Kind.STATE: "state"}
-    values = tuple(Value(t.name, t.nbytes, t.shape, roles.get(t.kind, "constant"), t.dtype) for t in graph.tensors)
-    steps = tuple(_graph_step(graph, i) for i in order)
+    size = cache(nbytes)
+    values = tuple(
+        Value(t.name, size(t.dtype, t.shape), t.shape, roles.get(t.kind, "constant"), t.dtype) for t in graph.tensors
+    )
+    steps = tuple(_graph_step(graph.ops[i], i) for i in order)
     return Program(graph.format, values, steps, graph.inputs, graph.outputs)
 
 
-def _graph_step(graph: Graph, index: int) -> Step:
-    op = graph.ops[index]
-    return Step(index, op.kind.removeprefix("CUSTOM:"), _data(op.kind, op.inputs), op.outputs, op.attribute)
+def _graph_step(op: Op, index: int) -> Step:
+    kind = op.kind.removeprefix("CUSTOM:")
+    return Step(index, kind, _data(kind, op.inputs), op.outputs, op.attribute)
 
 
 def file_program(model: FileModel) -> Program:
@@ -197,7 +200,8 @@ def _unrolled(model: FileModel, index: int, callers: tuple[int, ...]) -> _Steps:
 def _step(model: FileModel, subgraph: int, number: int, op: FileOp) -> Step:
     base = model.firsts[subgraph]
     inputs, outputs = _numbered(_data(op.kind, op.inputs), base), _numbered(op.outputs, base)
-    return Step(number, op.kind, inputs, outputs, _attribute(model, subgraph, op), subgraph=subgraph)
+    attribute = partial(_attribute, model, model.subgraphs[subgraph].tensors, op)
+    return Step(number, op.kind, inputs, outputs, attribute, subgraph=subgraph)
 
 
 def _data(kind: str, inputs: tuple[int, ...]) -> tuple[int, ...]:
@@ -205,30 +209,27 @@ def _data(kind: str, inputs: tuple[int, ...]) -> tuple[int, ...]:
 
     The work areas are the whole of the accelerator's memory: the command stream's other operands lie inside them.
     """
-    return inputs[4:] if kind.removeprefix("CUSTOM:") == "ethos-u" else inputs
+    return inputs[4:] if kind == "ethos-u" else inputs
 
 
-def _numbered(tensors: Sequence[int], base: int) -> tuple[int, ...]:
+def _numbered(tensors: tuple[int, ...], base: int) -> tuple[int, ...]:
+    if not base and min(tensors, default=-1) >= -1:
+        return tensors
     return tuple(base + t if t >= 0 else -1 for t in tensors)
 
 
-def _attribute(model: FileModel, subgraph: int, op: FileOp) -> Attribute:
+def _attribute(model: FileModel, tensors: Sequence[FileTensor], op: FileOp, name: str) -> object:
     """Options by the schema's field name in lower case with underscores; "operand N" for the numbers of a constant."""
-    tensors = model.subgraphs[subgraph].tensors
-
-    def read(name: str) -> object:
-        if name.startswith("operand "):
-            return _numbers(model, tensors, op.inputs, int(name.removeprefix("operand ")))
-        if name == "requantises":
-            return _requantises(tensors, op)
-        if isinstance(op.options, dict):
-            return op.options.get(name)
-        accessor = getattr(op.options, "".join(part.capitalize() for part in name.split("_")), None)
-        if accessor is None:
-            return None
-        return PADDINGS.get(accessor()) if name == "padding" else accessor()
-
-    return read
+    if name.startswith("operand "):
+        return _numbers(model, tensors, op.inputs, int(name.removeprefix("operand ")))
+    if name == "requantises":
+        return _requantises(tensors, op)
+    if isinstance(op.options, dict):
+        return op.options.get(name)
+    accessor = getattr(op.options, "".join(part.capitalize() for part in name.split("_")), None)
+    if accessor is None:
+        return None
+    return PADDINGS.get(accessor()) if name == "padding" else accessor()
 
 
 def _numbers(

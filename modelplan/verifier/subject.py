@@ -16,7 +16,7 @@ from modelplan.types import BufferKind, Graph, Kind, Merge, Overlap, Placement, 
 from modelplan.verifier.addresses import Layout, Scratch
 from modelplan.verifier.program import Program, Step, file_program, graph_program
 from modelplan.verifier.safe_overlap import least_lead
-from modelplan.verifier.semantics import is_opaque, may_overwrite, moves_of
+from modelplan.verifier.semantics import is_opaque, may_overwrite, moves_of, overwritable_reads
 
 #: TFLM's planners keep offsets and sizes in an int.
 _MOST_BYTES = 2**31 - 1
@@ -104,7 +104,7 @@ def _placed(
     if offsets is not None:
         address |= _planned_state(model, offsets)
     steps: dict[tuple[int, int], list[int]] = {}
-    for index, step in enumerate(program.steps):
+    for index, step in enumerate(program.steps if any(row.scratch for row in rows) else ()):
         steps.setdefault((step.subgraph, step.op), []).append(index)
     scratch = tuple(Scratch(i, at, at + row.size) for row, at in pairs if row.scratch for i in steps.get(row.op, ()))
     head = planner.head_bytes(rows, places)
@@ -151,7 +151,9 @@ def _scratch(problem: Problem, placement: Placement, steps: int) -> tuple[Scratc
         column[blocks].tolist() for column in (placement.offsets, problem.size, problem.start, problem.end)
     )
     return tuple(
-        Scratch(step, at[i], at[i] + size[i]) for i in range(len(blocks)) for step in range(first[i], min(end[i], steps))
+        Scratch(step, at[i], at[i] + size[i])
+        for i in range(len(blocks))
+        for step in range(first[i], min(end[i], steps))
     )
 
 
@@ -283,9 +285,12 @@ def check_declared(subject: Subject) -> None:
         BrokenPlanError: names the operator and the tensors.
     """
     steps = {step.op: step for step in subject.program.steps}
+    overwrites = _overwrites(subject.program) if subject.merges else set()
     for merge in subject.merges:
         step = steps.get(merge.op)
-        if step is None or not _allows_sharing(subject, step, {merge.tensor, merge.into}):
+        a, b = merge.tensor, merge.into
+        free = (merge.op, a, b) in overwrites or (merge.op, b, a) in overwrites
+        if step is None or not (free or _moves_between(subject.program, step, {a, b})):
             label = step.label if step else f"op {merge.op}"
             raise BrokenPlanError(
                 f"{label} does not let {subject.program.tensor(merge.tensor)} share the bytes of"
@@ -313,17 +318,18 @@ def _allows_overlap(subject: Subject, step: Step, overlap: Overlap) -> bool:
     return bool(leads) and all(lead is not None and lead <= overlap.lead for lead in leads)
 
 
-def _allows_sharing(subject: Subject, step: Step, pair: set[int]) -> bool:
-    """Whether the step moves bytes between the two, or may overwrite one with the other."""
-    for m in moves_of(subject.program, step):
-        if {step.inputs[m.input], step.outputs[m.output]} <= pair:
-            return True
-    operands = [i for i, x in enumerate(step.inputs) if x in pair]
-    return (
-        step.outputs[:1] != ()
-        and step.outputs[0] in pair
-        and any(may_overwrite(subject.program, step, operand, 0) for operand in operands)
-    )
+def _overwrites(program: Program) -> set[tuple[int, int, int]]:
+    """All operators that may write their first output over an operand: (operator, operand, output)."""
+    reads, rows = program.columns.reads, np.flatnonzero(overwritable_reads(program))
+    index = reads.step[rows]
+    ops = np.array([step.op for step in program.steps], np.int64)[index]
+    found = (ops, reads.tensor[rows], program.columns.result[index])
+    return set(zip(*(column.tolist() for column in found), strict=True))
+
+
+def _moves_between(program: Program, step: Step, pair: set[int]) -> bool:
+    """Whether the step moves bytes between the two tensors."""
+    return any({step.inputs[m.input], step.outputs[m.output]} <= pair for m in moves_of(program, step))
 
 
 def _check_lifetimes(subject: Subject) -> None:
