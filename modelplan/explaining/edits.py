@@ -15,8 +15,6 @@ from modelplan.runtimes.tflm.kernels.calls import ELEMENT_BYTES
 from modelplan.runtimes.tflm.scratch import call_of
 from modelplan.types import Graph, Op, Tensor, Value
 
-#: Bytes of an address: no option depends on it.
-_POINTER = 8
 _TYPE_NUMBERS = {name: number for number, name in DTYPES.items()}
 
 
@@ -74,7 +72,7 @@ def edited_file(model: FileModel, edit: Edit) -> FileModel:
     def op(number: int, old: FileOp) -> FileOp:
         options = old.options
         if number in edit.options:
-            options = {**call_of(model, 0, old, _POINTER).options, **edit.options[number]}
+            options = {**call_of(model, 0, old).options, **edit.options[number]}
         return replace(old, inputs=edit.numbers(old.inputs), outputs=edit.numbers(old.outputs), options=options)
 
     changed = replace(

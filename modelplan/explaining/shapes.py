@@ -15,8 +15,6 @@ from modelplan.runtimes.tflm.scratch import call_of
 
 Shape = tuple[int, ...]
 
-#: Bytes of an address: no shape depends on it.
-_POINTER = 8
 #: Operators with windows that may cover the whole map.
 _POOLS = frozenset({"AVERAGE_POOL_2D", "MAX_POOL_2D"})
 
@@ -62,7 +60,7 @@ def _whole_map(model: FileModel, op: FileOp, shapes: Mapping[int, Shape]) -> tup
     """The height and width of the map that a pool reads, where its window covers the whole map in the file."""
     if op.kind not in _POOLS or op.inputs[0] not in shapes:
         return None
-    call = call_of(model, 0, op, _POINTER)
+    call = call_of(model, 0, op)
     window = call.number("filter_height"), call.number("filter_width")
     whole = call.text("padding") == "VALID" and window == call.input(0).shape[1:3]
     _, height, width, _ = shapes[op.inputs[0]]
@@ -86,7 +84,7 @@ def _results(model: FileModel, number: int, op: FileOp, shapes: Mapping[int, Sha
     if formula is None:
         raise FixedShapeError(f"{place} has no formula for its shape")
     try:
-        made = formula(call_of(model, 0, op, _POINTER, shapes))
+        made = formula(call_of(model, 0, op, shapes))
     except FixedShapeError as problem:
         raise FixedShapeError(f"{place} {problem}") from None
     except (ValueError, IndexError):

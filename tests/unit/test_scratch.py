@@ -97,7 +97,7 @@ POINTWISE = conv(taps=(1, 1), padding="VALID")
         (lstm(), "cmsis-dsp", (40, 40, 40)),
         (TRANSPOSE, "reference", (3200, 32)),
         (MEAN, "reference", (32, 16, 8)),
-        (Call("ADD_N", (operand("int8", 4),) * 3, (operand("int8", 4),), pointer=4), "reference", (12,)),
+        (Call("ADD_N", (operand("int8", 4),) * 3, (operand("int8", 4),)), "reference", (24,)),
         (MIRROR, "reference", (8, 8)),
         (Call("RESHAPE", (operand("int8", 4),), (operand("int8", 4),)), "cmsis-mve", ()),
         (Call("ONE_HOT", (), ()), "reference", ()),
@@ -105,6 +105,11 @@ POINTWISE = conv(taps=(1, 1), padding="VALID")
 )  # fmt: skip
 def test_formula(call: Call, kernels: str, sizes: tuple[int, ...]) -> None:
     assert scratch_sizes(call, kernels) == sizes
+
+
+def test_pointers_are_as_wide_as_on_the_target() -> None:
+    added = Call("ADD_N", (operand("int8", 4),) * 3, (operand("int8", 4),))
+    assert [scratch_sizes(added, pointer=pointer) for pointer in (4, 8)] == [(12,), (24,)]
 
 
 def test_an_operator_that_lacks_an_operand_asks_for_nothing() -> None:

@@ -220,18 +220,19 @@ class _Kernels:
         self.variables = ResourceVariables()
         self.shapes: dict[int, tuple[int, ...]] = {}
         self.requests = 0
+        calls = calls_of(model)
         self.known = _known_kernels(abi, library.name)
         self.prepared = [
             self._prepare(number, index, op, call)
-            for number, (subgraph, calls) in enumerate(zip(model.subgraphs, calls_of(model, abi.pointer), strict=True))
-            for index, (op, call) in enumerate(zip(subgraph.ops, calls, strict=True))
+            for number, (subgraph, numbers) in enumerate(zip(model.subgraphs, calls.numbers, strict=True))
+            for index, (op, call) in enumerate(zip(subgraph.ops, map(calls.distinct.__getitem__, numbers), strict=True))
         ]
 
     def _prepare(self, number: int, index: int, op: FileOp, call: Call) -> _Prepared:
         """One operator with what its kernel does, which is known for operators alike."""
         base = self.model.firsts[number]
         if self.shapes:
-            call = call_of(self.model, number, op, self.abi.pointer, self.shapes)
+            call = call_of(self.model, number, op, self.shapes)
         done = self.known.of(call)
         if done is None:
             done = self._perform(op, call, base)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache, lru_cache
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 from modelplan.errors import ModelError
 from modelplan.loaders.tflite_schema import DTYPES
-from modelplan.runtimes.tflm.file import FileModel, FileOp, FileTensor, SameBytes, SameFile
+from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor, SameBytes, SameFile
 from modelplan.runtimes.tflm.kernels import Call, Operand, Quantization, Subgraph, scratch_sizes
 
 #: The fields of builtin options that kernels read: name here, accessor of the schema's table.
@@ -47,39 +49,101 @@ Options: TypeAlias = Mapping[str, int | float | str | bool]
 _REMEMBERED = 4
 
 
+@dataclass(frozen=True, slots=True)
+class FileCalls:
+    """The operators of a file as their kernels see them, with the shapes of the file.
+
+    Many are alike: `numbers` says for each operator of each subgraph which of the `distinct` ones it is.
+    """
+
+    distinct: tuple[Call, ...]
+    numbers: tuple[tuple[int, ...], ...]
+
+
 def scratch_requests(model: FileModel, kernels: str = "reference", pointer: int = 8) -> Iterator[tuple[int, int, int]]:
     """(subgraph, operator, bytes) of every request of every kernel, in TFLM's order.
 
     Raises:
         ModelError: the options of an operator cannot be read.
     """
-    for number, calls in enumerate(calls_of(model, pointer)):
-        for index, call in enumerate(calls):
-            for size in _ALIKE.scratch_sizes(call, kernels):
-                yield number, index, size
+    calls = calls_of(model)
+    sizes = [_ALIKE.scratch_sizes(call, kernels, pointer) for call in calls.distinct]
+    asking = {number for number, asked in enumerate(sizes) if asked}
+    for subgraph, numbers in enumerate(calls.numbers if asking else ()):
+        for index, number in enumerate(numbers):
+            if number in asking:
+                yield from ((subgraph, index, size) for size in sizes[number])
 
 
-def calls_of(model: FileModel, pointer: int) -> tuple[tuple[Call, ...], ...]:
-    """The operators of each subgraph as their kernels see them, with the shapes of the file.
+def calls_of(model: FileModel) -> FileCalls:
+    """The operators of a file; those of the files that were asked for last are remembered.
 
     Raises:
         ModelError: the options of an operator cannot be read.
     """
-    return _calls_of(SameFile(model), pointer)
+    return _calls_of(SameFile(model))
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _calls_of(file: SameFile, pointer: int) -> tuple[tuple[Call, ...], ...]:
-    model = file.model
-    return tuple(
-        tuple(call_of(model, number, op, pointer) for op in subgraph.ops)
-        for number, subgraph in enumerate(model.subgraphs)
-    )
+def _calls_of(file: SameFile) -> FileCalls:
+    model, distinct, known = file.model, list[Call](), dict[int, int]()
+    numbers = []
+    for subgraph in range(len(model.subgraphs)):
+        found = []
+        for call in _calls(model, subgraph):
+            if id(call) not in known:
+                known[id(call)] = len(distinct)
+                distinct.append(call)
+            found.append(known[id(call)])
+        numbers.append(tuple(found))
+    return FileCalls(tuple(distinct), tuple(numbers))
 
 
-def call_of(
-    model: FileModel, number: int, op: FileOp, pointer: int, shapes: Mapping[int, tuple[int, ...]] | None = None
-) -> Call:
+def _calls(model: FileModel, number: int) -> Iterator[Call]:
+    """The operators of a subgraph; those alike are one object."""
+    subgraph = model.subgraphs[number]
+    operands: list[Operand | None] = [*_operands(model, subgraph), None]  # the last is tensor -1, an absent operand
+    ids = list(map(id, operands))
+    known: dict[tuple[object, ...], Call] = {}
+    for op in subgraph.ops:
+        key = op.kind, id(op.options), op.calls, tuple([ids[t] for t in op.inputs]), tuple([ids[t] for t in op.outputs])
+        call = known.get(key)
+        if call is None:
+            inputs, outputs = (tuple(operands[t] for t in ts) for ts in (op.inputs, op.outputs))
+            call = known[key] = _call(model, op, inputs, outputs)
+        yield call
+
+
+#: What of a tensor decides its operand.
+_DECIDING = attrgetter(
+    "type",
+    "shape",
+    "constant",
+    "variable",
+    "assumed",
+    "content",
+    "scales",
+    "scale",
+    "zero_point",
+    "axis",
+    "zero_points",
+)
+
+
+def _operands(model: FileModel, subgraph: FileSubgraph) -> list[Operand]:
+    """The tensors of a subgraph as kernels see them."""
+    known: dict[tuple[object, ...], Operand] = {}
+    found = []
+    for tensor in subgraph.tensors:
+        key = _DECIDING(tensor)
+        operand = known.get(key)
+        if operand is None:
+            operand = known[key] = _operand(model, tensor, tensor.shape)
+        found.append(operand)
+    return found
+
+
+def call_of(model: FileModel, number: int, op: FileOp, shapes: Mapping[int, tuple[int, ...]] | None = None) -> Call:
     """The operator `op` of subgraph `number` as its kernel sees it.
 
     `shapes` holds shapes that kernels have given to tensors, numbered over all subgraphs.
@@ -95,9 +159,14 @@ def call_of(
         tensor = tensors[index]
         return _operand(model, tensor, shapes.get(base + index, tensor.shape) if shapes else tensor.shape)
 
+    return _call(model, op, tuple([operand(t) for t in op.inputs]), tuple([operand(t) for t in op.outputs]))
+
+
+def _call(
+    model: FileModel, op: FileOp, inputs: tuple[Operand | None, ...], outputs: tuple[Operand | None, ...]
+) -> Call:
     calls = tuple([_called(model, called) for called in op.calls])
-    inputs, outputs = tuple([operand(t) for t in op.inputs]), tuple([operand(t) for t in op.outputs])
-    return _ALIKE.call(op.kind, inputs, outputs, _options(model, op), pointer, calls)
+    return _ALIKE.call(op.kind, inputs, outputs, _options(model, op), calls)
 
 
 def _operand(model: FileModel, tensor: FileTensor, shape: tuple[int, ...]) -> Operand:
@@ -125,7 +194,7 @@ class _Alike:
         self.operands: dict[tuple[object, ...], Operand] = {}
         self.settings: dict[tuple[object, ...], Options] = {}
         self.calls: dict[tuple[object, ...], Call] = {}
-        self.scratch: dict[tuple[int, str], tuple[Call, tuple[int, ...]]] = {}
+        self.scratch: dict[tuple[int, str, int], tuple[Call, tuple[int, ...]]] = {}
 
     def operand(
         self,
@@ -151,25 +220,24 @@ class _Alike:
         inputs: tuple[Operand | None, ...],
         outputs: tuple[Operand | None, ...],
         options: Options,
-        pointer: int,
         calls: tuple[Subgraph, ...],
     ) -> Call:
         """The operator with operands and options of this table, which the operator keeps alive.
 
         They are told apart by identity: contents decide what a kernel asks for, but do not count in `Operand.__eq__`.
         """
-        key = (kind, tuple(map(id, inputs)), tuple(map(id, outputs)), id(options), pointer, calls)
+        key = (kind, tuple(map(id, inputs)), tuple(map(id, outputs)), id(options), calls)
         found = self.calls.get(key)
         if found is None:
-            found = self.calls[key] = Call(kind, inputs, outputs, options, pointer, calls)
+            found = self.calls[key] = Call(kind, inputs, outputs, options, calls)
         return found
 
-    def scratch_sizes(self, call: Call, kernels: str) -> tuple[int, ...]:
+    def scratch_sizes(self, call: Call, kernels: str, pointer: int) -> tuple[int, ...]:
         """The bytes that the kernel of an operator requests."""
-        key = id(call), kernels
+        key = id(call), kernels, pointer
         if key not in self.scratch:
             self.make_room()
-            self.scratch[key] = call, scratch_sizes(call, kernels)
+            self.scratch[key] = call, scratch_sizes(call, kernels, pointer)
         return self.scratch[key][1]
 
     def named(self, options: Options) -> Options:

@@ -99,10 +99,11 @@ def find_library(name: str) -> KernelSet:
     raise RequestError(f"no kernels {name!r}; there are: {', '.join(KERNELS)}")
 
 
-def scratch_sizes(call: Call, kernels: str = "reference") -> tuple[int, ...]:
+def scratch_sizes(call: Call, kernels: str = "reference", pointer: int = 8) -> tuple[int, ...]:
     """The bytes that the kernel of `call` requests, unpadded and in its order; nothing for most operators.
 
-    For an operator that TFLM would refuse, what its kernel requests before it gives up.
+    `pointer` is the size of an address in bytes. For an operator that TFLM would refuse, what its kernel requests
+    before it gives up.
 
     Raises:
         RequestError: no such kernel library; the message lists them.
@@ -110,7 +111,7 @@ def scratch_sizes(call: Call, kernels: str = "reference") -> tuple[int, ...]:
     operator = find_library(kernels).operators.get(call.kind)
     if operator is None:
         return ()
-    abi = ABIS["x86-64" if call.pointer > ABIS["xtensa"].pointer else "xtensa"]
+    abi = ABIS["x86-64" if pointer > ABIS["xtensa"].pointer else "xtensa"]
     preparation = Preparation(call, abi)
     with suppress(Refusal):  # what was requested until then is the answer
         operator.prepare(preparation)

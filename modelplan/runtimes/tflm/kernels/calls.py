@@ -91,16 +91,12 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One operator. `options` are the schema's fields under their names; `calls` are the subgraphs it runs.
-
-    `pointer` is the size of an address in bytes.
-    """
+    """One operator. `options` are the schema's fields under their names; `calls` are the subgraphs it runs."""
 
     kind: str
     inputs: tuple[Operand | None, ...]
     outputs: tuple[Operand | None, ...]
     options: Mapping[str, int | float | str | bool] = field(default_factory=dict)
-    pointer: int = 8
     calls: tuple[Subgraph, ...] = ()
 
     def input(self, index: int) -> Operand:
