@@ -11,28 +11,30 @@ micro_interpreter_graph.cc, recording_micro_allocator.cc; the kernels' part is i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, partial
+
+import numpy as np
 
 from modelplan.errors import ModelError
-from modelplan.runtimes.tflm import planner
-from modelplan.runtimes.tflm.abi import ABIS, Abi, Struct, find_abis, layout
+from modelplan.runtimes.tflm import performing, planner
+from modelplan.runtimes.tflm.abi import ABIS, Abi, Layout, Struct, find_abis, layout
 from modelplan.runtimes.tflm.arena_memory import ArenaMemory
-from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor, SameFile
-from modelplan.runtimes.tflm.kernels import (
-    Call,
-    KernelSet,
-    Operator,
-    Preparation,
-    Refusal,
-    ResourceVariables,
-    check_types,
-    find_library,
+from modelplan.runtimes.tflm.file import FileModel, FileSubgraph, FileTensor
+from modelplan.runtimes.tflm.kernels import KernelSet, find_library
+from modelplan.runtimes.tflm.kernels.preparation import (
+    EVAL_TENSOR,
+    KEEP,
+    QUANTIZATION,
+    SCRATCH,
+    TEMPORARY,
+    TENSOR,
+    Event,
 )
-from modelplan.runtimes.tflm.kernels.preparation import EVAL_TENSOR, KEEP, QUANTIZATION, SCRATCH, TENSOR, Event
+from modelplan.runtimes.tflm.performing import Taken
+from modelplan.runtimes.tflm.preparing import prepared_model
 from modelplan.runtimes.tflm.refused_operators import Refused
-from modelplan.runtimes.tflm.scratch import call_of, calls_of
 
 __all__ = ["ABIS", "RELEASE", "VERSION", "Arena", "ArenaRow", "arena", "planned", "refusals"]
 
@@ -65,19 +67,8 @@ _NODE: Struct = (("pointer*6", "int"), "pointer")
 _REQUEST: Struct = ("size", "int*2")
 _PLANNED: Struct = ("size", "pointer", "int*2", "int32", "bool")
 
-#: Requests for which room is always kept; their limit.
+#: Requests for which room is always kept.
 _SPARE_REQUESTS = 12
-_MOST_REQUESTS = 12
-
-#: Room for a custom operator that is not TFLM's: more than its own ones keep, and copies of its operands: a
-#: transposed one and a buffered one that stay, and one while it runs.
-_STRUCTURES = 1024
-_COPIES = 3
-
-#: How many models are remembered as their kernels prepare them, one for each ABI and library.
-_REMEMBERED = 8
-#: How many different operators are remembered with what their kernels do, for each ABI and library.
-_MOST_KERNELS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,129 +176,12 @@ def _everywhere(found: Sequence[tuple[Refused, ...]]) -> tuple[Refused, ...]:
     return tuple(one for one in found[0] if all(one.label in other for other in labels))
 
 
-@dataclass(slots=True)
-class _Prepared:
-    """One operator in its subgraph, what its kernel does, and why TFLM would not prepare it."""
-
-    subgraph: int
-    index: int
-    op: FileOp
-    entry: Operator | None
-    done: _Done
-    refusal: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Done:
-    """What a kernel does in Init and in Prepare; `refusal` says why it would give up there, `scratch` counts requests.
-
-    `reshaped` is another shape of the first output, `alone` says that other operators of the model decide nothing.
-    """
-
-    initial: tuple[Event, ...]
-    events: tuple[Event, ...]
-    scratch: int
-    refusal: str | None
-    reshaped: tuple[int, ...] | None
-    alone: bool
-
-
-class _Kernels:
-    """What the kernels of a model do on one target: it follows from the tables of the file, not from its plan."""
-
-    def __init__(self, model: FileModel, abi: Abi, library: KernelSet) -> None:
-        self.model, self.abi, self.library = model, abi, library
-        self.variables = ResourceVariables()
-        self.shapes: dict[int, tuple[int, ...]] = {}
-        self.requests = 0
-        calls = calls_of(model)
-        self.known = _known_kernels(abi, library.name)
-        self.prepared = [
-            self._prepare(number, index, op, call)
-            for number, (subgraph, numbers) in enumerate(zip(model.subgraphs, calls.numbers, strict=True))
-            for index, (op, call) in enumerate(zip(subgraph.ops, map(calls.distinct.__getitem__, numbers), strict=True))
-        ]
-
-    def _prepare(self, number: int, index: int, op: FileOp, call: Call) -> _Prepared:
-        """One operator with what its kernel does, which is known for operators alike."""
-        base = self.model.firsts[number]
-        if self.shapes:
-            call = call_of(self.model, number, op, self.shapes)
-        done = self.known.of(call)
-        if done is None:
-            done = self._perform(op, call, base)
-            if done.alone:
-                self.known.add(call, done)
-        self.requests += done.scratch
-        if done.reshaped is not None and op.writes:
-            self.shapes[base + op.outputs[0]] = done.reshaped
-        refusal = done.refusal or self._refused_operands(number, op, done.scratch)
-        return _Prepared(number, index, op, self.library.operators.get(op.kind), done, refusal)
-
-    def _perform(self, op: FileOp, call: Call, base: int) -> _Done:
-        """What the kernel of one operator does."""
-        inputs, outputs = (tuple(base + t if t >= 0 else None for t in ts) for ts in (op.inputs, op.outputs))
-        first, then = (Preparation(call, self.abi, self.variables, (inputs, outputs), self.requests) for _ in range(2))
-        entry, refusal = self.library.operators.get(op.kind), None
-        try:
-            _require_registered(entry, op)
-            if entry is not None:
-                entry.initialise(first)
-                entry.prepare(then)
-                check_types(entry, call, self.abi)
-        except Refusal as problem:
-            refusal = str(problem)
-        scratch = sum(event.sort == SCRATCH for event in then.events)
-        alone = first.alone and then.alone
-        return _Done(tuple(first.events), tuple(then.events), scratch, refusal, then.reshaped, alone)
-
-    def _refused_operands(self, number: int, op: FileOp, requests: int) -> str | None:
-        """What the interpreter itself refuses once a kernel is prepared."""
-        tensors = self.model.subgraphs[number].tensors
-        for t in op.outputs:
-            if t >= 0 and 0 in (shape := tensors[t].shape) and shape != (0,):
-                return f"tensor {t} of shape {list(shape)}, a dynamic one to TFLM"
-        for t in op.intermediates:
-            if 0 <= t < len(tensors) and tensors[t].nbytes:
-                return f"an intermediate tensor {t} with bytes, which TFLM does not plan"
-        return f"{requests} scratch buffers; TFLM allows {_MOST_REQUESTS}" if requests > _MOST_REQUESTS else None
-
-
-class _KnownKernels:
-    """What kernels do on one target, by operator: what decides it is one object for all operators alike."""
-
-    def __init__(self) -> None:
-        self.found: dict[int, tuple[Call, _Done]] = {}  # by identity, with the operator that keeps it
-
-    def of(self, call: Call) -> _Done | None:
-        """What the kernel of an operator does, None where it has not been performed."""
-        found = self.found.get(id(call))
-        return None if found is None else found[1]
-
-    def add(self, call: Call, done: _Done) -> None:
-        """Remembers it; so many operators that differ are remembered at most."""
-        if len(self.found) >= _MOST_KERNELS:
-            self.found.clear()
-        self.found[id(call)] = call, done
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def _known_kernels(_abi: Abi, _library: str) -> _KnownKernels:
-    return _KnownKernels()
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def _kernels_of(file: SameFile, abi: Abi, library: str) -> _Kernels:
-    return _Kernels(file.model, abi, find_library(library))
-
-
 class Interpreter:
     """TFLM's interpreter for one model, target and kernel library, as far as memory goes."""
 
     def __init__(self, model: FileModel, abi: Abi, library: KernelSet) -> None:
         self.model, self.abi, self.library = model, abi, library
-        kernels = _kernels_of(SameFile(model), abi, library.name)
-        self.prepared, self.variables, self.shapes = kernels.prepared, kernels.variables, kernels.shapes
+        self.prepared = prepared_model(model, library.name, later=abi.later)
 
     def arena(self, head: int | None = None) -> Arena:
         """Performs TFLM's allocations in its order."""
@@ -324,7 +198,7 @@ class Interpreter:
             self.abi.name,
             self.library.name,
             planner.padded(memory.highest),
-            tuple(layout(_NODE, self.abi).size + memory.owned.get(i, 0) for i in range(len(self.prepared))),
+            tuple(self._kept_by_operators()),
         )
 
     def allocate(
@@ -352,10 +226,24 @@ class Interpreter:
 
     @cached_property
     def _planned(self) -> tuple[planner.Request, ...]:
-        asking = (one for one in self.prepared if one.done.scratch)
-        scratch = [(one.subgraph, one.index, e.size) for one in asking for e in one.done.events if e.sort == SCRATCH]
-        sizes = {number: _nbytes(self.model.tensors[number], shape) for number, shape in self.shapes.items()}
-        return planner.requests_with(self.model, scratch, sizes)
+        sizes = {number: _nbytes(self.model.tensors[number], shape) for number, shape in self.prepared.shapes.items()}
+        return planner.requests_with(self.model, self._scratch(), sizes)
+
+    def _scratch(self) -> Iterator[tuple[int, int, int]]:
+        """(subgraph, operator, bytes) of each request for scratch."""
+        asked = [[event.bytes(self.abi) for event in taken.scratch] for taken in self.prepared.taken]
+        asking = np.flatnonzero(np.array([bool(sizes) for sizes in asked], dtype=bool)[self.prepared.numbers])
+        for operator in asking.tolist():
+            for size in asked[self.prepared.numbers[operator]]:
+                yield *self._place(operator), size
+
+    def _place(self, operator: int) -> tuple[int, int]:
+        """The subgraph of an operator that is numbered over all subgraphs, and its number there."""
+        for number, subgraph in enumerate(self.model.subgraphs):
+            if operator < len(subgraph.ops):
+                return number, operator
+            operator -= len(subgraph.ops)
+        raise AssertionError(operator)
 
     @property
     def scratch_bytes(self) -> int:
@@ -366,7 +254,7 @@ class Interpreter:
     @property
     def estimated(self) -> str:
         """How far to trust the margin for operators that are not TFLM's."""
-        strange = sorted({one.op.kind for one in self.prepared if one.entry is None or not one.entry.exact})
+        strange = sorted({taken.kind for taken in self.prepared.taken if not taken.exact})
         return f"estimated: ample for {', '.join(strange)}, for which there are no sizes"
 
     def refused(self) -> Iterator[Refused]:
@@ -374,16 +262,17 @@ class Interpreter:
         if self.model.compressed:
             why = "the memory of compressed weights is not known here"
             yield Refused("metadata", -1, "COMPRESSION_METADATA", why)
-        for one in self.prepared:
-            if one.refusal is not None:
-                where = f"subgraph {one.subgraph} op" if len(self.model.subgraphs) > 1 else "op"
-                yield Refused(where, one.index, one.op.kind, one.refusal)
+        for operator, reason in self.prepared.refusals.items():
+            subgraph, index = self._place(operator)
+            where = f"subgraph {subgraph} op" if len(self.model.subgraphs) > 1 else "op"
+            yield Refused(where, index, self.model.subgraphs[subgraph].ops[index].kind, reason)
 
     def _take_own(self, memory: ArenaMemory) -> None:
         """The interpreter's objects and tables, before it looks at operators."""
-        if self.variables.names:
+        variables = len(self.prepared.variables.names)
+        if variables:
             memory.keep(BUFFERS, layout(_RESOURCES, self.abi).size)
-            memory.keep(BUFFERS, layout(_RESOURCE, self.abi).size * len(self.variables.names))
+            memory.keep(BUFFERS, layout(_RESOURCE, self.abi).size * variables)
         memory.keep_struct(OWN, _OPTIONS_ALLOCATOR)
         memory.resize(layout(_REQUEST, self.abi).size * _SPARE_REQUESTS)
         per_subgraph: Struct = ("pointer*3",) if self.abi.compression else ("pointer*2",)
@@ -395,46 +284,47 @@ class Interpreter:
 
     def _take_kernels(self, memory: ArenaMemory) -> None:
         """Parsed options of all operators, then what they keep from Init, then what happens in Prepare."""
-        later = dict(self.abi.options)
-        for memory.owner, one in enumerate(self.prepared):
-            if one.entry is not None and not one.op.custom and one.entry.options:
-                memory.keep_struct(OPTIONS, (*one.entry.options, *later.get(one.op.kind, ())))
-        for memory.owner, one in enumerate(self.prepared):
-            if one.entry is not None and (size := layout(one.entry.data, self.abi).size):
-                memory.keep(BUFFERS, size)
-            for event in one.done.initial:
-                memory.keep(BUFFERS, event.size)
-        requests, request = 0, layout(_REQUEST, self.abi).size
-        for memory.owner, one in enumerate(self.prepared):
-            requests += self._take_operator(memory, one)
-            memory.resize(request * (requests + _SPARE_REQUESTS))
-        memory.owner = -1
+        taken, numbers = self.prepared.taken, self.prepared.numbers.tolist()
+        options = [layout(self._options(one), self.abi) for one in taken]
+        memory.keep_all(OPTIONS, [options[number] for number in numbers if options[number].size])
+        initial = [[Layout(size, planner.ALIGNMENT) for size in self._sizes(one.initial)] for one in taken]
+        memory.keep_all(BUFFERS, [size for number in numbers for size in initial[number]])
+        request = layout(_REQUEST, self.abi).size
+        requests = np.array([len(one.scratch) for one in taken], dtype=np.int64)[self.prepared.numbers].cumsum()
+        acts = [partial(self._prepare, one) for one in taken]
+        memory.perform(acts, self.prepared.numbers, request * (requests + _SPARE_REQUESTS))
 
-    def _take_operator(self, memory: ArenaMemory, one: _Prepared) -> int:
-        """What one operator takes in Prepare; returns how many scratch buffers it asks for."""
-        for event in one.done.events:
-            if event.sort == KEEP:
-                memory.keep(BUFFERS, event.size)
-            elif event.sort != SCRATCH:
-                memory.hold(event.size, event.alignment)
-        if one.entry is None or not one.entry.exact:
-            self._take_margin(memory, one)
-        return one.done.scratch
+    def _options(self, taken: Taken) -> Struct:
+        """The structure of an operator's parsed options."""
+        more = dict(self.abi.options).get(taken.kind, ())
+        return (*taken.options, *more) if taken.options else ()
 
-    def _take_margin(self, memory: ArenaMemory, one: _Prepared) -> None:
-        """More than a kernel needs that keeps no more than its structures and copies of its operands."""
-        tensors = self.model.subgraphs[one.subgraph].tensors
-        operands = [tensors[t] for t in (*one.op.inputs, *one.op.outputs) if t >= 0]
-        memory.keep(MARGIN, _STRUCTURES + _COPIES * sum(planner.padded(tensor.nbytes) for tensor in operands))
-        for tensor in operands:
-            memory.hold(*layout(TENSOR, self.abi))
-            if tensor.scales:
-                memory.hold(*layout(QUANTIZATION, self.abi))
-                memory.hold(4 * (1 + tensor.scales), 4)
+    def _sizes(self, events: Iterable[Event]) -> list[int]:
+        return [event.bytes(self.abi) for event in events if event.happens(self.abi)]
+
+    def _prepare(self, taken: Taken, memory: ArenaMemory) -> None:
+        """What one operator takes in Prepare."""
+        for event in taken.events:
+            if event.sort == TEMPORARY:
+                memory.hold(event.bytes(self.abi), layout(event.struct, self.abi).alignment)
+            elif event.sort != SCRATCH and event.happens(self.abi):
+                memory.keep(MARGIN if event.sort == performing.MARGIN else BUFFERS, event.bytes(self.abi))
+
+    def _kept_by_operators(self) -> list[int]:
+        """What is each operator's own of the tail: its node and what it takes, without alignment."""
+        own = [
+            layout(_NODE, self.abi).size
+            + layout(self._options(one), self.abi).size
+            + sum(self._sizes(one.initial))
+            + sum(self._sizes(event for event in one.events if event.sort in (KEEP, performing.MARGIN)))
+            for one in self.prepared.taken
+        ]
+        found: list[int] = np.array(own, dtype=np.int64)[self.prepared.numbers].tolist()
+        return found
 
     def _take_plan(self, memory: ArenaMemory, buffers: int, offsets: tuple[int, ...] | None) -> None:
         """Handles of scratch, the planner's tables for so many buffers beside the whole tail, and variables."""
-        scratch = sum(one.done.scratch for one in self.prepared)
+        scratch = self.prepared.requests
         if scratch:
             memory.keep_struct(HANDLES, ("pointer",), scratch)
         memory.hold(self.abi.pointer * len(self.model.subgraphs), self.abi.pointer)
@@ -470,11 +360,6 @@ def rows_of(memory: ArenaMemory, estimated: str) -> Iterator[ArenaRow]:
     for name in _ROWS:
         if name in memory.used:
             yield ArenaRow(name, memory.used[name], memory.counts[name], estimated if name == MARGIN else "exact")
-
-
-def _require_registered(entry: Operator | None, op: FileOp) -> None:
-    if entry is None and not op.custom:
-        raise Refusal("TFLM has no kernel for it")
 
 
 def _take_interface(memory: ArenaMemory, subgraph: FileSubgraph, abi: Abi) -> None:

@@ -5,40 +5,47 @@ Source: tflite-micro, arena_allocator/single_arena_buffer_allocator.cc, memory_p
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
 from modelplan.runtimes.tflm import planner
-from modelplan.runtimes.tflm.abi import Abi, Struct, layout
+from modelplan.runtimes.tflm.abi import Abi, Layout, Struct, layout
+from modelplan.types import IntArray
 
 #: Bytes that the greedy planner works with for each buffer.
 PLANNED_BUFFER = 40
 
 
 class ArenaMemory:
-    """Both ends of the arena: `need` is the most that lay at both at one moment, `highest` the most in front.
-
-    What is kept while `owner` is an operator's number counts as its own too, without alignment.
-    """
+    """Both ends of the arena: `need` is the most that lay at both at one moment, `highest` the most in front."""
 
     def __init__(self, abi: Abi) -> None:
         self.abi = abi
         self.front = self.depth = self.need = self.highest = 0
         self.used: dict[str, int] = {}
         self.counts: dict[str, int] = {}
-        self.owner = -1
-        self.owned: dict[int, int] = {}
 
     def keep(self, row: str, size: int, alignment: int = planner.ALIGNMENT) -> None:
         """One allocation at the end, which grows down: its start is rounded down to the alignment."""
-        deeper = _up(self.depth + size, alignment)
-        self.used[row] = self.used.get(row, 0) + deeper - self.depth
-        self.owned[self.owner] = self.owned.get(self.owner, 0) + size
-        self.counts[row] = self.counts.get(row, 0) + 1
-        self.depth = deeper
-        self._note()
+        self.keep_all(row, (Layout(size, alignment),))
 
     def keep_struct(self, row: str, struct: Struct, count: int = 1) -> None:
         """`count` structures in one allocation."""
         size, alignment = layout(struct, self.abi)
         self.keep(row, size * count, alignment)
+
+    def keep_all(self, row: str, each: Iterable[Layout]) -> None:
+        """Many allocations at the end, while nothing changes in front."""
+        depth, count = self.depth, 0
+        for size, alignment in each:
+            depth = _up(depth + size, alignment)
+            count += 1
+        if count:
+            self.used[row] = self.used.get(row, 0) + depth - self.depth
+            self.counts[row] = self.counts.get(row, 0) + count
+            self.depth = depth
+            self._note()
 
     def hold(self, size: int, alignment: int) -> None:
         """One allocation at the front, until `resize` or `plan`."""
@@ -49,6 +56,34 @@ class ArenaMemory:
         """Gives the front another size; what was held there is gone."""
         self.front = size
         self._note()
+
+    def perform(self, acts: Sequence[Callable[[ArenaMemory], None]], numbers: IntArray, fronts: IntArray) -> None:
+        """Performs the act of each of `numbers`, and gives the front the size that follows it in `fronts`.
+
+        An act allocates at both ends, with addresses that are multiples of what the fronts are multiples of.
+        Where the end is aligned, it takes the same each time, so that each is performed once and then counted.
+        """
+        begun = 0
+        while begun < len(numbers) and self.depth % planner.ALIGNMENT:
+            acts[numbers[begun]](self)
+            self.resize(int(fronts[begun]))
+            begun += 1
+        if begun == len(numbers):
+            return
+        rest, done = numbers[begun:], [ArenaMemory(self.abi) for _ in acts]
+        for act, memory in zip(acts, done, strict=True):
+            act(memory)
+        deeper, need, highest = np.array([(one.depth, one.need, one.highest) for one in done], dtype=np.int64).T
+        before = self.depth + np.cumsum(deeper[rest]) - deeper[rest]
+        front = np.append(self.front, fronts[begun:-1])
+        self.highest = max(self.highest, int(np.max(front + highest[rest])))
+        self.need = max(self.need, int(np.max(before + front + need[rest])))
+        for memory, times in zip(done, np.bincount(rest, minlength=len(done)).tolist(), strict=True):
+            self.depth += memory.depth * times
+            for row, used in memory.used.items():
+                self.used[row] = self.used.get(row, 0) + used * times
+                self.counts[row] = self.counts.get(row, 0) + memory.counts[row] * times
+        self.resize(int(fronts[-1]))
 
     def plan(self, buffers: int) -> None:
         """What the planner works with for so many buffers, between both ends as far as they are aligned."""

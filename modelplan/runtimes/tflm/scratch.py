@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 from modelplan.errors import ModelError
 from modelplan.loaders.tflite_schema import DTYPES
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor, SameBytes, SameFile
-from modelplan.runtimes.tflm.kernels import Call, Operand, Quantization, Subgraph, scratch_sizes
+from modelplan.runtimes.tflm.kernels import Call, Operand, Quantization, Subgraph
+from modelplan.runtimes.tflm.performing import scratch_sizes
 
 #: The fields of builtin options that kernels read: name here, accessor of the schema's table.
 _FIELDS = {
@@ -67,7 +68,7 @@ def scratch_requests(model: FileModel, kernels: str = "reference", pointer: int 
         ModelError: the options of an operator cannot be read.
     """
     calls = calls_of(model)
-    sizes = [_ALIKE.scratch_sizes(call, kernels, pointer) for call in calls.distinct]
+    sizes = [scratch_sizes(call, kernels, pointer) for call in calls.distinct]
     asking = {number for number, asked in enumerate(sizes) if asked}
     for subgraph, numbers in enumerate(calls.numbers if asking else ()):
         for index, number in enumerate(numbers):
@@ -106,11 +107,18 @@ def _calls(model: FileModel, number: int) -> Iterator[Call]:
     ids = list(map(id, operands))
     known: dict[tuple[object, ...], Call] = {}
     for op in subgraph.ops:
-        key = op.kind, id(op.options), op.calls, tuple([ids[t] for t in op.inputs]), tuple([ids[t] for t in op.outputs])
+        key = (
+            op.kind,
+            op.custom,
+            id(op.options),
+            op.calls,
+            tuple([ids[t] for t in op.inputs]),
+            tuple([ids[t] for t in op.outputs]),
+        )
         call = known.get(key)
         if call is None:
-            inputs, outputs = (tuple(operands[t] for t in ts) for ts in (op.inputs, op.outputs))
-            call = known[key] = _call(model, op, inputs, outputs)
+            call = _call(model, op, *(tuple([operands[t] for t in ts]) for ts in (op.inputs, op.outputs)))
+            known[key] = call
         yield call
 
 
@@ -166,7 +174,7 @@ def _call(
     model: FileModel, op: FileOp, inputs: tuple[Operand | None, ...], outputs: tuple[Operand | None, ...]
 ) -> Call:
     calls = tuple([_called(model, called) for called in op.calls])
-    return _ALIKE.call(op.kind, inputs, outputs, _options(model, op), calls)
+    return _ALIKE.call(op.kind, inputs, outputs, _options(model, op), calls, op.custom)
 
 
 def _operand(model: FileModel, tensor: FileTensor, shape: tuple[int, ...]) -> Operand:
@@ -194,7 +202,6 @@ class _Alike:
         self.operands: dict[tuple[object, ...], Operand] = {}
         self.settings: dict[tuple[object, ...], Options] = {}
         self.calls: dict[tuple[object, ...], Call] = {}
-        self.scratch: dict[tuple[int, str, int], tuple[Call, tuple[int, ...]]] = {}
 
     def operand(
         self,
@@ -221,24 +228,17 @@ class _Alike:
         outputs: tuple[Operand | None, ...],
         options: Options,
         calls: tuple[Subgraph, ...],
+        custom: bool,  # noqa: FBT001
     ) -> Call:
         """The operator with operands and options of this table, which the operator keeps alive.
 
         They are told apart by identity: contents decide what a kernel asks for, but do not count in `Operand.__eq__`.
         """
-        key = (kind, tuple(map(id, inputs)), tuple(map(id, outputs)), id(options), calls)
+        key = (kind, tuple(map(id, inputs)), tuple(map(id, outputs)), id(options), calls, custom)
         found = self.calls.get(key)
         if found is None:
-            found = self.calls[key] = Call(kind, inputs, outputs, options, calls)
+            found = self.calls[key] = Call(kind, inputs, outputs, options, calls, custom)
         return found
-
-    def scratch_sizes(self, call: Call, kernels: str, pointer: int) -> tuple[int, ...]:
-        """The bytes that the kernel of an operator requests."""
-        key = id(call), kernels, pointer
-        if key not in self.scratch:
-            self.make_room()
-            self.scratch[key] = call, scratch_sizes(call, kernels, pointer)
-        return self.scratch[key][1]
 
     def named(self, options: Options) -> Options:
         """The options with these names and values."""
@@ -246,8 +246,8 @@ class _Alike:
 
     def make_room(self) -> None:
         """Forgets everything once it is much."""
-        if max(len(self.operands), len(self.settings), len(self.calls), len(self.scratch)) > _MOST_ALIKE:
-            self.operands, self.settings, self.calls, self.scratch = {}, {}, {}, {}
+        if max(len(self.operands), len(self.settings), len(self.calls)) > _MOST_ALIKE:
+            self.operands, self.settings, self.calls = {}, {}, {}
 
 
 #: So many different operands or operators are remembered.

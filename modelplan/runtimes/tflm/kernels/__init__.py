@@ -7,7 +7,7 @@ Prepare function requests, in the order of TFLM's sources; the arena follows fro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -17,7 +17,7 @@ from modelplan.runtimes.tflm.abi import ABIS
 from modelplan.runtimes.tflm.kernels import cmsis_nn, esp_nn, reference
 from modelplan.runtimes.tflm.kernels.calls import Call, Operand, Quantization, Subgraph
 from modelplan.runtimes.tflm.kernels.cmsis_nn_overlap import cmsis_nn_leads
-from modelplan.runtimes.tflm.kernels.preparation import SCRATCH, Operator, Preparation, ResourceVariables, check_types
+from modelplan.runtimes.tflm.kernels.preparation import SCRATCH, Event, Operator, Others, Preparation, check_types
 from modelplan.runtimes.tflm.kernels.refusing import Refusal
 
 __all__ = [
@@ -27,13 +27,14 @@ __all__ = [
     "KernelSet",
     "Operand",
     "Operator",
+    "Others",
     "Preparation",
     "Quantization",
     "Refusal",
-    "ResourceVariables",
     "Subgraph",
     "check_types",
     "find_library",
+    "requested",
     "scratch_sizes",
 ]
 
@@ -111,8 +112,13 @@ def scratch_sizes(call: Call, kernels: str = "reference", pointer: int = 8) -> t
     operator = find_library(kernels).operators.get(call.kind)
     if operator is None:
         return ()
-    abi = ABIS["x86-64" if pointer > ABIS["xtensa"].pointer else "xtensa"]
-    preparation = Preparation(call, abi)
+    preparation = Preparation(call)
     with suppress(Refusal):  # what was requested until then is the answer
         operator.prepare(preparation)
-    return tuple(event.size for event in preparation.events if event.sort == SCRATCH)
+    return requested(preparation.events, pointer)
+
+
+def requested(events: Iterable[Event], pointer: int) -> tuple[int, ...]:
+    """The bytes of each request for scratch, where an address has `pointer` bytes."""
+    abi = ABIS["x86-64" if pointer > ABIS["xtensa"].pointer else "xtensa"]
+    return tuple([event.bytes(abi) for event in events if event.sort == SCRATCH])

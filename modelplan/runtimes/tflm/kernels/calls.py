@@ -91,13 +91,17 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One operator. `options` are the schema's fields under their names; `calls` are the subgraphs it runs."""
+    """One operator. `options` are the schema's fields under their names; `calls` are the subgraphs it runs.
+
+    `custom`: it is none of the schema's.
+    """
 
     kind: str
     inputs: tuple[Operand | None, ...]
     outputs: tuple[Operand | None, ...]
     options: Mapping[str, int | float | str | bool] = field(default_factory=dict)
     calls: tuple[Subgraph, ...] = ()
+    custom: bool = False
 
     def input(self, index: int) -> Operand:
         """Operand `index`.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modelplan.runtimes.tflm.abi import Struct, layout
+from modelplan.runtimes.tflm.abi import Struct
 from modelplan.runtimes.tflm.kernels.calls import ELEMENT_BYTES, Operand
 from modelplan.runtimes.tflm.kernels.checks import constant, one_of, rank_between, same_types
 from modelplan.runtimes.tflm.kernels.preparation import Operator, Preparation
@@ -42,9 +42,9 @@ def _needed(p: Preparation, name: str) -> int:
     return p.call.number(name)
 
 
-def _ring(p: Preparation, capacity: int) -> int:
-    """Bytes of a circular buffer of 16-bit values: its head, and twice its capacity."""
-    return layout(_CIRCULAR_BUFFER, p.abi).size + 4 * capacity
+def _keep_ring(p: Preparation, capacity: int) -> None:
+    """A circular buffer of 16-bit values: its head, and twice its capacity."""
+    p.keep(4 * capacity, _CIRCULAR_BUFFER)
 
 
 def _energy(p: Preparation) -> None:
@@ -103,10 +103,10 @@ def _delay(p: Preparation) -> None:
 
 def _rings(p: Preparation, rows: int, capacity: int) -> None:
     """For each row of the input a circular buffer, and two tables of addresses."""
-    p.keep(rows * p.abi.pointer)
-    p.keep(rows * p.abi.pointer)
+    p.keep_pointers(rows)
+    p.keep_pointers(rows)
     for _ in range(rows):
-        p.keep(_ring(p, capacity))
+        _keep_ring(p, capacity)
 
 
 def _framer(p: Preparation) -> None:
@@ -126,7 +126,7 @@ def _framer(p: Preparation) -> None:
 
 def _stacker_state(p: Preparation) -> None:
     rows = _needed(p, "stacker_left_context") + _needed(p, "stacker_right_context") + 1
-    p.keep(_ring(p, _needed(p, "num_channels") * rows))
+    _keep_ring(p, _needed(p, "num_channels") * rows)
 
 
 def _stacker(p: Preparation) -> None:
@@ -150,8 +150,8 @@ def _transform_state(p: Preparation) -> None:
     half, cell = length // 2, 2 * ELEMENT_BYTES[_transformed(p)]
     inner = 8 + 4 * 64 + cell + cell * (half - 1)
     wrapped = p.call.kind == "SignalIrfft" and _transformed(p) == "float32"
-    own = layout(("int32", "pointer"), p.abi).size if wrapped else 0
-    p.keep(own + 3 * p.abi.pointer + inner + cell * (half * 3 // 2))
+    own: Struct = (("int32", "pointer"), "pointer*3") if wrapped else ("pointer*3",)
+    p.keep(inner + cell * (half * 3 // 2), own)
 
 
 def _rfft(p: Preparation) -> None:
@@ -177,7 +177,7 @@ def _overlap_add(p: Preparation) -> None:
     p.require(source.rank == result.rank + 1 >= 2, "an input of one dimension more is needed")
     frame, count = source.dim(-1), source.dim(-2)
     rows = source.elements // (frame * count) if frame * count else 0
-    p.keep(rows * p.abi.pointer)
+    p.keep_pointers(rows)
     for _ in range(rows):
         p.keep(frame * ELEMENT_BYTES[dtype])
 
@@ -218,7 +218,7 @@ _PRUNED = 2
 def _decode(p: Preparation) -> None:
     outputs = len(p.call.outputs)
     p.require(outputs > 0 and len(p.call.inputs) == 2 * outputs, "two inputs for each output are needed")
-    p.keep(outputs * p.abi.pointer)
+    p.keep_pointers(outputs)
     for index in range(outputs):
         packed, table, result = p.input(2 * index), p.input(2 * index + 1), p.output(index)
         constant(p, packed, "the packed values")
@@ -240,7 +240,7 @@ def _ethos_u(p: Preparation) -> None:
     """Addresses and sizes of the operands for the accelerator's driver."""
     operands = len(p.call.inputs) + len(p.call.outputs)
     p.scratch(8 * operands)
-    p.scratch(p.abi.pointer * operands)
+    p.scratch_pointers(operands)
 
 
 OPERATORS: dict[str, Operator] = {

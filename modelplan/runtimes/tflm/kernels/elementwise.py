@@ -146,7 +146,7 @@ def _add_n(p: Preparation) -> None:
             same_scales(p, first, other)
     if result.dtype == "int8":
         p.keep_struct(("int32*6", "int*4"))
-    p.scratch(p.abi.pointer * count)
+    p.scratch_pointers(count)
     if result.dtype == "int8":
         added_scales(p, (first, result), 20)
 
@@ -259,7 +259,7 @@ def _dequantize(p: Preparation) -> None:
 def _cast(p: Preparation) -> None:
     p.counts(1)
     p.input()
-    one_of(p, p.output(), "output", *_CAST_TO, *(("bool",) if p.abi.later else ()))
+    one_of(p, p.output(), "output", *_CAST_TO, *(("bool",) if p.later else ()))
 
 
 #: Fraction bits of sums by type of result.

@@ -1,4 +1,7 @@
-"""What one operator takes from the arena while TFLM parses, initialises and prepares it, event by event."""
+"""What one operator takes from the arena while TFLM initialises and prepares it, event by event.
+
+Events name structures and counts of addresses, whose bytes differ between targets, so that they are the same for all.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +21,22 @@ TENSOR: Struct = (("int", "pointer"), ("float", "int32"), "pointer", "pointer", 
 EVAL_TENSOR: Struct = ("pointer", "pointer", "enum")
 QUANTIZATION: Struct = ("pointer", "pointer", "int32")
 
-#: MicroArenaBufferAlignment().
-ALIGNMENT = 16
-
 
 class Event(NamedTuple):
-    """One request: its sort, its bytes and the alignment of its start."""
+    """One request: its sort, so many bytes, and behind them `times` structures."""
 
     sort: str
     size: int
-    alignment: int
+    struct: Struct = ()
+    times: int = 1
+
+    def bytes(self, abi: Abi) -> int:
+        """Its size on a target."""
+        return self.size + self.times * layout(self.struct, abi).size
+
+    def happens(self, abi: Abi) -> bool:
+        """Whether there is such a request on a target: a structure that has no members there is not asked for."""
+        return not self.struct or layout(self.struct, abi).size > 0
 
 
 @dataclass
@@ -46,46 +55,57 @@ class ResourceVariables:
         return self.names.setdefault((container, name), len(self.names))
 
 
+class Others(NamedTuple):
+    """What a few kernels take into account besides their operator.
+
+    `variables` are those of the model, None where they are not followed; `keys` tell the operator's inputs and outputs
+    from all other tensors; `earlier` is how many scratch buffers the operators before it asked for, None where that is
+    not known.
+    """
+
+    variables: ResourceVariables | None = None
+    keys: tuple[tuple[object, ...], tuple[object, ...]] = ((), ())
+    earlier: int | None = None
+
+
 class Preparation:
     """The events of one operator. Kernels' tables call it as TFLM's kernels call their context, in the same order.
 
-    `alone` says that it took nothing into account but the operator itself: no variables, no other operators.
+    `later` is `Abi.later`. `alone` says that it took nothing into account but the operator itself: no variables, no
+    other operators.
     """
 
     def __init__(
         self,
         call: Call,
-        abi: Abi,
-        variables: ResourceVariables | None = None,
-        keys: tuple[tuple[object, ...], tuple[object, ...]] = ((), ()),
-        earlier: int | None = None,
+        *,
+        later: bool = False,
+        others: Others | None = None,
     ) -> None:
         self.call = call
-        self.abi = abi
-        self._variables = variables
-        self._keys = keys
-        self._earlier = earlier
+        self.later = later
+        self._others = others or Others()
         self.alone = True
         self.events: list[Event] = []
         self.reshaped: tuple[int, ...] | None = None
 
     @property
     def variables(self) -> ResourceVariables | None:
-        """The variables of the model, None where they are not followed."""
+        """See `Others`."""
         self.alone = False
-        return self._variables
+        return self._others.variables
 
     @property
     def keys(self) -> tuple[tuple[object, ...], tuple[object, ...]]:
-        """What tells the operator's inputs and outputs from all other tensors."""
+        """See `Others`."""
         self.alone = False
-        return self._keys
+        return self._others.keys
 
     @property
     def earlier(self) -> int | None:
-        """How many scratch buffers the operators before it asked for, None where that is not known."""
+        """See `Others`."""
         self.alone = False
-        return self._earlier
+        return self._others.earlier
 
     def require(self, holds: bool, reason: str) -> None:  # noqa: FBT001 - reads as a sentence
         """Ends the preparation where TFLM's kernel does.
@@ -128,17 +148,21 @@ class Preparation:
 
     def _temporary(self, operand: Operand) -> Operand:
         """A TfLiteTensor, and with scales its quantisation and zero points, which last until the operator is done."""
-        self.events += _temporaries(self.abi, operand.scales)
+        self.events += temporaries(operand.scales)
         return operand
 
-    def keep(self, size: int) -> None:
-        """A buffer of `size` bytes that stays."""
-        self.events.append(Event(KEEP, size, ALIGNMENT))
+    def keep(self, size: int, struct: Struct = ()) -> None:
+        """A buffer of `size` bytes and a structure that stays."""
+        self.events.append(Event(KEEP, size, struct))
 
     def keep_struct(self, struct: Struct) -> None:
         """A structure that stays; none for one without members."""
-        if size := layout(struct, self.abi).size:
-            self.keep(size)
+        if struct:
+            self.keep(0, struct)
+
+    def keep_pointers(self, count: int) -> None:
+        """A table of addresses that stays."""
+        self.events.append(Event(KEEP, 0, ("pointer",), count))
 
     def keep_shape(self, rank: int) -> None:
         """A shape that the kernel can write: TFLM's integer array."""
@@ -146,7 +170,11 @@ class Preparation:
 
     def scratch(self, size: int) -> None:
         """A buffer of `size` bytes for the time in which the operator runs."""
-        self.events.append(Event(SCRATCH, size, ALIGNMENT))
+        self.events.append(Event(SCRATCH, size))
+
+    def scratch_pointers(self, count: int) -> None:
+        """A table of addresses for the time in which the operator runs."""
+        self.events.append(Event(SCRATCH, 0, ("pointer",), count))
 
     def reshape(self, shape: tuple[int, ...]) -> None:
         """Gives the first output the shape that the kernel computes, whatever the file says."""
@@ -159,12 +187,12 @@ Prepare = Callable[[Preparation], None]
 
 
 @cache
-def _temporaries(abi: Abi, scales: int) -> tuple[Event, ...]:
+def temporaries(scales: int) -> tuple[Event, ...]:
     """What a temporary tensor with so many scales takes."""
-    tensor = Event(TEMPORARY, *layout(TENSOR, abi))
+    tensor = Event(TEMPORARY, 0, TENSOR)
     if not scales:
         return (tensor,)
-    return (tensor, Event(TEMPORARY, *layout(QUANTIZATION, abi)), Event(TEMPORARY, 4 * (1 + scales), 4))
+    return (tensor, Event(TEMPORARY, 0, QUANTIZATION), Event(TEMPORARY, 0, ("int",), 1 + scales))
 
 
 def nothing(preparation: Preparation) -> None:
@@ -190,7 +218,7 @@ class Operator:
     later: tuple[str, ...] = ()
 
 
-def check_types(operator: Operator, call: Call, abi: Abi) -> None:
+def check_types(operator: Operator, call: Call, *, later: bool) -> None:
     """Requires a type that the kernel computes.
 
     Raises:
@@ -199,7 +227,7 @@ def check_types(operator: Operator, call: Call, abi: Abi) -> None:
     if operator.types is None:
         return
     operand = call.output() if operator.typed < 0 else call.input(operator.typed)
-    types = (*operator.types, *operator.later) if abi.later else operator.types
+    types = (*operator.types, *operator.later) if later else operator.types
     if operand.dtype not in types:
         what = "output" if operator.typed < 0 else f"input {operator.typed}"
         raise Refusal(f"{what} is {operand.dtype}; its kernel computes {', '.join(types)}")

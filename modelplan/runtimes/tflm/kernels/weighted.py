@@ -96,7 +96,7 @@ def depthwise_data(p: Preparation, dtype: str) -> Operand | None:
 
 def require_bias(p: Preparation, bias: Operand | None, weights: Operand) -> None:
     """Requires a bias where a kernel compares its length with the filter's channels; later releases do without."""
-    named = bias is not None or weights.dim(3) == 1 or p.abi.later
+    named = bias is not None or weights.dim(3) == 1 or p.later
     p.require(named, "no bias; its kernel stops in an assertion")
 
 

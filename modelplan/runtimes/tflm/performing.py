@@ -1,0 +1,134 @@
+"""What TFLM takes from the arena for one operator while it parses, initialises and prepares it, on any target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from modelplan.runtimes.tflm import kernels
+from modelplan.runtimes.tflm.abi import Struct
+from modelplan.runtimes.tflm.kernels import Call, KernelSet, Others, Preparation, Refusal
+from modelplan.runtimes.tflm.kernels.preparation import SCRATCH, Event, temporaries
+
+#: A sort of event: room that stays for a custom operator that is not TFLM's. It is more than its own ones keep, and
+#: copies of its operands: a transposed one and a buffered one that stay, and one while it runs.
+MARGIN = "margin"
+_STRUCTURES = 1024
+_COPIES = 3
+
+#: TFLM pads buffers to so many bytes: MicroArenaBufferAlignment().
+_ALIGNMENT = 16
+
+#: How many pairs of a library and a release are remembered, and how many different operators for each.
+_REMEMBERED = 8
+_MOST_KERNELS = 20_000
+
+
+class Taken(NamedTuple):
+    """What one operator takes: its parsed options, and the events of Init and of Prepare.
+
+    Networks repeat few of them. `exact` is false where no sizes are known.
+    """
+
+    kind: str
+    options: Struct
+    initial: tuple[Event, ...]
+    events: tuple[Event, ...]
+    exact: bool
+
+    @property
+    def scratch(self) -> tuple[Event, ...]:
+        """The requests for scratch."""
+        return tuple(event for event in self.events if event.sort == SCRATCH)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What an operator takes, in how many requests for scratch; `refusal` says why its kernel would give up.
+
+    `reshaped` is another shape of the first output; `alone` says that other operators of the model decide nothing.
+    """
+
+    taken: Taken
+    scratch: int
+    refusal: str | None
+    reshaped: tuple[int, ...] | None
+    alone: bool
+
+
+class Kernels:
+    """The kernels of a library in one release of TFLM, with what they did for the operators that were performed.
+
+    An operator is known by identity: those alike are one object.
+    """
+
+    def __init__(self, library: KernelSet, *, later: bool) -> None:
+        self.library, self.later = library, later
+        self._known: dict[int, tuple[Call, Done]] = {}  # with the operator, which so stays alive
+        self._taken: dict[Taken, Taken] = {}
+
+    def of(self, call: Call) -> Done | None:
+        """What is known of an operator."""
+        found = self._known.get(id(call))
+        return None if found is None else found[1]
+
+    def perform(self, call: Call, others: Others | None = None) -> Done:
+        """What is done for an operator, beside the `others` of its model."""
+        done = self._perform(call, others)
+        if done.alone:
+            if len(self._known) >= _MOST_KERNELS:
+                self._known, self._taken = {}, {}
+            self._known[id(call)] = call, done
+        return done
+
+    def _perform(self, call: Call, others: Others | None) -> Done:
+        first, then = (Preparation(call, later=self.later, others=others) for _ in range(2))
+        entry, refusal = self.library.operators.get(call.kind), None
+        if entry is None:
+            refusal = None if call.custom else "TFLM has no kernel for it"
+        else:
+            first.keep_struct(entry.data)
+            try:
+                entry.initialise(first)
+                entry.prepare(then)
+                kernels.check_types(entry, call, later=self.later)
+            except Refusal as problem:
+                refusal = str(problem)
+        exact = entry is not None and entry.exact
+        events = then.events if exact else [*then.events, *_margin(call)]
+        options = entry.options if entry is not None and not call.custom else ()
+        taken = Taken(call.kind, options, tuple(first.events), tuple(events), exact)
+        taken = self._taken.setdefault(taken, taken)
+        return Done(taken, len(taken.scratch), refusal, then.reshaped, first.alone and then.alone)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def kernels_of(library: str, *, later: bool = False) -> Kernels:
+    """The kernels of a library in the release that the tables follow, or in the `later` one.
+
+    Raises:
+        RequestError: no such kernel library.
+    """
+    return Kernels(kernels.find_library(library), later=later)
+
+
+def scratch_sizes(call: Call, library: str, pointer: int) -> tuple[int, ...]:
+    """The bytes that the kernel of an operator requests, where an address has `pointer` bytes.
+
+    Raises:
+        RequestError: no such kernel library.
+    """
+    found = kernels_of(library)
+    done = found.of(call) or found.perform(call)
+    return kernels.requested(done.taken.events, pointer)
+
+
+def _margin(call: Call) -> Iterator[Event]:
+    """More than a kernel needs that keeps no more than its structures and copies of its operands."""
+    operands = [operand for operand in (*call.inputs, *call.outputs) if operand is not None]
+    copies = sum(-(-operand.nbytes // _ALIGNMENT) * _ALIGNMENT for operand in operands)
+    yield Event(MARGIN, _STRUCTURES + _COPIES * copies)
+    for operand in operands:
+        yield from temporaries(operand.scales)
