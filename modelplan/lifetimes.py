@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 
 from modelplan.errors import RequestError
-from modelplan.types import Aliases, Buffer, BufferKind, Graph, Kind, Member, Problem, Runtime
+from modelplan.types import Aliases, Buffer, BufferKind, Graph, IntArray, Member, Problem, Runtime, column
 
 
 def buffers(
@@ -22,13 +23,41 @@ def buffers(
 
     Cost: O(tensors + ops).
     """
-    lives = _Lifetimes(graph, order, runtime)
-    rows = [
-        Buffer(graph.tensors[members[0].tensor].name, *block, runtime.alignment, members=members)
-        for members in aliases.classes
-        if (block := lives.block(members)) is not None
-    ]
-    return Problem.of([*rows, *_scratch(graph, order, runtime)], capacity)
+    classes, scratch = aliases.classes, list(_scratch(graph, order, runtime))
+    if runtime.state == "separate" and graph.state:
+        apart = set(graph.state)
+        classes = tuple(members for members in classes if apart.isdisjoint(m.tensor for m in members))
+    start, end = _class_spans(graph, order, classes, runtime)
+    return Problem(
+        names=(*(graph.tensors[members[0].tensor].name for members in classes), *(b.name for b in scratch)),
+        size=np.concatenate([class_sizes(graph, classes, runtime), column(b.size for b in scratch)]),
+        start=np.concatenate([start, column(b.start for b in scratch)]),
+        end=np.concatenate([end, column(b.end for b in scratch)]),
+        alignment=np.full(len(classes) + len(scratch), runtime.alignment),
+        capacity=capacity,
+        members=(*classes, *(b.members for b in scratch)) if classes else (),
+        kinds=(BufferKind.TENSOR,) * len(classes) + (BufferKind.SCRATCH,) * len(scratch),
+    )
+
+
+def class_sizes(graph: Graph, classes: Sequence[Sequence[Member]], runtime: Runtime) -> IntArray:
+    """The bytes of each class, to the end of its last member, as the runtime reserves them."""
+    ends = column(m.delta + graph.sizes[m.tensor] for members in classes for m in members)
+    return padded(np.maximum.reduceat(ends, _firsts(classes)), runtime)
+
+
+def _class_spans(
+    graph: Graph, order: Sequence[int], classes: Sequence[Sequence[Member]], runtime: Runtime
+) -> tuple[IntArray, IntArray]:
+    """The step from which each class is alive, and the one from which it is not."""
+    first, last = _held_spans(graph, order, runtime)
+    tensors, firsts = column(m.tensor for members in classes for m in members), _firsts(classes)
+    return np.minimum.reduceat(first[tensors], firsts), np.maximum.reduceat(last[tensors], firsts) + 1
+
+
+def _firsts(classes: Sequence[Sequence[Member]]) -> IntArray:
+    """Where each class begins when the members of all stand in a row."""
+    return np.cumsum([0, *map(len, classes)])[:-1]
 
 
 def contiguous_buffers(graph: Graph, problem: Problem, lists: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
@@ -61,8 +90,9 @@ class Occupancy:
     """The bytes alive at each step of an order, kept up to date while storage classes are exchanged."""
 
     def __init__(self, graph: Graph, order: Sequence[int], runtime: Runtime) -> None:
-        self._lives = _Lifetimes(graph, order, runtime)
-        self._alive = np.zeros(self._lives.steps, dtype=np.int64)
+        self._graph, self._runtime = graph, runtime
+        self._first, self._last = (span.tolist() for span in _held_spans(graph, order, runtime))
+        self._alive = np.zeros(max(len(order), 1), dtype=np.int64)
         for scratch in _scratch(graph, order, runtime):
             self._alive[scratch.start] += scratch.size
 
@@ -73,28 +103,12 @@ class Occupancy:
         """
         for sign, classes in ((-1, removed), (1, added)):
             for members in classes:
-                if (block := self._lives.block(members)) is not None:
-                    size, start, end = block
-                    self._alive[start:end] += sign * size
+                if self._runtime.state == "separate" and any(m.tensor in self._graph.state for m in members):
+                    continue
+                start = min(self._first[m.tensor] for m in members)
+                end = max(self._last[m.tensor] for m in members) + 1
+                self._alive[start:end] += sign * padded(class_bytes(self._graph, members), self._runtime)
         return int(self._alive.max())
-
-
-class _Lifetimes:
-    """The lifetimes of tensors in an order, and so of the classes that hold them."""
-
-    def __init__(self, graph: Graph, order: Sequence[int], runtime: Runtime) -> None:
-        self.graph, self.runtime = graph, runtime
-        self.first, self.last = tensor_spans(graph, order, runtime)
-        self.steps = max(len(order), 1)
-
-    def block(self, members: Sequence[Member]) -> tuple[int, int, int] | None:
-        """Size, start and end of a class's buffer; None for state that is kept apart from the arena."""
-        is_state = any(self.graph.tensors[m.tensor].kind is Kind.STATE for m in members)
-        if is_state and self.runtime.state == "separate":
-            return None
-        start = 0 if is_state else min(self.first[m.tensor] for m in members)
-        end = self.steps if is_state else max(self.last[m.tensor] for m in members) + 1
-        return padded(class_bytes(self.graph, members), self.runtime), start, end
 
 
 def _scratch(graph: Graph, order: Sequence[int], runtime: Runtime) -> Iterator[Buffer]:
@@ -107,30 +121,35 @@ def _scratch(graph: Graph, order: Sequence[int], runtime: Runtime) -> Iterator[B
 
 def class_bytes(graph: Graph, members: Sequence[Member]) -> int:
     """Bytes from the start of a class to the end of its last member, before padding."""
-    return max(m.delta + graph.tensors[m.tensor].nbytes for m in members)
+    return max(m.delta + graph.sizes[m.tensor] for m in members)
 
 
-def padded(size: int, runtime: Runtime) -> int:
+Bytes = TypeVar("Bytes", int, IntArray)
+
+
+def padded(size: Bytes, runtime: Runtime) -> Bytes:
     """`size` as the runtime reserves it."""
     return -(-size // runtime.alignment) * runtime.alignment if runtime.pad == "tensor" else size
 
 
-def tensor_spans(graph: Graph, order: Sequence[int], runtime: Runtime) -> tuple[list[int], list[int]]:
+def tensor_spans(graph: Graph, order: Sequence[int], runtime: Runtime) -> tuple[IntArray, IntArray]:
     """For each tensor the first and the last step (inclusive) at which it must exist."""
-    never = len(order)
-    first = [never] * len(graph.tensors)
-    last = [-1] * len(graph.tensors)
-    for t in graph.inputs:
-        first[t] = last[t] = 0
-    for step, index in enumerate(order):
-        op = graph.ops[index]
-        for t in (*op.reads, *op.writes):
-            first[t] = min(first[t], step)
-            last[t] = max(last[t], step)
+    steps = len(order)
+    position = np.empty(steps, dtype=np.int64)
+    position[list(order)] = np.arange(steps)
+    ops, tensors = graph.uses
+    first, last = np.full(len(graph.tensors), steps), np.full(len(graph.tensors), -1)
+    first[list(graph.inputs)] = last[list(graph.inputs)] = 0
+    np.minimum.at(first, tensors, position[ops])
+    np.maximum.at(last, tensors, position[ops])
     kept = graph.inputs if runtime.inputs == "live" else ()
-    for t in (*graph.outputs, *kept):
-        last[t] = max(len(order) - 1, 0)
-    for t, producer in enumerate(graph.producers):
-        if producer < 0:
-            first[t] = 0
+    last[[*graph.outputs, *kept]] = max(steps - 1, 0)
+    first[np.array(graph.producers, dtype=np.int64) < 0] = 0
+    return first, last
+
+
+def _held_spans(graph: Graph, order: Sequence[int], runtime: Runtime) -> tuple[IntArray, IntArray]:
+    """The same with state, which is alive at every step."""
+    first, last = tensor_spans(graph, order, runtime)
+    first[list(graph.state)], last[list(graph.state)] = 0, max(len(order), 1) - 1
     return first, last

@@ -152,6 +152,24 @@ class Graph:
             raise ValueError(f"operators form a cycle: {' -> '.join(cycle[:12])}{more}")
 
     @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """The bytes of each tensor in memory: its `nbytes`."""
+        return tuple(tensor.nbytes for tensor in self.tensors)
+
+    @cached_property
+    def state(self) -> tuple[int, ...]:
+        """The state tensors, ascending."""
+        return tuple(t for t, tensor in enumerate(self.tensors) if tensor.kind is Kind.STATE)
+
+    @cached_property
+    def uses(self) -> tuple[IntArray, IntArray]:
+        """Every operand and every result: the ops, and beside them the tensors; a tensor may be named twice."""
+        sides = [side for op in self.ops for side in (op.inputs, op.outputs)]
+        tensors = column(t for side in sides for t in side)
+        ops = np.repeat(np.arange(len(sides)) // 2, [len(side) for side in sides])
+        return ops[tensors >= 0], tensors[tensors >= 0]
+
+    @cached_property
     def producers(self) -> tuple[int, ...]:
         """For each tensor the op that writes it, or -1 (inputs, constants, state)."""
         producers = [-1] * len(self.tensors)
@@ -441,14 +459,18 @@ class Buffer:
             )
 
 
-def _column(values: Iterable[int]) -> IntArray:
-    """A read-only int64 column; refuses numbers that do not fit."""
+def column(values: Iterable[int]) -> IntArray:
+    """A read-only int64 column.
+
+    Raises:
+        ValueError: a number that does not fit.
+    """
     try:
-        column = np.array(values if isinstance(values, np.ndarray) else list(values), dtype=np.int64)
+        found = np.array(values if isinstance(values, np.ndarray) else list(values), dtype=np.int64)
     except OverflowError:
         raise ValueError("a number does not fit in 63 bits") from None
-    column.flags.writeable = False
-    return column
+    found.flags.writeable = False
+    return found
 
 
 def _rows(values: Iterable[Sequence[int]], width: int) -> IntArray:
@@ -499,8 +521,8 @@ class Problem:
     size: IntArray
     start: IntArray
     end: IntArray
-    alignment: IntArray = field(default_factory=lambda: _column(()))
-    pin: IntArray = field(default_factory=lambda: _column(()))
+    alignment: IntArray = field(default_factory=lambda: column(()))
+    pin: IntArray = field(default_factory=lambda: column(()))
     capacity: int | None = None
     overlaps: IntArray = field(default_factory=lambda: _rows((), 3))
     conflicts: IntArray = field(default_factory=lambda: _rows((), 2))
@@ -514,12 +536,12 @@ class Problem:
         n = len(self.names)
         defaults = {"alignment": 1, "pin": -1}
         for name in ("size", "start", "end", "alignment", "pin"):
-            column = getattr(self, name)
-            if name in defaults and not len(column) and n:
-                column = np.full(n, defaults[name], dtype=np.int64)
-            object.__setattr__(self, name, _column(column))
+            given = getattr(self, name)
+            if name in defaults and not len(given) and n:
+                given = np.full(n, defaults[name], dtype=np.int64)
+            object.__setattr__(self, name, column(given))
             if getattr(self, name).shape != (n,):
-                raise ValueError(f"column {name} has {len(column)} rows, expected {n}")
+                raise ValueError(f"column {name} has {len(given)} rows, expected {n}")
         object.__setattr__(self, "overlaps", _rows(self.overlaps, 3))
         object.__setattr__(self, "conflicts", _rows(self.conflicts, 2))
         object.__setattr__(self, "groups", _rows(self.groups, 3))
@@ -540,7 +562,7 @@ class Problem:
         if bad.any():
             _ = self[int(np.argmax(bad))]
             raise ValueError(f"buffer {self.names[int(np.argmax(bad))]!r} is malformed")
-        total = self.size.sum(dtype=np.float64) + self.alignment.sum(dtype=np.float64) + max(self.pin, default=0)
+        total = self.size.sum(dtype=np.float64) + self.alignment.sum(dtype=np.float64) + self.pin.max(initial=0)
         if float(total) > 2**62:
             raise ValueError("the sizes and the highest pin add up to more than 2^62 bytes")
         n = len(self)
@@ -600,11 +622,11 @@ class Problem:
         rows = tuple(buffers)
         return cls(
             names=tuple(b.name for b in rows),
-            size=_column(b.size for b in rows),
-            start=_column(b.start for b in rows),
-            end=_column(b.end for b in rows),
-            alignment=_column(b.alignment for b in rows),
-            pin=_column(-1 if b.pin is None else b.pin for b in rows),
+            size=column(b.size for b in rows),
+            start=column(b.start for b in rows),
+            end=column(b.end for b in rows),
+            alignment=column(b.alignment for b in rows),
+            pin=column(-1 if b.pin is None else b.pin for b in rows),
             capacity=capacity,
             members=tuple(b.members for b in rows) if any(b.members for b in rows) else (),
             kinds=tuple(b.kind for b in rows),
@@ -696,7 +718,7 @@ class Placement:
     own_height: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "offsets", _column(self.offsets))
+        object.__setattr__(self, "offsets", column(self.offsets))
         if self.ended not in get_args(Ended):
             raise ValueError(f"a placement that ended {self.ended!r}, expected one of {', '.join(get_args(Ended))}")
 

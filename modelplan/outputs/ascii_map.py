@@ -70,7 +70,8 @@ def _lives(plan: Plan) -> list[tuple[int, int]]:
     graph = plan.graph
     kept = {*graph.outputs, *(graph.inputs if plan.runtime.inputs == "live" else ())}
     found = []
-    for t, (first, last) in enumerate(zip(*tensor_spans(graph, plan.schedule.order, plan.runtime), strict=True)):
+    spans = (span.tolist() for span in tensor_spans(graph, plan.schedule.order, plan.runtime))
+    for t, (first, last) in enumerate(zip(*spans, strict=True)):
         if graph.producers[t] >= 0:
             found.append((first + 1, last + 1))
         else:

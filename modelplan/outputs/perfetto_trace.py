@@ -104,7 +104,8 @@ def _operators(plan: Plan, drawing: Drawing) -> Iterator[bytes]:
 def _lives(plan: Plan, drawing: Drawing) -> Iterator[bytes]:
     """A track with one slice for each tensor, and for each buffer that holds none."""
     problem, offsets = drawing.problem, drawing.placement.offsets
-    spans = list(zip(*tensor_spans(plan.graph, plan.schedule.order, plan.runtime), strict=True))
+    columns = tensor_spans(plan.graph, plan.schedule.order, plan.runtime)
+    spans = list(zip(*(column.tolist() for column in columns), strict=True))
     uuids = count(_FIRST + len(_regions(drawing)))
     for number in np.lexsort((problem.start, offsets)).tolist():
         buffer, at = problem[number], int(offsets[number])
