@@ -209,8 +209,8 @@ def shared_buffers(graph: Graph, options: Options) -> tuple[Problem, tuple[Overl
         made = plan(graph, replace(options, schedule="file"))
         return made.problem, made.overlaps
     runtime = configured_runtime(graph, options)
-    stored = with_scratch(runtimes.as_stored(graph, runtime), runtime, options)
-    offered = aliasing.storages(stored, alias_mode(options, runtime), runtime)
+    stored = _prepared(graph, runtime, options)
+    offered = _offered(stored, alias_mode(options, runtime), runtime)
     aliases = aliasing.take_offers(stored, offered, order, runtime)
     return placement_problem(stored, order, aliases, runtime, options)
 
@@ -257,7 +257,21 @@ class _Candidate:
 
 
 def _plan(graph: Graph, runtime: Runtime, options: Options, budget: Budget | None = None) -> Plan:
-    return _best(with_scratch(runtimes.as_stored(graph, runtime), runtime, options), runtime, options, budget)
+    return _best(_prepared(graph, runtime, options), runtime, options, budget)
+
+
+def _prepared(graph: Graph, runtime: Runtime, options: Options) -> Graph:
+    """The graph with its values as the runtime stores them and with its working memory."""
+
+    def made() -> Graph:
+        return with_scratch(runtimes.as_stored(graph, runtime), runtime, options)
+
+    return made() if graph.bodies else graph.once(("prepared", runtime), made)  # bodies are planned by the options
+
+
+def _offered(graph: Graph, mode: str, runtime: Runtime) -> Aliases:
+    """What the mode offers whatever the order is."""
+    return graph.once(("offered", mode, runtime), lambda: aliasing.storages(graph, mode, runtime))
 
 
 def _best(graph: Graph, runtime: Runtime, options: Options, budget: Budget | None = None) -> Plan:
@@ -286,7 +300,7 @@ def _candidates(graph: Graph, runtime: Runtime, options: Options, budget: Budget
     mode = alias_mode(options, runtime)
     if options.offsets and mode in ("none", "runtime"):
         mode = "views"  # where a finished plan has a view over its source, both are one value
-    offers = [aliasing.storages(graph, mode, runtime)]
+    offers = [_offered(graph, mode, runtime)]
     if mode == "max":
         in_file = lifetimes.Occupancy(graph, graph.producers_first, runtime)
         with_parts = aliasing.storages(graph, "max", runtime, in_file.swap)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import cached_property
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ BoolArray = npt.NDArray[np.bool_]
 Padding = Literal["tensor", "arena"]
 #: Why a search came back; `Placement` says what each word means.
 Ended = Literal["complete", "optimal", "fits", "infeasible", "budget", "deadline", "cancelled", "memory"]
+Answer = TypeVar("Answer")
 Value = bool | int | float | str | tuple["Value", ...]
 
 
@@ -151,10 +152,30 @@ class Graph:
             more = f" -> {len(cycle) - 12} more" if len(cycle) > 12 else ""
             raise ValueError(f"operators form a cycle: {' -> '.join(cycle[:12])}{more}")
 
+    def once(self, question: object, answer: Callable[[], Answer]) -> Answer:
+        """What `answer` gives, asked for once and kept as long as the graph; equal questions have equal answers."""
+        for known, given in self._answers:
+            if known == question:
+                return cast(Answer, given)
+        self._answers.append((question, answer()))
+        return cast(Answer, self._answers[-1][1])
+
+    @cached_property
+    def _answers(self) -> list[tuple[object, object]]:
+        return []
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
     @cached_property
     def sizes(self) -> tuple[int, ...]:
         """The bytes of each tensor in memory: its `nbytes`."""
         return tuple(tensor.nbytes for tensor in self.tensors)
+
+    @cached_property
+    def kinds(self) -> frozenset[str]:
+        """The kinds of operators that there are."""
+        return frozenset(op.kind for op in self.ops)
 
     @cached_property
     def state(self) -> tuple[int, ...]:

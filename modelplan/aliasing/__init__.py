@@ -12,7 +12,7 @@ from dataclasses import replace
 from modelplan.aliasing.classes import Classes
 from modelplan.aliasing.legality import SharingContext, refusal
 from modelplan.aliasing.parts import sites
-from modelplan.aliasing.rules import MODES, overwrites, view_of
+from modelplan.aliasing.rules import MODES, kinds_with_overwrites, kinds_with_views, overwrites, view_of
 from modelplan.errors import RequestError
 from modelplan.ops import facts
 from modelplan.runtimes import RUNTIMES
@@ -49,6 +49,8 @@ def take_offers(graph: Graph, aliases: Aliases, order: Sequence[int], runtime: R
 
     Cost: O(offers * size of a class).
     """
+    if not aliases.offers:
+        return aliases
     context = SharingContext(graph, Classes(graph, aliases.classes), runtime, positions(order))
     offered: dict[int, list[Offer]] = {}
     for offer in aliases.offers:
@@ -98,10 +100,10 @@ def positions(order: Sequence[int]) -> list[int]:
 
 def planned(graph: Graph) -> list[int]:
     """The tensors that need memory at run time: inputs, state, and all that ops read or write; no constants."""
-    state = {t for t, tensor in enumerate(graph.tensors) if tensor.kind is Kind.STATE}
-    used = {*graph.inputs, *(t for op in graph.ops for t in (*op.reads, *op.writes))}
-    needed = state | {t for t in used if graph.tensors[t].kind not in (Kind.CONSTANT, Kind.CAPTURED)}
-    return sorted(t for t in needed if graph.tensors[t].nbytes)
+    _, used = graph.uses
+    elsewhere, tensors = (Kind.CONSTANT, Kind.CAPTURED), graph.tensors
+    found = sorted({*graph.inputs, *graph.state, *used.tolist()})
+    return [t for t in found if graph.sizes[t] and tensors[t].kind not in elsewhere]
 
 
 def _group(graph: Graph, index: int) -> str:
@@ -110,7 +112,10 @@ def _group(graph: Graph, index: int) -> str:
 
 def _views(graph: Graph, classes: Classes, mode: str, runtime: Runtime) -> Iterator[Merge]:
     """Joins each view with its source, producers before readers."""
-    for index in graph.producers_first:
+    kinds = kinds_with_views(graph, mode, runtime)
+    for index in graph.producers_first if kinds else ():
+        if graph.ops[index].kind not in kinds:
+            continue
         view = view_of(graph, index, mode, runtime)
         if view is None or view.tensor not in classes or view.source not in classes:
             continue
@@ -122,9 +127,11 @@ def _views(graph: Graph, classes: Classes, mode: str, runtime: Runtime) -> Itera
 
 def _offers(context: SharingContext, mode: str) -> Iterator[Offer]:
     """The overwrites that some order may allow; of one op in the order in which the runtime tries its operands."""
-    for index in range(len(context.graph.ops)):
+    kinds = kinds_with_overwrites(context.graph, mode, context.runtime)
+    for index, op in enumerate(context.graph.ops if kinds else ()):
+        if op.kind not in kinds:
+            continue
         for operand, rule in overwrites(context.graph, index, mode, context.runtime):
-            op = context.graph.ops[index]
             if not refusal(context, index, operand, _group(context.graph, index)):
                 yield Offer(index, op.outputs[0], op.inputs[operand], rule)
 

@@ -19,11 +19,13 @@ class Classes:
         self.home: dict[int, int] = {}
         self.delta: dict[int, int] = {}
         self.bytes: dict[int, int] = {}  # by home
+        sizes = graph.sizes
         for rows in classes:
+            first = rows[0].tensor
             for m in rows:
-                self.home[m.tensor], self.delta[m.tensor] = rows[0].tensor, m.delta
-            self.members[rows[0].tensor] = [m.tensor for m in rows]
-            self.bytes[rows[0].tensor] = max(m.delta + graph.tensors[m.tensor].nbytes for m in rows)
+                self.home[m.tensor], self.delta[m.tensor] = first, m.delta
+            self.members[first] = [m.tensor for m in rows]
+            self.bytes[first] = max([m.delta + sizes[m.tensor] for m in rows])
 
     def __contains__(self, t: int) -> bool:
         return t in self.home

@@ -34,10 +34,13 @@ def allowed_overlaps(
 
     Cost: O(ops), and O(pixels) for each windowed operator.
     """
+    replaced, kinds = {(overlap.op, overlap.over) for overlap in declared}, kinds_with_overlaps(graph, mode, runtime)
+    able = [index for index in order if graph.ops[index].kind in kinds] if kinds else []
+    known = [overlap for index in able for _, overlap in kernel_overlaps(graph, index, mode, runtime)]
+    if not known and not declared:
+        return []
     position = positions(order)
     context = SharingContext(graph, Classes(graph, aliases.classes), runtime, position)
-    replaced = {(overlap.op, overlap.over) for overlap in declared}
-    known = (overlap for index in order for _, overlap in kernel_overlaps(graph, index, mode, runtime))
     candidates = [overlap for overlap in known if (overlap.op, overlap.over) not in replaced]
     # Of an operand that is read twice the larger lead counts, so it comes last.
     by_lead = sorted((*candidates, *declared), key=lambda overlap: overlap.lead)
@@ -50,6 +53,15 @@ def refused(context: SharingContext, overlap: Overlap) -> str:
     op = context.graph.ops[overlap.op]
     group = facts(context.graph.format, op.kind).group
     return overlap_refusal(context, overlap.op, overlap.over, overlap.tensor, group)
+
+
+def kinds_with_overlaps(graph: Graph, mode: str, runtime: Runtime) -> set[str]:
+    """The kinds of operators among which `kernel_overlaps` finds any in `mode`."""
+    if mode not in ("safe", "max") or not runtime.library.sequential:
+        return set()
+    leads, proved = runtime.library.leads, runtime.sharing.front_to_back
+    found = {kind for kind in graph.kinds if leads.get(kind, facts(graph.format, kind).lead) is not None}
+    return found & proved.keys() if mode == "safe" else found
 
 
 def kernel_overlaps(graph: Graph, index: int, mode: str, runtime: Runtime) -> Iterator[tuple[int, Overlap]]:
@@ -115,10 +127,10 @@ def overlap_rows(
 
     A row counts from the ends of buffers: members may lie inside theirs, and buffers are padded.
     """
-    home = {m.tensor: (i, m.delta) for i, members in enumerate(problem.members) for m in members}
+    kept, table, overlaps = list[Overlap](), list[tuple[int, int, int]](), list(found)
+    home = {m.tensor: (i, m.delta) for i, members in enumerate(problem.members if overlaps else ()) for m in members}
     position = positions(order)
-    kept, table = [], []
-    for overlap in found:
+    for overlap in overlaps:
         if overlap.tensor not in home or overlap.over not in home:
             continue
         (below, inside_below), (above, inside_above) = home[overlap.tensor], home[overlap.over]
