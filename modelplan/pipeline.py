@@ -442,16 +442,22 @@ def with_scratch(graph: Graph, runtime: Runtime, options: Options) -> Graph:
 
 def _with_demands(graph: Graph, runtime: Runtime, arenas: Mapping[int, int]) -> Graph:
     """The graph with what its operators ask for; `arenas` are the arenas of bodies by their id."""
-    demands = [_scratch_sizes(graph, op, runtime, arenas) for op in graph.ops]
+    kernels: dict[int, tuple[int, ...]] = {}
+    if runtime.scratch:
+        kernels = {first: runtime.scratch(graph, graph.ops[first], runtime.kernels) for first in set(graph.alike)}
+    if not any(kernels.values()) and not any(arenas.values()):
+        return graph
+    demands = [
+        _scratch_sizes(op, kernels.get(first, ()), arenas) for op, first in zip(graph.ops, graph.alike, strict=True)
+    ]
     if not any(demands):
         return graph
     ops = tuple(replace(op, scratch=sizes) for op, sizes in zip(graph.ops, demands, strict=True))
     return replace(graph, ops=ops)
 
 
-def _scratch_sizes(graph: Graph, op: Op, runtime: Runtime, arenas: Mapping[int, int]) -> tuple[int, ...]:
+def _scratch_sizes(op: Op, kernel: tuple[int, ...], arenas: Mapping[int, int]) -> tuple[int, ...]:
     """Bytes of each working buffer of an operator: of its bodies the largest, since they run one after the other."""
-    kernel = runtime.scratch(graph, op, runtime.kernels) if runtime.scratch else ()
     bodies = [arenas[id(body)] for body in op.subgraphs]
     return (*kernel, max(bodies)) if any(bodies) else kernel
 

@@ -168,6 +168,25 @@ class Graph:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @cached_property
+    def alike(self) -> tuple[int, ...]:
+        """For each op the first op that it is like.
+
+        Ops are alike that differ in nothing but name, version, bodies and scratch, and in which tensors of the same
+        shape, data type and kind they read and write.
+        """
+        numbers: dict[tuple[tuple[int, ...], str, Kind], int] = {}
+        forms = [numbers.setdefault((t.shape, t.dtype, t.kind), len(numbers)) for t in self.tensors]
+        forms.append(-1)  # of an absent tensor, which has index -1
+        first: dict[object, int] = {}
+        return tuple(
+            first.setdefault(
+                (op.kind, op.attributes, tuple([forms[t] for t in op.inputs]), tuple([forms[t] for t in op.outputs])),
+                index,
+            )
+            for index, op in enumerate(self.ops)
+        )
+
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
         """The bytes of each tensor in memory: its `nbytes`."""
         return tuple(tensor.nbytes for tensor in self.tensors)

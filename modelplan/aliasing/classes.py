@@ -62,7 +62,7 @@ class Classes:
         return map(self._row, self.members.values())
 
     def _row(self, members: list[int]) -> tuple[Member, ...]:
-        return tuple(Member(t, self.delta[t]) for t in members)
+        return tuple([Member(t, self.delta[t]) for t in members])
 
     def around(self, tensors: Iterable[int]) -> Classes:
         """A copy of the classes that hold `tensors`, without the others."""

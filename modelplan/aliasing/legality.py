@@ -109,12 +109,17 @@ def _unplanned(context: SharingContext, x: int, y: int) -> str:
 
 def _unlike(context: SharingContext, x: int, y: int) -> str:
     """Whether the two differ in bytes, element width or shape."""
-    a, b = context.graph.tensors[x], context.graph.tensors[y]
-    if a.nbytes != b.nbytes or BITS.get(a.dtype) != BITS.get(b.dtype):
+    a, b, sizes = context.graph.tensors[x], context.graph.tensors[y], context.graph.sizes
+    if sizes[x] != sizes[y] or BITS.get(a.dtype) != BITS.get(b.dtype):
         return f"1: {a.nbytes} bytes of {a.dtype} for {b.nbytes} bytes of {b.dtype}"
-    if _stripped(a.shape) != _stripped(b.shape):
+    if not _alike(a.shape, b.shape):
         return f"2: shape {list(a.shape)} is not the output's {list(b.shape)}"
     return ""
+
+
+def _alike(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    """Whether two shapes differ at most in the ones that broadcasting adds."""
+    return a == b or _stripped(a) == _stripped(b)
 
 
 def _stripped(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -128,14 +133,17 @@ def _shared_operand(context: SharingContext, op: Op, x: int, y: int, group: str,
 
     Operands of the same bytes and the same `shape` are read together where the operator goes element by element.
     """
-    shared = [t for t in op.inputs if t >= 0 and t in context.classes and context.classes.together(t, x)]
+    home, delta, tensors = context.classes.home, context.classes.delta, context.graph.tensors
+    own = home[x]
+    shared = [t for t in op.inputs if home.get(t) == own]
     if len(shared) > 1 and group != "elementwise":
         return "3: the operator reads these bytes through two operands"
-    classes, tensors = context.classes, context.graph.tensors
-    if any(classes.delta[t] != classes.delta[x] or _stripped(tensors[t].shape) != _stripped(shape) for t in shared):
-        return "3: the operator reads these bytes in two places"
-    if any(t in classes and classes.together(t, x) for t in op.writes if t != y):
-        return "7: another output lies there"
+    for t in shared:
+        if delta[t] != delta[x] or not _alike(tensors[t].shape, shape):
+            return "3: the operator reads these bytes in two places"
+    for t in op.outputs:
+        if t != y and home.get(t) == own:
+            return "7: another output lies there"
     return ""
 
 
@@ -163,12 +171,11 @@ def _lasting(context: SharingContext, t: int) -> str:
 
 def _misplaced(context: SharingContext, x: int, y: int) -> str:
     """Whether the operand's place in its class does not suit the output."""
-    classes = context.classes
+    classes, size = context.classes, context.graph.sizes[y]
     if classes.delta[x] % context.runtime.alignment:
         return (
             f"5: the operand lies {classes.delta[x]} bytes into its block, the alignment is {context.runtime.alignment}"
         )
-    size = context.graph.tensors[y].nbytes
     if classes.span(x) != size or classes.span(y) != size or classes.delta[x] or classes.delta[y]:
         return "5: one of the two is part of a larger block, which would stay alive with it"
     return ""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from modelplan.lifetimes import class_bytes, padded
+from modelplan.lifetimes import class_sizes, padded
 from modelplan.schedulers.side_effects import precedences
-from modelplan.types import Aliases, Graph, Kind, Member, OrderProblem, Overwrite, Runtime, Storage
+from modelplan.types import Aliases, Graph, Member, OrderProblem, Overwrite, Runtime, Storage
 
 
 def order_problem(
@@ -20,7 +20,9 @@ def order_problem(
     Cost: O(tensors + ops + edges).
     """
     edges = {*graph.flows, *precedences(graph), *extra}
-    storages = tuple(_storage(graph, members, runtime) for members in aliases.classes)
+    sizes = class_sizes(graph, aliases.classes, runtime).tolist()
+    ends = _Ends(graph, runtime)
+    storages = tuple(ends.storage(*row) for row in zip(aliases.classes, sizes, strict=True))
     scratch = tuple(sum(padded(size, runtime) for size in op.scratch) for op in graph.ops)
     return OrderProblem(len(graph.ops), storages, scratch, tuple(sorted(edges)), tuple(_overwrites(aliases, storages)))
 
@@ -34,19 +36,30 @@ def _overwrites(aliases: Aliases, storages: Sequence[Storage]) -> Iterator[Overw
             yield Overwrite(offer.op, losing, to, min(storages[losing].size, storages[to].size))
 
 
-def _storage(graph: Graph, members: tuple[Member, ...], runtime: Runtime) -> Storage:
-    tensors = [m.tensor for m in members]
-    is_state = any(graph.tensors[t].kind is Kind.STATE for t in tensors)
-    if is_state and runtime.state == "separate":
-        return Storage(0, (), (), from_start=True)
-    size = padded(class_bytes(graph, members), runtime)
-    readers = {op for t in tensors for op in graph.readers[t]}
-    producers = {graph.producers[t] for t in tensors} - {-1}
-    fed = any(t in graph.inputs for t in tensors)
-    kept = any(t in graph.outputs or (fed and runtime.inputs == "live") for t in tensors)
-    if is_state:
-        return Storage(size, (), tuple(sorted(readers)), from_start=True, to_end=True)
-    if not producers and not fed:  # scratch that no op fills: alive while its users run
-        return Storage(size, tuple(sorted(readers)), (), to_end=kept)
-    # An op that reads and writes the storage leaves its bytes in place, so it counts as a reader.
-    return Storage(size, () if fed else tuple(sorted(producers - readers)), tuple(sorted(readers)), fed, kept)
+class _Ends:
+    """What is there before the first operator and after the last, and so what storages are alive."""
+
+    def __init__(self, graph: Graph, runtime: Runtime) -> None:
+        self.graph, self.state, self.fed = graph, frozenset(graph.state), frozenset(graph.inputs)
+        self.state_apart = runtime.state == "separate"
+        self.kept = frozenset((*graph.outputs, *(graph.inputs if runtime.inputs == "live" else ())))
+
+    def storage(self, members: tuple[Member, ...], size: int) -> Storage:
+        """The storage of a class of `size` bytes."""
+        tensors = [m.tensor for m in members]
+        readers = _distinct([self.graph.readers[t] for t in tensors])
+        if not self.state.isdisjoint(tensors):
+            apart = self.state_apart
+            return Storage(0, (), (), from_start=True) if apart else Storage(size, (), readers, True, True)
+        producers = _distinct([(p,) for t in tensors if (p := self.graph.producers[t]) >= 0])
+        fed, kept = not self.fed.isdisjoint(tensors), not self.kept.isdisjoint(tensors)
+        if not producers and not fed:  # scratch that no op fills: alive while its users run
+            return Storage(size, readers, (), to_end=kept)
+        # An op that reads and writes the storage leaves its bytes in place, so it counts as a reader.
+        writers = () if fed else tuple(sorted({*producers} - {*readers}))
+        return Storage(size, writers, readers, fed, kept)
+
+
+def _distinct(ops: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """The ops of ascending rows, each once, ascending."""
+    return ops[0] if len(ops) == 1 else tuple(sorted({op for row in ops for op in row}))
