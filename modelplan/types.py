@@ -5,6 +5,7 @@ Graph --order--> Schedule --buffers--> Problem --place--> Placement;  a Plan rem
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
@@ -26,6 +27,8 @@ BoolArray = npt.NDArray[np.bool_]
 Padding = Literal["tensor", "arena"]
 #: Why a search came back; `Placement` says what each word means.
 Ended = Literal["complete", "optimal", "fits", "infeasible", "budget", "deadline", "cancelled", "memory"]
+#: The answers that a graph keeps, see `Graph.once`.
+_ANSWERS = 12
 Answer = TypeVar("Answer")
 Value = bool | int | float | str | tuple["Value", ...]
 
@@ -153,7 +156,7 @@ class Graph:
             raise ValueError(f"operators form a cycle: {' -> '.join(cycle[:12])}{more}")
 
     def once(self, question: object, answer: Callable[[], Answer]) -> Answer:
-        """What `answer` gives, asked for once and kept as long as the graph; equal questions have equal answers."""
+        """What `answer` gives; the graph keeps the answers to the last few questions, and equal ones have equal answers."""
         for known, given in self._answers:
             if known == question:
                 return cast(Answer, given)
@@ -161,8 +164,8 @@ class Graph:
         return cast(Answer, self._answers[-1][1])
 
     @cached_property
-    def _answers(self) -> list[tuple[object, object]]:
-        return []
+    def _answers(self) -> deque[tuple[object, object]]:
+        return deque(maxlen=_ANSWERS)
 
     def __getstate__(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in fields(self)}

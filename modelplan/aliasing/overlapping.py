@@ -36,7 +36,8 @@ def allowed_overlaps(
     """
     replaced, kinds = {(overlap.op, overlap.over) for overlap in declared}, kinds_with_overlaps(graph, mode, runtime)
     able = [index for index in order if graph.ops[index].kind in kinds] if kinds else []
-    known = [overlap for index in able for _, overlap in kernel_overlaps(graph, index, mode, runtime)]
+    alike = {first: _leads(graph, first, mode, runtime) for first in {graph.alike[index] for index in able}}
+    known = [_overlap(graph, index, *lead) for index in able for lead in alike[graph.alike[index]]]
     if not known and not declared:
         return []
     position = positions(order)
@@ -66,20 +67,33 @@ def kinds_with_overlaps(graph: Graph, mode: str, runtime: Runtime) -> set[str]:
 
 def kernel_overlaps(graph: Graph, index: int, mode: str, runtime: Runtime) -> Iterator[tuple[int, Overlap]]:
     """For operands of op `index`, by number, the overlap under which its kernel still computes the right result."""
+    for lead in _leads(graph, index, mode, runtime):
+        yield lead[0], _overlap(graph, index, *lead)
+
+
+def _overlap(graph: Graph, index: int, operand: int, lead: int, rule: str) -> Overlap:
+    op = graph.ops[index]
+    return Overlap(index, op.outputs[0], op.inputs[operand], lead, rule)
+
+
+def _leads(graph: Graph, index: int, mode: str, runtime: Runtime) -> list[tuple[int, int, str]]:
+    """(operand, lead, rule) of the overlaps of op `index`: the same for all ops that are alike."""
     op = graph.ops[index]
     row = facts(graph.format, op.kind)
     alone = len(op.writes) == 1 and op.outputs[0] >= 0
     lead_over = runtime.library.leads.get(op.kind, row.lead)
     if mode not in ("safe", "max") or lead_over is None or not runtime.library.sequential or not alone:
-        return
+        return []
+    found = []
     for operand, t in enumerate(op.inputs):
         if t < 0 or graph.tensors[t].kind is not Kind.ACTIVATION:
             continue
         proved = graph.tensors[t].dtype in runtime.sharing.front_to_back.get(op.kind, ())
         possible = mode == "max" and row.group != "never"
         lead = lead_over(graph, op, operand) if proved or possible else None
-        if lead is not None and lead < graph.tensors[op.outputs[0]].nbytes:
-            yield operand, Overlap(index, op.outputs[0], t, lead, _rule(op.kind, proved=proved))
+        if lead is not None and lead < graph.sizes[op.outputs[0]]:
+            found.append((operand, lead, _rule(op.kind, proved=proved)))
+    return found
 
 
 def _rule(kind: str, *, proved: bool) -> str:

@@ -69,7 +69,9 @@ def orders(
     """
     if name not in SCHEDULERS:
         raise RequestError(f"no schedule {name!r}; there are: {', '.join(SCHEDULERS)}")
-    problem = order_problem(graph, aliases, runtime, precedences)
+    pairs = tuple(precedences)
+    asked = "order problem", aliases, runtime, pairs
+    problem = graph.once(asked, lambda: order_problem(graph, aliases, runtime, pairs))
     answer = solve(problem, _limited(SCHEDULERS[name].effort, budget))
     referee.check_flow(problem, answer.witness)
     least = peak(graph, answer.order, aliases, runtime)

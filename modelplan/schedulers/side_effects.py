@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from modelplan.types import Graph, Kind
+from modelplan.types import Graph
 
 #: Variables, hash tables and initialisation, and random numbers drawn from one stream. Whatever calls another
 #: subgraph may do any of it.
@@ -32,16 +32,15 @@ def precedences(graph: Graph) -> Iterator[tuple[int, int]]:
 
     Ops with side effects follow each other as in the file; so do ops that touch the same state tensor.
     """
-    last_effect = -1
+    last_effect, state = -1, set(graph.state)
     last_touch: dict[int, int] = {}
-    for index, op in enumerate(graph.ops):
-        if has_side_effects(graph.format, op.kind):
+    with_effects = {kind for kind in graph.kinds if has_side_effects(graph.format, kind)}
+    for index, op in enumerate(graph.ops if state or with_effects else ()):
+        if op.kind in with_effects:
             if last_effect >= 0:
                 yield last_effect, index
             last_effect = index
-        for t in {*op.reads, *op.writes}:
-            if graph.tensors[t].kind is not Kind.STATE:
-                continue
+        for t in state & {*op.reads, *op.writes}:
             if t in last_touch:
                 yield last_touch[t], index
             last_touch[t] = index
