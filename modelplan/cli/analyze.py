@@ -27,8 +27,9 @@ from modelplan.outputs import OUTPUTS, figures, render, text
 from modelplan.outputs.arena_report import alternatives_section, headline, lower_alternatives, parts_section
 from modelplan.outputs.explanation import best_lines
 from modelplan.outputs.page import library
-from modelplan.outputs.report import Section
+from modelplan.outputs.report import Report, Section
 from modelplan.outputs.units import human
+from modelplan.pipeline import Options
 from modelplan.rewriting.alternatives import ModelFile, Target, alternatives, as_it_stands, carried_offsets, load_file
 from modelplan.runtimes.ort.shapes import unknown_tensors
 from modelplan.session_blocks import session_peak
@@ -36,6 +37,9 @@ from modelplan.types import Alternative, Graph, Plan, Requirement, Runtime
 
 if TYPE_CHECKING:
     from modelplan.targets.choosing import Chosen
+
+#: Shows the next part of a report.
+Show = Callable[[Report], None]
 
 #: Ends the name of a file for what TFLM logs of its own plan for the model file as it stands.
 _LOG = ".log.ascii"
@@ -93,9 +97,17 @@ def run(arguments: Namespace) -> int:
 
 def analyze(arguments: Namespace, path: str, chosen: Chosen | None = None) -> int:
     """Shows one model and writes what was asked for."""
-    if not arguments.out:
-        show_model(arguments, path, chosen)
-        return 0
+    writes = (arguments.out, arguments.json, arguments.csv, arguments.overlay, *arguments.draw)
+    with terminal.shown_in_parts(wait=any(writes)) as show:
+        if arguments.out:
+            write_folder(arguments, path, chosen, show)
+        else:
+            show_model(arguments, path, chosen, show)
+    return 0
+
+
+def write_folder(arguments: Namespace, path: str, chosen: Chosen | None, show: Show) -> None:
+    """Shows one model and writes every output into its folder."""
     # What draws is imported, by a process of its own, while the plan is made.
     ends: list[Task] = []
     with prepared(figures.import_matplotlib, draw_all) as begin:
@@ -105,14 +117,13 @@ def analyze(arguments: Namespace, path: str, chosen: Chosen | None = None) -> in
             files.make_folder(folder)
             ends.append(begin(pictures_of(plan, folder)))
 
-        write_texts(show_model(arguments, path, chosen, draw), folder)
+        write_texts(show_model(arguments, path, chosen, show, draw), folder)
         for end in ends:
             end()
-    return 0
 
 
 def show_model(
-    arguments: Namespace, path: str, chosen: Chosen | None, made: Callable[[Plan], None] = lambda _: None
+    arguments: Namespace, path: str, chosen: Chosen | None, show: Show, made: Callable[[Plan], None] = lambda _: None
 ) -> Plan:
     """Shows one model and writes all but --out; `made` is called with the plan as soon as there is one."""
     drawn = [(draw, figures.suffix_of(draw, (_LOG, *figures.PLAN_SUFFIXES))) for draw in arguments.draw]
@@ -123,19 +134,23 @@ def show_model(
     if any(suffix == _LOG for _, suffix in drawn):
         require_log(file, target)
     needed = as_it_stands(file, target)
+    options = options_for(arguments, file, target)
+    plans = partial(plans_of, options, file, target, needed, chosen)
     if "-" in (arguments.json, arguments.csv):
-        plan, stands = plans_of(arguments, file, target, needed, chosen)
+        plan, stands = plans()
         made(plan)
     else:
+        capacity = None if arguments.capacity is None else parse_bytes(arguments.capacity)
+        show(need_sections(file, needed, capacity))
         with other_files(file, target, needed) as others:
-            plan, stands = plans_of(arguments, file, target, needed, chosen)
+            plan, stands = plans()
             asked = [Section(f"Why {name} shares or not", reasons(plan, name)) for name in arguments.why_not]
             made(plan)
+            show(peak_sections(needed, stands))
             best = best_section(file, target, needed, stands, others)
-            capacity = None if arguments.capacity is None else parse_bytes(arguments.capacity)
-            sections = stand_sections(file, needed, stands, capacity, others())
+            less = [alternatives_section(needed, others())] if others() else []
         session = session_sections(path, file.graph, target.runtime)
-        terminal.show([*sections, *text.plan_sections(plan, stands), *session, *asked, *best])
+        show([*less, *text.plan_sections(plan, stands), *session, *asked, *best])
     for output, suffix in ((arguments.json, ".json"), (arguments.csv, ".csv"), *drawn):
         if output and suffix == figures.PAGE:
             files.write(output, drawn_page(Namespace(**vars(arguments) | {"model": path}), file, plan, stands))
@@ -165,11 +180,12 @@ def drawn_page(words: Namespace, file: ModelFile, plan: Plan, stands: Plan) -> b
     return html_file.html(model_page(words, file.graph, plan, stands))
 
 
-def plans_of(
-    arguments: Namespace, file: ModelFile, target: Target, needed: Requirement, chosen: Chosen | None = None
-) -> tuple[Plan, Plan]:
-    """The plan that was asked for, and the one by which the runtime runs the file as it stands; both know its needs."""
-    carried = carried_offsets(file, target.runtime)
+def options_for(arguments: Namespace, file: ModelFile, target: Target) -> Options:
+    """How the activations are planned: as asked for, else by the plan that the file carries for its runtime.
+
+    Raises:
+        RequestError: an option that cannot be read or that the plan in the file does not allow.
+    """
     asked = (
         arguments.allocator,
         arguments.schedule,
@@ -179,24 +195,31 @@ def plans_of(
         arguments.contiguous,
     )
     words = Namespace(**vars(arguments) | {"model": file.path})
-    if carried and not any(asked):
+    if not any(asked) and carried_offsets(file, target.runtime):
         words.allocator = model_options.FROM_FILE
-    stands = pipeline.runtime_plan(file.graph, target.runtime, carried)
-    plan = pipeline.plan(file.graph, model_options.options_of(words, file.graph))
+    return model_options.options_of(words, file.graph)
+
+
+def plans_of(
+    options: Options, file: ModelFile, target: Target, needed: Requirement, chosen: Chosen | None = None
+) -> tuple[Plan, Plan]:
+    """The plan that was asked for, and the one by which the runtime runs the file as it stands; both know its needs."""
+    stands = pipeline.runtime_plan(file.graph, target.runtime, carried_offsets(file, target.runtime))
+    plan = pipeline.plan(file.graph, options)
     height = needed.head if needed.macro else bounds.height(stands.problem, stands.placement)
     plan = replace(plan, runtime_height=height, requirement=needed, banks=chosen.banks if chosen else ())
     return plan, replace(stands, requirement=needed)
 
 
-def stand_sections(
-    file: ModelFile, needed: Requirement, stands: Plan, capacity: int | None, others: Sequence[Alternative]
-) -> Sequence[Section]:
-    """What the file needs as it stands, why, and which of the `others` would need less."""
+def need_sections(file: ModelFile, needed: Requirement, capacity: int | None) -> Sequence[Section]:
+    """What the file needs as it stands and the parts of that, or why its runtime would not run it."""
     first = headline(file.path, needed, capacity)
-    if needed.refusals:
-        return [first]
-    less = [alternatives_section(needed, others)] if others else []
-    return [first, parts_section(needed), text.peak_section(stands), *_of_parts(needed, stands), *less]
+    return [first] if needed.refusals else [first, parts_section(needed)]
+
+
+def peak_sections(needed: Requirement, stands: Plan) -> Sequence[Section]:
+    """The step at which the file as it stands has most alive; nothing for one that does not run."""
+    return [] if needed.refusals else [text.peak_section(stands), *_of_parts(needed, stands)]
 
 
 def _of_parts(needed: Requirement, stands: Plan) -> Sequence[Section]:

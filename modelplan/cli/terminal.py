@@ -4,18 +4,43 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from modelplan.errors import ModelPlanError
 from modelplan.outputs.report import Report, Section, plain, printable
 
 
-def show(report: Report) -> None:
-    """Prints the report; colours only on a terminal and without NO_COLOR."""
+def show(report: Report, *, more: bool = False) -> None:
+    """Prints the report; colours only on a terminal and without NO_COLOR. `more`: it goes on with an earlier one."""
     if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
         _rich(report)
-    else:
-        sys.stdout.write(plain(report))
+    elif report:
+        sys.stdout.write("\n" * more + plain(report))
+
+
+@contextmanager
+def shown_in_parts(*, wait: bool) -> Iterator[Callable[[Report], None]]:
+    """A function that shows a report part by part: whoever reads standard output gets each part at once.
+
+    With `wait` all parts but the first are shown at the end of the block: a reader that leaves before keeps nothing in
+    the block from being done.
+    """
+    shown, waiting = False, list[Section]()
+
+    def show_part(report: Report) -> None:
+        nonlocal shown
+        if shown and wait:
+            waiting.extend(report)
+            return
+        show(report, more=shown)
+        sys.stdout.flush()
+        shown = shown or bool(report)
+
+    try:
+        yield show_part
+    finally:
+        show(waiting, more=True)
 
 
 def _rich(report: Report) -> None:
