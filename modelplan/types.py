@@ -881,7 +881,8 @@ class Requirement:
 class Alternative:
     """A file that modelplan makes of a model: what changes, the commands that write it, what it needs, its bytes.
 
-    Without a requirement there is no such file; `refusal` says why.
+    Without a requirement there is no such file, and `refusal` says why; or, with an empty `refusal`, nothing was made
+    because it can need no less than the model as it stands.
     """
 
     change: str

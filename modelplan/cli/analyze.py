@@ -8,10 +8,9 @@ and --out write; of a file that carries a plan for its runtime it is that plan, 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +19,7 @@ from modelplan import bounds, pipeline
 from modelplan.aliasing.explaining import reasons
 from modelplan.byte_counts import parse_bytes
 from modelplan.cli import files, model_options, overlays, terminal
-from modelplan.cli.sharing_out import Task, beside, prepared, share_out
+from modelplan.cli.sharing_out import Task, prepared, share_out
 from modelplan.errors import RequestError
 from modelplan.explaining.quick import quick_suggestions
 from modelplan.outputs import OUTPUTS, figures, render, text
@@ -30,7 +29,15 @@ from modelplan.outputs.page import library
 from modelplan.outputs.report import Report, Section
 from modelplan.outputs.units import human
 from modelplan.pipeline import Options
-from modelplan.rewriting.alternatives import ModelFile, Target, alternatives, as_it_stands, carried_offsets, load_file
+from modelplan.rewriting.alternatives import (
+    ModelFile,
+    Target,
+    as_it_stands,
+    carried_offsets,
+    load_file,
+    lower_alternatives_of,
+    order_options,
+)
 from modelplan.runtimes.ort.shapes import unknown_tensors
 from modelplan.session_blocks import session_peak
 from modelplan.types import Alternative, Graph, Plan, Requirement, Runtime
@@ -43,8 +50,6 @@ Show = Callable[[Report], None]
 
 #: Ends the name of a file for what TFLM logs of its own plan for the model file as it stands.
 _LOG = ".log.ascii"
-#: Of files with more operators than these a second process finds the alternatives: a copy costs some milliseconds.
-_MANY = 500
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -142,15 +147,14 @@ def show_model(
     else:
         capacity = None if arguments.capacity is None else parse_bytes(arguments.capacity)
         show(need_sections(file, needed, capacity))
-        with other_files(file, target, needed) as others:
-            plan, stands = plans()
-            asked = [Section(f"Why {name} shares or not", reasons(plan, name)) for name in arguments.why_not]
-            made(plan)
-            show(peak_sections(needed, stands))
-            best = best_section(file, target, needed, stands, others)
-            less = [alternatives_section(needed, others())] if others() else []
-        session = session_sections(path, file.graph, target.runtime)
-        show([*less, *text.plan_sections(plan, stands), *session, *asked, *best])
+        plan, stands = plans()
+        asked = [Section(f"Why {name} shares or not", reasons(plan, name)) for name in arguments.why_not]
+        made(plan)
+        show(peak_sections(needed, stands))
+        others = other_files(file, target, needed, options, plan)
+        show([alternatives_section(needed, others)] if others else [])
+        show([*text.plan_sections(plan, stands), *session_sections(path, file.graph, target.runtime), *asked])
+        show(best_section(file, target, needed, stands, others))
     for output, suffix in ((arguments.json, ".json"), (arguments.csv, ".csv"), *drawn):
         if output and suffix == figures.PAGE:
             files.write(output, drawn_page(Namespace(**vars(arguments) | {"model": path}), file, plan, stands))
@@ -161,15 +165,16 @@ def show_model(
     return plan
 
 
-@contextmanager
-def other_files(file: ModelFile, target: Target, needed: Requirement) -> Iterator[Callable[[], Sequence[Alternative]]]:
-    """Gives the alternatives of a file that runs; of a large one a second process finds them while the block runs."""
-
-    def found() -> list[Alternative]:
-        return [] if needed.refusals else list(alternatives(file, target))
-
-    with beside(found) if len(file.graph.ops) > _MANY else nullcontext(found) as result:
-        yield cache(result)
+def other_files(
+    file: ModelFile, target: Target, needed: Requirement, options: Options, plan: Plan
+) -> Sequence[Alternative]:
+    """What other forms of a file that runs would need; `plan` was made with `options`."""
+    if needed.refusals:
+        return []
+    usual = order_options(file, target)
+    asked = replace(options, runtime=usual.runtime, kernels=usual.kernels, capacity=None)
+    order = plan.schedule.order if asked == usual else None
+    return list(lower_alternatives_of(file, target, needed, order))
 
 
 def drawn_page(words: Namespace, file: ModelFile, plan: Plan, stands: Plan) -> bytes:
@@ -248,23 +253,14 @@ def session_sections(path: str, graph: Graph, runtime: Runtime) -> Sequence[Sect
 
 
 def best_section(
-    file: ModelFile,
-    target: Target,
-    needed: Requirement,
-    stands: Plan,
-    others: Callable[[], Sequence[Alternative]],
+    file: ModelFile, target: Target, needed: Requirement, stands: Plan, others: Sequence[Alternative]
 ) -> Sequence[Section]:
     """The three changes that would lower it most, of those that take no time to try."""
     if needed.refusals:
         return []
-    lower = partial(_lower_of, needed, others)
-    lines = best_lines(quick_suggestions(file, target, needed, stands, lower))
+    lines = best_lines(quick_suggestions(file, target, needed, stands, lower_alternatives(needed, others)))
     more = f"`modelplan explain {file.path}` tries the rest"
     return [Section(f"What would help most; {more}", tuple(lines or ["nothing that takes no time to try"]))]
-
-
-def _lower_of(needed: Requirement, others: Callable[[], Sequence[Alternative]]) -> Sequence[Alternative]:
-    return lower_alternatives(needed, others())
 
 
 def require_log(file: ModelFile, target: Target) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from modelplan import bounds
 from modelplan.explaining.findings import Needs, Suggestion
@@ -13,11 +13,9 @@ from modelplan.types import Alternative, Plan, Requirement
 
 
 def quick_suggestions(
-    file: ModelFile, target: Target, needed: Requirement, stands: Plan, lower: Callable[[], Sequence[Alternative]]
+    file: ModelFile, target: Target, needed: Requirement, stands: Plan, lower: Sequence[Alternative]
 ) -> tuple[Suggestion, ...]:
-    """The alternatives that need less, and the quick changes; of single operators those that work at the peak.
-
-    `lower` gives the alternatives; it is called after the changes were tried.
+    """The alternatives that need less (`lower`), and the quick changes; of single operators those at the peak.
 
     Runtimes of which only the planned activations are known are planned anew for each change, which takes its time:
     there the alternatives are all.
@@ -26,7 +24,7 @@ def quick_suggestions(
     if target.runtime.requires is not None and file.graph.format in target.runtime.runs:
         start = Measure(needed.arena, needed.head, whole=True)
         tried = advice(subject_of(file, target), start, effort=0, at=frozenset(_at_the_peak(stands))).suggestions
-    return ranked([*(_suggestion(one, needed) for one in lower()), *tried])
+    return ranked([*(_suggestion(one, needed) for one in lower), *tried])
 
 
 def _suggestion(one: Alternative, needed: Requirement) -> Suggestion:

@@ -187,20 +187,14 @@ def _arena_of(subject: Subject, graph: Graph, model: FileModel) -> Measure:
         rows = [row for row in planner.requests(model, runtime.kernels) if not row.scratch]
         head = planner.head_bytes(rows, planner.greedy_offsets(rows, planner.read_plan(model)))
     elif subject.plan != OWN:
-        plan = packed_plan(graph, model, "safe" if subject.plan == PINNED else subject.plan, runtime.kernels)
+        alias = "safe" if subject.plan == PINNED else subject.plan
+        plan = packing.lowest_plan(model, graph, alias, kernels=runtime.kernels)
         head = plan.pinned_head if subject.plan == PINNED else None
         model = model if head is not None else replace(model, plan=plan.offsets)
     found = arena(model, subject.target.abi, runtime.kernels, head)
     if found.refusals:
         raise RefusedChangeError("; ".join(told(found.refusals)[:3]))
     return Measure(found.front if subject.tail_apart else found.size(), found.head, whole=True)
-
-
-def packed_plan(graph: Graph, model: FileModel, alias: str, kernels: str) -> packing.Packing:
-    """The plan that `modelplan pack` would write."""
-    alone = len(model.subgraphs) == 1
-    sharing: packing.SharedTensors = packing.shared_tensors(graph, alias, kernels) if alone else ([], ())
-    return packing.offline_plan(model, *sharing, kernels=kernels)
 
 
 def _activations_of(subject: Subject, graph: Graph) -> Measure:

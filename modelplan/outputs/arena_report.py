@@ -35,8 +35,8 @@ def parts_section(needed: Requirement) -> Section:
 def alternatives_section(needed: Requirement, found: Sequence[Alternative]) -> Section:
     """What other orders and plans of the same file would need, with the commands that write those that need less."""
     less = lower_alternatives(needed, found)
-    lines = [f"{a.change}: {a.refusal}" for a in found if a.requirement is None]
-    same = [a.change for a in found if a.requirement is not None and a not in less]
+    lines = [f"{a.change}: {a.refusal}" for a in found if a.refusal]
+    same = [a.change for a in found if not a.refusal and a not in less]
     if same:
         lines.append(f"no less than that: {'; '.join(same)}")
     if not less:

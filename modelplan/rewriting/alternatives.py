@@ -1,6 +1,6 @@
 """What a model file needs on its runtime as it stands, and what it would need as `reorder` and `pack` write it.
 
-Every figure is that of a file that was made: planned, written, read back and sized as the runtime would.
+Every figure is that of an order or a plan that was made, proved and sized as the runtime would.
 """
 
 from __future__ import annotations
@@ -17,14 +17,18 @@ from modelplan.loaders import load_model
 from modelplan.loaders.files import read_bytes
 from modelplan.pipeline import Options
 from modelplan.rewriting import packing, reordering
-from modelplan.runtimes.tflm.file import read_tflite
-from modelplan.runtimes.tflm.planner import read_plan, requests
+from modelplan.rewriting.plan_metadata import write_plan
+from modelplan.runtimes.tflm.arena import arena
+from modelplan.runtimes.tflm.declaration import requirement_of
+from modelplan.runtimes.tflm.file import FileModel, read_tflite
+from modelplan.runtimes.tflm.planner import ONLINE, read_plan, requests
 from modelplan.types import Alternative, Graph, Part, Requirement, Runtime
 from modelplan.verifier import proof
 from modelplan.verifier.subject import offline_subject
 
 #: What the commands of an alternative call the files that they write.
 _ORDERED, _PACKED = "ordered", "packed.tflite"
+_BEST = "best order"
 #: The plans that are tried, by alias mode: with one subgraph, and with several, which share no bytes.
 _PLANS = {"views": "plan: views share bytes", "safe": "plan: outputs over operands too"}
 _APART = {"none": "plan"}
@@ -50,11 +54,16 @@ class ModelFile:
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """A file made of another one: what changes, and the commands that write it; without a file, why there is none."""
+    """A file made of another one: what changes, and the commands that write it.
+
+    Without a file, `refusal` says why there is none; where it is empty, none that needs less can be made so. `model` is
+    the file as TFLM reads it, where it is a file for TFLM.
+    """
 
     change: str
     commands: tuple[str, ...]
-    file: ModelFile | None
+    file: ModelFile | None = None
+    model: FileModel | None = None
     refusal: str = ""
 
 
@@ -120,55 +129,113 @@ def alternatives(file: ModelFile, target: Target) -> Iterator[Alternative]:
     return (sized(one, target) for one in rewritten_files(file, target))
 
 
+def lower_alternatives_of(
+    file: ModelFile, target: Target, needed: Requirement, order: Sequence[int] | None = None
+) -> Iterator[Alternative]:
+    """The same without the figures of those that can be known to need no less than the file as it stands.
+
+    `needed` is what that needs, `order` the best order of its operators where it is known.
+    """
+    return (sized(one, target) for one in rewritten_files(file, target, needed.arena, order))
+
+
 def sized(one: Rewritten, target: Target) -> Alternative:
     """What a file that was made needs; its kernels are those that it was made for."""
     if one.file is None:
         return Alternative(one.change, one.commands, None, one.refusal)
-    needed = with_proved_plan(one.file, target)
+    if one.model is None:
+        needed = with_proved_plan(one.file, target)
+    else:
+        needed = requirement_of(one.model, target.abi, target.runtime.kernels)
     return Alternative(one.change, one.commands, needed, file_bytes=len(one.file.content))
 
 
-def rewritten_files(file: ModelFile, target: Target) -> Iterator[Rewritten]:
-    """The files that `reorder` and `pack` make of a file; they are the same for every ABI."""
+def rewritten_files(
+    file: ModelFile, target: Target, below: int | None = None, order: Sequence[int] | None = None
+) -> Iterator[Rewritten]:
+    """The files that `reorder` and `pack` make of a file; they are the same for every ABI.
+
+    Those that can be known to need `below` bytes of arena or more on the target's ABI are not made. `order` is the best
+    order where it is known.
+    """
     if target.runtime.sorts:
         return
     reorder = shlex.join(("modelplan", "reorder", file.path, "-o", _ORDERED + Path(file.path).suffix, *target.options))
-    ordered = _in_best_order(file, target)
-    if isinstance(ordered, str):
-        yield Rewritten("best order", (reorder,), None, ordered)
-    else:
-        yield Rewritten("best order", (reorder,), ordered)
+    ordered = _in_best_order(file, target, order)
+    if ordered.file is file and below is not None:
+        ordered = replace(ordered, file=None)
+    yield replace(ordered, commands=(reorder,))
     if not target.runtime.offline_plans or file.graph.format != target.runtime.default_for:
         return
-    shares = len(read_tflite(file.content, file.path).subgraphs) == 1
-    for alias, change in (_PLANS if shares else _APART).items():
-        yield _packed(file, target, alias, change, ())
-    if isinstance(ordered, ModelFile) and ordered.content != file.content:
-        yield _packed(ordered, target, "safe", f"best order, {_PLANS['safe']}", (reorder,))
+    model = read_tflite(file.content, file.path)
+    for alias, change in (_PLANS if len(model.subgraphs) == 1 else _APART).items():
+        yield _packed(file, model, target, alias, change, (), below)
+    if ordered.file is not None and ordered.model is not None and ordered.file.content != file.content:
+        change = f"best order, {_PLANS['safe']}"
+        yield _packed(ordered.file, ordered.model, target, "safe", change, (reorder,), below)
 
 
-def _packed(file: ModelFile, target: Target, alias: str, change: str, before: tuple[str, ...]) -> Rewritten:
+def _packed(
+    file: ModelFile,
+    model: FileModel,
+    target: Target,
+    alias: str,
+    change: str,
+    before: tuple[str, ...],
+    below: int | None,
+) -> Rewritten:
     """The file with a plan under an alias mode; the commands in `before` write the file itself."""
     kernels = target.runtime.kernels
     words = ("modelplan", "pack", file.path, "-o", _PACKED, "--alias", alias, "--kernels", kernels)
     usual = kernels == target.runtime.libraries[0].name
     commands = (*before, shlex.join(words[:-2] if usual else words))
     try:
-        packed, _ = packing.packed(read_tflite(file.content, file.path), file.graph, alias, kernels=kernels)
+        if below is not None and not _may_need_less(model, target, below):
+            return Rewritten(change, commands)
+        made = packing.with_lowest_plan(model, file.graph, alias, kernels)
+        content = write_plan(model, read_plan(made) or ())
     except ModelError as problem:
-        return Rewritten(change, commands, None, str(problem))
-    return Rewritten(change, commands, replace(file, content=packed.data))
+        return Rewritten(change, commands, refusal=str(problem))
+    return Rewritten(change, commands, replace(file, content=content), made)
 
 
-def _in_best_order(file: ModelFile, target: Target) -> ModelFile | str:
+def _may_need_less(model: FileModel, target: Target, below: int) -> bool:
+    """Whether some plan in the file could bring its arena below so many bytes.
+
+    It cannot where the arena is as large without any head: the plan decides nothing else. A file that carries a plan is
+    left to the attempt.
+
+    Raises:
+        ModelError: no plan can be written into the file.
+    """
+    if read_plan(model) is not None:
+        return True
+    packing.check_plannable(model)
+    write_plan(model, (ONLINE,) * len(model.tensors))
+    return arena(model, target.abi, target.runtime.kernels, head=0).size() < below
+
+
+def _in_best_order(file: ModelFile, target: Target, order: Sequence[int] | None) -> Rewritten:
     """The file in the order that needs the least memory, or why it cannot be reordered."""
-    options = Options(target.runtime.name, kernels=target.runtime.kernels)
     try:
-        precedences = reordering.file_precedences(file.content, file.graph)
-        plan = pipeline.plan(file.graph, replace(options, precedences=precedences))
-        content = reordering.reordered(file.content, file.graph, plan.schedule.order)
+        if order is None:
+            order = pipeline.plan(file.graph, order_options(file, target)).schedule.order
+        content = reordering.reordered(file.content, file.graph, order)
     except RequestError as problem:
-        return str(problem)
-    ops = tuple(file.graph.ops[index] for index in plan.schedule.order)
-    path = _ORDERED + Path(file.path).suffix
-    return ModelFile(path, content, replace(file.graph, ops=ops))
+        return Rewritten(_BEST, (), refusal=str(problem))
+    if list(order) == sorted(order):
+        return Rewritten(_BEST, (), file)
+    ops = tuple(file.graph.ops[index] for index in order)
+    made = ModelFile(_ORDERED + Path(file.path).suffix, content, replace(file.graph, ops=ops))
+    if target.runtime.requires is None or file.graph.format != target.runtime.default_for:
+        return Rewritten(_BEST, (), made)
+    model = read_tflite(file.content, file.path)
+    main, *others = model.subgraphs
+    main = replace(main, ops=tuple(main.ops[index] for index in order))
+    return Rewritten(_BEST, (), made, replace(model, name=made.path, data=content, subgraphs=(main, *others)))
+
+
+def order_options(file: ModelFile, target: Target) -> Options:
+    """The options of the plan whose order `reorder` writes by itself."""
+    precedences = reordering.file_precedences(file.content, file.graph)
+    return Options(target.runtime.name, kernels=target.runtime.kernels, precedences=precedences)

@@ -17,7 +17,7 @@ from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.planner import ALIGNMENT, ONLINE, Request
 from modelplan.types import BoolArray, Budget, Buffer, BufferKind, Graph, IntArray, Member, Overlap, Placement, Problem
 from modelplan.verifier import proof
-from modelplan.verifier.subject import offline_subject
+from modelplan.verifier.subject import offline_subject, online_subject
 
 #: Groups of tensors that use the same bytes, and outputs that may overlap an operand.
 SharedTensors = tuple[list[tuple[Member, ...]], tuple[Overlap, ...]]
@@ -69,14 +69,45 @@ def packed(
 ) -> tuple[FileModel, Packing]:
     """The file `model`, whose graph is `graph`, with the lowest plan under an alias mode, proved; and that plan.
 
-    Models with several subgraphs are planned without shared bytes.
+    The proof is that of the file as it was written and read again.
 
     Raises:
         BrokenPlanError: the plan is wrong; names the operator that would read what it should not.
         ModelError, RequestError: see `offline_plan`.
     """
+    plan = lowest_plan(model, graph, alias, allocator or allocators.DEFAULT, kernels)
+    return _written(model, plan, kernels), plan
+
+
+def with_lowest_plan(model: FileModel, graph: Graph, alias: str, kernels: str = "reference") -> FileModel:
+    """The file that `packed` gives, without reading again what it writes: `plan` holds the plan, and it is proved.
+
+    Raises:
+        BrokenPlanError, ModelError, RequestError: as `packed`.
+    """
+    plan = lowest_plan(model, graph, alias, kernels=kernels)
+    found = replace(model, plan=plan.offsets)
+    try:
+        proof.prove(online_subject(found, plan.offsets, kernels))
+    except BrokenPlanError:
+        return _written(model, plan, kernels)  # where parts of tensors may be kept, which the bytes of the file tell
+    return found
+
+
+def lowest_plan(
+    model: FileModel, graph: Graph, alias: str, allocator: str = allocators.DEFAULT, kernels: str = "reference"
+) -> Packing:
+    """The lowest plan for a file under an alias mode. Models with several subgraphs are planned without shared bytes.
+
+    Raises:
+        ModelError, RequestError: see `offline_plan`.
+    """
     sharing: SharedTensors = shared_tensors(graph, alias, kernels) if len(model.subgraphs) == 1 else ([], ())
-    plan = offline_plan(model, *sharing, allocator or allocators.DEFAULT, kernels=kernels)
+    return offline_plan(model, *sharing, allocator, kernels=kernels)
+
+
+def _written(model: FileModel, plan: Packing, kernels: str) -> FileModel:
+    """The file with the plan as it is written, read again, and proved."""
     made = read_tflite(write_plan(model, plan.offsets), model.name)
     try:
         proof.prove(offline_subject(made, kernels))
@@ -86,7 +117,7 @@ def packed(
         raise ModelError(
             f"{model.name}: its plan keeps parts of tensors, as `fit` writes it, and no other is proved"
         ) from None
-    return made, plan
+    return made
 
 
 def offline_plan(

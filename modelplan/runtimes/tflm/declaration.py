@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from modelplan.errors import ModelError
 from modelplan.runtimes.tflm.abi import ABIS
 from modelplan.runtimes.tflm.arena import RELEASE, VERSION, Arena, arena
-from modelplan.runtimes.tflm.file import read_tflite
+from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.refused_operators import told
 from modelplan.types import Part, Requirement
 
@@ -24,9 +24,19 @@ def required_arena(content: bytes, name: str, abi: str, kernels: str) -> Require
         RequestError: no such ABI or kernel library.
     """
     try:
-        whole = arena(read_tflite(content, name), abi, kernels)
+        return requirement_of(read_tflite(content, name), abi, kernels)
     except ModelError as problem:
         return Requirement(0, 0, (), _basis(abi, abi, kernels), MACRO, (str(problem),))
+
+
+def requirement_of(model: FileModel, abi: str, kernels: str) -> Requirement:
+    """The same for a file that has been read, with the plan in `model`.
+
+    Raises:
+        RequestError: no such ABI or kernel library.
+        ModelError: the plan does not fit the model, or subgraphs call each other in a circle.
+    """
+    whole = arena(model, abi, kernels)
     basis = _basis(abi, whole.abi, kernels)
     return Requirement(whole.size(), whole.head, tuple(_parts(whole)), basis, MACRO, told(whole.refusals))
 
