@@ -5,15 +5,18 @@ Tensors keep their numbers while edits follow one another; `compacted` takes tho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
+from typing import TypeVar
 
 from modelplan.loaders.tflite_schema import DTYPES
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor
 from modelplan.runtimes.tflm.kernels.calls import ELEMENT_BYTES
 from modelplan.runtimes.tflm.scratch import call_of
 from modelplan.types import Graph, Op, Tensor, Value
+
+T = TypeVar("T")
 
 _TYPE_NUMBERS = {name: number for number, name in DTYPES.items()}
 
@@ -32,6 +35,11 @@ class Edit:
     without: frozenset[int] = frozenset()
     renamed: Mapping[int, int] = field(default_factory=dict)
     options: Mapping[int, Mapping[str, int | str]] = field(default_factory=dict)
+
+    @property
+    def keeps_operators(self) -> bool:
+        """Whether operators stay as they are, but for the shapes and types of their operands."""
+        return not (self.without or self.renamed or self.options)
 
     def numbers(self, tensors: Sequence[int]) -> tuple[int, ...]:
         """The tensors that stand in place of these."""
@@ -58,11 +66,16 @@ def edited_graph(graph: Graph, edit: Edit) -> Graph:
     return replace(
         graph,
         tensors=tuple(tensor(number, old) for number, old in enumerate(graph.tensors)),
-        ops=tuple(op(number, old) for number, old in enumerate(graph.ops) if number not in edit.without),
+        ops=graph.ops if edit.keeps_operators else tuple(_edited(graph.ops, edit, op)),
         inputs=edit.numbers(graph.inputs),
         outputs=edit.numbers(graph.outputs),
         fingerprint="",
     )
+
+
+def _edited(ops: Sequence[T], edit: Edit, change: Callable[[int, T], T]) -> Iterator[T]:
+    """The operators that stay, each as `change` makes it."""
+    return (change(number, old) for number, old in enumerate(ops) if number not in edit.without)
 
 
 def edited_file(model: FileModel, edit: Edit) -> FileModel:
@@ -78,7 +91,7 @@ def edited_file(model: FileModel, edit: Edit) -> FileModel:
     changed = replace(
         main,
         tensors=tuple(_file_tensor(old, number, edit) for number, old in enumerate(main.tensors)),
-        ops=tuple(op(number, old) for number, old in enumerate(main.ops) if number not in edit.without),
+        ops=main.ops if edit.keeps_operators else tuple(_edited(main.ops, edit, op)),
         inputs=edit.numbers(main.inputs),
         outputs=edit.numbers(main.outputs),
     )
@@ -98,6 +111,8 @@ def _file_tensor(old: FileTensor, number: int, edit: Edit) -> FileTensor:
 
 def orphans(before: Graph, after: Graph) -> frozenset[int]:
     """The tensors that operators or callers used before an edit and nothing uses after it."""
+    if (before.ops, before.inputs, before.outputs) == (after.ops, after.inputs, after.outputs):
+        return frozenset()
     return frozenset(_used(before) - _used(after))
 
 

@@ -5,13 +5,13 @@ The formulas are tried on the shapes that the file carries before they are belie
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 
-from modelplan.runtimes.tflm.file import FileModel, FileOp
+from modelplan.runtimes.tflm.file import FileModel
 from modelplan.runtimes.tflm.kernels.calls import Call, Operand
-from modelplan.runtimes.tflm.scratch import call_of
+from modelplan.runtimes.tflm.scratch import calls_of
 
 Shape = tuple[int, ...]
 
@@ -37,60 +37,76 @@ def shapes_for(model: FileModel, inputs: Mapping[int, Shape]) -> Reshaped:
     Raises:
         FixedShapeError: an operator whose shape a constant fixes, or that has no formula; names the operator.
     """
-    main = model.subgraphs[0]
+    main, calls = model.subgraphs[0], calls_of(model)
     found = Reshaped(dict(inputs), {})
-    for number, op in enumerate(main.ops):
-        if not any(t in found.shapes for t in op.reads):
+    known: dict[tuple[int, tuple[Shape | None, ...]], _Results] = {}  # operators alike with shapes alike
+    for number, (op, alike) in enumerate(zip(main.ops, calls.numbers[0], strict=True)):
+        fed = tuple([found.shapes.get(t) for t in op.inputs])
+        if fed.count(None) == len(fed):
             continue
-        if _results(model, number, op, {}) != [main.tensors[t].shape for t in op.writes]:
-            raise FixedShapeError(f"op {number} {op.kind} has other shapes in the file than its formula gives")
-        _require_free(model, number, op, found.shapes)
-        made: list[Shape]
-        if window := _whole_map(model, op, found.shapes):
-            found.windows[number] = window
-            made = [(found.shapes[op.inputs[0]][0], 1, 1, found.shapes[op.inputs[0]][3])]
-        else:
-            made = _results(model, number, op, found.shapes)
-        changes = zip(op.writes, made, strict=True)
-        found.shapes.update({t: shape for t, shape in changes if shape != main.tensors[t].shape})
+        if (alike, fed) not in known:
+            known[alike, fed] = _results_for(calls.distinct[alike], fed, f"op {number} {op.kind}")
+        made = known[alike, fed]
+        if made.window is not None:
+            found.windows[number] = made.window
+        found.shapes.update({t: shape for t, shape in zip(op.writes, made.shapes, strict=True) if shape is not None})
     return found
 
 
-def _whole_map(model: FileModel, op: FileOp, shapes: Mapping[int, Shape]) -> tuple[int, int] | None:
-    """The height and width of the map that a pool reads, where its window covers the whole map in the file."""
-    if op.kind not in _POOLS or op.inputs[0] not in shapes:
+@dataclass(frozen=True, slots=True)
+class _Results:
+    """The shapes of an operator's results, None for those that stay; the window of a pool that covers the whole map."""
+
+    shapes: tuple[Shape | None, ...]
+    window: tuple[int, int] | None = None
+
+
+def _results_for(call: Call, fed: Sequence[Shape | None], place: str) -> _Results:
+    """What an operator of the file makes of operands of these shapes; None: the operand keeps its own."""
+    before = [operand.shape for operand in call.outputs if operand is not None]
+    if _results(call, place) != before:
+        raise FixedShapeError(f"{place} has other shapes in the file than its formula gives")
+    x = fed[0]
+    if call.kind in _SIZED and x is not None and x[1:3] != _operand(call).shape[1:3]:
+        raise FixedShapeError(f"{place} makes height and width by a constant")
+    window = _whole_map(call, x)
+    if window is not None and x is not None:
+        after: list[Shape] = [(x[0], 1, 1, x[3])]
+    else:
+        operands = [
+            old if old is None or shape is None else replace(old, shape=shape)
+            for old, shape in zip(call.inputs, fed, strict=True)
+        ]
+        after = _results(replace(call, inputs=tuple(operands)), place)
+    return _Results(tuple(new if new != old else None for new, old in zip(after, before, strict=True)), window)
+
+
+def _whole_map(call: Call, fed: Shape | None) -> tuple[int, int] | None:
+    """The height and width of the map that a pool is fed, where its window covers the whole map in the file."""
+    if call.kind not in _POOLS or fed is None:
         return None
-    call = call_of(model, 0, op)
     window = call.number("filter_height"), call.number("filter_width")
     whole = call.text("padding") == "VALID" and window == call.input(0).shape[1:3]
-    _, height, width, _ = shapes[op.inputs[0]]
+    _, height, width, _ = fed
     return (height, width) if whole else None
 
 
-def _require_free(model: FileModel, number: int, op: FileOp, shapes: Mapping[int, Shape]) -> None:
-    """Checks that no constant of the operator holds the height and width of a map that changes."""
-    t = op.inputs[0]
-    if op.kind in _SIZED and t in shapes and shapes[t][1:3] != model.subgraphs[0].tensors[t].shape[1:3]:
-        raise FixedShapeError(f"op {number} {op.kind} makes height and width by a constant")
-
-
-def _results(model: FileModel, number: int, op: FileOp, shapes: Mapping[int, Shape]) -> list[Shape]:
-    """The shapes of the results of an operator, with these shapes of tensors in place of the file's."""
-    place = f"op {number} {op.kind}"
-    tensors = model.subgraphs[0].tensors
-    if any(tensors[t].variable for t in op.reads):
+def _results(call: Call, place: str) -> list[Shape]:
+    """The shapes of the results of an operator by its formula."""
+    if any(operand.variable for operand in call.inputs if operand is not None):
         raise FixedShapeError(f"{place} works on state, whose shape is fixed")
-    formula = _FORMULAS.get(op.kind)
+    formula = _FORMULAS.get(call.kind)
     if formula is None:
         raise FixedShapeError(f"{place} has no formula for its shape")
     try:
-        made = formula(call_of(model, 0, op, shapes))
+        made = formula(call)
     except FixedShapeError as problem:
         raise FixedShapeError(f"{place} {problem}") from None
     except (ValueError, IndexError):
         raise FixedShapeError(f"{place} has operands that its formula does not take") from None
-    found = made if isinstance(made, list) else [made] * len(op.writes)
-    if len(found) != len(op.writes) or any(extent < 1 for shape in found for extent in shape):
+    writes = sum(operand is not None for operand in call.outputs)
+    found = made if isinstance(made, list) else [made] * writes
+    if len(found) != writes or any(extent < 1 for shape in found for extent in shape):
         raise FixedShapeError(f"{place} would make {' and '.join(str(list(shape)) for shape in found)}")
     return found
 
