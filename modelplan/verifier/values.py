@@ -18,12 +18,11 @@ import numpy.typing as npt
 
 from modelplan.errors import BrokenPlanError
 from modelplan.loaders.files import read_bytes
+from modelplan.verifier.litert import INSTALL, LiteRTError, litert_installed, litert_tensors
 from modelplan.verifier.program import Program, Step
 from modelplan.verifier.static import value_spans
 from modelplan.verifier.subject import Subject
 from modelplan.verifier.verdicts import Skipped
-
-INSTALL = "pip install 'modelplan[verify]'"
 
 Bytes = npt.NDArray[np.uint8]
 Golden = Mapping[int, Bytes]
@@ -146,26 +145,15 @@ def golden_values(program: Program, model: Path, seed: int = 0) -> tuple[str, Go
 
 def _litert(program: Program, model: Path, seed: int) -> Golden:
     """Every tensor from LiteRT's reference kernels, each in memory of its own."""
-    if find_spec("ai_edge_litert") is None:
+    if not litert_installed():
         raise Skipped(f"ai-edge-litert is not installed; {INSTALL}")
     if any(step.subgraph for step in program.steps):
         raise Skipped("LiteRT does not show the tensors of called subgraphs")
-    from ai_edge_litert.interpreter import Interpreter, OpResolverType
-
     try:
-        interpreter = Interpreter(
-            model_content=read_bytes(model),
-            experimental_preserve_all_tensors=True,
-            experimental_op_resolver_type=OpResolverType.BUILTIN_REF,
-        )
-        interpreter.allocate_tensors()
-        rng = np.random.default_rng(seed)
-        for details in interpreter.get_input_details():
-            interpreter.set_tensor(details["index"], random_array(details["dtype"], details["shape"], rng))
-        interpreter.invoke()
-    except (RuntimeError, ValueError) as problem:
-        raise Skipped(f"LiteRT cannot run the model: {str(problem).splitlines()[0]}") from None
-    return {t: _raw(interpreter.get_tensor(t)) for t in _wanted(program)}
+        found = litert_tensors(read_bytes(model), _wanted(program), seed)
+    except LiteRTError as problem:
+        raise Skipped(f"LiteRT cannot run the model: {problem}") from None
+    return {t: _raw(array) for t, array in found.items()}
 
 
 def _wanted(program: Program) -> list[int]:

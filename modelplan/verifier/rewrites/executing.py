@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
-from textwrap import shorten
-from typing import Any
-
-import numpy as np
 
 from modelplan.errors import BrokenPlanError
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.runner import INSTALL, RefusalError, installed, run_tflm, tflm_version
+from modelplan.verifier.litert import INSTALL as INSTALL_LITERT
+from modelplan.verifier.litert import LiteRTError, litert_installed, litert_outputs
 from modelplan.verifier.rewrites.comparing import Compared, compare_rows
 from modelplan.verifier.rewrites.contents import Fault, Unproved
 from modelplan.verifier.rewrites.memory import replay_memory
 from modelplan.verifier.rewrites.reading import Source, read_source
 from modelplan.verifier.rewrites.truncating import cut_off, region_ends
-from modelplan.verifier.values import INSTALL as INSTALL_LITERT
-from modelplan.verifier.values import random_array
 from modelplan.verifier.verdicts import Skipped
 
 _ROUNDS = 2
 #: Said of a file whose plan counts on the order of kernels that the wheel does not have.
 _UNPLANNED = "without the plan, which holds for {} kernels only"
-#: Characters of LiteRT's reason that are quoted.
-_LONGEST = 120
 #: What a run of a file gives: something of each invocation's outputs that is equal where the outputs are.
 Outputs = Sequence[object]
 
@@ -96,7 +89,7 @@ def execute_on_litert(original: Source, rewritten: Source, compared: Compared, e
         BrokenPlanError: outputs differ.
         Skipped: the package is missing or refuses the model itself.
     """
-    if find_spec("ai_edge_litert") is None:
+    if not litert_installed():
         raise Skipped(f"ai-edge-litert is not installed; {INSTALL_LITERT}")
     return _compare(original, rewritten, compared, lambda data: _on_litert(data, effort.seed), effort)
 
@@ -135,36 +128,8 @@ def _equal_runs(what: str, before: bytes, after: bytes, run: Callable[[bytes], O
     return len(wanted)
 
 
-def _on_litert(data: bytes, seed: int) -> list[tuple[bytes, ...]]:
-    from ai_edge_litert.interpreter import Interpreter, OpResolverType
-
+def _on_litert(data: bytes, seed: int) -> Outputs:
     try:
-        interpreter = Interpreter(model_content=data, experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
-        interpreter.allocate_tensors()
-        return [_invoked(interpreter, feeds) for feeds in _feeds(interpreter, seed)]
-    except (RuntimeError, ValueError) as problem:
-        raise RefusalError(f"LiteRT: {shorten(str(problem), _LONGEST)}") from None
-
-
-def _invoked(interpreter: Any, feeds: Sequence[Any]) -> tuple[bytes, ...]:
-    for details, array in zip(interpreter.get_input_details(), feeds, strict=True):
-        interpreter.set_tensor(details["index"], array)
-    interpreter.invoke()
-    return tuple(interpreter.get_tensor(details["index"]).tobytes() for details in interpreter.get_output_details())
-
-
-def _feeds(interpreter: Any, seed: int) -> Iterator[list[Any]]:
-    """Random inputs, then all elements at the least, at 0 and at the greatest value."""
-    rng, inputs = np.random.default_rng(seed), interpreter.get_input_details()
-    for _ in range(_ROUNDS):
-        yield [random_array(x["dtype"], x["shape"], rng) for x in inputs]
-    for extreme in (-1, 0, 1):
-        yield [_constant(x, extreme) for x in inputs]
-
-
-def _constant(details: Any, extreme: int) -> Any:
-    kind = np.dtype(details["dtype"])
-    if kind.kind in "fb" or kind.itemsize >= 4:
-        return np.full(details["shape"], max(extreme, 0) if kind.kind != "f" else extreme, dtype=kind)
-    limits = np.iinfo(kind)
-    return np.full(details["shape"], {-1: limits.min, 0: 0, 1: limits.max}[extreme], dtype=kind)
+        return litert_outputs(data, _ROUNDS, seed)
+    except LiteRTError as problem:
+        raise RefusalError(f"LiteRT: {problem}") from None

@@ -1,0 +1,36 @@
+"""LiteRT in a process of its own: what it cannot run is a reason, never the end of the command."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from modelplan import load
+from modelplan.verifier import litert
+
+MODELS = Path(__file__).resolve().parents[2] / "models"
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("import os; os.abort()", r"it crashes \(signal 6\)"),
+        ("import time; time.sleep(60)", "did not finish within 0.5 seconds"),
+        ("import sys; sys.exit('the file is no model')", "the file is no model"),
+    ],
+)
+def test_what_litert_cannot_run_is_a_reason(monkeypatch: pytest.MonkeyPatch, code: str, reason: str) -> None:
+    monkeypatch.setattr(litert, "_COMMAND", (sys.executable, "-c", code))
+    with pytest.raises(litert.LiteRTError, match=reason):
+        litert.litert_outputs(b"", rounds=2, seed=0, seconds=0.5 if "sleep" in code else 60)
+
+
+def test_the_model_runs_on_random_and_extreme_inputs_and_shows_its_tensors() -> None:
+    pytest.importorskip("ai_edge_litert")
+    model = (MODELS / "resnet8.tflite").read_bytes()
+    outputs = litert.litert_outputs(model, rounds=2, seed=3)
+    assert len(outputs) == 5 and outputs == litert.litert_outputs(model, rounds=2, seed=3)
+    assert outputs[:2] != litert.litert_outputs(model, rounds=2, seed=4)[:2]
+    graph = load(MODELS / "resnet8.tflite")
+    found = litert.litert_tensors(model, graph.ops[0].outputs, seed=3)
+    assert {t: array.shape for t, array in found.items()} == {t: graph.tensors[t].shape for t in graph.ops[0].outputs}
