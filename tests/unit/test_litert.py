@@ -29,7 +29,8 @@ def test_the_model_runs_on_random_and_extreme_inputs_and_shows_its_tensors() -> 
     pytest.importorskip("ai_edge_litert")
     model = (MODELS / "resnet8.tflite").read_bytes()
     outputs = litert.litert_outputs(model, rounds=2, seed=3)
-    assert len(outputs) == 5 and outputs == litert.litert_outputs(model, rounds=2, seed=3)
+    assert len(outputs) == 5
+    assert outputs == litert.litert_outputs(model, rounds=2, seed=3)
     assert outputs[:2] != litert.litert_outputs(model, rounds=2, seed=4)[:2]
     graph = load(MODELS / "resnet8.tflite")
     found = litert.litert_tensors(model, graph.ops[0].outputs, seed=3)
