@@ -75,9 +75,9 @@ class Step(NamedTuple):
         return tuple(dict.fromkeys(t for t in self.outputs if t >= 0))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Program:
-    """A whole run: tensors, steps in order, what the caller writes before and reads after.
+    """A whole run: tensors, steps in order, what the caller writes before and reads after. Equal to itself alone.
 
     `sequential`: its kernels finish one element of their output after the other, front to back; with `plain_loops`
     convolutions and matrix products do so too. `library` names the kernels.

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 from math import prod
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -71,11 +72,27 @@ def operands_under_results(program: Program, places: Places) -> tuple[IntArray, 
 def least_lead(program: Program, step: Step, operand: int, output: int) -> int | None:
     """The least number of bytes by which the output must start before the operand; None: they must not overlap.
 
+    It is remembered as long as the program is.
+
     Cost: O(pixels of the output).
     """
-    if output or not program.sequential or len(step.writes) != 1 or step.inputs[operand] < 0:
+    if output or not program.sequential:
         return None
-    x, y = program.values[step.inputs[operand]], program.values[step.outputs[output]]
+    known = _LEADS.setdefault(program, {})
+    asked = step.kind, step.subgraph, step.op, step.inputs, step.outputs, operand
+    if asked not in known:
+        known[asked] = _least_lead(program, step, operand)
+    return known[asked]
+
+
+_Asked = tuple[str, int, int, tuple[int, ...], tuple[int, ...], int]
+_LEADS: WeakKeyDictionary[Program, dict[_Asked, int | None]] = WeakKeyDictionary()
+
+
+def _least_lead(program: Program, step: Step, operand: int) -> int | None:
+    if len(step.writes) != 1 or step.inputs[operand] < 0:
+        return None
+    x, y = program.values[step.inputs[operand]], program.values[step.outputs[0]]
     if not x.nbytes or not y.nbytes or x.nbytes % x.elements or y.nbytes % y.elements:
         return None
     if program.library in cmsis_nn.GATHERED:

@@ -7,10 +7,11 @@ Source: tflite-micro and ONNX kernels; in-place tolerance measured on tflite-mic
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import prod
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -110,12 +111,19 @@ def moves_of(program: Program, step: Step) -> list[Move]:
     return [Move(0, found[0], 0, 0, found[1])] if found else []
 
 
-def all_moves(program: Program) -> dict[int, list[Move]]:
-    """The moves of each step that has any, by the step's index."""
-    form = program.format
-    kinds = _VIEWS[form] | _JOINS[form] | _SPLITS[form] | INDEXED
-    moving = (i for i, step in enumerate(program.steps) if step.moves or step.kind in kinds)
-    return {i: moves for i in moving if (moves := moves_of(program, program.steps[i]))}
+def all_moves(program: Program) -> Mapping[int, list[Move]]:
+    """The moves of each step that has any, by the step's index; remembered as long as the program is."""
+    found = _MOVES.get(program)
+    if found is None:
+        form = program.format
+        kinds = _VIEWS[form] | _JOINS[form] | _SPLITS[form] | INDEXED
+        moving = (i for i, step in enumerate(program.steps) if step.moves or step.kind in kinds)
+        found = {i: moves for i in moving if (moves := moves_of(program, program.steps[i]))}
+        _MOVES[program] = found
+    return found
+
+
+_MOVES: WeakKeyDictionary[Program, Mapping[int, list[Move]]] = WeakKeyDictionary()
 
 
 def may_overwrite(program: Program, step: Step, operand: int, output: int) -> bool:
