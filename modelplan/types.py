@@ -94,7 +94,10 @@ class Op:
 
     def attribute(self, name: str, default: Value | None = None) -> Value | None:
         """The attribute called `name`, or `default` where the file does not carry it."""
-        return next((value for key, value in self.attributes if key == name), default)
+        for key, value in self.attributes:
+            if key == name:
+                return value
+        return default
 
     @property
     def reads(self) -> tuple[int, ...]:

@@ -28,12 +28,11 @@ def _nothing(_name: str) -> object:
 
 
 class Value(NamedTuple):
-    """A tensor: planned (`activation`), kept between runs (`state`), or given from outside (`constant`).
+    """What a tensor is: planned (`activation`), kept between runs (`state`), or given from outside (`constant`).
 
-    `dtype` is empty where the program's source does not name types.
+    `dtype` is empty where the program's source does not name types. Tensors alike may be one object.
     """
 
-    name: str
     nbytes: int
     shape: tuple[int, ...]
     role: str
@@ -84,6 +83,7 @@ class Program:
     """
 
     format: str
+    names: tuple[str, ...]
     values: tuple[Value, ...]
     steps: tuple[Step, ...]
     inputs: tuple[int, ...]
@@ -94,7 +94,7 @@ class Program:
 
     def tensor(self, number: int) -> str:
         """The name of a tensor in messages."""
-        return f"tensor {number} {self.values[number].name!r}"
+        return f"tensor {number} {self.names[number]!r}"
 
     @cached_property
     def columns(self) -> Columns:
@@ -128,12 +128,11 @@ _STEPS_OF_OP = 8
 def graph_program(graph: Graph, order: Sequence[int]) -> Program:
     """The run of `graph` in `order`."""
     roles = {Kind.ACTIVATION: "activation", Kind.STATE: "state"}
-    size = cache(nbytes)
-    values = tuple(
-        Value(t.name, size(t.dtype, t.shape), t.shape, roles.get(t.kind, "constant"), t.dtype) for t in graph.tensors
-    )
+    value = cache(lambda dtype, shape, kind: Value(nbytes(dtype, shape), shape, roles.get(kind, "constant"), dtype))
+    names = tuple(t.name for t in graph.tensors)
+    values = tuple(value(t.dtype, t.shape, t.kind) for t in graph.tensors)
     steps = tuple(_graph_step(graph.ops[i], i) for i in order)
-    return Program(graph.format, values, steps, graph.inputs, graph.outputs)
+    return Program(graph.format, names, values, steps, graph.inputs, graph.outputs)
 
 
 def _graph_step(op: Op, index: int) -> Step:
@@ -150,24 +149,20 @@ def file_program(model: FileModel) -> Program:
         ModelError: an operator and the subgraph that it calls differ in their number of values, or subgraphs that call
             one another make a run of many more steps than there are operators.
     """
-    values = tuple(
-        Value(t.name, t.nbytes, t.shape, "constant" if t.constant or n in model.handles else _role(t), _dtype(t))
-        for n, t in enumerate(model.tensors)
-    )
+    names = tuple(t.name for t in model.tensors)
+    value = cache(lambda nbytes, shape, kind, role: Value(nbytes, shape, role, DTYPES.get(kind, str(kind))))
+    values = tuple(value(t.nbytes, t.shape, t.type, _role(t, n in model.handles)) for n, t in enumerate(model.tensors))
     main = model.subgraphs[0]
     most = _MOST_STEPS + _STEPS_OF_OP * sum(len(subgraph.ops) for subgraph in model.subgraphs)
     steps = tuple(islice(_flat(_unrolled(model, 0, ())), most + 1))
     if len(steps) > most:
         raise ModelError(f"{model.name}: its subgraphs run in more than {most:,} steps, too many to verify")
-    return Program("tflite", values, steps, main.inputs, main.outputs)
+    return Program("tflite", names, values, steps, main.inputs, main.outputs)
 
 
-def _dtype(tensor: FileTensor) -> str:
-    """The name of a type; of one that the schema does not have its number."""
-    return DTYPES.get(tensor.type, str(tensor.type))
-
-
-def _role(tensor: FileTensor) -> str:
+def _role(tensor: FileTensor, handle: bool) -> str:  # noqa: FBT001
+    if tensor.constant or handle:
+        return "constant"
     return "state" if tensor.variable else "activation"
 
 

@@ -190,7 +190,7 @@ def _onnx(program: Program, model: Path, seed: int) -> tuple[str, Golden]:
     else:
         named, source = _runtime(proto, feeds), "ONNX Runtime"
     named |= feeds
-    numbers = {t: program.values[t].name for t in _wanted(program)}
+    numbers = {t: program.names[t] for t in _wanted(program)}
     missing = [name for name in numbers.values() if name not in named]
     if missing:
         raise Skipped(f"{source} does not show {len(missing)} of {len(numbers)} values, such as {missing[0]!r}")
@@ -200,7 +200,7 @@ def _onnx(program: Program, model: Path, seed: int) -> tuple[str, Golden]:
 def _feeds(program: Program, proto: Any, rng: np.random.Generator) -> dict[str, npt.NDArray[Any]]:
     from onnx.helper import tensor_dtype_to_np_dtype
 
-    shapes = {value.name: value.shape for value in program.values}
+    shapes = {name: value.shape for name, value in zip(program.names, program.values, strict=True)}
     given = {x.name for x in proto.graph.initializer}
     return {
         x.name: random_array(tensor_dtype_to_np_dtype(x.type.tensor_type.elem_type), shapes[x.name], rng)

@@ -35,7 +35,7 @@ def attribute(name: str) -> object:
 def random_program(rng: random.Random) -> Program:
     """Up to 9 steps over small tensors: some constant, some state, some absent, some written or read twice."""
     roles = ["activation", "activation", "constant", *(["state"] * rng.choice([0, 0, 1, 2]))]
-    values = [Value(f"t{t}", 4, (4,), role, "int8") for t, role in enumerate(roles)]
+    values = [Value(4, (4,), role, "int8") for role in roles]
     steps: list[Step] = []
     for index in range(rng.randint(1, 9)):
         kind = rng.choice(list(KINDS))
@@ -50,14 +50,15 @@ def random_program(rng: random.Random) -> Program:
             outputs.append(rng.choice([-1, rng.randrange(len(values))]))
             if rng.random() < 0.85:
                 outputs[-1] = len(values)
-                values.append(Value(f"t{len(values)}", prod(shape), shape, "activation", "int8"))
+                values.append(Value(prod(shape), shape, "activation", "int8"))
         if rng.random() < 0.1:
             inputs[-1] = -1
         steps.append(Step(index, kind, tuple(inputs), tuple(outputs), attribute, moving))
     if rng.random() < 0.05:
         rng.shuffle(steps)
     caller = [rng.randrange(len(values)) for _ in range(rng.choice([0, 1, 1, 2]))]
-    return Program("tflite", tuple(values), tuple(steps), (0, 1), tuple(caller), sequential=rng.random() < 0.5)
+    names = tuple(f"t{t}" for t in range(len(values)))
+    return Program("tflite", names, tuple(values), tuple(steps), (0, 1), tuple(caller), sequential=rng.random() < 0.5)
 
 
 def random_layout(rng: random.Random, program: Program) -> Layout:
