@@ -40,6 +40,12 @@ void require_below(std::span<const std::int64_t> ids, std::size_t count) {
       throw std::invalid_argument("a row names what does not exist");
 }
 
+// Rows that stand in another order would be passed over.
+void require_ascending_below(std::span<const std::int64_t> ids, std::size_t count) {
+  require_below(ids, count);
+  if (!std::ranges::is_sorted(ids)) throw std::invalid_argument("rows are not in order");
+}
+
 Column replay_of(std::int64_t steps, const Table& tensors, const Column& inputs, const Column& outputs,
                  const Column& states, const Table& reads, const Table& writes, const Table& scratch,
                  const Table& moves, std::int64_t runs) {
@@ -49,7 +55,9 @@ Column replay_of(std::int64_t steps, const Table& tensors, const Column& inputs,
                           junk[1],         junk[2],   move[0],   move[1],   move[2],         move[3]};
   for (const auto& ids : {run.inputs, run.outputs, run.states, run.read_tensor, run.write_tensor, run.move_source})
     require_below(ids, run.size.size());
-  require_below(run.move_write, run.write_step.size());
+  for (const auto& column : {run.read_step, run.write_step, run.scratch_step})
+    require_ascending_below(column, static_cast<std::size_t>(steps));
+  require_ascending_below(run.move_write, run.write_step.size());
   const auto fault = unlocked([&] { return verifier::replay(run, runs); });
   if (!fault) return column_of(Array<std::int64_t>());
   return column_of({fault->kind, fault->run, fault->step, fault->tensor, fault->start, fault->end, fault->by_step,
