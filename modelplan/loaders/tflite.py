@@ -12,23 +12,27 @@ import mmap
 import struct
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from modelplan.dtypes import UNPLANNED
 from modelplan.errors import ModelError
+from modelplan.loaders import tflite_schema as schema
 from modelplan.loaders.dims import Dims
 from modelplan.loaders.files import fingerprint
+from modelplan.loaders.flatbuffer_columns import Columns
 from modelplan.loaders.limits import MOST_AXES, Limits, Tally, check_sizes
 from modelplan.loaders.tflite_calls import inlined
-from modelplan.loaders.tflite_options import attributes, body_indices
-from modelplan.loaders.tflite_schema import BODIES, DTYPES, TENSOR_EXTERNAL_BUFFER, builtin_name
-from modelplan.ops import facts
-from modelplan.types import Graph, Kind, Op, Tensor, Value
+from modelplan.loaders.tflite_file import CodeRow, OperatorRow, Scales, TensorRow, TfliteFile
+from modelplan.loaders.tflite_options import SIZED_BY_OPTIONS, attributes, body_indices, custom_attributes
+from modelplan.loaders.tflite_schema import BODIES, DTYPES
+from modelplan.ops import OpFacts, facts
+from modelplan.types import Graph, IntArray, Kind, Op, Tensor, Value
 
 _MOST_OPERAND_ELEMENTS = 64
 _DEEPEST = 32
-_INTEGERS = {"int32": "i", "int64": "q"}
+_INTEGERS = {"int32": "<i", "int64": "<q"}
 
 
 def read(path: Path, dims: Dims) -> Graph:
@@ -51,38 +55,50 @@ def read(path: Path, dims: Dims) -> Graph:
     return graph
 
 
+class _Code(NamedTuple):
+    """What an operator code says: kind, version, and what is known about operators of this kind."""
+
+    kind: str
+    version: int
+    facts: OpFacts
+
+
 class _Reader:
-    """Reads the flatbuffer; `place` is what it reads, for messages; `budget` bounds the work by the file's size."""
+    """Makes the Graph; `place` is what it reads, for messages; `budget` bounds the work by the file's size."""
 
     def __init__(self, data: Any, dims: Dims) -> None:
         self.data = data
         self.dims = dims
-        self.place = "header"
+        self.place = "subgraphs"
         self.budget = 64 * len(data) + 4096
         self.tally = Tally(Limits.of(len(data)))
-        self.model: Any = None
-        self.codes: list[tuple[str, int]] = []  # kind and version of each operator code
-        self.buffers: dict[int, tuple[int, int, int]] = {}  # length, offset and size of those seen
+        self.codes: list[_Code] = []
         self.graphs: dict[int, Graph] = {}
         self.path: list[int] = []
+        self.attributes: dict[Any, tuple[tuple[str, Value], ...]] = {}  # by table of options
         self.symbols: set[str] = set()
         self.bound = False  # whether the caller's word was taken for any extent
         self.dynamic: list[str] = []
         self.unplanned: list[str] = []
         self.remarks: list[str] = []
 
-    def graph(self, name: str) -> Graph:
-        from tflite.Model import Model
+    @cached_property
+    def file(self) -> TfliteFile:
+        return TfliteFile(self.data)
 
-        self.model = Model.GetRootAs(self.data, 0)
-        self.place = "subgraphs"
-        if self.count(self.model.SubgraphsLength()) == 0:
+    def graph(self, name: str) -> Graph:
+        root = self.file.root
+        self.subgraphs = self.count(root, schema.MODEL_SUBGRAPHS)
+        if self.subgraphs == 0:
             raise ValueError("found no subgraph, expected at least 1")
         self.place = "operator codes"
-        codes, most = self.count(self.model.OperatorCodesLength()), self.tally.limits.operators
+        codes, most = self.count(root, schema.MODEL_OPERATOR_CODES), self.tally.limits.operators
         if codes > most:
             raise ValueError(f"found {codes:,}, expected at most {most:,}")
-        self.codes = [self.code(i) for i in range(codes)]
+        rows = self.file.codes()
+        for i in range(codes):
+            self.place = f"operator code {i}"
+            self.codes.append(self.code(next(rows)))
         graph = self.subgraph(0, name)
         self.place = "sizes"
         check_sizes(list(graph.tensors))
@@ -100,12 +116,9 @@ class _Reader:
 
     # -- guards ----------------------------------------------------------------------------------------------
 
-    def count(self, length: int) -> int:
-        """`length`, checked: as many elements of at least four bytes fit in the file."""
-        if 4 * length > len(self.data):
-            raise ValueError(
-                f"found a vector of {length} elements, expected at most {len(self.data) // 4} in this file"
-            )
+    def count(self, table: Columns, field: int) -> int:
+        """How many elements a vector of a table has; as many elements of at least four bytes fit in the file."""
+        length = self.file.count(table, field)
         self.spend(4 * length)
         return length
 
@@ -115,21 +128,15 @@ class _Reader:
         if self.budget < 0:
             raise ValueError("the parts of the file overlap too often: it would take too long to read")
 
-    def text(self, value: bytes | None) -> str:
-        self.spend(len(value or b""))
-        return (value or b"").decode("utf-8", "replace")
+    def text(self, value: bytes) -> str:
+        self.spend(len(value))
+        return value.decode("utf-8", "replace")
 
-    def vector(self, table: Any, field: str) -> tuple[int, ...]:
-        """A vector of int32, empty where it is absent; numpy checks that it ends inside the file."""
-        try:
-            found = getattr(table, f"{field}AsNumpy")()
-        except ValueError:
-            length = getattr(table, f"{field}Length")()
-            raise ValueError(f"found a vector of {length} elements, which ends outside the file") from None
-        if isinstance(found, int):
-            return ()
-        self.spend(4 * len(found))
-        return tuple(found.tolist())
+    def ends(self, table: Columns) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The inputs and the outputs of a subgraph."""
+        inputs, outputs = table.integers(schema.SUBGRAPH_INPUTS)[0], table.integers(schema.SUBGRAPH_OUTPUTS)[0]
+        self.spend(4 * (len(inputs) + len(outputs)))
+        return inputs, outputs
 
     # -- subgraphs -------------------------------------------------------------------------------------------
 
@@ -137,8 +144,8 @@ class _Reader:
         """Subgraph `number`, read once however many operators run it; the first has the model's name."""
         if number in self.graphs:
             return self.graphs[number]
-        if not 0 <= number < self.model.SubgraphsLength():
-            raise ValueError(f"found subgraph {number}, expected one of {self.model.SubgraphsLength()}")
+        if not 0 <= number < self.subgraphs:
+            raise ValueError(f"found subgraph {number}, expected one of {self.subgraphs}")
         if number in self.path or len(self.path) >= _DEEPEST:
             raise ValueError(f"subgraph {number} runs itself or bodies lie more than {_DEEPEST} deep")
         self.tally.add("bodies", number > 0)
@@ -148,24 +155,24 @@ class _Reader:
         return graph
 
     def read_subgraph(self, number: int, name: str) -> Graph:
-        table, where = self.model.Subgraphs(number), f"subgraph {number}: " if number else ""
+        table, where = self.file.subgraph(number), f"subgraph {number}: " if number else ""
         self.place = f"subgraph {number}"
-        self.tally.add("tensors", self.count(table.TensorsLength()))
-        self.tally.add("operators", self.count(table.OperatorsLength()))
-        tables = [table.Tensors(i) for i in range(table.TensorsLength())]
+        self.tally.add("tensors", self.count(table, schema.SUBGRAPH_TENSORS))
+        self.tally.add("operators", self.count(table, schema.SUBGRAPH_OPERATORS))
+        slots = self.file.slots(table, schema.SUBGRAPH_TENSORS)
         if not number and self.dims.shapes:
-            self.imply_batch([tables[t] for t in self.vector(table, "Inputs") if 0 <= t < len(tables)])
-        tensors = [self.tensor(entry, i, where) for i, entry in enumerate(tables)]
-        ops = [self.op(table.Operators(i), i, where, tables) for i in range(table.OperatorsLength())]
+            self.imply_batch(slots, self.ends(table)[0])
+        rows, tensors = self.tensors(slots, where)
+        ops = self.ops(self.file.slots(table, schema.SUBGRAPH_OPERATORS), where, slots, rows)
         self.place = f"subgraph {number}"
-        inputs, outputs = self.vector(table, "Inputs"), self.vector(table, "Outputs")
+        inputs, outputs = self.ends(table)
         self.check_indices([*inputs, *outputs], len(tensors))
         complete = _with_resources(_with_empty_constants(tensors, ops, inputs), ops)
         if self.bound:
             self.check_all_bound()
-            _check_followed(complete, ops, self.dynamic_tensors(tables))
+            _check_followed(complete, ops, {i for i, row in enumerate(rows) if min(row.signature, default=0) < 0})
         complete, ops = inlined(complete, ops, self.tally.limits)
-        name = name or self.text(table.Name()) or "body"
+        name = name or self.text(table.texts(schema.SUBGRAPH_NAME)[0]) or "body"
         remarks = () if number else self.all_remarks()
         of_file = "" if number else fingerprint(self.data)
         return Graph(name, "tflite", tuple(complete), tuple(ops), inputs, outputs, remarks, of_file)
@@ -177,26 +184,35 @@ class _Reader:
 
     # -- tensors ---------------------------------------------------------------------------------------------
 
-    def tensor(self, table: Any, i: int, where: str) -> Tensor:
-        self.place = f"{where}tensor {i}"
-        name = self.text(table.Name())
-        self.place = f"{where}tensor {i} {name[:200]!r}"
-        number = table.Type()
-        if number not in DTYPES:
-            raise ValueError(f"found type {number}, expected one of 0 to {max(DTYPES)}")
-        stored = self.stored(table)
-        kind = Kind.CONSTANT if stored is not None else Kind.STATE if table.IsVariable() else Kind.ACTIVATION
-        shape = self.shape(name, table, kind)
+    def tensors(self, slots: IntArray, where: str) -> tuple[list[TensorRow], list[Tensor]]:
+        """The tensors at the slots of a vector: what it says of them, and what they are in the graph."""
+        names, found = self.file.names(slots), self.file.tensors(slots)
+        rows, tensors = list[TensorRow](), list[Tensor]()
+        for i in range(len(slots)):
+            self.place = f"{where}tensor {i}"
+            name = self.text(next(names))
+            self.place = f"{where}tensor {i} {name[:200]!r}"
+            rows.append(next(found))
+            tensors.append(self.tensor(name, rows[-1], where))
+        return rows, tensors
+
+    def tensor(self, name: str, row: TensorRow, where: str) -> Tensor:
+        self.spend(4 * (len(row.shape) + len(row.signature)) + 64)
+        dtype = DTYPES.get(row.type)
+        if dtype is None:
+            raise ValueError(f"found type {row.type}, expected one of 0 to {max(DTYPES)}")
+        stored = self.stored(row)
+        kind = Kind.CONSTANT if stored is not None else Kind.STATE if row.variable else Kind.ACTIVATION
+        shape = self.shape(name, row, kind)
         if kind is not Kind.CONSTANT and not where:
             self.dims.shape(name, shape)
-        if DTYPES[number] in UNPLANNED and kind is not Kind.CONSTANT:
-            self.unplanned.append(f"{name!r} ({DTYPES[number]})")
-        tensor = Tensor(name, shape, DTYPES[number], kind)
-        return self.with_stored(tensor, table, stored)
+        if dtype in UNPLANNED and kind is not Kind.CONSTANT:
+            self.unplanned.append(f"{name!r} ({dtype})")
+        return self.with_stored(Tensor(name, shape, dtype, kind), row, stored)
 
-    def shape(self, name: str, table: Any, kind: Kind) -> tuple[int, ...]:
+    def shape(self, name: str, row: TensorRow, kind: Kind) -> tuple[int, ...]:
         """The extents: where the signature leaves one open the caller's, else the file's, with which runtimes start."""
-        shape, signature = list(self.vector(table, "Shape")), self.vector(table, "ShapeSignature")
+        shape, signature = list(row.shape), row.signature
         if len(shape) > MOST_AXES:
             raise ValueError(f"found {len(shape)} axes, expected at most {MOST_AXES}")
         if signature and len(signature) != len(shape):
@@ -217,15 +233,16 @@ class _Reader:
             raise ValueError(f"found shape {shape}, expected known extents; give them by --shape '{name}={wanted}'")
         return tuple(shape)
 
-    def imply_batch(self, inputs: list[Any]) -> None:
+    def imply_batch(self, slots: IntArray, inputs: tuple[int, ...]) -> None:
         """Takes the first extent of a caller's shape as the batch of every tensor, where the file leaves it open."""
-        for table in inputs:
-            declared: list[int | str] = list(self.vector(table, "Shape"))
-            signature = self.vector(table, "ShapeSignature")
-            for axis, extent in enumerate(declared):
-                if (signature[axis] if axis < len(signature) else int(extent)) < 0:
+        of_inputs = slots[[t for t in inputs if 0 <= t < len(slots)]]
+        for name, row in zip(self.file.names(of_inputs), self.file.tensors(of_inputs), strict=True):
+            declared: list[int | str] = list(row.shape)
+            for axis, extent in enumerate(row.shape):
+                if (row.signature[axis] if axis < len(row.signature) else extent) < 0:
                     declared[axis] = "?" if axis else "batch"
-            self.dims.imply(self.text(table.Name()), declared)
+            self.spend(4 * len(declared))
+            self.dims.imply(self.text(name), declared)
 
     def check_all_bound(self) -> None:
         """Refuses a size for some of the dynamic tensors: what follows from one has no size that the file tells."""
@@ -236,37 +253,26 @@ class _Reader:
                 " bind them too by --dim or --shape"
             )
 
-    def dynamic_tensors(self, tables: list[Any]) -> set[int]:
-        return {i for i, table in enumerate(tables) if min(self.vector(table, "ShapeSignature"), default=0) < 0}
+    def stored(self, row: TensorRow) -> int | None:
+        """Bytes of data that the file holds for the tensor, None where it is computed or fed at run time.
 
-    def stored(self, table: Any) -> int | None:
-        """Bytes of data that the file holds for the tensor, None where it is computed or fed at run time."""
-        index = table.Buffer()
-        if index not in self.buffers:
-            if index >= self.model.BuffersLength():
-                raise ValueError(f"found buffer {index}, expected one of {self.model.BuffersLength()}")
-            buffer = self.model.Buffers(index)
-            self.buffers[index] = buffer.DataLength(), buffer.Offset(), buffer.Size()
-        if self.is_external(table):
+        -1 stands for data in another file, which is not read.
+        """
+        if row.buffer >= self.file.buffers:
+            raise ValueError(f"found buffer {row.buffer}, expected one of {self.file.buffers}")
+        if row.external_buffer:
             return -1
-        length, offset, size = self.buffers[index]
-        if length > len(self.data):
-            raise ValueError(f"found a buffer of {length} bytes, expected at most {len(self.data)}")
-        if offset > 1 and offset + size > len(self.data):
-            raise ValueError(f"found a buffer at {offset} of {size} bytes, expected it inside the file")
-        self.spend(0)
-        return size if offset > 1 else length or None
+        if row.length > len(self.data):
+            raise ValueError(f"found a buffer of {row.length} bytes, expected at most {len(self.data)}")
+        if row.offset > 1 and row.offset + row.size > len(self.data):
+            raise ValueError(f"found a buffer at {row.offset} of {row.size} bytes, expected it inside the file")
+        return row.size if row.offset > 1 else row.length or None
 
-    def is_external(self, table: Any) -> bool:
-        """Whether the data lies in another file, which is not read; not every schema package has this field."""
-        position = table._tab.Offset(4 + 2 * TENSOR_EXTERNAL_BUFFER)  # noqa: SLF001
-        return bool(position) and struct.unpack_from("<I", self.data, table._tab.Pos + position)[0] > 0  # noqa: SLF001
-
-    def with_stored(self, tensor: Tensor, table: Any, stored: int | None) -> Tensor:
+    def with_stored(self, tensor: Tensor, row: TensorRow, stored: int | None) -> Tensor:
         """The tensor with its data's length checked; sparse weights and texts are as large as the data."""
         if stored is None or stored < 0 or stored == tensor.nbytes:
             return tensor
-        if tensor.dtype in UNPLANNED or table.Sparsity() is not None:
+        if tensor.dtype in UNPLANNED or row.sparsity:
             return replace(tensor, stored=stored)
         raise ValueError(
             f"found {stored} bytes of data, expected {tensor.nbytes} for {tensor.dtype} {list(tensor.shape)}"
@@ -274,75 +280,79 @@ class _Reader:
 
     # -- operators -------------------------------------------------------------------------------------------
 
-    def code(self, i: int) -> tuple[str, int]:
-        """Kind and version of operator code `i`."""
-        self.place = f"operator code {i}"
-        code = self.model.OperatorCodes(i)
-        name = builtin_name(code)
-        return f"CUSTOM:{self.text(code.CustomCode())}" if name == "CUSTOM" else name, max(code.Version(), 1)
+    def code(self, row: CodeRow) -> _Code:
+        self.spend(len(row.custom))
+        return _Code(row.kind, max(row.version, 1), facts("tflite", row.kind))
 
-    def op(self, table: Any, i: int, where: str, tensors: list[Any]) -> Op:
-        """Operator `i`; `tensors` are the file's tables."""
-        self.place = f"{where}operator {i}"
-        code = table.OpcodeIndex()
-        if code >= len(self.codes):
-            raise ValueError(f"found operator code {code}, expected one of {len(self.codes)}")
-        kind, version = self.codes[code]
-        self.place = place = f"{where}operator {i} {kind[:200]}"
-        inputs, outputs = self.vector(table, "Inputs"), self.vector(table, "Outputs")
-        self.check_indices((*inputs, *outputs), len(tensors))
-        self.spend(1024)
+    def ops(self, slots: IntArray, where: str, tensors: IntArray, rows: list[TensorRow]) -> list[Op]:
+        """The operators at the slots of a vector; `tensors` and `rows` are the slots and rows of all tensors."""
+        numbers, found, ops = self.file.code_numbers(slots), self.file.operators(slots), list[Op]()
+        scales = Scales(self.file, tensors)
+        for i in range(len(slots)):
+            self.place = f"{where}operator {i}"
+            number = next(numbers)
+            if number >= len(self.codes):
+                raise ValueError(f"found operator code {number}, expected one of {len(self.codes)}")
+            code = self.codes[number]
+            self.place = f"{where}operator {i} {code.kind[:200]}"
+            ops.append(self.op(code, next(found), rows, scales))
+        return ops
+
+    def op(self, code: _Code, row: OperatorRow, tensors: list[TensorRow], scales: Scales) -> Op:
+        place, operands = self.place, (*row.inputs, *row.outputs)
+        self.spend(4 * len(operands) + 1024)
+        self.check_indices(operands, len(tensors))
+        options = self.file.options.of(row)
         values = (
-            *attributes(kind, table),
-            *self.operands(kind, tensors, inputs),
-            *self.requantises(kind, tensors, inputs, outputs),
+            *self.settings(code.kind, row, options),
+            *self.values(code.facts.operands, tensors, row.inputs),
+            *(self.requantises(scales, operands) if code.facts.same_quantisation else ()),
         )
-        bodies = tuple(self.subgraph(number) for number in self.bodies(kind, table))
+        bodies = tuple(self.subgraph(number) for number in self.bodies(code.kind, options))
         self.place = place
-        return Op("", kind, inputs, outputs, values, version, bodies)
+        return Op("", code.kind, row.inputs, row.outputs, values, code.version, bodies)
 
-    def bodies(self, kind: str, table: Any) -> tuple[int, ...]:
+    def settings(self, kind: str, row: OperatorRow, options: Any) -> tuple[tuple[str, Value], ...]:
+        """The attributes from the operator's options."""
+        if kind in SIZED_BY_OPTIONS:
+            return custom_attributes(self.file.content(row.custom_start, row.custom_length))
+        if options not in self.attributes:
+            self.attributes[options] = attributes(options)
+        return self.attributes[options]
+
+    def bodies(self, kind: str, options: Any) -> tuple[int, ...]:
         """The subgraphs that the operator runs each time. What runs once before all else is planned apart."""
-        found = body_indices(kind, table) if kind in BODIES else ()
+        found = body_indices(kind, options) if kind in BODIES else ()
         if kind == "CALL_ONCE":
             self.remarks.append(f"{self.place}: subgraph {found[0]} runs once before the rest and is not planned")
             return ()
         return found
 
-    def operands(self, kind: str, tensors: list[Any], inputs: tuple[int, ...]) -> tuple[tuple[str, Value], ...]:
+    def values(
+        self, operands: tuple[int, ...], tensors: list[TensorRow], inputs: tuple[int, ...]
+    ) -> tuple[tuple[str, Value], ...]:
         """The values of the constant operands that decide what the operator does to memory."""
         found = []
-        for operand in facts("tflite", kind).operands:
+        for operand in operands:
             if operand < len(inputs) and inputs[operand] >= 0:
                 value = self.integers(tensors[inputs[operand]])
                 if value is not None:
                     found.append((f"operand {operand}", value))
         return tuple(found)
 
-    def integers(self, table: Any) -> tuple[int, ...] | None:
+    def integers(self, row: TensorRow) -> tuple[int, ...] | None:
         """The value of a small constant of int32 or int64."""
-        buffer = self.model.Buffers(table.Buffer())
-        letter = _INTEGERS.get(DTYPES.get(table.Type(), ""))
-        length = buffer.DataLength()
-        if letter is None or not 0 < length <= 8 * _MOST_OPERAND_ELEMENTS or length % struct.calcsize(f"<{letter}"):
+        letter = _INTEGERS.get(DTYPES[row.type])
+        if letter is None or not 0 < row.length <= 8 * _MOST_OPERAND_ELEMENTS or row.length % struct.calcsize(letter):
             return None
-        data = buffer.DataAsNumpy().tobytes()
-        return struct.unpack(f"<{length // struct.calcsize(f'<{letter}')}{letter}", data)
+        count = row.length // struct.calcsize(letter)
+        return struct.unpack(f"<{count}{letter[-1]}", self.file.content(row.start, row.length))
 
-    def requantises(self, kind: str, tensors: list[Any], *sides: tuple[int, ...]) -> tuple[tuple[str, Value], ...]:
-        """Whether operands and outputs differ in scale or zero point, where sharing memory depends on it."""
-        if not facts("tflite", kind).same_quantisation:
-            return ()
-        found = {self.quantisation(tensors[t]) for side in sides for t in side if t >= 0}
-        return (("requantises", len(found - {None}) > 1),)
-
-    def quantisation(self, table: Any) -> tuple[bytes, bytes] | None:
-        parameters = table.Quantization()
-        if parameters is None or not parameters.ScaleLength():
-            return None
-        self.count(parameters.ScaleLength() + 2 * parameters.ZeroPointLength())
-        zero = parameters.ZeroPointAsNumpy().tobytes() if parameters.ZeroPointLength() else b""
-        return parameters.ScaleAsNumpy().tobytes(), zero
+    def requantises(self, scales: Scales, operands: Sequence[int]) -> tuple[tuple[str, Value], ...]:
+        """Whether operands and outputs differ in scale or zero point: sharing memory may depend on it."""
+        found = {scales.of(t) for t in operands if t >= 0}
+        self.spend(sum(len(scale) + len(zero) for scale, zero in found))
+        return (("requantises", len({pair for pair in found if pair[0]}) > 1),)
 
 
 def _with_empty_constants(tensors: list[Tensor], ops: list[Op], inputs: tuple[int, ...]) -> list[Tensor]:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from modelplan.loaders.contents import Contents, Quantisation, Settings, known_contents, known_options
-from modelplan.loaders.tflite_schema import BODIES, DTYPES, PADDINGS, builtin_name, enumeration_names, options_of
+from modelplan.loaders.tflite_file import TfliteFile
+from modelplan.loaders.tflite_schema import BODIES, DTYPES, PADDINGS, enumeration_names, options_of
 from modelplan.types import Graph, Op, Value
 
 #: Option fields that hold numbers of subgraphs, which say nothing by themselves.
@@ -40,7 +41,7 @@ class _Reader:
         self.model = Model.GetRootAs(data, 0)
         self.digests: dict[int, str] = {}
         self.budget = _MOST_READ * len(data) + 4096
-        self.kinds = [_kind(self.model.OperatorCodes(i)) for i in range(self.model.OperatorCodesLength())]
+        self.kinds = [code.kind for code in TfliteFile(data).codes()]
         self.found: dict[int, Contents] = {}
 
     def contents(self, number: int, graph: Graph) -> Contents:
@@ -78,7 +79,7 @@ class _Reader:
 
         if operator is None or not op.subgraphs:
             return tuple(map(known_contents, op.subgraphs))
-        numbers = body_indices(op.kind, operator)
+        numbers = body_indices(op.kind, options_of(operator))
         return tuple(self.contents(n, body) for n, body in zip(numbers, op.subgraphs, strict=True))
 
     def _digest(self, tensor: Any) -> str:
@@ -93,11 +94,6 @@ class _Reader:
                 raise ValueError("the parts of the file overlap too often: it would take too long to read")
             self.digests[index] = sha256(values).hexdigest()[:16] if values else ""
         return self.digests[index]
-
-
-def _kind(code: Any) -> str:
-    name = builtin_name(code)
-    return f"CUSTOM:{(code.CustomCode() or b'').decode('utf-8', 'replace')}" if name == "CUSTOM" else name
 
 
 def _key(op: Op) -> _KEYS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from modelplan.loaders.tflite_schema import BODIES, PADDINGS, options_of
+from modelplan.loaders.tflite_schema import BODIES, PADDINGS
 from modelplan.types import Value
 
 #: Attribute by accessor of the schema's option tables; each holds one number.
@@ -23,16 +23,13 @@ _FIELDS = {
 _TEXTS = {"Container": "container", "SharedName": "shared_name"}
 
 #: Custom operators whose scratch depends on their options.
-_SIZED_BY_OPTIONS = ("CUSTOM:TFLite_Detection_PostProcess", "CUSTOM:SignalRfft")
+SIZED_BY_OPTIONS = ("CUSTOM:TFLite_Detection_PostProcess", "CUSTOM:SignalRfft")
 _MOST_CUSTOM_BYTES = 4096
 _MOST_BRANCHES = 1024
 
 
-def attributes(kind: str, operator: Any) -> tuple[tuple[str, Value], ...]:
-    """The attributes of an operator that decide about memory."""
-    if kind in _SIZED_BY_OPTIONS:
-        return _custom_numbers(operator)
-    options = options_of(operator)
+def attributes(options: Any) -> tuple[tuple[str, Value], ...]:
+    """The attributes of an operator that decide about memory, from its table of options."""
     if options is None:
         return ()
     table: type = type(options)
@@ -51,13 +48,12 @@ def _numbers_of(table: type) -> tuple[tuple[Any, str], ...]:
     return tuple((getattr(table, field), name) for field, name in _FIELDS.items() if hasattr(table, field))
 
 
-def body_indices(kind: str, operator: Any) -> tuple[int, ...]:
-    """The numbers of the subgraphs that an operator runs.
+def body_indices(kind: str, options: Any) -> tuple[int, ...]:
+    """The numbers of the subgraphs that an operator with a table of options runs.
 
     Raises:
         ValueError: the options that should name them are missing.
     """
-    options = options_of(operator)
     found: list[int] = []
     for field in BODIES[kind]:
         if options is None or not hasattr(options, field):
@@ -72,14 +68,14 @@ def body_indices(kind: str, operator: Any) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _custom_numbers(operator: Any) -> tuple[tuple[str, Value], ...]:
-    """The whole numbers among the options of a custom operator, which are a flexbuffer."""
+def custom_attributes(content: bytes) -> tuple[tuple[str, Value], ...]:
+    """The same of a kind in SIZED_BY_OPTIONS, from the bytes of its custom options, a flexbuffer: the whole numbers in it."""
     from flatbuffers import flexbuffers
 
-    if not 0 < operator.CustomOptionsLength() <= _MOST_CUSTOM_BYTES:
+    if not 0 < len(content) <= _MOST_CUSTOM_BYTES:
         return ()
     try:
-        loaded = flexbuffers.Loads(operator.CustomOptionsAsNumpy().tobytes())
+        loaded = flexbuffers.Loads(content)
     except RecursionError:
         raise ValueError("the custom options lie too deep") from None
     pairs = loaded.items() if isinstance(loaded, dict) else ()

@@ -17,11 +17,16 @@ DTYPES = {
 PADDINGS = {0: "SAME", 1: "VALID"}
 
 #: Field numbers, by table.
-MODEL_SUBGRAPHS, MODEL_BUFFERS, MODEL_METADATA = 2, 4, 6
-SUBGRAPH_TENSORS, SUBGRAPH_INPUTS, SUBGRAPH_OUTPUTS, SUBGRAPH_OPERATORS = range(4)
-TENSOR_SHAPE, TENSOR_BUFFER, TENSOR_EXTERNAL_BUFFER = 0, 2, 10
-OPERATOR_INPUTS, OPERATOR_OUTPUTS, OPERATOR_INTERMEDIATES, OPERATOR_LARGE_OPTIONS = 1, 2, 8, 9
-BUFFER_DATA, BUFFER_OFFSET = 0, 1
+MODEL_OPERATOR_CODES, MODEL_SUBGRAPHS, MODEL_BUFFERS, MODEL_METADATA = 1, 2, 4, 6
+CODE_DEPRECATED_BUILTIN, CODE_CUSTOM, CODE_VERSION, CODE_BUILTIN = range(4)
+SUBGRAPH_TENSORS, SUBGRAPH_INPUTS, SUBGRAPH_OUTPUTS, SUBGRAPH_OPERATORS, SUBGRAPH_NAME = range(5)
+TENSOR_SHAPE, TENSOR_TYPE, TENSOR_BUFFER, TENSOR_NAME, TENSOR_QUANTISATION, TENSOR_VARIABLE = range(6)
+TENSOR_SPARSITY, TENSOR_SIGNATURE, TENSOR_EXTERNAL_BUFFER = 6, 7, 10
+SCALE, ZERO_POINT, QUANTISED_AXIS = 2, 3, 6
+OPERATOR_CODE, OPERATOR_INPUTS, OPERATOR_OUTPUTS, OPERATOR_OPTIONS_TYPE, OPERATOR_OPTIONS = range(5)
+OPERATOR_CUSTOM_OPTIONS, OPERATOR_INTERMEDIATES, OPERATOR_LARGE_OPTIONS = 5, 8, 9
+OPERATOR_OPTIONS_2_TYPE, OPERATOR_OPTIONS_2 = 11, 12
+BUFFER_DATA, BUFFER_OFFSET, BUFFER_SIZE = range(3)
 METADATA_NAME, METADATA_BUFFER = 0, 1
 
 #: The option fields that hold numbers of subgraphs, by operator, in the order in which it runs them.
@@ -48,10 +53,18 @@ def enumeration_names(enumeration: str) -> dict[int, str]:
     return {number: name for name, number in vars(getattr(tflite, enumeration)).items() if isinstance(number, int)}
 
 
-def builtin_name(code: Any) -> str:
-    """The name of the builtin operator of an operator code; "CUSTOM" for operators outside the schema."""
-    number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
+def builtin_name(number: int, deprecated: int) -> str:
+    """The name of the builtin operator with the two numbers of an operator code; "CUSTOM" outside the schema."""
+    number = max(number, deprecated)
     return enumeration_names("BuiltinOperator").get(number, f"BUILTIN_{number}")
+
+
+@cache
+def table_class(name: str) -> Any:
+    """The class of the installed schema package for the tables called `name`."""
+    import tflite
+
+    return getattr(tflite, name)
 
 
 def options_of(operator: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, lru_cache
+from functools import cached_property, lru_cache
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,17 @@ from typing import Any
 from modelplan.errors import ModelError
 from modelplan.loaders import tflite_schema as schema
 from modelplan.loaders.files import read_bytes
-from modelplan.loaders.tflite_schema import BODIES, DTYPES, builtin_name, options_of
+from modelplan.loaders.flatbuffer_columns import DAMAGE, Columns
+from modelplan.loaders.tflite_file import (
+    CodeRow,
+    OperatorRow,
+    ScaleRow,
+    TensorRow,
+    TfliteFile,
+    plain_accessors,
+    widest_number,
+)
+from modelplan.loaders.tflite_schema import BODIES, DTYPES
 from modelplan.loaders.tflite_tables import get_metadata
 from modelplan.runtimes.tflm.kernels.calls import ELEMENT_BYTES
 
@@ -204,57 +214,106 @@ def _named(file: SameFile, name: str) -> FileModel:
 @lru_cache(maxsize=_REMEMBERED)
 def _read(data: bytes) -> FileModel:
     """The file without its name, which the same content may have several of."""
-    import tflite
-
     compression = get_metadata(data, _COMPRESSION)  # refuses what is no flatbuffer
     try:
-        model = tflite.Model.GetRootAs(data, 0)
-        kinds = [_kind(model.OperatorCodes(i)) for i in _each(model.OperatorCodesLength(), data)]
-        subgraphs = tuple(
-            _subgraph(data, model, model.Subgraphs(i), kinds, f"subgraph {i}")
-            for i in _each(model.SubgraphsLength(), data)
-        )
-    except (struct.error, IndexError, AttributeError, TypeError, ValueError, UnicodeDecodeError) as error:
+        subgraphs = _Reader(data).subgraphs()
+    except DAMAGE as error:
         raise ModelError(f"not a TFLite model that can be read: {error}") from None
     return FileModel("", data, subgraphs, compression is not None)
 
 
-def _each(count: int, data: bytes) -> range:
-    """The indices of a vector of four-byte elements, which cannot be longer than its file."""
-    if 4 * count > len(data):
-        raise ValueError(f"found a vector of {count} elements in a file of {len(data)} bytes")
-    return range(count)
+class _Reader:
+    """Makes the records; equal tables of options and equal custom options become one object."""
+
+    def __init__(self, data: bytes) -> None:
+        self.file = TfliteFile(data)
+        self.checked: dict[Any, Any] = {}  # by table of options the first one with the same values
+        self.alike: dict[tuple[object, ...], Any] = {}  # the first table of options by its values
+        self.custom: dict[bytes, dict[str, Any] | None] = {}
+
+    def subgraphs(self) -> tuple[FileSubgraph, ...]:
+        """All subgraphs."""
+        kinds = [_kind(row) for row in self.file.codes()]
+        count = self.file.count(self.file.root, schema.MODEL_SUBGRAPHS)
+        return tuple(self._subgraph(self.file.subgraph(i), kinds, f"subgraph {i}") for i in range(count))
+
+    def _subgraph(self, table: Columns, kinds: list[tuple[str, bool]], where: str) -> FileSubgraph:
+        file = self.file
+        slots = file.slots(table, schema.SUBGRAPH_TENSORS)
+        rows = zip(file.names(slots), file.tensors(slots), file.scales(slots), strict=True)
+        tensors = tuple(self._tensor(*row, f"{where} tensor {i}") for i, row in enumerate(rows))
+        slots = file.slots(table, schema.SUBGRAPH_OPERATORS)
+        found = zip(file.code_numbers(slots), file.operators(slots), strict=True)
+        ops = tuple(self._op(kinds[number], row) for number, row in found)
+        (inputs,), (outputs,) = table.integers(schema.SUBGRAPH_INPUTS), table.integers(schema.SUBGRAPH_OUTPUTS)
+        _check_indices(len(tensors), 0, (("input", inputs), ("output", outputs)), where)
+        for number, op in enumerate(ops):
+            named = (("input", op.inputs), ("output", op.outputs))
+            _check_indices(len(tensors), -1, named, f"{where} op {number} {op.kind}")
+        return FileSubgraph(tensors, ops, inputs, outputs)
+
+    def _tensor(self, content: bytes, row: TensorRow, scales: ScaleRow, where: str) -> FileTensor:
+        name, shape = content.decode(errors="replace"), row.shape
+        width = ELEMENT_BYTES.get(DTYPES.get(row.type, ""))
+        if width is None:
+            raise ModelError(f"{where} {name!r} has type {row.type}, which TFLM cannot hold")
+        if min(shape, default=0) < 0:
+            raise ModelError(f"{where} {name!r} has shape {list(shape)}, expected extents of at least 0")
+        nbytes = prod(shape) * width
+        if nbytes > _LARGEST:
+            raise ModelError(f"{where} {name!r} has shape {list(shape)}, expected at most {_LARGEST} bytes")
+        if row.buffer >= self.file.buffers:
+            raise ModelError(f"{where} {name!r} uses buffer {row.buffer} of {self.file.buffers}")
+        constant = row.length > 0 or row.offset > 1
+        place = (row.start, row.length) if row.length else (0, 0)
+        if not (scales.scales and scales.zero_points):
+            return FileTensor(name, row.type, shape, nbytes, constant, row.variable, 0, content=place)
+        return FileTensor(
+            name,
+            row.type,
+            shape,
+            nbytes,
+            constant,
+            row.variable,
+            scales.scales,
+            scales.scale,
+            scales.zero_point,
+            scales.zero_points,
+            scales.axis,
+            place,
+        )
+
+    def _op(self, code: tuple[str, bool], row: OperatorRow) -> FileOp:
+        kind, custom = code
+        options = self._custom_options(row) if custom else self._options(self.file.options.of(row))
+        return FileOp(kind, row.inputs, row.outputs, _calls(kind, options), options, custom, row.intermediates)
+
+    def _options(self, options: Any) -> Any:
+        """The table of options, or the first one of the file with the same values where numbers are all that it holds.
+
+        Each field is read once: a damaged one is refused here and not where it is used.
+        """
+        if options is not None and options not in self.checked:
+            kind: Any = type(options)
+            values = tuple([getattr(options, field)() for field in plain_accessors(kind)])
+            alike = self.alike.setdefault((kind, *values), options) if widest_number(kind) else options
+            self.checked[options] = alike
+        return self.checked.get(options)
+
+    def _custom_options(self, row: OperatorRow) -> dict[str, Any] | None:
+        """The mapping in the operator's flexbuffer, or None where there is no mapping."""
+        try:
+            content = self.file.content(row.custom_start, row.custom_length)
+        except ValueError:
+            return None
+        if content not in self.custom:
+            self.custom[content] = _mapping(content)
+        return self.custom[content]
 
 
-def _integers(data: bytes, table: Any, number: int) -> tuple[int, ...]:
-    """The elements of the field `number` of a table, a vector of 32-bit integers; none where it is absent."""
-    reader = table._tab  # noqa: SLF001 - the generated class reads them one by one
-    at = reader.Offset(4 + 2 * number)
-    if not at:
-        return ()
-    count = len(_each(reader.VectorLen(at), data))
-    return struct.unpack_from(f"<{count}i", data, reader.Vector(at))
-
-
-def _kind(code: Any) -> tuple[str, bool]:
+def _kind(row: CodeRow) -> tuple[str, bool]:
     """The operator's name, and whether it is a custom one."""
-    name = builtin_name(code)
-    return ((code.CustomCode() or b"CUSTOM").decode(), True) if name == "CUSTOM" else (name, False)
-
-
-def _subgraph(data: bytes, model: Any, subgraph: Any, kinds: list[tuple[str, bool]], where: str) -> FileSubgraph:
-    tensors = tuple(
-        _tensor(data, model, subgraph.Tensors(i), f"{where} tensor {i}") for i in _each(subgraph.TensorsLength(), data)
-    )
-    seen: dict[tuple[object, ...], Any] = {}
-    ops = tuple(_op(data, subgraph.Operators(i), kinds, seen) for i in _each(subgraph.OperatorsLength(), data))
-    inputs = _integers(data, subgraph, schema.SUBGRAPH_INPUTS)
-    outputs = _integers(data, subgraph, schema.SUBGRAPH_OUTPUTS)
-    _check_indices(len(tensors), 0, (("input", inputs), ("output", outputs)), where)
-    for number, op in enumerate(ops):
-        named = (("input", op.inputs), ("output", op.outputs))
-        _check_indices(len(tensors), -1, named, f"{where} op {number} {op.kind}")
-    return FileSubgraph(tensors, ops, inputs, outputs)
+    return ((row.custom or b"CUSTOM").decode(), True) if row.builtin == "CUSTOM" else (row.builtin, False)
 
 
 def _check_indices(count: int, least: int, named: Sequence[tuple[str, tuple[int, ...]]], where: str) -> None:
@@ -264,103 +323,14 @@ def _check_indices(count: int, least: int, named: Sequence[tuple[str, tuple[int,
                 raise ModelError(f"{where}: {what} is tensor {t}, expected {least} to {count - 1}")
 
 
-def _tensor(data: bytes, model: Any, tensor: Any, where: str) -> FileTensor:
-    name = (tensor.Name() or b"").decode(errors="replace")
-    shape, kind, index = _integers(data, tensor, schema.TENSOR_SHAPE), tensor.Type(), tensor.Buffer()
-    width = ELEMENT_BYTES.get(DTYPES.get(kind, ""))
-    if width is None:
-        raise ModelError(f"{where} {name!r} has type {kind}, which TFLM cannot hold")
-    if any(extent < 0 for extent in shape):
-        raise ModelError(f"{where} {name!r} has shape {list(shape)}, expected extents of at least 0")
-    if prod(shape) * width > _LARGEST:
-        raise ModelError(f"{where} {name!r} has shape {list(shape)}, expected at most {_LARGEST} bytes")
-    if index >= model.BuffersLength():
-        raise ModelError(f"{where} {name!r} uses buffer {index} of {model.BuffersLength()}")
-    buffer = model.Buffers(index)
-    start, length = _content(buffer)
-    quantization = tensor.Quantization()
-    scaled = quantization is not None and quantization.ScaleLength() and quantization.ZeroPointLength()
-    return FileTensor(
-        name,
-        kind,
-        shape,
-        prod(shape) * width,
-        length > 0 or buffer.Offset() > 1,
-        bool(tensor.IsVariable()),
-        *(_scales(quantization) if scaled else (0, 0.0, 0, 0, 0)),
-        (start, length),
-    )
-
-
-def _scales(quantization: Any) -> tuple[int, float, int, int, int]:
-    """Scales, the first of them, the first zero point, zero points, and the axis that they run along."""
-    return (
-        quantization.ScaleLength(),
-        quantization.Scale(0),
-        quantization.ZeroPoint(0),
-        quantization.ZeroPointLength(),
-        quantization.QuantizedDimension(),
-    )
-
-
-def _content(buffer: Any) -> tuple[int, int]:
-    """First byte and length of the data of a buffer in the file."""
-    length = buffer.DataLength()
-    if not length:
-        return (0, 0)
-    table = buffer._tab  # noqa: SLF001 - the generated class has no accessor for a place
-    return (table.Vector(table.Offset(4)), length)
-
-
-def _op(data: bytes, op: Any, kinds: list[tuple[str, bool]], seen: dict[tuple[object, ...], Any]) -> FileOp:
-    """An operator; `seen` has the tables of options so far by their values."""
-    kind, custom = kinds[op.OpcodeIndex()]
-    options = _custom_options(op) if custom else _one_of(seen, options_of(op))
-    return FileOp(
-        kind,
-        _integers(data, op, schema.OPERATOR_INPUTS),
-        _integers(data, op, schema.OPERATOR_OUTPUTS),
-        _calls(kind, options),
-        options,
-        custom,
-        _integers(data, op, schema.OPERATOR_INTERMEDIATES),
-    )
-
-
-def _one_of(seen: dict[tuple[object, ...], Any], options: Any) -> Any:
-    """The table of options, or the first one of the file with the same values where numbers are all that it holds.
-
-    Each field is read once: a damaged one is refused here and not where it is used.
-    """
-    kind: Any = type(options)
-    values = tuple([getattr(options, field)() for field in _fields_of(kind)])
-    return seen.setdefault((kind, *values), options) if _holds_itself(kind) else options
-
-
-@cache
-def _holds_itself(kind: type) -> bool:
-    """Whether a table of options holds numbers only: no texts, vectors or tables."""
-    named = (getattr(kind, name) for name in _fields_of(kind))
-    outside = {"String", "Vector", "VectorLen", "Indirect", "Union"}
-    return kind is not type(None) and not any(outside & set(accessor.__code__.co_names) for accessor in named)
-
-
-@cache
-def _fields_of(kind: type) -> tuple[str, ...]:
-    """The names of a table's accessors that take no argument."""
-    named = [name for name in vars(kind) if name[0].isupper() and not name.startswith(("GetRootAs", "Init"))]
-    accessors = [(name, getattr(kind, name)) for name in named]
-    return tuple(name for name, accessor in accessors if accessor.__code__.co_argcount == 1)
-
-
-def _custom_options(op: Any) -> dict[str, Any] | None:
-    """The mapping in the operator's flexbuffer, or None where there is no mapping."""
+def _mapping(content: bytes) -> dict[str, Any] | None:
+    """The mapping in a flexbuffer; None where there is none or where the bytes are no flexbuffer."""
     from flatbuffers import flexbuffers
 
-    if not op.CustomOptionsLength():
+    if not content:
         return None
     try:
-        options = flexbuffers.Loads(op.CustomOptionsAsNumpy().tobytes())
+        options = flexbuffers.Loads(content)
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError, struct.error):
         return None  # custom operators may carry bytes in a form of their own (Ethos-U does)
     return options if isinstance(options, dict) else None
