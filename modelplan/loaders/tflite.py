@@ -212,11 +212,14 @@ class _Reader:
 
     def shape(self, name: str, row: TensorRow, kind: Kind) -> tuple[int, ...]:
         """The extents: where the signature leaves one open the caller's, else the file's, with which runtimes start."""
-        shape, signature = list(row.shape), row.signature
-        if len(shape) > MOST_AXES:
-            raise ValueError(f"found {len(shape)} axes, expected at most {MOST_AXES}")
-        if signature and len(signature) != len(shape):
-            raise ValueError(f"found signature {list(signature)} for shape {shape}")
+        declared, signature = row.shape, row.signature
+        if len(declared) > MOST_AXES:
+            raise ValueError(f"found {len(declared)} axes, expected at most {MOST_AXES}")
+        if signature and len(signature) != len(declared):
+            raise ValueError(f"found signature {list(signature)} for shape {list(declared)}")
+        if min(signature, default=0) >= 0 and min(declared, default=0) >= 0:
+            return declared
+        shape = list(declared)
         open_axes = [axis for axis, extent in enumerate(signature or shape) if extent < 0]
         if kind is Kind.CONSTANT:
             open_axes = [axis for axis in open_axes if shape[axis] < 0]
@@ -383,8 +386,9 @@ def _with_resources(tensors: list[Tensor], ops: list[Op]) -> list[Tensor]:
             values.setdefault(op.inputs[0], op.outputs[0])
     changed, seen = list(tensors), set()
     for op in ops:
-        handle = op.outputs[0] if op.kind == "VAR_HANDLE" and op.writes else -1
-        variable = (op.attribute("container"), op.attribute("shared_name"))
+        if op.kind != "VAR_HANDLE" or not op.writes:
+            continue
+        handle, variable = op.outputs[0], (op.attribute("container"), op.attribute("shared_name"))
         if handle in values and variable not in seen:
             seen.add(variable)
             value = tensors[values[handle]]
