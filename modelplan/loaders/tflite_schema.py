@@ -16,7 +16,8 @@ DTYPES = {
 #: The name of each Padding number.
 PADDINGS = {0: "SAME", 1: "VALID"}
 
-#: Field numbers, by table.
+#: Field numbers, by table; a model has MODEL_FIELDS fields, all but its version are references.
+MODEL_VERSION, MODEL_FIELDS = 0, 8
 MODEL_OPERATOR_CODES, MODEL_SUBGRAPHS, MODEL_BUFFERS, MODEL_METADATA = 1, 2, 4, 6
 CODE_DEPRECATED_BUILTIN, CODE_CUSTOM, CODE_VERSION, CODE_BUILTIN = range(4)
 SUBGRAPH_TENSORS, SUBGRAPH_INPUTS, SUBGRAPH_OUTPUTS, SUBGRAPH_OPERATORS, SUBGRAPH_NAME = range(5)

@@ -1,7 +1,8 @@
 """Edits a .tflite flatbuffer and keeps every byte that an edit does not concern: weights, padding, unknown fields.
 
 A flatbuffer table refers to its children by unsigned forward offsets and to its field map (vtable) by a signed one.
-An edit therefore *prepends* a new root table whose vtable points to the fields of the old root, which do not move:
+An edit therefore *prepends* a new root table whose vtable points to the fields of the old root, which do not move.
+A model of so many buffers that the old root is out of a vtable's reach has its fields copied into the new root.
 
     new: | header | vtable | root | buffers[] | metadata[] | new entry | new payload | padding | whole old file ...
     old:                                                                                        | header ... root ...
@@ -15,10 +16,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from modelplan.errors import ModelError
 from modelplan.loaders import tflite_schema as schema
+from modelplan.loaders.flatbuffer_columns import Columns, FlatBuffer
 from modelplan.loaders.tflite_tables import (
-    field,
     follow,
     guarded,
     metadata_entries,
@@ -27,6 +30,7 @@ from modelplan.loaders.tflite_tables import (
     scalar,
     slots,
     tables,
+    u32,
     vtable,
 )
 
@@ -43,7 +47,8 @@ def set_metadata(model: bytes, name: str, payload: bytes) -> bytes:
     An entry whose payload has the same length and whose buffer nothing else uses is overwritten in its place.
 
     Raises:
-        ModelError: `model` is not a TFLite flatbuffer, or its root table lies too far behind the front.
+        ModelError: `model` is not a TFLite flatbuffer, or its root table has fields that the schema does not know and
+            lies too far behind the front.
     """
     entries = metadata_entries(model, name)
     if len(entries) == 1 and _owned(model, entries[0]):
@@ -87,12 +92,16 @@ def _owned(data: bytes, entry: int) -> bool:
     users = [scalar(data, table, schema.METADATA_BUFFER) for table in tables(data, root, schema.MODEL_METADATA)]
     mine = users.pop(entry)
     for subgraph in tables(data, root, schema.MODEL_SUBGRAPHS):
-        users += [scalar(data, t, schema.TENSOR_BUFFER) for t in tables(data, subgraph, schema.SUBGRAPH_TENSORS)]
+        at = np.array(tables(data, subgraph, schema.SUBGRAPH_TENSORS), np.int64)
+        users += Columns(FlatBuffer(data), at).scalars(schema.TENSOR_BUFFER, "<u4")
     return mine not in users
 
 
-def _front(model: bytes, replaced: list[int], name: str, payload: bytes) -> bytes:
-    """The new header, root, vectors, entry and payload: a multiple of `_FRONT` bytes that precedes the old file."""
+def _front(model: bytes, replaced: list[int], name: str, payload: bytes, copied: Sequence[int] = ()) -> bytes:
+    """The new header, root, vectors, entry and payload: a multiple of `_FRONT` bytes that precedes the old file.
+
+    The new root has the fields `copied` itself; they are those that there are if the old root lies too far behind it.
+    """
     root = root_table(model)
     fields = vtable(model, root)
     buffers, metadata = tables(model, root, schema.MODEL_BUFFERS), tables(model, root, schema.MODEL_METADATA)
@@ -102,7 +111,8 @@ def _front(model: bytes, replaced: list[int], name: str, payload: bytes) -> byte
     vtable_at = 8
     field_count = max(len(fields), schema.MODEL_METADATA + 1)
     root_at = _up(vtable_at + 4 + 2 * field_count, 4)
-    buffers_at = root_at + 12
+    root_size = 12 + 4 * len(copied)
+    buffers_at = root_at + root_size
     metadata_at = buffers_at + 4 + 4 * (len(buffers) + 1)
     entry_vtable_at = metadata_at + 4 + 4 * entries
     entry_at = entry_vtable_at + 8
@@ -112,12 +122,19 @@ def _front(model: bytes, replaced: list[int], name: str, payload: bytes) -> byte
     payload_at = _up(text_at + 4 + len(text) + 4, 16)
     length = _up(payload_at + len(payload), _FRONT)
 
-    places = _field_places(fields, field_count, length + root - root_at, len(buffers))
+    places = _field_places(fields, field_count, length + root - root_at, copied)
+    if max(places) > _FARTHEST:
+        _check_known(fields, max(places))
+        return _front(model, replaced, name, payload, _copied(fields))
     front = bytearray(length)
     front[4:8] = model[4:8]
     _put(front, 0, "<I", root_at)
-    _put(front, vtable_at, f"<{2 + field_count}H", 4 + 2 * field_count, 12, *places)
+    _put(front, vtable_at, f"<{2 + field_count}H", 4 + 2 * field_count, root_size, *places)
     _put(front, root_at, "<iII", root_at - vtable_at, buffers_at - root_at - 4, metadata_at - root_at - 8)
+    for number in copied:
+        at, old = root_at + places[number], root + fields[number]
+        value = u32(model, old) if number == schema.MODEL_VERSION else length + follow(model, old) - at
+        _put(front, at, "<I", value)
     _put_tables(front, buffers_at, [length + at for at in buffers] + [buffer_at])
     kept = [entry_at if i in replaced else length + at for i, at in enumerate(metadata)]
     _put_tables(front, metadata_at, kept + [entry_at] * (not replaced))
@@ -130,15 +147,26 @@ def _front(model: bytes, replaced: list[int], name: str, payload: bytes) -> byte
     return bytes(front)
 
 
-def _field_places(fields: Sequence[int], count: int, shift: int, buffers: int) -> list[int]:
-    """The distance of each field from the new root: two lie behind it, the others in the old root."""
-    places = [shift + offset if offset else 0 for offset in fields] + [0] * (count - len(fields))
-    places[schema.MODEL_BUFFERS], places[schema.MODEL_METADATA] = 4, 8
-    if max(places) > _FARTHEST:
+def _copied(fields: Sequence[int]) -> list[int]:
+    """The fields that the old root has, but the two that are made anew."""
+    made = (schema.MODEL_BUFFERS, schema.MODEL_METADATA)
+    return [number for number, offset in enumerate(fields) if offset and number not in made]
+
+
+def _check_known(fields: Sequence[int], distance: int) -> None:
+    """Checks that all fields of the old root can be copied: that the schema says what they are."""
+    if any(fields[schema.MODEL_FIELDS :]):
         raise ModelError(
-            f"the root table of the model would lie {max(places)} bytes behind the new one,"
-            f" expected at most {_FARTHEST}: a model of {buffers} buffers cannot be patched"
+            f"the root table of the model would lie {distance} bytes behind the new one, expected at most {_FARTHEST},"
+            " since it has fields that modelplan does not know"
         )
+
+
+def _field_places(fields: Sequence[int], count: int, shift: int, copied: Sequence[int]) -> list[int]:
+    """The distance of each field from the new root: made anew and copied fields lie in it, others in the old root."""
+    places = [shift + offset if offset else 0 for offset in fields] + [0] * (count - len(fields))
+    for place, number in enumerate((schema.MODEL_BUFFERS, schema.MODEL_METADATA, *copied)):
+        places[number] = 4 + 4 * place
     return places
 
 
@@ -169,13 +197,15 @@ def _prepend(model: bytes, front: bytes) -> bytes:
 def _absolute(data: bytes) -> Iterator[int]:
     """The fields that hold a position counted from the start of the file."""
     root = root_table(data)
-    for buffer in tables(data, root, schema.MODEL_BUFFERS):
-        if at := field(data, buffer, schema.BUFFER_OFFSET):
-            yield at
+    yield from _places(data, tables(data, root, schema.MODEL_BUFFERS), schema.BUFFER_OFFSET)
     for subgraph in tables(data, root, schema.MODEL_SUBGRAPHS):
-        for operator in tables(data, subgraph, schema.SUBGRAPH_OPERATORS):
-            if at := field(data, operator, schema.OPERATOR_LARGE_OPTIONS):
-                yield at
+        yield from _places(data, tables(data, subgraph, schema.SUBGRAPH_OPERATORS), schema.OPERATOR_LARGE_OPTIONS)
+
+
+def _places(data: bytes, at: Sequence[int], number: int) -> Iterator[int]:
+    """The positions of a field of the tables `at` that carry it."""
+    places = Columns(FlatBuffer(data), np.array(at, np.int64)).places(number)
+    return filter(None, places.tolist())
 
 
 def _operator_slots(model: bytes, subgraph: int) -> Sequence[int]:

@@ -7,6 +7,7 @@ from typing import Any
 import flatbuffers
 import pytest
 import tflite
+from newer_schema import with_newer_fields
 
 from modelplan.errors import ModelError
 from modelplan.loaders.tflite_tables import get_metadata
@@ -113,9 +114,31 @@ def test_raises_absolute_positions() -> None:
     assert read(after).Buffers(0).Offset() == 4096 + len(after) - len(before)
 
 
-def test_refuses_a_model_with_too_many_buffers_to_reach_its_old_root() -> None:
-    with pytest.raises(ModelError, match="16400 buffers cannot be patched"):
-        flatbuffer.set_metadata(model([(str(i), b"x") for i in range(16400)]), NAME, b"1234")
+def many_buffers() -> bytes:
+    """A model of so many buffers that a new vector of them is longer than a vtable reaches."""
+    return model([(str(i), b"x") for i in range(16400)], operators=2)
+
+
+def test_copies_the_fields_of_a_root_that_is_out_of_reach() -> None:
+    before = many_buffers()
+    after = flatbuffer.set_metadata(before, NAME, b"1234")
+    old, new = read(before), read(after)
+    assert after.endswith(before)
+    assert (len(after) - len(before)) % 64 == 0
+    assert get_metadata(after, NAME) == b"1234"
+    assert get_metadata(after, "16399") == b"x"
+    assert (new.Version(), new.Description()) == (old.Version(), old.Description())
+    assert [new.Subgraphs(0).Operators(i).OpcodeIndex() for i in range(2)] == [0, 1]
+    assert (new.OperatorCodesLength(), new.SignatureDefsLength()) == (0, 0)
+    assert new.BuffersLength() == old.BuffersLength() + 1
+    longer = flatbuffer.set_metadata(after, NAME, b"12345678")
+    assert get_metadata(longer, NAME) == b"12345678"
+    assert read(longer).Description() == old.Description()
+
+
+def test_refuses_unknown_fields_of_a_root_that_is_out_of_reach() -> None:
+    with pytest.raises(ModelError, match="has fields that modelplan does not know"):
+        flatbuffer.set_metadata(with_newer_fields(many_buffers()), NAME, b"1234")
 
 
 def test_reorders_operators_and_back() -> None:
