@@ -145,6 +145,8 @@ class Columns:
     def integers(self, field: int) -> list[tuple[int, ...]]:
         """The vectors of 32-bit integers of a field, () where it is absent."""
         starts, counts = self.complete_vectors(field, 4)
+        if not counts.any():
+            return [()] * len(counts)
         ends = counts.cumsum()
         firsts = ends - counts
         at = np.repeat(starts - 4 * firsts, counts) + 4 * np.arange(int(counts.sum()))

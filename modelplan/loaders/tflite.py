@@ -217,7 +217,7 @@ class _Reader:
             raise ValueError(f"found {len(declared)} axes, expected at most {MOST_AXES}")
         if signature and len(signature) != len(declared):
             raise ValueError(f"found signature {list(signature)} for shape {list(declared)}")
-        if min(signature, default=0) >= 0 and min(declared, default=0) >= 0:
+        if min((*declared, *signature, 0)) == 0:  # none is open
             return declared
         shape = list(declared)
         open_axes = [axis for axis, extent in enumerate(signature or shape) if extent < 0]

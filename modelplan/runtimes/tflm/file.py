@@ -247,9 +247,10 @@ class _Reader:
         ops = tuple(self._op(kinds[number], row) for number, row in found)
         (inputs,), (outputs,) = table.integers(schema.SUBGRAPH_INPUTS), table.integers(schema.SUBGRAPH_OUTPUTS)
         _check_indices(len(tensors), 0, (("input", inputs), ("output", outputs)), where)
-        for number, op in enumerate(ops):
-            named = (("input", op.inputs), ("output", op.outputs))
-            _check_indices(len(tensors), -1, named, f"{where} op {number} {op.kind}")
+        if not {t for op in ops for t in (*op.inputs, *op.outputs)} <= set(range(-1, len(tensors))):
+            for number, op in enumerate(ops):
+                named = (("input", op.inputs), ("output", op.outputs))
+                _check_indices(len(tensors), -1, named, f"{where} op {number} {op.kind}")
         return FileSubgraph(tensors, ops, inputs, outputs)
 
     def _tensor(self, content: bytes, row: TensorRow, scales: ScaleRow, where: str) -> FileTensor:
@@ -257,7 +258,7 @@ class _Reader:
         width = ELEMENT_BYTES.get(DTYPES.get(row.type, ""))
         if width is None:
             raise ModelError(f"{where} {name!r} has type {row.type}, which TFLM cannot hold")
-        if min(shape, default=0) < 0:
+        if min((*shape, 0)) < 0:
             raise ModelError(f"{where} {name!r} has shape {list(shape)}, expected extents of at least 0")
         nbytes = prod(shape) * width
         if nbytes > _LARGEST:
