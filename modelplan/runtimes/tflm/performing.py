@@ -23,7 +23,7 @@ _ALIGNMENT = 16
 
 #: How many pairs of a library and a release are remembered, and how many different operators for each.
 _REMEMBERED = 8
-_MOST_KERNELS = 20_000
+_MOST_KERNELS = 100_000
 
 
 class Taken(NamedTuple):
@@ -105,7 +105,7 @@ class Kernels:
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def kernels_of(library: str, *, later: bool = False) -> Kernels:
+def kernels_of(library: str, *, later: bool) -> Kernels:
     """The kernels of a library in the release that the tables follow, or in the `later` one.
 
     Raises:
@@ -120,7 +120,7 @@ def scratch_sizes(call: Call, library: str, pointer: int) -> tuple[int, ...]:
     Raises:
         RequestError: no such kernel library.
     """
-    found = kernels_of(library)
+    found = kernels_of(library, later=False)
     done = found.of(call) or found.perform(call)
     return kernels.requested(done.taken.events, pointer)
 

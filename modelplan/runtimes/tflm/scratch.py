@@ -13,6 +13,7 @@ from modelplan.errors import ModelError
 from modelplan.loaders.tflite_schema import DTYPES
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor, SameBytes, SameFile
 from modelplan.runtimes.tflm.kernels import Call, Operand, Quantization, Subgraph
+from modelplan.runtimes.tflm.kernels.calls import WEIGHTED
 from modelplan.runtimes.tflm.performing import scratch_sizes
 
 #: The fields of builtin options that kernels read: name here, accessor of the schema's table.
@@ -101,20 +102,14 @@ def _calls_of(file: SameFile) -> FileCalls:
 
 
 def _calls(model: FileModel, number: int) -> Iterator[Call]:
-    """The operators of a subgraph; those alike are one object."""
+    """The operators of a subgraph; those alike are one object, whatever their weights hold."""
     subgraph = model.subgraphs[number]
-    operands: list[Operand | None] = [*_operands(model, subgraph), None]  # the last is tensor -1, an absent operand
+    operands = _operands(model, subgraph)
     ids = list(map(id, operands))
     known: dict[tuple[object, ...], Call] = {}
     for op in subgraph.ops:
-        key = (
-            op.kind,
-            op.custom,
-            id(op.options),
-            op.calls,
-            tuple([ids[t] for t in op.inputs]),
-            tuple([ids[t] for t in op.outputs]),
-        )
+        inputs, outputs = tuple([ids[t] for t in op.inputs]), tuple([ids[t] for t in op.outputs])
+        key = op.kind, op.custom, id(op.options), op.calls, inputs, outputs
         call = known.get(key)
         if call is None:
             call = _call(model, op, *(tuple([operands[t] for t in ts]) for ts in (op.inputs, op.outputs)))
@@ -122,33 +117,26 @@ def _calls(model: FileModel, number: int) -> Iterator[Call]:
         yield call
 
 
-#: What of a tensor decides its operand.
+#: What of a tensor decides its operand, but for the place of its values; and that of none.
 _DECIDING = attrgetter(
-    "type",
-    "shape",
-    "constant",
-    "variable",
-    "assumed",
-    "content",
-    "scales",
-    "scale",
-    "zero_point",
-    "axis",
-    "zero_points",
+    *("type", "shape", "constant", "variable", "assumed", "scales", "scale", "zero_point", "axis", "zero_points")
 )
+_NOWHERE = (0, 0)
 
 
-def _operands(model: FileModel, subgraph: FileSubgraph) -> list[Operand]:
-    """The tensors of a subgraph as kernels see them."""
+def _operands(model: FileModel, subgraph: FileSubgraph) -> list[Operand | None]:
+    """The tensors of a subgraph as kernels see them, and behind them tensor -1, an operand that is absent."""
+    looked_at = {t for op in subgraph.ops if op.kind not in WEIGHTED for t in op.inputs}
     known: dict[tuple[object, ...], Operand] = {}
-    found = []
-    for tensor in subgraph.tensors:
-        key = _DECIDING(tensor)
+    found: list[Operand | None] = []
+    for number, tensor in enumerate(subgraph.tensors):
+        content = tensor.content if number in looked_at else _NOWHERE
+        key = content, _DECIDING(tensor)
         operand = known.get(key)
         if operand is None:
-            operand = known[key] = _operand(model, tensor, tensor.shape)
+            operand = known[key] = _operand(model, tensor, tensor.shape, content)
         found.append(operand)
-    return found
+    return [*found, None]
 
 
 def call_of(model: FileModel, number: int, op: FileOp, shapes: Mapping[int, tuple[int, ...]] | None = None) -> Call:
@@ -165,7 +153,8 @@ def call_of(model: FileModel, number: int, op: FileOp, shapes: Mapping[int, tupl
         if index < 0:
             return None
         tensor = tensors[index]
-        return _operand(model, tensor, shapes.get(base + index, tensor.shape) if shapes else tensor.shape)
+        shape = shapes.get(base + index, tensor.shape) if shapes else tensor.shape
+        return _operand(model, tensor, shape, tensor.content)
 
     return _call(model, op, tuple([operand(t) for t in op.inputs]), tuple([operand(t) for t in op.outputs]))
 
@@ -177,8 +166,9 @@ def _call(
     return _ALIKE.call(op.kind, inputs, outputs, _options(model, op), calls, op.custom)
 
 
-def _operand(model: FileModel, tensor: FileTensor, shape: tuple[int, ...]) -> Operand:
-    start, length = tensor.content
+def _operand(model: FileModel, tensor: FileTensor, shape: tuple[int, ...], place: tuple[int, int]) -> Operand:
+    """A tensor with another shape, and the values that lie in this place of the file."""
+    start, length = place
     content = model.data[start : start + min(length, _SHORT)] if length else None
     scales = (tensor.scales, tensor.scale, tensor.zero_point, tensor.axis, tensor.zero_points)
     return _ALIKE.operand(
@@ -251,7 +241,7 @@ class _Alike:
 
 
 #: So many different operands or operators are remembered.
-_MOST_ALIKE = 20_000
+_MOST_ALIKE = 100_000
 _ALIKE = _Alike()
 
 
