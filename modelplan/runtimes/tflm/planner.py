@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from modelplan.errors import ModelError
 from modelplan.loaders.tflite_tables import get_metadata, metadata_entries, metadata_payload
 from modelplan.runtimes.tflm.file import FileModel, SameFile
 from modelplan.runtimes.tflm.scratch import scratch_requests
+from modelplan.types import IntArray
 
 #: MicroArenaBufferAlignment().
 ALIGNMENT = 16
@@ -26,8 +28,7 @@ METADATA = "OfflineMemoryAllocation"
 ONLINE = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """One buffer that TFLM plans: padded bytes, alive in the scopes `first` to `last`, both included.
 
     `tensor` counts over all subgraphs; for scratch it is -1 and `op` is (subgraph, operator). A tensor that
@@ -77,20 +78,22 @@ _REMEMBERED = 4
 def _rows(
     file: SameFile,
     scratch: tuple[tuple[int, int, int], ...],
-    sizes: tuple[tuple[int, int], ...],
+    changed: tuple[tuple[int, int], ...],
     plan: tuple[int, ...] | None,
 ) -> tuple[Request, ...]:
     """The rows of `requests_with`; `plan` is the one that the file carries, where variables ask for it."""
-    model, clock, changed = file.model, _clock_of(file), dict(sizes)
-    rows = []
-    for number, tensor in enumerate(model.tensors):
-        nbytes = changed.get(number, tensor.nbytes)
-        kept = tensor.variable and (plan is None or plan[number] == ONLINE)  # behind the planned memory
-        if not tensor.constant and not kept and nbytes and number not in model.handles:
-            rows.append(Request(padded(nbytes), *clock.lives[number], tensor=number))
-    for subgraph, op, size in scratch:
-        first, last = clock.spans.get((subgraph, op), (-1, -1))
-        rows.append(Request(padded(size), first, last, op=(subgraph, op)))
+    model, clock = file.model, _clock_of(file)
+    sizes = np.array([tensor.nbytes for tensor in model.tensors], dtype=np.int64)
+    for number, nbytes in changed:
+        sizes[number] = nbytes
+    asked = (sizes > 0) & ~np.array([tensor.constant for tensor in model.tensors], dtype=bool)
+    asked[list(model.handles)] = False
+    for number in (number for number, tensor in enumerate(model.tensors) if tensor.variable):
+        asked[number] &= plan is not None and plan[number] != ONLINE  # else behind the planned memory
+    numbers = np.flatnonzero(asked)
+    columns = (-(-sizes // ALIGNMENT) * ALIGNMENT, clock.first, clock.last)
+    rows = list(map(Request, *(column[numbers].tolist() for column in columns), numbers.tolist()))
+    rows += [Request(padded(size), *clock.span(subgraph, op), op=(subgraph, op)) for subgraph, op, size in scratch]
     return tuple(rows)
 
 
@@ -104,22 +107,29 @@ class Clock:
     """TFLM's scope counter, one higher at every operator and every subgraph called; lifetimes are in its scopes.
 
     A subgraph that is called several times takes the same number of scopes each time; its tensors live from the first
-    run to the last, so each subgraph is walked once.
+    run to the last, so each subgraph is walked once. `first` and `last` are the scopes of each tensor over all
+    subgraphs, -1 where there is none.
     """
 
     def __init__(self, model: FileModel) -> None:
         self.model = model
         self.walks: dict[int, _Walk] = {}
-        self.lives = [(-1, -1)] * len(model.tensors)
-        self.spans: dict[tuple[int, int], tuple[int, int]] = {}
+        self.first, self.last = (np.full(len(model.tensors), -1, dtype=np.int64) for _ in range(2))
         self._length(0, ())
-        starts = {0: (0, 0)}
+        self._runs = {0: (0, 0)}
         for index in reversed(self.walks):  # callers before what they call
-            first, last = starts[index]
+            first, last = self._runs[index]
             self._mark(index, first, last)
             for called, at in self.walks[index].calls:
-                earliest, latest = starts.get(called, (first + at, last + at))
-                starts[called] = (min(earliest, first + at), max(latest, last + at))
+                earliest, latest = self._runs.get(called, (first + at, last + at))
+                self._runs[called] = (min(earliest, first + at), max(latest, last + at))
+
+    def span(self, subgraph: int, op: int) -> tuple[int, int]:
+        """The first and last scope of an operator over all runs of its subgraph, -1 where that never runs."""
+        if subgraph not in self._runs:
+            return -1, -1
+        (first, last), walk = self._runs[subgraph], self.walks[subgraph]
+        return first + walk.entered[op], last + walk.left[op]
 
     def _length(self, index: int, callers: tuple[int, ...]) -> int:
         """The scopes that one run of subgraph `index` takes."""
@@ -131,34 +141,44 @@ class Clock:
         if index in self.walks:
             return self.walks[index].scope
         walk = _Walk()
-        subgraph = self.model.subgraphs[index]
-        walk.create(subgraph.inputs)
-        walk.use(subgraph.inputs)
-        for op in subgraph.ops:
+        for op in self.model.subgraphs[index].ops:
             walk.scope += 1
-            walk.create(op.outputs)
             entered = walk.scope
             for called in op.calls:
                 walk.scope += 1
                 walk.calls.append((called, walk.scope))
                 walk.scope += self._length(called, (*callers, index))
-            walk.use(op.inputs)
-            walk.use(op.outputs)
-            walk.spans.append((entered, walk.scope))
-        walk.create(subgraph.outputs)
-        walk.use(subgraph.outputs)
+            walk.entered.append(entered)
+            walk.left.append(walk.scope)
         if walk.scope > _MOST_SCOPES:
             raise ModelError(f"{self.model.name}: TFLM would count more than {_MOST_SCOPES} operators and calls")
         self.walks[index] = walk
         return walk.scope
 
     def _mark(self, index: int, first: int, last: int) -> None:
-        """Sets the lifetimes of a subgraph whose first run begins in scope `first` and whose last in `last`."""
-        walk, base = self.walks[index], self.model.firsts[index]
-        for t, used in walk.used.items():
-            self.lives[base + t] = (first + walk.created[t] if t in walk.created else -1, last + used)
-        for number, (entered, left) in enumerate(walk.spans):
-            self.spans[index, number] = (first + entered, last + left)
+        """Sets the lifetimes of a subgraph whose first run begins in scope `first` and whose last in `last`.
+
+        TFLM first sees a tensor where it is written; one that is read before has no beginning: -1.
+        """
+        walk, subgraph, base = self.walks[index], self.model.subgraphs[index], self.model.firsts[index]
+        entered, left = (np.array([0, *scopes, walk.scope], dtype=np.int64) for scopes in (walk.entered, walk.left))
+        lists = [subgraph.inputs, *(op.inputs for op in subgraph.ops), subgraph.outputs]
+        readers, read = _flat(lists)
+        lists[1:-1] = [op.outputs for op in subgraph.ops]
+        writers, written = _flat(lists)
+        self.first[base + written[::-1]] = first + entered[writers[::-1]]  # of several the earliest stays
+        for tensors, users in ((read, readers), (written, writers)):
+            used = np.full(len(subgraph.tensors), -1, dtype=np.int64)
+            used[tensors] = last + left[users]  # of several the latest stays
+            own = slice(base, base + len(used))
+            self.last[own] = np.maximum(self.last[own], used)
+
+
+def _flat(lists: Sequence[tuple[int, ...]]) -> tuple[IntArray, IntArray]:
+    """The tensors of many lists in their order, without absent ones: the number of the list of each, and each."""
+    numbers = np.repeat(np.arange(len(lists)), np.fromiter(map(len, lists), np.int64, len(lists)))
+    tensors = np.fromiter(chain.from_iterable(lists), np.int64, len(numbers))
+    return numbers[tensors >= 0], tensors[tensors >= 0]
 
 
 def clock_of(model: FileModel) -> Clock:
@@ -176,26 +196,13 @@ def _clock_of(file: SameFile) -> Clock:
 
 
 class _Walk:
-    """One run of a subgraph, in scopes since its start: when tensors are created and last used, and what is called."""
+    """One run of a subgraph, in scopes since its start: those that each operator enters and leaves, and the calls."""
 
     def __init__(self) -> None:
         self.scope = 0
-        self.created: dict[int, int] = {}
-        self.used: dict[int, int] = {}
-        self.spans: list[tuple[int, int]] = []
+        self.entered: list[int] = []
+        self.left: list[int] = []
         self.calls: list[tuple[int, int]] = []
-
-    def create(self, tensors: Sequence[int]) -> None:
-        """The scope in which TFLM first sees a tensor stays."""
-        for t in tensors:
-            if t >= 0:
-                self.created.setdefault(t, self.scope)
-
-    def use(self, tensors: Sequence[int]) -> None:
-        """The last use so far. A tensor that is read before it is written has no beginning in TFLM: -1."""
-        for t in tensors:
-            if t >= 0:
-                self.used[t] = self.scope
 
 
 def greedy_offsets(rows: Sequence[Request], offline: Sequence[int] | None = None) -> list[int]:
@@ -210,10 +217,11 @@ def greedy_offsets(rows: Sequence[Request], offline: Sequence[int] | None = None
     Source: greedy_memory_planner.cc: fixed ones first, in order and unchecked; then by size, of equal sizes
     the later-added first, each at the lowest gap among those alive with it.
     """
-    size = np.array([row.size for row in rows], dtype=np.int64)
-    first = np.array([row.first for row in rows], dtype=np.int64)
-    last = np.array([row.last for row in rows], dtype=np.int64)
-    fixed = np.array([_fixed(row, offline) for row in rows], dtype=np.int64)
+    columns = list(zip(*rows, strict=True))[:4] if rows else [()] * 4
+    size, first, last, tensor = (np.array(column, dtype=np.int64) for column in columns)
+    fixed = np.full(len(size), ONLINE, dtype=np.int64)
+    if offline is not None:
+        fixed[tensor >= 0] = np.array(offline, dtype=np.int64)[tensor[tensor >= 0]]
     is_fixed = fixed != ONLINE
     below = np.where(is_fixed, np.minimum(fixed, 0), 0)  # what lies below the arena blocks nothing in it
     pins = np.where(is_fixed, fixed - below, -1)
@@ -222,10 +230,6 @@ def greedy_offsets(rows: Sequence[Request], offline: Sequence[int] | None = None
     placed = _core.place_in_order(problem, order.astype(np.int64), "lowest")
     offsets: list[int] = np.where(is_fixed, fixed, placed).tolist()
     return offsets
-
-
-def _fixed(row: Request, offline: Sequence[int] | None) -> int:
-    return ONLINE if offline is None or row.scratch else offline[row.tensor]
 
 
 def head_bytes(rows: Sequence[Request], offsets: Sequence[int]) -> int:

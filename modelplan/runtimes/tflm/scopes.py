@@ -43,7 +43,7 @@ def _fill(found: list[Scope], model: FileModel, clock: Clock, at: int, begin: Sc
     found[at] = begin
     calls = iter(walk.calls)
     for number, op in enumerate(model.subgraphs[index].ops):
-        found[at + walk.spans[number][0]] = Scope(index, number, begin.caller, begin.call)
+        found[at + walk.entered[number]] = Scope(index, number, begin.caller, begin.call)
         for call in range(len(op.calls)):
             called, start = next(calls)
             _fill(found, model, clock, at + start, Scope(called, -1, (index, number), call))
