@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -59,7 +59,7 @@ def carried_view(file: ModelFile, requirement: Requirement, runtime: Runtime, ca
     plan = planner.read_plan(model) or ()
     places = planner.greedy_offsets(rows, plan or None)
     run = _run_of(model, {row.tensor: at for row, at in zip(rows, places, strict=True) if row.tensor >= 0 <= row.last})
-    used = [replace(row, first=run.unwritten.get(row.tensor, row.first)) for row in rows]
+    used = [row._replace(first=run.unwritten.get(row.tensor, row.first)) for row in rows]
     held = _held(used, places)
     buffers = [_buffer(model, run, used, same) for same in held]
     offsets = np.array([places[same[0]] for same in held], dtype=np.int64)
