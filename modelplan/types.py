@@ -159,7 +159,7 @@ class Graph:
             raise ValueError(f"operators form a cycle: {' -> '.join(cycle[:12])}{more}")
 
     def once(self, question: object, answer: Callable[[], Answer]) -> Answer:
-        """What `answer` gives; the graph keeps the answers to the last few questions, and equal ones have equal answers."""
+        """What `answer` gives, kept for the questions that were asked last: equal ones must have equal answers."""
         for known, given in self._answers:
             if known == question:
                 return cast(Answer, given)

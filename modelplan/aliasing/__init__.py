@@ -12,7 +12,14 @@ from dataclasses import replace
 from modelplan.aliasing.classes import Classes
 from modelplan.aliasing.legality import SharingContext, refusal
 from modelplan.aliasing.parts import sites
-from modelplan.aliasing.rules import MODES, kinds_with_overwrites, kinds_with_views, overwrites, view_of
+from modelplan.aliasing.rules import (
+    MODES,
+    declines,
+    kinds_with_overwrites,
+    kinds_with_views,
+    overwrites_of_alike,
+    view_of,
+)
 from modelplan.errors import RequestError
 from modelplan.ops import facts
 from modelplan.runtimes import RUNTIMES
@@ -62,8 +69,7 @@ def take_offers(graph: Graph, aliases: Aliases, order: Sequence[int], runtime: R
             if refusal(context, index, operand, _group(graph, index)):
                 continue
             context.classes.join(offer.tensor, offer.over)
-            saved = graph.tensors[offer.tensor].nbytes
-            merges.append(Merge(offer.tensor, offer.over, index, offer.rule, saved))
+            merges.append(Merge(offer.tensor, offer.over, index, offer.rule, graph.sizes[offer.tensor]))
             break
     return Aliases(tuple(context.classes.rows()), tuple(merges))
 
@@ -122,17 +128,21 @@ def _views(graph: Graph, classes: Classes, mode: str, runtime: Runtime) -> Itera
         if not classes.together(view.tensor, view.source):
             classes.join(view.tensor, view.source, view.delta)
             rule = f"view: {graph.ops[index].kind} leaves the bytes as they are"
-            yield Merge(view.tensor, view.source, index, rule, graph.tensors[view.tensor].nbytes)
+            yield Merge(view.tensor, view.source, index, rule, graph.sizes[view.tensor])
 
 
 def _offers(context: SharingContext, mode: str) -> Iterator[Offer]:
     """The overwrites that some order may allow; of one op in the order in which the runtime tries its operands."""
-    kinds = kinds_with_overwrites(context.graph, mode, context.runtime)
-    for index, op in enumerate(context.graph.ops if kinds else ()):
-        if op.kind not in kinds:
-            continue
-        for operand, rule in overwrites(context.graph, index, mode, context.runtime):
-            if not refusal(context, index, operand, _group(context.graph, index)):
+    graph, runtime = context.graph, context.runtime
+    kinds = kinds_with_overwrites(graph, mode, runtime)
+    able = [index for index, op in enumerate(graph.ops) if op.kind in kinds] if kinds else []
+    alike = {first: overwrites_of_alike(graph, first, mode, runtime) for first in {graph.alike[i] for i in able}}
+    for index in able:
+        op = graph.ops[index]
+        for operand, rule in alike[graph.alike[index]]:
+            if not declines(graph, index, operand, mode, runtime) and not refusal(
+                context, index, operand, facts(graph.format, op.kind).group
+            ):
                 yield Offer(index, op.outputs[0], op.inputs[operand], rule)
 
 

@@ -19,9 +19,11 @@ class Classes:
         self.home: dict[int, int] = {}
         self.delta: dict[int, int] = {}
         self.bytes: dict[int, int] = {}  # by home
+        self._given: dict[int, tuple[Member, ...]] = {}  # by home, as long as the class is as it was
         sizes = graph.sizes
         for rows in classes:
             first = rows[0].tensor
+            self._given[first] = rows
             for m in rows:
                 self.home[m.tensor], self.delta[m.tensor] = first, m.delta
             self.members[first] = [m.tensor for m in rows]
@@ -47,6 +49,8 @@ class Classes:
         shift = self.delta[into] + delta - self.delta[t]
         moving, kept = self.home[t], self.home[into]
         moved = self.members.pop(moving)
+        for home in (moving, kept):
+            self._given.pop(home, None)
         self.bytes[kept] = max(self.bytes[kept], self.bytes.pop(moving) + shift)
         for m in moved:
             self.delta[m] += shift
@@ -59,12 +63,12 @@ class Classes:
 
     def rows(self) -> Iterator[tuple[Member, ...]]:
         """The classes, the tensors of each in the order in which they were joined."""
-        return map(self._row, self.members.values())
+        return map(self._row, self.members)
 
-    def _row(self, members: list[int]) -> tuple[Member, ...]:
-        return tuple([Member(t, self.delta[t]) for t in members])
+    def _row(self, home: int) -> tuple[Member, ...]:
+        return self._given.get(home) or tuple([Member(t, self.delta[t]) for t in self.members[home]])
 
     def around(self, tensors: Iterable[int]) -> Classes:
         """A copy of the classes that hold `tensors`, without the others."""
         homes = dict.fromkeys(self.home[t] for t in tensors if t in self)
-        return Classes(self.graph, (self._row(self.members[home]) for home in homes))
+        return Classes(self.graph, map(self._row, homes))

@@ -44,15 +44,17 @@ class SharingContext:
 
     def facts_of(self, t: int) -> _ClassFacts:
         """The facts of the class of `t`: a class only grows at its end, so each tensor of it is looked at once."""
-        found = self._facts.setdefault(self.classes.home[t], _ClassFacts())
-        members = self.classes.of(t)
+        home = self.classes.home[t]
+        found, members = self._facts.get(home), self.classes.members[home]
+        if found is None:
+            found = self._facts[home] = _ClassFacts()
         while found.count < len(members):
             member = members[found.count]
             found.count += 1
-            found.lasts = found.lasts or bool(_lasting(self, member))
+            found.lasts = found.lasts or _lasting(self, member) != ""
             if self.position is not None:
-                steps = (self.position[reader] for reader in self.graph.readers[member])
-                found.last_read = max(found.last_read, max(steps, default=-1))
+                for reader in self.graph.readers[member]:
+                    found.last_read = max(found.last_read, self.position[reader])
         return found
 
 
@@ -100,11 +102,12 @@ def _in_use(context: SharingContext, index: int, y: int) -> str:
 
 def _unplanned(context: SharingContext, x: int, y: int) -> str:
     """Whether one of the two has no address in the arena that could be shared, or both share one already."""
-    if x not in context.classes or context.graph.tensors[x].kind is not Kind.ACTIVATION:
-        return f"4: the operand is {context.graph.tensors[x].kind}"
-    if y not in context.classes or context.graph.tensors[y].kind is not Kind.ACTIVATION:
+    home, tensors = context.classes.home, context.graph.tensors
+    if x not in home or tensors[x].kind is not Kind.ACTIVATION:
+        return f"4: the operand is {tensors[x].kind}"
+    if y not in home or tensors[y].kind is not Kind.ACTIVATION:
         return "4: the output has no memory in the arena"
-    return "" if not context.classes.together(x, y) else "7: they share memory already"
+    return "" if home[x] != home[y] else "7: they share memory already"
 
 
 def _unlike(context: SharingContext, x: int, y: int) -> str:
@@ -171,12 +174,10 @@ def _lasting(context: SharingContext, t: int) -> str:
 
 def _misplaced(context: SharingContext, x: int, y: int) -> str:
     """Whether the operand's place in its class does not suit the output."""
-    classes, size = context.classes, context.graph.sizes[y]
-    if classes.delta[x] % context.runtime.alignment:
-        return (
-            f"5: the operand lies {classes.delta[x]} bytes into its block, the alignment is {context.runtime.alignment}"
-        )
-    if classes.span(x) != size or classes.span(y) != size or classes.delta[x] or classes.delta[y]:
+    classes, size, inside = context.classes, context.graph.sizes[y], context.classes.delta[x]
+    if inside % context.runtime.alignment:
+        return f"5: the operand lies {inside} bytes into its block, the alignment is {context.runtime.alignment}"
+    if classes.span(x) != size or classes.span(y) != size or inside or classes.delta[y]:
         return "5: one of the two is part of a larger block, which would stay alive with it"
     return ""
 

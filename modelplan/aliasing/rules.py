@@ -106,18 +106,22 @@ def _shares_view(sharing: Sharing, graph: Graph, kind: str, view: int, source: i
 
 def overwrites(graph: Graph, index: int, mode: str, runtime: Runtime) -> Iterator[tuple[int, str]]:
     """(operand, rule) of the overwrites that the mode lets op `index` try."""
+    for operand, rule in overwrites_of_alike(graph, index, mode, runtime):
+        if not declines(graph, index, operand, mode, runtime):
+            yield operand, rule
+
+
+def overwrites_of_alike(graph: Graph, index: int, mode: str, runtime: Runtime) -> list[tuple[int, str]]:
+    """The same for all operators that are alike: the runtime may decline it where the tensors are others."""
     op = graph.ops[index]
     row = facts(graph.format, op.kind)
     if mode in ("none", "views") or not op.outputs or op.outputs[0] < 0 or not row.overwrite:
-        return
+        return []
     if row.overwrite_if is not None and not row.overwrite_if(graph, op):
-        return
-    sharing = runtime.sharing
-    for operand in row.overwrite:
-        if operand < len(op.inputs) and op.inputs[operand] >= 0:
-            rule = _rule(graph, index, operand, mode, sharing)
-            if rule:
-                yield operand, f"overwrite: {rule}"
+        return []
+    there = [operand for operand in row.overwrite if operand < len(op.inputs) and op.inputs[operand] >= 0]
+    rules = [(operand, _rule(graph, index, operand, mode, runtime.sharing)) for operand in there]
+    return [(operand, f"overwrite: {rule}") for operand, rule in rules if rule]
 
 
 def _rule(graph: Graph, index: int, operand: int, mode: str, sharing: Sharing) -> str:
@@ -131,12 +135,14 @@ def _rule(graph: Graph, index: int, operand: int, mode: str, sharing: Sharing) -
         return f"{op.kind} of {x.dtype} was proved in place" if operand in proved.operands and known else ""
     if operand not in sharing.overwrites.get(op.kind, ()):
         return ""
-    return "" if _declines(sharing, graph, index, operand) else f"the runtime does so for {op.kind}"
+    return f"the runtime does so for {op.kind}"
 
 
-def _declines(sharing: Sharing, graph: Graph, index: int, operand: int) -> bool:
-    """Whether the runtime keeps operand and output apart although it overwrites in operators of this kind."""
-    source, target = graph.ops[index].inputs[operand], graph.ops[index].outputs[0]
+def declines(graph: Graph, index: int, operand: int, mode: str, runtime: Runtime) -> bool:
+    """Whether the runtime by itself keeps operand and output apart although it overwrites in operators of this kind."""
+    if mode != "runtime":
+        return False
+    sharing, source, target = runtime.sharing, graph.ops[index].inputs[operand], graph.ops[index].outputs[0]
     x, y = graph.tensors[source], graph.tensors[target]
     if sharing.sole_reader and len(graph.readers[source]) != 1:
         return True

@@ -6,11 +6,14 @@ The words: a *view* leaves the bytes as they are; an *overwrite* may write its o
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from modelplan.ops.op_facts import OpFacts
 
 _UNKNOWN = OpFacts()
 
 
+@lru_cache(maxsize=4096)
 def facts(format: str, kind: str) -> OpFacts:  # noqa: A002
     """What is known about operators of `kind` in files of `format`; an unknown operator shares nothing."""
     if format == "tflite":

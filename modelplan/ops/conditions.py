@@ -26,6 +26,8 @@ def result(graph: Graph, op: Op) -> Tensor | None:
 def numbers(op: Op, name: str) -> Numbers | None:
     """An attribute as whole numbers, None where it is missing or something else."""
     value = op.attribute(name)
+    if isinstance(value, int):
+        return (int(value),)
     items = value if isinstance(value, tuple) else (value,)
     found = tuple(int(item) for item in items if isinstance(item, int | float) and item == item // 1)
     return found if value is not None and len(found) == len(items) else None
