@@ -19,6 +19,8 @@ from modelplan.types import Graph, Op, Plan, Runtime
 SUMMARY_KEYS = {"runtime_plan": "today"}
 #: Fields of a graph that no document remembers, and of a plan that stand beside it.
 ELSEWHERE = ("source", "requirement")
+#: Types that JSON has too.
+_LEAVES = {str, int, float, bool, type(None)}
 
 
 def render(plan: Plan) -> str:
@@ -38,6 +40,8 @@ def render(plan: Plan) -> str:
 
 def _plain(value: Any, numbers: Mapping[int, int] = MappingProxyType({})) -> Any:
     """Dataclasses as objects, tuples and columns as lists; `numbers` stand for the bodies of operators, by their id."""
+    if type(value) in _LEAVES:  # most values, and so before all else
+        return value
     if isinstance(value, Op):
         fields = {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value) if f.name != "subgraphs"}
         return fields | {"subgraphs": [numbers[id(body)] for body in value.subgraphs]}

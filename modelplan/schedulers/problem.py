@@ -23,7 +23,7 @@ def order_problem(
     sizes = class_sizes(graph, aliases.classes, runtime).tolist()
     ends = _Ends(graph, runtime)
     storages = tuple(ends.storage(*row) for row in zip(aliases.classes, sizes, strict=True))
-    scratch = tuple(sum(padded(size, runtime) for size in op.scratch) for op in graph.ops)
+    scratch = tuple([sum(padded(size, runtime) for size in op.scratch) if op.scratch else 0 for op in graph.ops])
     return OrderProblem(len(graph.ops), storages, scratch, tuple(sorted(edges)), tuple(_overwrites(aliases, storages)))
 
 
