@@ -17,7 +17,7 @@ from modelplan.aliasing.classes import Classes
 from modelplan.aliasing.legality import SharingContext, overlap_refusal
 from modelplan.aliasing.rules import overwrites
 from modelplan.ops import facts
-from modelplan.types import Aliases, Graph, IntArray, Kind, Overlap, Problem, Runtime
+from modelplan.types import Aliases, Graph, IntArray, Kind, Member, Overlap, Problem, Runtime
 
 
 def allowed_overlaps(
@@ -143,12 +143,12 @@ def overlap_rows(
     """
     kept, table, overlaps = list[Overlap](), list[tuple[int, int, int]](), list(found)
     home = {m.tensor: (i, m.delta) for i, members in enumerate(problem.members if overlaps else ()) for m in members}
-    position = positions(order)
+    position, lives = positions(order), list(zip(problem.start.tolist(), problem.end.tolist(), strict=True))
     for overlap in overlaps:
         if overlap.tensor not in home or overlap.over not in home:
             continue
         (below, inside_below), (above, inside_above) = home[overlap.tensor], home[overlap.over]
-        starts, ends = zip(*(_life(graph, problem, i, position) for i in (below, above)), strict=True)
+        starts, ends = zip(*(_life(graph, problem.members[i], lives[i], position) for i in (below, above)), strict=True)
         step = position[overlap.op]
         if below == above or (max(starts), min(ends)) != (step, step + 1):
             continue
@@ -183,10 +183,11 @@ def reachable_overlap(problem: Problem, below: int, above: int, shared: int) -> 
     return shared - (shared - int(problem.size[below])) % unit
 
 
-def _life(graph: Graph, problem: Problem, i: int, position: Sequence[int]) -> tuple[int, int]:
+def _life(graph: Graph, members: Sequence[Member], life: tuple[int, int], position: Sequence[int]) -> tuple[int, int]:
     """Steps [start, end) in which a buffer holds a value; of one that nothing fills, those in which ops work in it."""
-    tensors = [m.tensor for m in problem.members[i]]
-    filled = any(graph.producers[t] >= 0 or t in graph.inputs for t in tensors)
-    working = not filled and all(graph.tensors[t].kind is Kind.ACTIVATION and t not in graph.outputs for t in tensors)
+    tensors = [m.tensor for m in members]
+    if any(graph.producers[t] >= 0 or t in graph.inputs for t in tensors):
+        return life
+    working = all(graph.tensors[t].kind is Kind.ACTIVATION and t not in graph.outputs for t in tensors)
     uses = [position[reader] for t in tensors for reader in graph.readers[t]]
-    return (min(uses), max(uses) + 1) if working and uses else (int(problem.start[i]), int(problem.end[i]))
+    return (min(uses), max(uses) + 1) if working and uses else life

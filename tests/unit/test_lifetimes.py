@@ -69,3 +69,11 @@ def test_occupancy_follows_the_classes(models: Path, name: str, runtime: str) ->
     assert occupancy.swap((), apart.classes) == peak(graph, order, apart, row)
     assert occupancy.swap(apart.classes, merged.classes) == peak(graph, order, merged, row)
     assert occupancy.swap(merged.classes, apart.classes) == peak(graph, order, apart, row)
+
+
+def test_bytes_that_no_column_holds_are_refused() -> None:
+    graph = graphs.graph("x -> y : A", {"x": 2**70, "y": 16}, "x", "y")
+    with pytest.raises(ValueError, match="63 bits"):
+        spans(graph)
+    with pytest.raises(ValueError, match=r"2\^62"):
+        spans(graphs.graph("x -> y : A", {"x": 2**62, "y": 2**61}, "x", "y"))
