@@ -24,8 +24,7 @@ def buffers(
     Cost: O(tensors + ops).
     """
     classes, scratch = aliases.classes, list(_scratch(graph, order, runtime))
-    if runtime.state == "separate" and graph.state:
-        apart = set(graph.state)
+    if apart := _apart(graph, runtime):
         classes = tuple(members for members in classes if apart.isdisjoint(m.tensor for m in members))
     start, end = _class_spans(graph, order, classes, runtime)
     return Problem(
@@ -38,6 +37,11 @@ def buffers(
         members=(*classes, *(b.members for b in scratch)) if classes else (),
         kinds=(BufferKind.TENSOR,) * len(classes) + (BufferKind.SCRATCH,) * len(scratch),
     )
+
+
+def _apart(graph: Graph, runtime: Runtime) -> set[int]:
+    """The state that the runtime keeps apart from the arena."""
+    return set(graph.state) if runtime.state == "separate" else set()
 
 
 def class_sizes(graph: Graph, classes: Sequence[Sequence[Member]], runtime: Runtime) -> IntArray:
@@ -90,7 +94,7 @@ class Occupancy:
     """The bytes alive at each step of an order, kept up to date while storage classes are exchanged."""
 
     def __init__(self, graph: Graph, order: Sequence[int], runtime: Runtime) -> None:
-        self._graph, self._runtime = graph, runtime
+        self._graph, self._runtime, self._apart = graph, runtime, _apart(graph, runtime)
         self._first, self._last = (span.tolist() for span in _held_spans(graph, order, runtime))
         self._alive = np.zeros(max(len(order), 1), dtype=np.int64)
         for scratch in _scratch(graph, order, runtime):
@@ -103,7 +107,7 @@ class Occupancy:
         """
         for sign, classes in ((-1, removed), (1, added)):
             for members in classes:
-                if self._runtime.state == "separate" and any(m.tensor in self._graph.state for m in members):
+                if not self._apart.isdisjoint(m.tensor for m in members):
                     continue
                 start = min(self._first[m.tensor] for m in members)
                 end = max(self._last[m.tensor] for m in members) + 1
