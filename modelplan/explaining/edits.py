@@ -104,9 +104,10 @@ def _file_tensor(old: FileTensor, number: int, edit: Edit) -> FileTensor:
     shape = edit.shapes.get(number, old.shape)
     if number not in edit.dtypes and shape == old.shape:
         return old
-    same = dtype == DTYPES[old.type]
-    changed = replace(old, type=_TYPE_NUMBERS[dtype], shape=shape, nbytes=prod(shape) * ELEMENT_BYTES[dtype])
-    return changed if same else replace(changed, scales=1, zero_points=1, assumed=True)
+    nbytes = prod(shape) * ELEMENT_BYTES[dtype]
+    if dtype == DTYPES[old.type]:
+        return replace(old, shape=shape, nbytes=nbytes)
+    return replace(old, type=_TYPE_NUMBERS[dtype], shape=shape, nbytes=nbytes, scales=1, zero_points=1, assumed=True)
 
 
 def orphans(before: Graph, after: Graph) -> frozenset[int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from modelplan import bounds, pipeline
@@ -167,52 +168,58 @@ def rewritten_files(
     yield replace(ordered, commands=(reorder,))
     if not target.runtime.offline_plans or file.graph.format != target.runtime.default_for:
         return
-    model = read_tflite(file.content, file.path)
-    for alias, change in (_PLANS if len(model.subgraphs) == 1 else _APART).items():
-        yield _packed(file, model, target, alias, change, (), below)
+    own = _Plannable(file, read_tflite(file.content, file.path), target, below)
+    for alias, change in (_PLANS if len(own.model.subgraphs) == 1 else _APART).items():
+        yield own.packed(alias, change)
     if ordered.file is not None and ordered.model is not None and ordered.file.content != file.content:
-        change = f"best order, {_PLANS['safe']}"
-        yield _packed(ordered.file, ordered.model, target, "safe", change, (reorder,), below)
+        both = _Plannable(ordered.file, ordered.model, target, below, (reorder,))
+        yield both.packed("safe", f"best order, {_PLANS['safe']}")
 
 
-def _packed(
-    file: ModelFile,
-    model: FileModel,
-    target: Target,
-    alias: str,
-    change: str,
-    before: tuple[str, ...],
-    below: int | None,
-) -> Rewritten:
-    """The file with a plan under an alias mode; the commands in `before` write the file itself."""
-    kernels = target.runtime.kernels
-    words = ("modelplan", "pack", file.path, "-o", _PACKED, "--alias", alias, "--kernels", kernels)
-    usual = kernels == target.runtime.libraries[0].name
-    commands = (*before, shlex.join(words[:-2] if usual else words))
-    try:
-        if below is not None and not _may_need_less(model, target, below):
-            return Rewritten(change, commands)
-        made = packing.with_lowest_plan(model, file.graph, alias, kernels)
-        content = write_plan(model, read_plan(made) or ())
-    except ModelError as problem:
-        return Rewritten(change, commands, refusal=str(problem))
-    return Rewritten(change, commands, replace(file, content=content), made)
+@dataclass(frozen=True)
+class _Plannable:
+    """A file that plans are written into, which the commands in `before` write; see `rewritten_files` for `below`."""
 
+    file: ModelFile
+    model: FileModel
+    target: Target
+    below: int | None
+    before: tuple[str, ...] = ()
 
-def _may_need_less(model: FileModel, target: Target, below: int) -> bool:
-    """Whether some plan in the file could bring its arena below so many bytes.
+    def packed(self, alias: str, change: str) -> Rewritten:
+        """The file with a plan under an alias mode."""
+        file, model, kernels = self.file, self.model, self.target.runtime.kernels
+        words = ("modelplan", "pack", file.path, "-o", _PACKED, "--alias", alias, "--kernels", kernels)
+        usual = kernels == self.target.runtime.libraries[0].name
+        commands = (*self.before, shlex.join(words[:-2] if usual else words))
+        try:
+            packing.check_plannable(model)
+            if self.needs_as_much:
+                write_plan(model, (ONLINE,) * len(model.tensors))  # refused where no plan can be written
+                return Rewritten(change, commands)
+            asked = packing.question_of(model, file.graph, alias, kernels)
+            if self.reaches(asked.lower_bound):
+                write_plan(model, (ONLINE,) * len(model.tensors))
+                return Rewritten(change, commands)
+            made = packing.with_lowest_plan(asked)
+            content = write_plan(model, read_plan(made) or ())
+        except ModelError as problem:
+            return Rewritten(change, commands, refusal=str(problem))
+        return Rewritten(change, commands, replace(file, content=content), made)
 
-    It cannot where the arena is as large without any head: the plan decides nothing else. A file that carries a plan is
-    left to the attempt.
+    @cached_property
+    def needs_as_much(self) -> bool:
+        """Whether the arena is too large whatever the plan, since it is without any head."""
+        return self.reaches(0)
 
-    Raises:
-        ModelError: no plan can be written into the file.
-    """
-    if read_plan(model) is not None:
-        return True
-    packing.check_plannable(model)
-    write_plan(model, (ONLINE,) * len(model.tensors))
-    return arena(model, target.abi, target.runtime.kernels, head=0).size() < below
+    def reaches(self, head: int) -> bool:
+        """Whether an arena with this head is one that need not be made.
+
+        Of files that carry a plan or have several subgraphs each is made: not every plan of these can be proved.
+        """
+        if self.below is None or len(self.model.subgraphs) > 1 or read_plan(self.model) is not None:
+            return False
+        return arena(self.model, self.target.abi, self.target.runtime.kernels, head).size() >= self.below
 
 
 def _in_best_order(file: ModelFile, target: Target, order: Sequence[int] | None) -> Rewritten:

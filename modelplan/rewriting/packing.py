@@ -75,39 +75,38 @@ def packed(
         BrokenPlanError: the plan is wrong; names the operator that would read what it should not.
         ModelError, RequestError: see `offline_plan`.
     """
-    plan = lowest_plan(model, graph, alias, allocator or allocators.DEFAULT, kernels)
-    return _written(model, plan, kernels), plan
+    asked = question_of(model, graph, alias, kernels)
+    plan = answer(asked, allocator or allocators.DEFAULT)
+    return _written(asked, plan), plan
 
 
-def with_lowest_plan(model: FileModel, graph: Graph, alias: str, kernels: str = "reference") -> FileModel:
+def with_lowest_plan(asked: Question) -> FileModel:
     """The file that `packed` gives, without reading again what it writes: `plan` holds the plan, and it is proved.
 
     Raises:
         BrokenPlanError, ModelError, RequestError: as `packed`.
     """
-    plan = lowest_plan(model, graph, alias, kernels=kernels)
-    found = replace(model, plan=plan.offsets)
+    plan = answer(asked)
+    found = replace(asked.model, plan=plan.offsets)
     try:
-        proof.prove(online_subject(found, plan.offsets, kernels))
+        proof.prove(online_subject(found, plan.offsets, asked.kernels))
     except BrokenPlanError:
-        return _written(model, plan, kernels)  # where parts of tensors may be kept, which the bytes of the file tell
+        return _written(asked, plan)  # where parts of tensors may be kept, which the bytes of the file tell
     return found
 
 
-def lowest_plan(
-    model: FileModel, graph: Graph, alias: str, allocator: str = allocators.DEFAULT, kernels: str = "reference"
-) -> Packing:
-    """The lowest plan for a file under an alias mode. Models with several subgraphs are planned without shared bytes.
+def lowest_plan(model: FileModel, graph: Graph, alias: str, kernels: str = "reference") -> Packing:
+    """The plan of `packed`, not yet proved.
 
     Raises:
         ModelError, RequestError: see `offline_plan`.
     """
-    sharing: SharedTensors = shared_tensors(graph, alias, kernels) if len(model.subgraphs) == 1 else ([], ())
-    return offline_plan(model, *sharing, allocator, kernels=kernels)
+    return answer(question_of(model, graph, alias, kernels))
 
 
-def _written(model: FileModel, plan: Packing, kernels: str) -> FileModel:
+def _written(asked: Question, plan: Packing) -> FileModel:
     """The file with the plan as it is written, read again, and proved."""
+    model, kernels = asked.model, asked.kernels
     made = read_tflite(write_plan(model, plan.offsets), model.name)
     try:
         proof.prove(offline_subject(made, kernels))
@@ -143,12 +142,54 @@ def offline_plan(
             holds an Ethos-U command stream, whose addresses are fixed.
         RequestError: unknown allocator, or one that cannot honour alignment.
     """
+    return answer(_question(model, shared, overlaps, kernels), allocator, budget)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What an offline plan answers: where the requests of a file go, of which `groups` of tensors use the same bytes.
+
+    `problem` has a buffer for each group, each other tensor and each scratch request.
+    """
+
+    model: FileModel
+    kernels: str
+    rows: tuple[Request, ...]
+    groups: tuple[tuple[Member, ...], ...]
+    overlaps: tuple[Overlap, ...]
+    problem: Problem
+
+    @property
+    def lower_bound(self) -> int:
+        """Bytes below which no head goes under a plan with these groups and overlaps."""
+        return bounds.load_bound(self.problem)
+
+
+def question_of(model: FileModel, graph: Graph, alias: str, kernels: str = "reference") -> Question:
+    """What is asked under an alias mode. Models with several subgraphs are planned without shared bytes.
+
+    Raises:
+        ModelError, RequestError: see `offline_plan`.
+    """
+    check_plannable(model)
+    sharing: SharedTensors = shared_tensors(graph, alias, kernels) if len(model.subgraphs) == 1 else ([], ())
+    return _question(model, *sharing, kernels)
+
+
+def _question(
+    model: FileModel, shared: Sequence[Sequence[Member]], overlaps: Sequence[Overlap], kernels: str
+) -> Question:
     check_plannable(model)
     rows = planner.requests(model, kernels)
-    groups = [tuple(group) for group in shared if len(group) > 1]
-    problem = request_problem(model, rows, groups, overlaps)
+    groups = tuple(tuple(group) for group in shared if len(group) > 1)
+    return Question(model, kernels, rows, groups, tuple(overlaps), request_problem(model, rows, groups, overlaps))
+
+
+def answer(asked: Question, allocator: str = allocators.DEFAULT, budget: Budget | None = None) -> Packing:
+    """The offline plan with the lowest predicted head among all that were tried; see `offline_plan`."""
+    rows, problem, count = asked.rows, asked.problem, len(asked.model.tensors)
     together = allocators.place(problem, allocator, budget)
-    candidates = _candidates(rows, problem, together, len(model.tensors), allocator, budget)
+    candidates = _candidates(rows, problem, together, count, allocator, budget)
     head, offsets = min(((_head(rows, offsets), offsets) for offsets in candidates), key=lambda pair: pair[0])
     places = tuple(planner.greedy_offsets(rows, offsets))
     pinned = min(_request_offsets(rows, problem, together), places, key=lambda found: planner.head_bytes(rows, found))
@@ -158,11 +199,11 @@ def offline_plan(
         places,
         pinned,
         _head(rows, None),
-        planner.predicted_head(model, kernels),
+        planner.predicted_head(asked.model, asked.kernels),
         head,
-        bounds.load_bound(problem),
-        tuple(_shared_groups(groups, offsets)),
-        tuple(o for o in overlaps if _shares_bytes(rows, places, o) or _shares_bytes(rows, pinned, o)),
+        asked.lower_bound,
+        tuple(_shared_groups(asked.groups, offsets)),
+        tuple(o for o in asked.overlaps if _shares_bytes(rows, places, o) or _shares_bytes(rows, pinned, o)),
     )
 
 
