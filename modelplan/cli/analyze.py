@@ -8,7 +8,8 @@ and --out write; of a file that carries a plan for its runtime it is that plan, 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -19,9 +20,10 @@ from modelplan import bounds, pipeline
 from modelplan.aliasing.explaining import reasons
 from modelplan.byte_counts import parse_bytes
 from modelplan.cli import files, model_options, overlays, terminal
-from modelplan.cli.sharing_out import Task, prepared, share_out
+from modelplan.cli.sharing_out import Task, beside, prepared, share_out
 from modelplan.errors import RequestError
-from modelplan.explaining.quick import quick_suggestions
+from modelplan.explaining.findings import Suggestion
+from modelplan.explaining.quick import has_quick_changes, quick_changes, with_alternatives
 from modelplan.outputs import OUTPUTS, figures, render, text
 from modelplan.outputs.arena_report import alternatives_section, headline, lower_alternatives, parts_section
 from modelplan.outputs.explanation import best_lines
@@ -44,6 +46,9 @@ from modelplan.types import Alternative, Graph, Plan, Requirement, Runtime
 
 if TYPE_CHECKING:
     from modelplan.targets.choosing import Chosen
+
+#: Of files with more operators than these a second process tries the changes: a copy costs some milliseconds.
+_MANY = 2000
 
 #: Shows the next part of a report.
 Show = Callable[[Report], None]
@@ -140,21 +145,23 @@ def show_model(
         require_log(file, target)
     needed = as_it_stands(file, target)
     options = options_for(arguments, file, target)
-    plans = partial(plans_of, options, file, target, needed, chosen)
     if "-" in (arguments.json, arguments.csv):
-        plan, stands = plans()
+        stands = stands_of(file, target, needed)
+        plan = plan_of(options, file, needed, stands, chosen)
         made(plan)
     else:
         capacity = None if arguments.capacity is None else parse_bytes(arguments.capacity)
         show(need_sections(file, needed, capacity))
-        plan, stands = plans()
-        asked = [Section(f"Why {name} shares or not", reasons(plan, name)) for name in arguments.why_not]
-        made(plan)
+        stands = stands_of(file, target, needed)
         show(peak_sections(needed, stands))
-        others = other_files(file, target, needed, options, plan)
-        show([alternatives_section(needed, others)] if others else [])
-        show([*text.plan_sections(plan, stands), *session_sections(path, file.graph, target.runtime), *asked])
-        show(best_section(file, target, needed, stands, others))
+        with changes_of(file, target, needed, stands) as changes:
+            plan = plan_of(options, file, needed, stands, chosen)
+            asked = [Section(f"Why {name} shares or not", reasons(plan, name)) for name in arguments.why_not]
+            made(plan)
+            others = other_files(file, target, needed, options, plan)
+            show([alternatives_section(needed, others)] if others else [])
+            show([*text.plan_sections(plan, stands), *session_sections(path, file.graph, target.runtime), *asked])
+            show(best_section(file, needed, changes, others))
     for output, suffix in ((arguments.json, ".json"), (arguments.csv, ".csv"), *drawn):
         if output and suffix == figures.PAGE:
             files.write(output, drawn_page(Namespace(**vars(arguments) | {"model": path}), file, plan, stands))
@@ -205,15 +212,17 @@ def options_for(arguments: Namespace, file: ModelFile, target: Target) -> Option
     return model_options.options_of(words, file.graph)
 
 
-def plans_of(
-    options: Options, file: ModelFile, target: Target, needed: Requirement, chosen: Chosen | None = None
-) -> tuple[Plan, Plan]:
-    """The plan that was asked for, and the one by which the runtime runs the file as it stands; both know its needs."""
-    stands = pipeline.runtime_plan(file.graph, target.runtime, carried_offsets(file, target.runtime))
+def stands_of(file: ModelFile, target: Target, needed: Requirement) -> Plan:
+    """The plan by which the runtime runs the file as it stands, with what the file needs."""
+    plan = pipeline.runtime_plan(file.graph, target.runtime, carried_offsets(file, target.runtime))
+    return replace(plan, requirement=needed)
+
+
+def plan_of(options: Options, file: ModelFile, needed: Requirement, stands: Plan, chosen: Chosen | None = None) -> Plan:
+    """The plan that was asked for, with what the file needs as it stands."""
     plan = pipeline.plan(file.graph, options)
     height = needed.head if needed.macro else bounds.height(stands.problem, stands.placement)
-    plan = replace(plan, runtime_height=height, requirement=needed, banks=chosen.banks if chosen else ())
-    return plan, replace(stands, requirement=needed)
+    return replace(plan, runtime_height=height, requirement=needed, banks=chosen.banks if chosen else ())
 
 
 def need_sections(file: ModelFile, needed: Requirement, capacity: int | None) -> Sequence[Section]:
@@ -252,13 +261,24 @@ def session_sections(path: str, graph: Graph, runtime: Runtime) -> Sequence[Sect
     return [Section("What a session allocates while it runs", tuple(lines))]
 
 
+@contextmanager
+def changes_of(
+    file: ModelFile, target: Target, needed: Requirement, stands: Plan
+) -> Iterator[Callable[[], Sequence[Suggestion]]]:
+    """Gives the quick changes of a file that runs; of a large one a second process tries them while the block runs."""
+    tried = partial(quick_changes, file, target, needed, stands)
+    many = len(file.graph.ops) > _MANY and has_quick_changes(file, target)
+    with beside(tried) if many and not needed.refusals else nullcontext(tried) as found:
+        yield found
+
+
 def best_section(
-    file: ModelFile, target: Target, needed: Requirement, stands: Plan, others: Sequence[Alternative]
+    file: ModelFile, needed: Requirement, changes: Callable[[], Sequence[Suggestion]], others: Sequence[Alternative]
 ) -> Sequence[Section]:
     """The three changes that would lower it most, of those that take no time to try."""
     if needed.refusals:
         return []
-    lines = best_lines(quick_suggestions(file, target, needed, stands, lower_alternatives(needed, others)))
+    lines = best_lines(with_alternatives(changes(), lower_alternatives(needed, others), needed))
     more = f"`modelplan explain {file.path}` tries the rest"
     return [Section(f"What would help most; {more}", tuple(lines or ["nothing that takes no time to try"]))]
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from modelplan.byte_counts import parse_bytes
 from modelplan.cli import files, model_options, terminal
-from modelplan.cli.analyze import options_for, plans_of
+from modelplan.cli.analyze import options_for, plan_of, stands_of
 from modelplan.errors import RequestError
 from modelplan.explaining.compressing import compression
 from modelplan.explaining.findings import Advice, Compression, Explanation
@@ -92,7 +92,8 @@ class Asked:
         self.target = model_options.target_of(self.arguments, self.file.graph)
         self.needed = as_it_stands(self.file, self.target)
         options = options_for(self.arguments, self.file, self.target)
-        self.plan, self.stands = plans_of(options, self.file, self.target, self.needed)
+        self.stands = stands_of(self.file, self.target, self.needed)
+        self.plan = plan_of(options, self.file, self.needed, self.stands)
 
     @property
     def shown(self) -> Plan:

@@ -12,18 +12,27 @@ from modelplan.rewriting.alternatives import ModelFile, Target
 from modelplan.types import Alternative, Plan, Requirement
 
 
-def quick_suggestions(
-    file: ModelFile, target: Target, needed: Requirement, stands: Plan, lower: Sequence[Alternative]
-) -> tuple[Suggestion, ...]:
-    """The alternatives that need less (`lower`), and the quick changes; of single operators those at the peak.
+def has_quick_changes(file: ModelFile, target: Target) -> bool:
+    """Whether changes are tried at all.
 
     Runtimes of which only the planned activations are known are planned anew for each change, which takes its time:
     there the alternatives are all.
     """
-    tried: tuple[Suggestion, ...] = ()
-    if target.runtime.requires is not None and file.graph.format in target.runtime.runs:
-        start = Measure(needed.arena, needed.head, whole=True)
-        tried = advice(subject_of(file, target), start, effort=0, at=frozenset(_at_the_peak(stands))).suggestions
+    return target.runtime.requires is not None and file.graph.format in target.runtime.runs
+
+
+def quick_changes(file: ModelFile, target: Target, needed: Requirement, stands: Plan) -> tuple[Suggestion, ...]:
+    """The quick changes that need less; of those of single operators the ones at the peak."""
+    if not has_quick_changes(file, target):
+        return ()
+    start = Measure(needed.arena, needed.head, whole=True)
+    return advice(subject_of(file, target), start, effort=0, at=frozenset(_at_the_peak(stands))).suggestions
+
+
+def with_alternatives(
+    tried: Sequence[Suggestion], lower: Sequence[Alternative], needed: Requirement
+) -> tuple[Suggestion, ...]:
+    """These changes and the alternatives that need less, ranked."""
     return ranked([*(_suggestion(one, needed) for one in lower), *tried])
 
 
