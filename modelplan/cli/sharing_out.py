@@ -100,9 +100,8 @@ def prepared(prepare: Callable[[], None], work: Callable[[T], None]) -> Iterator
                 work(given)
 
         def begin(given: T) -> Task:
-            with suppress(BrokenPipeError):  # the copy has failed, which `end` will see
+            with suppress(BrokenPipeError), sent:  # the copy has failed, which `end` will see
                 _send(given, sent)
-                sent.close()
             return partial(end, given)
 
         with copy:

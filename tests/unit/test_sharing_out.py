@@ -111,6 +111,16 @@ def test_work_is_done_here_where_preparing_fails(tmp_path: Path) -> None:
     assert (tmp_path / "x").read_text().split() == [str(os.getpid())]
 
 
+def test_more_than_a_pipe_holds_is_done_here_where_preparing_fails() -> None:
+    def fail() -> None:
+        raise RequestError("nothing to prepare with")
+
+    done: list[bytes] = []
+    with sharing_out.prepared(fail, done.append) as begin:
+        begin(b"x" * 2**20)()
+    assert done == [b"x" * 2**20]
+
+
 def test_nothing_is_left_of_work_that_was_never_begun(tmp_path: Path) -> None:
     def never() -> None:
         with sharing_out.prepared(partial(leave, tmp_path / "x"), leave):
