@@ -113,6 +113,8 @@ def analyze(arguments: Namespace, path: str, chosen: Chosen | None = None) -> in
             write_folder(arguments, path, chosen, show)
         else:
             show_model(arguments, path, chosen, show)
+    if arguments.out and not library.is_installed():
+        terminal.show([Section("", (f"no plan{figures.PAGE}: the page needs {library.INSTALL}",))])
     return 0
 
 
@@ -358,8 +360,6 @@ def pictures_of(plan: Plan, folder: Path) -> Pictures:
 
 def write_texts(plan: Plan, folder: Path) -> None:
     """Every other output of the table into `folder`, as plan.json and so on; the page where its library is there."""
-    if not library.is_installed():
-        terminal.show([Section("", (f"no plan{figures.PAGE}: the page needs {library.INSTALL}",))])
     for suffix in OUTPUTS:
         if suffix not in figures.SUFFIXES or (suffix == figures.PAGE and library.is_installed()):
             files.write(str(folder / f"plan{suffix}"), render(plan, suffix))
