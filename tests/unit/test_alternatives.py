@@ -7,6 +7,7 @@ from pathlib import Path
 
 import graphs
 import pytest
+import tflite_models
 
 from modelplan import BrokenPlanError, bounds, pipeline, plan
 from modelplan.aliasing import as_placed
@@ -19,6 +20,9 @@ from modelplan.rewriting.alternatives import (
     as_it_stands,
     carried_offsets,
     load_file,
+    lower_alternatives_of,
+    rewritten_files,
+    sized,
 )
 from modelplan.rewriting.packing import packed
 from modelplan.rewriting.plan_metadata import write_plan
@@ -77,6 +81,46 @@ def test_a_better_order_comes_before_its_plan(corpus: Path) -> None:
     assert both.requirement is not None
     assert both.requirement.arena < order.requirement.arena < as_it_stands(file, TFLM).arena
     assert [command.split()[1] for command in both.commands] == ["reorder", "pack"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "tflite/vww_96_int8.tflite",
+        "tflite/person_detect.tflite",
+        "tflite/person_detect_vela.tflite",
+        "tflite/hello_world_int8.tflite",
+        "crashes/tail20794.tflite",
+        "crashes/if7_exponential.tflite",
+    ],
+)
+def test_what_is_left_out_needs_no_less(corpus: Path, path: str) -> None:
+    file = load_file(str(corpus / path))
+    needed = as_it_stands(file, TFLM)
+    every, some = list(alternatives(file, TFLM)), list(lower_alternatives_of(file, TFLM, needed))
+    assert lower_alternatives(needed, some) == lower_alternatives(needed, every)
+    assert alternatives_section(needed, some) == alternatives_section(needed, every)
+
+
+@pytest.mark.parametrize("path", ["tflite/vww_96_int8.tflite", "crashes/tail20794.tflite"])
+def test_what_is_sized_before_it_is_written_needs_what_the_file_needs(corpus: Path, path: str) -> None:
+    made = list(rewritten_files(load_file(str(corpus / path)), TFLM))
+    files = [(one, one.file) for one in made if one.file is not None]
+    assert len(files) == len(made) > 2
+    for one, file in files:
+        assert sized(one, TFLM).requirement == as_it_stands(file, TFLM)
+
+
+def test_plans_are_not_made_where_planning_itself_needs_the_arena(tmp_path: Path) -> None:
+    tensors: list[tflite_models.TensorRow] = [(f"t{i}", tflite_models.FLOAT32, (1, 8), None) for i in range(101)]
+    ops: list[tflite_models.OpRow] = [("ADD", (i, i), (i + 1,), ()) for i in range(100)]
+    path = tmp_path / "chain.tflite"
+    path.write_bytes(tflite_models.model(tflite_models.Sub(tensors, ops, (0,), (100,))))
+    file = load_file(str(path))
+    found = list(lower_alternatives_of(file, TFLM, as_it_stands(file, TFLM)))
+    assert [(a.requirement, a.refusal) for a in found] == [(None, "")] * 3
+    every = [a.requirement for a in alternatives(file, TFLM)]
+    assert [needed.arena for needed in every if needed] == [as_it_stands(file, TFLM).arena] * 3
 
 
 def test_what_cannot_be_packed_says_why(corpus: Path) -> None:
