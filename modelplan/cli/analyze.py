@@ -178,7 +178,7 @@ def other_files(
     file: ModelFile, target: Target, needed: Requirement, options: Options, plan: Plan
 ) -> Sequence[Alternative]:
     """What other forms of a file that runs would need; `plan` was made with `options`."""
-    if needed.refusals:
+    if needed.refusals or target.runtime.sorts:  # a runtime that orders by itself has no other forms
         return []
     usual = order_options(file, target)
     asked = replace(options, runtime=usual.runtime, kernels=usual.kernels, capacity=None)
