@@ -637,3 +637,53 @@ def test_each_interaction_on_a_small_a_large_a_huge_and_a_striped_model(
     browser.run("document.querySelector('#help').click()")
     assert "From the step that writes a buffer" in browser.text("#keys")
     browser.run("document.querySelector('#keys').close()")
+
+
+def test_all_buffers_are_listed_filtered_sorted_and_chosen_in_both_directions(browser: Browser, huge: Path) -> None:
+    browser.open(huge, "#tab=all")
+    total = browser.run("return plan().n")
+    assert total > 12_000
+    assert f"All {total:,} buffers" in browser.text("#all-count")
+    assert 5 < len(browser.texts("#all-rows [role=row]")) < 100  # of all rows only those in sight exist
+    assert browser.run("return document.querySelector('#all-grid').getAttribute('aria-rowcount')") == str(total + 1)
+    # By each heading, up and down.
+    keys = ("p.label(i)", "p.size[i]", "p.start[i]", "p.end[i] - p.start[i]", "p.low[i]")
+    for column, key in enumerate(keys):
+        for _ in range(2):
+            browser.run("document.querySelectorAll('#all-head button')[arguments[0]].click()", column)
+            order = browser.run(
+                "return document.querySelectorAll('#all-head > span')[arguments[0]].getAttribute('aria-sort')", column
+            )
+            found = browser.run(f"const p = plan(); return [...buffers.rows].map(i => {key})")
+            if column == 0:  # numbers in names count as such
+                found = [
+                    [int(part) for part in name.split("_")[1:2] if part.isdigit()] for name in found if "/" not in name
+                ]
+            assert order in ("ascending", "descending")
+            assert found == sorted(found, reverse=order == "descending")
+    # By name and by step, by key.
+    browser.run("document.querySelector('#all-name').focus()")
+    browser.press("block_11/")
+    wanted = browser.run("return [...buffers.rows].every(i => plan().label(i).startsWith('block_11/'))")
+    assert wanted
+    assert browser.run("return buffers.rows.length") == 8
+    browser.run("document.querySelector('#all-step').focus()")
+    browser.press("90")
+    alive = browser.run("return plan().aliveAt(90).filter(i => plan().label(i).startsWith('block_11/')).length")
+    assert 0 < alive < 8
+    assert browser.run("return buffers.rows.length") == alive
+    browser.wait("return location.hash.includes('name=block_11') && location.hash.includes('at=90')")
+    # With the keys of a grid the map follows.
+    browser.press("\ue007", "\ue010")  # Enter leaves the field; End
+    row = browser.run("return [document.activeElement.id, state.picked, buffers.rows[buffers.rows.length - 1]]")
+    assert row == ["all-grid", row[2], row[2]]
+    assert browser.run("return chart.sources.picked.data.l.length") == 1
+    active = browser.run("return document.querySelector('#all-grid').getAttribute('aria-activedescendant')")
+    assert browser.run("return document.getElementById(arguments[0]).ariaSelected", active) == "true"
+    # A click on a row chooses it; what is chosen on the map comes into sight in the list.
+    first = browser.run("const row = document.querySelector('#all-rows [role=row]'); row.click(); return state.picked")
+    assert first == browser.run("return buffers.rows[0]")
+    browser.run("buffers.set({name: '', step: null, column: 2, down: false}); pick(plan().n - 5)")
+    assert browser.run("return document.querySelector('#all-rows .on').dataset.buffer") == str(total - 5)
+    browser.run("buffers.ask({name: 'block_11/'})")
+    assert "The chosen buffer is not among them" in browser.text("#all-count")

@@ -50,7 +50,7 @@ def test_a_screen_reader_is_told_what_can_be_focused_and_what_changes(browser: B
     path = tmp_path / "page.html"
     path.write_bytes(html_file.html(views.Page("chain", "", shown, "modelplan", change=True)))
     browser.open(path)
-    for tab in ("live", "changes", "ops", "facts"):
+    for tab in ("live", "all", "changes", "ops", "facts"):
         browser.run("choose(arguments[0]); pick(0)", tab)
         rows = tree(browser)
         focusable = [row for row in rows if row["properties"].get("focusable") and row["role"] != "RootWebArea"]

@@ -10,8 +10,8 @@ function remember() {
     const w = chart.window;
     const p = plan();
     const n = (/** @type {number} */ x) => String(Number(x.toPrecision(7)));
-    const parts = { plan: state.view, step: state.step, buffer: state.picked, time: `${n(w.x0)},${n(w.x1)}`, bytes: `${n(w.y0)},${n(w.y1)}`, tab: state.tab, sort: `${state.sort.column}${state.sort.down ? "-" : ""}`, find: state.query, hints: state.hints ? "" : "off", theme: chosenTheme ? state.theme : "" };
-    const words = Object.entries(parts).filter(([key, v]) => v !== "" && v !== -1 && !((key === "time" || key === "bytes") && same(w, chart.whole(p))));
+    const parts = { plan: state.view, step: state.step, buffer: state.picked, time: `${n(w.x0)},${n(w.x1)}`, bytes: `${n(w.y0)},${n(w.y1)}`, tab: state.tab, sort: `${state.sort.column}${state.sort.down ? "-" : ""}`, find: state.query, list: `${buffers.wanted.column}${buffers.wanted.down ? "-" : ""}`, name: buffers.wanted.name, at: buffers.wanted.step ?? "", hints: state.hints ? "" : "off", theme: chosenTheme ? state.theme : "" };
+    const words = Object.entries(parts).filter(([key, v]) => v !== "" && v !== -1 && !(key === "list" && v === "1-") && !((key === "time" || key === "bytes") && same(w, chart.whole(p))));
     try {
       history.replaceState(null, "", `#${words.map(([key, v]) => `${key}=${encodeURIComponent(v)}`).join("&")}`);
     } catch {
@@ -34,6 +34,8 @@ function restore() {
   state.picked = number("buffer", 0, p.n) ?? -1;
   const order = /^([0-4])(-?)$/.exec(said.get("sort") ?? "");
   if (order) state.sort = { column: Number(order[1]), down: order[2] === "-" };
+  const listed = /^([0-4])(-?)$/.exec(said.get("list") ?? "1-");
+  buffers.set({ name: said.get("name") ?? "", step: number("at", 0, p.steps), column: Number(listed?.[1] ?? 1), down: (listed?.[2] ?? "-") === "-" });
   state.hints = said.get("hints") !== "off";
   const theme = said.get("theme");
   chosenTheme = theme === "dark" || theme === "light";
@@ -50,5 +52,5 @@ function restore() {
   dress(state.theme);
   if (!said.get("tab") && (data.field || data.change)) said.set("tab", data.field ? "field" : "changes");
   choose(TABS.includes(said.get("tab") ?? "") && !get(`tab-${said.get("tab")}`).hidden ? String(said.get("tab")) : "live");
-  operators.reveal(state.step);
+  reveal();
 }

@@ -19,8 +19,8 @@ from modelplan.types import Plan
 
 #: The page's own scripts, in the order in which they are run: each uses what stands before it.
 SCRIPTS = (
-    "plans.js", "looks.js", "lettering.js", "rows.js", "chart.js", "words.js", "panels.js", "changes.js", "field.js",
-    "page.js", "search.js", "keys.js", "address.js", "start.js",
+    "plans.js", "looks.js", "lettering.js", "rows.js", "chart.js", "words.js", "panels.js", "buffers.js", "changes.js",
+    "field.js", "page.js", "search.js", "keys.js", "address.js", "start.js",
 )  # fmt: skip
 
 

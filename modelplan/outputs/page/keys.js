@@ -42,6 +42,7 @@ const KEYS = [
   ["/", "search", () => get("search").focus()],
   ["t", "light or dark", () => { chosenTheme = true; dress(state.theme === "dark" ? "light" : "dark"); }],
   ["l", "live set", () => choose("live")],
+  ["a", "all buffers", () => { choose("all"); get("all-grid").focus(); }],
   ["c", "changes", () => get("tab-changes").hidden || choose("changes")],
   ["o", "operators", () => choose("ops")],
   ["g", "to the map", () => get("map").focus()],

@@ -15,6 +15,7 @@ let chosenTheme = false;
 let matches = [];
 let moving = 0;
 const operators = new LongList(get("ops"), opRow, 22);
+const buffers = new BufferGrid({ pick, plan: () => plan(), picked: () => state.picked, swatch: (p, i) => swatch(lookOf(p, p.columns.kind[i]), state.theme, chart.patterns), changed: remember });
 
 /** What somebody reads who opens the page for the first time. */
 const HINTS = [
@@ -22,7 +23,7 @@ const HINTS = [
   "What is alive at a step? Click the step on the curve; the peaks are numbered by height.",
   ...(data.field ? ["What does another allocator do? Click its bar."] : plans.length > 1 ? ["What does another plan change? Choose it above the map, then look into Changes."] : []),
 ];
-const TABS = ["live", "changes", "ops", "facts", "field"];
+const TABS = ["live", "all", "changes", "ops", "facts", "field"];
 
 /** The plan in sight. */
 const plan = () => plans[state.view];
@@ -41,6 +42,7 @@ function refresh() {
   get("details").hidden = state.picked < 0 && !state.hints;
   get("live").replaceChildren(...liveTable({ plan: p, picked: state.picked, sort: state.sort, order: sortBy, ...o }));
   operators.show(p.steps);
+  buffers.show();
   showChanges();
   const rank = p.peakAt(state.step);
   get("where").textContent = `${rank < 0 ? "" : `peak ${count(rank + 1)} of ${count(p.peaks.length)}${p.equal(rank)} · `}${brief(p.live[state.step] ?? 0)} alive at ${p.stepLabel(state.step)}`;
@@ -140,7 +142,13 @@ function pick(i) {
     if (state.step < plan().start[i] || state.step >= plan().end[i]) state.step = plan().start[i];
   }
   refresh();
+  reveal();
+}
+
+/** Brings the chosen step and the chosen buffer into sight in the lists. */
+function reveal() {
   operators.reveal(state.step);
+  buffers.reveal();
 }
 
 /** Goes to a step. @param {number} step */
@@ -149,7 +157,7 @@ function goto(step) {
   state.step = Math.max(0, Math.min(p.steps - 1, step));
   bring({ x0: state.step, x1: state.step + 1, y0: 0, y1: 0 });
   refresh();
-  operators.reveal(state.step);
+  reveal();
 }
 
 /** Goes to the peak of a rank. @param {number} rank */
@@ -194,7 +202,7 @@ function turnTo(number, buffer) {
   frame();
   chart.pairs = null;
   chart.light(state.picked, { ...litSteps(), cursor: state.step }, matches);
-  const done = () => { moving = 0; refresh(); operators.reveal(state.step); };
+  const done = () => { moving = 0; refresh(); reveal(); };
   if (calm.matches) return done();
   const begin = performance.now();
   const run = ++moving;
@@ -233,7 +241,8 @@ function choose(tab) {
     get(`tab-${name}`).setAttribute("aria-selected", String(name === tab));
     get(`tab-${name}`).tabIndex = name === tab ? 0 : -1;
   }
-  if (tab === "ops") operators.reveal(state.step);
+  buffers.show();
+  reveal();
   showChanges();
   remember();
 }

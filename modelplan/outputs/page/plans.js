@@ -114,6 +114,16 @@ class Plan {
     return found;
   }
 
+  /** The place of each buffer in the order of names, in which numbers count as such: `layer_2` before `layer_10`. */
+  get nameRanks() {
+    const { compare } = new Intl.Collator("en", { numeric: true });
+    const names = Array.from({ length: this.n }, (_, i) => this.label(i));
+    const found = new Float64Array(this.n);
+    Uint32Array.from(names.keys()).sort((a, b) => compare(names[a], names[b]) || a - b).forEach((i, k) => (found[i] = k));
+    Object.defineProperty(this, "nameRanks", { value: found });
+    return found;
+  }
+
   /** The kind of a buffer. @param {number} i */
   kind(i) {
     return this.columns.labels[this.columns.kind[i]];

@@ -14,8 +14,7 @@ function search(text) {
   const rows = [];
   if (words.length) {
     for (let i = 0; i < p.n; i++) {
-      const names = p.tensors(i).map((t) => /** @type {Graph} */ (g).tensors[t]);
-      if (holds(`${names.join(" ") || p.label(i)} ${p.kind(i)}`)) matches.push(i);
+      if (holdsWords(p, i, words)) matches.push(i);
     }
     matches.sort((a, b) => p.size[b] - p.size[a]);
     for (const i of matches) rows.push([p.label(i).length > 36 ? p.shorts[i] : p.label(i), `${p.kind(i)} · ${brief(p.size[i])}`, () => pick(i)]);

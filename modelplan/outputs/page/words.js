@@ -19,6 +19,8 @@ const WORDS = {
   "live set": "The buffers that are alive at a step.",
   share: "The part of the bytes alive at this step that belongs to the buffer.",
   address: "Where the buffer begins, in bytes from the beginning of its memory.",
+  "first step": "The step that writes the buffer. An input of the model has its bytes from step 0.",
+  lifetime: "How many steps the buffer is alive.",
   "last step": "The last step that needs the buffer. After it the bytes are free.",
   "bytes of several buffers at once": "Two buffers lie partly in the same bytes although both are alive: an operator writes its output over input that it has read already, or a loop writes rows where it needs others no more. The result is the same.",
   input: "What the caller writes before the first step.",
