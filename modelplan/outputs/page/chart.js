@@ -173,6 +173,14 @@ class Chart {
     return f ? { left: box.left + f.left, top: box.top + f.top, width: f.width, height: f.height } : { left: box.left, top: box.top, width: box.width, height: box.height };
   }
 
+  /** The part of a buffer that is in sight, in pixels of the page: x0 is left, y0 is above. @param {number} i @returns {Sight} */
+  boxOf(i) {
+    const f = this.frame, w = this.window, p = this.plan;
+    const across = (/** @type {number} */ x) => f.left + (f.width * (Math.min(Math.max(x, w.x0), w.x1) - w.x0)) / (w.x1 - w.x0);
+    const down = (/** @type {number} */ y) => f.top + (f.height * (w.y1 - Math.min(Math.max(y, w.y0), w.y1))) / (w.y1 - w.y0);
+    return { x0: across(p.start[i]), x1: across(p.end[i]), y0: down(p.high[i]), y1: down(p.low[i]) };
+  }
+
   /** Time and address under a point of the window; null outside of the plot. @param {number} px @param {number} py */
   under(px, py) {
     const f = this.frame;

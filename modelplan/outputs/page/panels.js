@@ -239,18 +239,12 @@ function keeper(plan, i, ops) {
   return "the runtime, to the end of the run";
 }
 
-/** Few words on a buffer, for the tooltip. @param {Plan} plan @param {number} i */
+/** Three short lines on a buffer, for the tooltip; the panel beside the map has the rest. @param {Plan} plan @param {number} i */
 function tipOf(plan, i) {
-  const g = plan.graph;
   const t = plan.tensors(i).length ? plan.chiefs[i] : undefined;
-  const lines = [`${g && t !== undefined ? `${g.types[g.type[t]]} · ` : ""}${human(plan.size[i])} · ${plan.kind(i)}`, `alive in steps ${count(plan.start[i])} to ${count(plan.end[i] - 1)}, at ${count(plan.low[i])}`];
-  if (g && t !== undefined) {
-    const writers = plan.writersOf(i).map((op) => plan.opLabel(op));
-    const readers = plan.readersOf(i).map((op) => plan.opLabel(op));
-    lines.push(`written by ${writers.slice(0, 3).join(", ") || "the caller"} · read by ${readers.slice(0, 3).join(", ") || "nobody"}${readers.length > 3 ? ` and ${readers.length - 3} more` : ""}`);
-  }
+  const g = plan.graph;
   const more = plan.tensors(i).length - 1;
-  if (more > 0) lines.push(`${more} more tensor${more > 1 ? "s" : ""} in the same bytes: ${plan.columns.merges.filter((m) => plan.tensors(i).includes(m[0])).map((m) => plan.columns.rules[m[3]]).filter((r, k, all) => all.indexOf(r) === k).slice(0, 2).join("; ")}`);
-  lines.push(plan.why(i));
-  return [make("b", {}, plan.label(i)), ...lines.map((line) => make("span", {}, line))];
+  const what = g && t !== undefined && !more ? g.types[g.type[t]] : more > 0 ? `${more + 1} tensors` : plan.kind(i);
+  const lines = [`${human(plan.size[i])} · ${what}`, `steps ${count(plan.start[i])} to ${count(plan.end[i] - 1)} · address ${place(plan, i)}`];
+  return [make("b", {}, cutMiddle(plan.label(i), 38)), ...lines.map((line) => make("span", {}, line))];
 }

@@ -33,10 +33,21 @@ function pointer(box, map) {
     if (tip.hidden) return;
     if (tip.dataset.buffer !== `${state.view}-${i}`) tip.replaceChildren(...tipOf(plan(), i));
     tip.dataset.buffer = `${state.view}-${i}`;
-    tip.style.left = `${Math.min(e.clientX + 14, innerWidth - tip.offsetWidth - 8)}px`;
-    tip.style.top = `${e.clientY + 18 + tip.offsetHeight > innerHeight ? e.clientY - tip.offsetHeight - 12 : e.clientY + 18}px`;
+    setBeside(tip, e.clientX, e.clientY, chart.boxOf(i));
   }, true);
   box.addEventListener("pointerleave", () => { tip.hidden = true; delete tip.dataset.clicked; });
+}
+
+/** Sets an element beside the pointer, where of the four sides it covers least of a box, and does not leave the page.
+ * @param {HTMLElement} tip @param {number} x @param {number} y @param {Sight} box in pixels of the page */
+function setBeside(tip, x, y, box) {
+  const [w, h] = [tip.offsetWidth, tip.offsetHeight];
+  const common = (/** @type {number} */ a, /** @type {number} */ b, /** @type {number} */ from, /** @type {number} */ to) => Math.max(0, Math.min(b, to) - Math.max(a, from));
+  const places = [[x + 14, y + 18], [x + 14, y - h - 12], [x - w - 14, y + 18], [x - w - 14, y - h - 12]];
+  const found = places.map(([left, top]) => [Math.max(8, Math.min(left, innerWidth - w - 8)), Math.max(8, Math.min(top, innerHeight - h - 8))]).map(([left, top]) => ({ left, top, covered: common(left, left + w, box.x0, box.x1) * common(top, top + h, box.y0, box.y1), under: left < x && x < left + w && top < y && y < top + h }));
+  const best = found.reduce((a, b) => (Number(b.under) - Number(a.under) || b.covered - a.covered) < 0 ? b : a);
+  tip.style.left = `${best.left}px`;
+  tip.style.top = `${best.top}px`;
 }
 
 /** Makes what stays: the switch, the table of the field, the keys. */
