@@ -127,9 +127,9 @@ def test_what_changed_is_told_when_the_page_opens(browser: Browser, files: Path,
     arenas = [brief.removesuffix(" KiB") for brief in browser.texts("#switch button small")]
     assert verdict.startswith(f"{arenas[0]} KiB (")
     assert f"before, {arenas[-1]} KiB (" in verdict
-    first = seen(browser, "#changes table + p + table tbody tr")[0]
+    first = seen(browser, "#changes table + p + table tbody tr:not(.group)")[0]
     assert first.startswith("re_lu_1")
-    assert "moved from 0 to" in first
+    assert "moved from 8,000 to" in first
     assert any("written over re_lu_1" in text for text in browser.texts("#changes td.words"))
     click(browser, "moved from 0 to")
     assert browser.run("return state.picked") >= 0
@@ -158,8 +158,8 @@ def test_renumbered_steps_are_no_change_and_a_buffer_that_is_gone_can_be_shown(b
     within = browser.run("return document.querySelector('#changes').innerText")
     tensors = browser.run("return plans[0].columns.members.filter(row => typeof row !== 'string').length")
     assert f"{tensors} now in the bytes of others; {now} after" in within  # scratch alone is gone
-    browser.run("plans[1].holder = () => -1; showChanges()")
-    rows = "[...document.querySelectorAll('#changes table + p + table tbody tr')]"
+    browser.run("plans[1].holder = () => -1; opened.set('gone', true); showChanges()")
+    rows = "[...document.querySelectorAll('#changes table + p + table tbody tr:not(.group)')]"
     shown = f"const row = {rows}.find(r => r.textContent.endsWith('gone')); row.click(); return row.cells[0].title"
     name = browser.run(shown)
     assert browser.run("return [state.view, plan().label(state.picked)]") == [0, name]
@@ -183,3 +183,37 @@ def test_names_that_are_cut_keep_what_differs(browser: Browser, person: Path) ->
     assert "3" in three
     assert "4" in four
     assert browser.run("return new Set(plan().shorts).size") == browser.run("return plan().n")
+
+
+def test_many_changes_are_grouped_by_kind_and_opened_by_key(browser: Browser, files: Path) -> None:
+    browser.open(files / "diff.html", "#tab=changes")
+    groups, changes = browser.run(
+        "const all = changedBuffers(plans[0], plan());"
+        "return [groupsOf(all).map(g => [g.kind, g.bytes, g.rows.map(r => [r.kind, r.bytes])]), all.length]"
+    )
+    assert sum(len(rows) for _, _, rows in groups) == changes > 5
+    assert [total for _, total, _ in groups] == sorted((total for _, total, _ in groups), reverse=True)
+    assert all(total == sum(size for _, size in rows) for _, total, rows in groups)
+    assert all(kind == own for kind, _, rows in groups for own, _ in rows)
+    # Few changes are all shown.
+    rows = "return document.querySelectorAll('#changes tbody tr[tabindex]').length"
+    assert browser.run(rows) == changes
+    # Of many, the kinds are; Enter opens one, and it stays open.
+    many = (
+        "const one = changedBuffers;"
+        "changedBuffers = (a, b) => Array.from({length: 100}, () => one(a, b)).flat(); showChanges()"
+    )
+    browser.run(many)
+    assert browser.run(rows) == 0
+    heads = browser.texts("#changes button.group")
+    assert heads == [f"{100 * len(rows):,} {kind}" for kind, _, rows in groups]
+    browser.run("document.querySelector('#changes button.group').focus()")
+    browser.press("\ue007")
+    assert browser.run("return document.activeElement.getAttribute('aria-expanded')") == "true"
+    assert browser.run(rows) == min(100 * len(groups[0][2]), 500)
+    browser.run("refresh()")
+    assert browser.run(rows) > 0
+    browser.run("document.querySelector('#changes tbody tr[tabindex]').click()")
+    assert browser.run("return state.picked") >= 0
+    browser.run("document.querySelector('#changes button.group').click()")
+    assert browser.run(rows) == 0

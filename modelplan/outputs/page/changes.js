@@ -2,7 +2,15 @@
 "use strict";
 /** What a plan has otherwise than another: figures, and buffer by buffer. */
 
-/** @typedef {{buffer: number, gone: number, name: string, bytes: number, words: string[]}} Change */
+/** @typedef {{buffer: number, gone: number, kind: string, name: string, bytes: number, words: string[]}} Change */
+/** @typedef {{kind: string, bytes: number, rows: Change[]}} Group */
+
+/** Up to how many changes are all shown; where there are more, only their kinds are, until one is opened. */
+const MOST_OPEN = 20;
+/** How many changes of a kind are listed. */
+const MOST_LISTED = 500;
+/** Which kinds of changes somebody opened (true) or closed. @type {Map<string, boolean>} */
+const opened = new Map();
 
 /** A difference of bytes. @param {number} n */
 function signed(n) {
@@ -44,26 +52,44 @@ function changedBuffers(old, now) {
   const met = new Set();
   for (let i = 0; i < now.n; i++) {
     const j = old.twin(now, i);
-    const words = [];
-    if (j < 0) words.push("new");
+    /** What changed: the kind, and words on it. @type {[string, string][]} */ const parts = [];
+    if (j < 0) parts.push(["new", "new"]);
     else {
       met.add(j);
-      if (old.size[j] !== now.size[i]) words.push(`${count(old.size[j])} → ${count(now.size[i])} B`);
-      if (old.low[j] !== now.low[i]) words.push(`moved from ${count(old.low[j])} to ${count(now.low[i])}`);
-      if (!sameLife(old, j, now, i)) words.push(`alive in steps ${count(old.start[j])} to ${count(old.end[j] - 1)} → ${count(now.start[i])} to ${count(now.end[i] - 1)}`);
+      if (old.size[j] !== now.size[i]) parts.push(["of another size", `${count(old.size[j])} → ${count(now.size[i])} B`]);
+      if (old.low[j] !== now.low[i]) parts.push(["moved", `moved from ${count(old.low[j])} to ${count(now.low[i])}`]);
+      if (!sameLife(old, j, now, i)) parts.push(["alive in other steps", `alive in steps ${count(old.start[j])} to ${count(old.end[j] - 1)} → ${count(now.start[i])} to ${count(now.end[i] - 1)}`]);
       const joined = now.tensors(i).length - old.tensors(j).length;
-      if (joined > 0 && now.graph === old.graph) words.push(`shares its bytes with ${joined} more tensor${joined > 1 ? "s" : ""}`);
+      if (joined > 0 && now.graph === old.graph) parts.push(["shared with more tensors", `shares its bytes with ${joined} more tensor${joined > 1 ? "s" : ""}`]);
     }
     const over = into.get(i);
-    if (over) words.push(over);
-    if (words.length) found.push({ buffer: i, gone: -1, name: now.label(i), bytes: now.size[i], words });
+    if (over) parts.push(["partly in the bytes of another", over]);
+    if (parts.length) found.push({ buffer: i, gone: -1, kind: joinedKinds(parts.map((part) => part[0])), name: now.label(i), bytes: now.size[i], words: parts.map((part) => part[1]) });
   }
   for (let j = 0; j < old.n; j++) {
     if (met.has(j)) continue;
     const within = [now.twin(old, j), ...old.tensors(j).map((t) => now.holder(/** @type {Graph} */ (old.graph).tensors[t]))].find((i) => i >= 0);
-    found.push({ buffer: -1, gone: j, name: old.label(j), bytes: old.size[j], words: [within === undefined ? "gone" : `now in the bytes of ${now.label(within)}`] });
+    found.push({ buffer: -1, gone: j, kind: within === undefined ? "gone" : "now in the bytes of another", name: old.label(j), bytes: old.size[j], words: [within === undefined ? "gone" : `now in the bytes of ${now.label(within)}`] });
   }
   return found.sort((a, b) => b.bytes - a.bytes || a.buffer - b.buffer);
+}
+
+/** Kinds of changes as one: "moved, alive in other steps and of another size". @param {string[]} kinds */
+function joinedKinds(kinds) {
+  const sorted = [...kinds].sort((a, b) => Number(b === "moved") - Number(a === "moved") || (a < b ? -1 : 1));
+  return sorted.length > 1 ? `${sorted.slice(0, -1).join(", ")} and ${sorted[sorted.length - 1]}` : sorted[0];
+}
+
+/** Changes by their kind, the kind with the most bytes first. @param {Change[]} changed @returns {Group[]} */
+function groupsOf(changed) {
+  /** @type {Map<string, Group>} */ const found = new Map();
+  for (const one of changed) {
+    const group = found.get(one.kind) ?? { kind: one.kind, bytes: 0, rows: [] };
+    found.set(one.kind, group);
+    group.bytes += one.bytes;
+    group.rows.push(one);
+  }
+  return [...found.values()].sort((a, b) => b.bytes - a.bytes || (a.kind < b.kind ? -1 : 1));
 }
 
 /** Whether a buffer lives from the same operator to the same, whatever their numbers.
@@ -121,19 +147,37 @@ function changesPanel(old, now, o) {
   if (old === now) return [make("p", {}, `The other plans are compared with this one, "${now.name}": choose one above the map.`)];
   const cells = (/** @type {string[]} */ row) => make("tr", {}, ...row.map((text, k) => make(k ? "td" : "th", { className: k ? "number" : "", title: text, ...(k ? {} : { scope: "row" }) }, text)));
   const head = (/** @type {string[]} */ words, /** @type {string[]} */ wide, /** @type {number[]} */ numbers) => make("thead", {}, make("tr", {}, ...words.map((word, k) => { const cell = make("th", { scope: "col", className: numbers.includes(k) ? "number" : "" }, make("span", {}, word)); cell.style.width = wide[k]; return cell; })));
-  const figures = make("table", { "aria-label": "Figures that changed", className: "figures" }, head(["", ...(data.change ? ["before", "after"] : [old.name, now.name]), "change"], ["31%", "22.5%", "22.5%", "24%"], [1, 2, 3]), make("tbody", {}, ...changedFigures(old, now).map(cells)));
+  const table = (/** @type {string} */ label, /** @type {string[][]} */ rows) => make("table", { "aria-label": label, className: "figures" }, head(["", ...(data.change ? ["before", "after"] : [old.name, now.name]), "change"], ["31%", "22.5%", "22.5%", "24%"], [1, 2, 3]), make("tbody", {}, ...rows.map(cells)));
+  const figures = changedFigures(old, now), memory = figures.filter((row) => row[3]), other = figures.filter((row) => !row[3]);
   const changed = changedBuffers(old, now);
-  const rows = changed.slice(0, 500).map((one) => {
-    const row = make("tr", { className: one.buffer >= 0 && one.buffer === o.picked ? "on" : "" }, make("td", { title: one.name, className: "name" }, one.gone >= 0 ? old.shorts[one.gone] : now.shorts[one.buffer]), make("td", { className: "number" }, count(one.bytes)), make("td", { className: "words" }, ...one.words.map((word) => make("div", {}, word))));
-    const show = () => (one.gone < 0 ? o.pick(one.buffer) : o.pickGone(one.gone));
-    row.tabIndex = 0;
-    row.setAttribute("aria-label", `${one.name}: ${one.words.join("; ")}`);
-    row.onclick = show;
-    row.onkeydown = (e) => (e.key === "Enter" || e.key === " ") && (e.preventDefault(), e.stopPropagation(), show());
-    return row;
-  });
-  const more = changed.length > rows.length ? [make("p", {}, `and ${count(changed.length - rows.length)} more`)] : [];
+  const bodies = groupsOf(changed).map((group) => groupBody(group, changed.length <= MOST_OPEN, old, now, o));
   const words = countOf(changed, old, now);
-  const buffers = make("table", { "aria-label": "Buffers that changed" }, head(["buffer", "bytes", "what changed"], ["34%", "18%", "48%"], [1]), make("tbody", {}, ...rows));
-  return [make("p", {}, make("b", {}, `"${now.name}" against "${old.name}"`)), figures, make("p", {}, words), ...(changed.length ? [buffers] : []), ...more];
+  const buffers = make("table", { "aria-label": "Buffers that changed" }, head(["change", "bytes", ""], ["34%", "18%", "48%"], [1]), ...bodies);
+  return [make("p", {}, make("b", {}, `"${now.name}" against "${old.name}"`)), table("Bytes that changed", memory), make("p", {}, words), ...(changed.length ? [buffers] : []), ...(other.length ? [make("p", {}, "Other figures that changed:"), table("Other figures that changed", other)] : [])];
+}
+
+/** The changes of one kind as rows under a row that opens and closes them; rows that are closed are not made.
+ * @param {Group} group @param {boolean} few @param {Plan} old @param {Plan} now @param {{pick: (i: number) => void, pickGone: (j: number) => void, picked: number}} o */
+function groupBody(group, few, old, now, o) {
+  const open = opened.get(group.kind) ?? (few || group.rows.some((one) => one.buffer >= 0 && one.buffer === o.picked));
+  const body = make("tbody", {});
+  const fill = (/** @type {boolean} */ shown) => {
+    const button = make("button", { type: "button", className: "group", "aria-expanded": String(shown), onclick: () => { opened.set(group.kind, !shown); fill(!shown); body.querySelector("button")?.focus(); } }, `${count(group.rows.length)} ${group.kind}`);
+    const name = make("th", { scope: "rowgroup", colSpan: 3 }, button, make("span", { className: "sum" }, brief(group.bytes)));
+    const rows = shown ? group.rows.slice(0, MOST_LISTED).map((one) => changeRow(one, old, now, o)) : [];
+    const more = shown && group.rows.length > rows.length ? [make("tr", {}, make("td", { colSpan: 3 }, `and ${count(group.rows.length - rows.length)} more`))] : [];
+    body.replaceChildren(make("tr", { className: "group" }, name), ...rows, ...more);
+  };
+  fill(open);
+  return body;
+}
+
+/** A changed buffer as a row; a click or Enter shows it on the map.
+ * @param {Change} one @param {Plan} old @param {Plan} now @param {{pick: (i: number) => void, pickGone: (j: number) => void, picked: number}} o */
+function changeRow(one, old, now, o) {
+  const row = make("tr", { className: one.buffer >= 0 && one.buffer === o.picked ? "on" : "", tabIndex: 0, "aria-label": `${one.name}: ${one.words.join("; ")}` }, make("td", { title: one.name, className: "name" }, one.gone >= 0 ? old.shorts[one.gone] : now.shorts[one.buffer]), make("td", { className: "number" }, count(one.bytes)), make("td", { className: "words" }, ...one.words.map((word) => make("div", {}, word))));
+  const show = () => (one.gone < 0 ? o.pick(one.buffer) : o.pickGone(one.gone));
+  row.onclick = show;
+  row.onkeydown = (e) => (e.key === "Enter" || e.key === " ") && (e.preventDefault(), e.stopPropagation(), show());
+  return row;
 }
