@@ -3,7 +3,8 @@
 address ^   +-------+        A buffer alive in [start, end) at [offset, offset + size) is the rectangle
         |   |   B   |        between these lines; two of them that touch an area are a broken plan.
         |+--+---+---+--+     What lies above the capacity is hatched: it does not fit the memory.
-        ||  A   |   C  |        Where an allowed overlap lets two share bytes, their common area is striped.
+        ||  A   |   C  |        Where an allowed overlap lets two share bytes, their common area is striped;
+        ||      |      |        where a part lies in the whole that it is joined into, it is dotted.
         ++------+------+--> step
 """
 
@@ -36,6 +37,8 @@ _LEAST_SHARE = 0.2
 _MOST_LEADERS, _LEADER_ROOM, _AWAY = 6, 150.0, 9.0
 _GROUND = {"facecolor": "white", "alpha": 0.9, "linewidth": 0, "pad": 1.0}
 _STRIPED = {"facecolor": "none", "edgecolor": MUTED, "linewidth": 0.4, "hatch": "\\\\\\\\\\\\"}
+#: A part of a join or split in the bytes of the whole.
+_JOINED = {"facecolor": "none", "edgecolor": MUTED, "linewidth": 0.4, "hatch": "...."}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,7 @@ def draw(drawing: Drawing) -> Sheet:
     _draw_free(sheet, drawing)
     _draw_buffers(sheet, drawing)
     sheet.boxes(common_areas(drawing)[1], zorder=3, **_STRIPED)
+    sheet.boxes(joined_areas(drawing)[1], zorder=3, **_JOINED)
     _draw_overflow(sheet, drawing)
     written = labels(sheet, drawing)
     for label in written:
@@ -102,7 +106,17 @@ def overflow(drawing: Drawing) -> Boxes:
 
 def common_areas(drawing: Drawing) -> tuple[IntArray, Boxes]:
     """Pairs of buffers that an allowed overlap lets share bytes, and for each pair the area that they share."""
-    pairs, boxes = drawing.problem.overlaps[:, :2], rectangles(drawing)
+    return _areas(drawing, drawing.problem.overlaps[:, :2])
+
+
+def joined_areas(drawing: Drawing) -> tuple[IntArray, Boxes]:
+    """Pairs of a part and the whole that it is joined into, and for each pair the area that they share."""
+    return _areas(drawing, drawing.problem.meetings[:, :2])
+
+
+def _areas(drawing: Drawing, pairs: IntArray) -> tuple[IntArray, Boxes]:
+    """Of pairs of buffers those that share bytes while both are alive, and the area that each pair shares."""
+    boxes = rectangles(drawing)
     a, b = boxes[pairs[:, 0]], boxes[pairs[:, 1]]
     common = np.concatenate([np.maximum(a[:, :2], b[:, :2]), np.minimum(a[:, 2:], b[:, 2:])], axis=1)
     met = (common[:, 0] < common[:, 2]) & (common[:, 1] < common[:, 3])
@@ -117,6 +131,8 @@ def _legend(drawing: Drawing) -> list[axes.Entry]:
     entries.append(axes.Entry("free", {"facecolor": FREE, "edgecolor": MUTED, "linewidth": 0.4}))
     if len(common_areas(drawing)[1]):
         entries.append(axes.Entry("written over what is still read", _STRIPED))
+    if len(joined_areas(drawing)[1]):
+        entries.append(axes.Entry("a part in the bytes of the whole", _JOINED))
     if len(overflow(drawing)):
         style = {"facecolor": "none", "edgecolor": WARNING, "linewidth": 0.8, "hatch": "//////"}
         entries.append(axes.Entry("beyond the capacity", style))
@@ -196,7 +212,8 @@ def _in_points(sheet: Sheet, boxes: Boxes) -> Boxes:
 def _alone(drawing: Drawing) -> Boxes:
     """For each buffer the largest part of its rectangle found that it shares with no other."""
     boxes = rectangles(drawing)
-    for pair, (x0, y0, x1, y1) in zip(*common_areas(drawing), strict=True):
+    shared = (*zip(*common_areas(drawing), strict=True), *zip(*joined_areas(drawing), strict=True))
+    for pair, (x0, y0, x1, y1) in shared:
         for i in pair:
             a0, b0, a1, b1 = boxes[i]
             if a0 < x1 and x0 < a1 and b0 < y1 and y0 < b1:

@@ -28,6 +28,8 @@ _LARGE = 0.02
 _APART = 1.8
 #: Points of a region from which nothing is copied and in which little lies.
 _THIN = 60.0
+#: Points of height from which a stay has an outline: that of a thinner one would hide it.
+_OUTLINED = 1.5
 _STILL = "#c9d3da"
 #: Colours of what moves, in turn.
 _MOVING = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", "#7f6000")
@@ -135,9 +137,8 @@ def _colours(made: MovingPlan) -> dict[int, str]:
 def _stay(sheet: Sheet, made: MovingPlan, bands: _Bands, stay: Stay, colour: str, forms: Sequence[str]) -> None:
     size = int(made.problem.problem.size[stay.buffer])
     low, high = bands.y(stay.region, stay.offset), bands.y(stay.region, stay.offset + size)
-    sheet.boxes(
-        np.array([[stay.start, low, stay.end, high]]), facecolor=colour, edgecolor="white", linewidth=0.5, zorder=2
-    )
+    line = {"edgecolor": "white", "linewidth": 0.5} if high - low >= _OUTLINED else {"linewidth": 0}
+    sheet.boxes(np.array([[stay.start, low, stay.end, high]]), facecolor=colour, zorder=2, **line)
     if high - low < SMALL + 2:
         return
     room, nbytes = (stay.end - stay.start) * sheet.per_step - 4, brief(size).replace(".00", "")

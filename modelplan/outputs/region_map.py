@@ -34,6 +34,8 @@ _PLOT, _LEAST, _HEAD, _BAND = 420.0, 34.0, 18.0, 18.0
 _NARROWEST, _WIDEST, _PER_STEP = 640.0, 1060.0, 20.0
 _LONGEST_OP = 110.0
 _MOST_TICKED = 70
+#: Rectangles that are thinner, in points, have no outline: it would hide them. Two shades take turns instead.
+_SLIM = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +166,13 @@ def _draw_panel(
     sheet.boxes(np.array([[0, panel.bottom, sheet.steps, panel.top]]), facecolor=FREE, edgecolor=MUTED, linewidth=0.4)
     for kind, colour in COLOURS.items():
         boxes = [rectangle(made, panel, stay) for stay in stays if made.owners[stay.buffer][1] == kind]
-        found: Boxes = np.array(boxes, dtype=np.float64).reshape(-1, 4)
-        sheet.boxes(found[found[:, 3] > found[:, 1]], facecolor=colour, edgecolor=MUTED, linewidth=0.4, zorder=2)
+        found: Boxes = np.array(sorted(boxes, key=lambda box: (box[1], box[0])), dtype=np.float64).reshape(-1, 4)
+        found = found[found[:, 3] > found[:, 1]]
+        slim = np.minimum((found[:, 2] - found[:, 0]) * sheet.per_step, found[:, 3] - found[:, 1]) < _SLIM
+        for turn, shade in enumerate((colour, axes.darker(colour))):
+            thin = found[slim & (np.arange(len(found)) % 2 == turn)]
+            sheet.boxes(thin, facecolor=shade, edgecolor=shade, linewidth=0.1, zorder=2)
+        sheet.boxes(found[~slim], facecolor=colour, edgecolor=MUTED, linewidth=0.4, zorder=2)
     for stay in stays:
         _name(sheet, made, panel, stay, forms[stay.buffer])
     if panel.band:

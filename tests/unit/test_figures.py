@@ -241,6 +241,23 @@ def test_allowed_overlaps_are_striped_and_told() -> None:
     assert not len(memory_map.common_areas(apart)[1])
 
 
+def test_parts_in_the_bytes_of_the_whole_are_dotted_and_leave_its_name_alone() -> None:
+    sizes = [(4000, 0, 20), (4000, 10, 20), (8000, 19, 40)]
+    meetings = np.array([(0, 2, 0, 0), (1, 2, 4000, 4000)])
+    problem = graphs.problem(sizes, meetings=meetings)
+    drawing = of_problem("join", problem, Placement(np.array([0, 4000, 0]), lower_bound=8000))
+    pairs, areas = memory_map.joined_areas(drawing)
+    assert pairs.tolist() == [[0, 2], [1, 2]]
+    assert areas.tolist() == [[19, 0, 20, 4000], [19, 4000, 20, 8000]]
+    with canvas.style():
+        sheet = memory_map.draw(drawing)
+        assert "a part in the bytes of the whole" in {t.get_text() for t in sheet.figure.texts}
+        names = memory_map.labels(sheet, drawing)
+    assert len(names) == 3
+    extents = [box for label in names for box in memory_map._extents(label)]
+    assert not any(canvas.touch(a, b) for i, a in enumerate(extents) for b in extents[:i])
+
+
 def test_a_capacity_far_above_is_drawn_out_of_scale() -> None:
     drawing = DRAWINGS["spacious"]()
     assert axes.is_broken(drawing)

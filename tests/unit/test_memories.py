@@ -28,7 +28,7 @@ from modelplan.memories.pricing import priced_choice
 from modelplan.memories.region_document import read
 from modelplan.memories.region_layout import Access, Copy, Layout, RegionProblem, Stay
 from modelplan.memories.region_plan import RegionPlan
-from modelplan.outputs import region_map, region_report
+from modelplan.outputs import canvas, region_map, region_report
 from modelplan.outputs.region_schema import region_schema
 from modelplan.targets.device import Region
 from modelplan.targets.stated_regions import parse_region
@@ -336,6 +336,21 @@ def test_the_stacked_map_draws_every_stay_inside_of_its_panel() -> None:
         assert panel.bottom - 1e-6 <= low <= high <= panel.top + 1e-6
     assert region_map.svg(made) == region_map.svg(made)
     assert region_map.png(made)[:4] == b"\x89PNG"
+
+
+def test_thin_rectangles_of_the_stacked_map_have_no_outline() -> None:
+    made = planned(*KWS)
+    stacked = region_map.panels(made)
+    heights = [high - low for stay in made.layout.stays
+               for _, low, _, high in [region_map.rectangle(made, stacked[stay.region], stay)]]  # fmt: skip
+    assert min(heights) < 1 < 2 < max(heights)
+    with canvas.style():
+        patches = [one for one in region_map.draw(made).axes.get_children()
+                   if hasattr(one, "get_path") and one.get_zorder() == 2]  # fmt: skip
+    outlined = [path for one in patches if one.get_linewidth() >= 0.4 for path in one.get_path().to_polygons()]
+    thin = [path for one in patches if one.get_linewidth() < 0.4 for path in one.get_path().to_polygons()]
+    assert len(outlined) == sum(height >= 2 for height in heights) > 5
+    assert len(thin) == sum(0 < height < 2 for height in heights) > 5
 
 
 def test_the_stacked_map_shows_weights_that_are_copied_from_flash() -> None:
