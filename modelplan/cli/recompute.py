@@ -48,14 +48,24 @@ def configure(parser: ArgumentParser) -> None:
         help=f"the curve ({', '.join(_FIGURES)}, .json; - for JSON), or the model of the chosen point (.onnx);"
         " repeatable",
     )
+    parser.add_argument(
+        "--draw",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help=f"the curve as a picture ({', '.join(_FIGURES)}); repeatable",
+    )
 
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
-    files.check_outputs(arguments.out, [arguments.model])
+    files.check_outputs([*arguments.out, *arguments.draw], [arguments.model])
     for path in arguments.out:
         if path != "-" and Path(path).suffix not in _SUFFIXES:
             raise RequestError(f"--out {path}: expected a name that ends in {', '.join(_SUFFIXES)}")
+    for path in arguments.draw:
+        if Path(path).suffix not in _FIGURES:
+            raise RequestError(f"--draw {path}: expected a name that ends in {', '.join(_FIGURES)}")
     if not 0 <= arguments.seconds < float("inf"):
         raise RequestError(f"--seconds is {arguments.seconds:g}, expected 0 or more")
     most, budget = share(arguments.max_macs), None if arguments.budget is None else parse_bytes(arguments.budget)
@@ -78,6 +88,8 @@ def run(arguments: Namespace) -> int:
             _write_model(path, arguments.model, curve)
         else:
             _draw(path, curve)
+    for path in arguments.draw:
+        _draw(path, curve)
     return 0 if curve.chosen >= 0 else 1
 
 

@@ -151,6 +151,8 @@ def test_the_written_model_computes_the_same(step: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
+        (["--draw", "x.json"], 2, "--draw x.json: expected a name that ends in .svg"),
+        (["--draw", "-"], 2, "--draw -: expected a name"),
         (["--out", "x.txt"], 2, "expected a name that ends in"),
         (["--max-macs", "much"], 2, "cannot read 'much' as a share"),
         (["--seconds", "-1"], 2, "expected 0 or more"),
@@ -171,6 +173,12 @@ def test_a_tflite_file_has_a_curve_and_no_written_model(tmp_path: Path) -> None:
     model = ROOT / "models" / "ds_cnn_kws.tflite"
     assert commands.run("recompute", model, "--seconds", "1", "--out", tmp_path / "x.svg").returncode == 0
     assert (tmp_path / "x.svg").read_bytes().startswith(b"<?xml")
+    done = commands.run(
+        "recompute", model, "--seconds", "1", "--draw", tmp_path / "y.svg", "--draw", tmp_path / "y.png"
+    )
+    assert done.returncode == 0
+    assert (tmp_path / "y.svg").read_bytes() == (tmp_path / "x.svg").read_bytes()
+    assert (tmp_path / "y.png").read_bytes().startswith(b"\x89PNG")
     done = commands.run("recompute", model, "--seconds", "1", "--out", tmp_path / "x.onnx")
     assert done.returncode == 2
     assert "only .onnx files" in done.stderr
