@@ -81,7 +81,11 @@ def _add_outputs(parser: ArgumentParser) -> None:
     outputs.add_argument(
         "--header", metavar="FILE.h", help="for TFLM: the arena's size and a planner with all addresses"
     )
-    outputs.add_argument("--files", metavar="DIR", help="for TFLM: the models with their addresses as offline plans")
+    outputs.add_argument(
+        "--files",
+        metavar="DIR",
+        help="for TFLM: the models with the addresses inside (offline plans, which TFLM takes)",
+    )
     model_options.add_draw(outputs)
 
 

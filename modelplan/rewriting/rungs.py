@@ -30,7 +30,7 @@ from modelplan.types import Graph, Problem, Runtime
 RUNGS = {
     "as is": "the file as it stands",
     "order": "its best order of operators",
-    "views": "an offline plan in which views share bytes",
+    "views": "an offline plan (addresses in the file, which TFLM takes) in which views share bytes",
     "overlaps": "and outputs run into operands that are still read",
     "fold": "and convolutions do the padding in front of them",
     "gather": "and pointwise convolutions gather a few pixels before they write them",
@@ -212,4 +212,4 @@ def _described(region: Region) -> str:
     keep = "kept" if region.carry else "made again"
     pace = " at the pace of the first operator" * region.paced + " from the last to the first" * region.backward
     padded = f"{len(region.pad)} padded" + " once" * (region.early and bool(region.pad))
-    return f"{labels}: {region.stripes} stripes of {along}{pace}, halo {keep}, {padded}"
+    return f"{labels}: {region.stripes} stripes of {along}{pace}, {along} that two stripes need are {keep}, {padded}"

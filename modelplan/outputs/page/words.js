@@ -31,6 +31,8 @@ const WORDS = {
   state: "A value that is kept from one run of the model to the next.",
   weights: "Constants of the model.",
   free: "Memory of the arena that no buffer uses at that step.",
+  "offline plan": "Addresses of tensors that stand in the model file. TFLM takes them and plans only the rest by itself.",
+  stripe: "Some rows or columns of a map. A map that is computed stripe by stripe never lies in memory whole.",
   sharing: "Which tensors may use the same bytes although both are alive.",
   order: "Who chose the order of the operators.",
   allocator: "The program that chose the addresses.",

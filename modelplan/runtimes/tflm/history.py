@@ -63,7 +63,7 @@ def needs_of(file: FileModel, added: Sequence[str]) -> Iterator[Need]:
     for kind in added:
         yield Need(kind, operator_since(kind))
     if len(file.subgraphs) > 1:
-        yield Need("an offline plan of several subgraphs", _PLANS_OF_SUBGRAPHS)
+        yield Need("an offline plan (addresses in the file) of several subgraphs", _PLANS_OF_SUBGRAPHS)
         if any(tensor.variable for tensor in file.tensors):
             yield Need("variables with planned addresses", _PLANNED_VARIABLES)
         if any(tensor.type == _BOOL for tensor in file.tensors):
