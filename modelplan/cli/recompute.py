@@ -59,13 +59,7 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
-    files.check_outputs([*arguments.out, *arguments.draw], [arguments.model])
-    for path in arguments.out:
-        if path != "-" and Path(path).suffix not in _SUFFIXES:
-            raise RequestError(f"--out {path}: expected a name that ends in {', '.join(_SUFFIXES)}")
-    for path in arguments.draw:
-        if Path(path).suffix not in _FIGURES:
-            raise RequestError(f"--draw {path}: expected a name that ends in {', '.join(_FIGURES)}")
+    _check_outputs(arguments)
     if not 0 <= arguments.seconds < float("inf"):
         raise RequestError(f"--seconds is {arguments.seconds:g}, expected 0 or more")
     most, budget = share(arguments.max_macs), None if arguments.budget is None else parse_bytes(arguments.budget)
@@ -91,6 +85,19 @@ def run(arguments: Namespace) -> int:
     for path in arguments.draw:
         _draw(path, curve)
     return 0 if curve.chosen >= 0 else 1
+
+
+def _check_outputs(arguments: Namespace) -> None:
+    """Passes where each output can be written and ends as its option takes it.
+
+    Raises:
+        RequestError: names the output.
+    """
+    files.check_outputs([*arguments.out, *arguments.draw], [arguments.model])
+    for option, paths, suffixes in (("--out", arguments.out, _SUFFIXES), ("--draw", arguments.draw, _FIGURES)):
+        for path in paths:
+            if Path(path).suffix not in suffixes and (option, path) != ("--out", "-"):
+                raise RequestError(f"{option} {path}: expected a name that ends in {', '.join(suffixes)}")
 
 
 def _write_model(path: str, source: str, curve: Curve) -> None:
