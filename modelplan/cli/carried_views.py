@@ -32,7 +32,8 @@ from modelplan.types import (
 #: What is said of such a plan.
 ABOUT = (
     "Buffers may hold some rows of a tensor only, and one may be written over another that is still read: bytes alive"
-    " are counted once. The steps are those that TFLM plans, with each loop run once."
+    " are counted once. The steps are those that TFLM plans, with each loop run once: from a loop on, steps have higher"
+    " numbers than operators in the file."
 )
 #: What is said of an operand that nothing writes before the loop.
 _UNWRITTEN = (
@@ -52,7 +53,8 @@ def carried_view(file: ModelFile, requirement: Requirement, runtime: Runtime, ca
     """The buffers that TFLM plans for a file, at the addresses where the plan in the file and TFLM put them.
 
     Tensors that lie in the same bytes at the same time are one buffer: the operands of a loop, the inputs of its body
-    and what the body leaves there. The steps are TFLM's scopes.
+    and what the body leaves there. The steps are TFLM's scopes without the first, in which the inputs are
+    written: so operator 0 is step 0, as in other views. Where something is used in that scope alone, it is kept.
     """
     model = read_tflite(file.content, file.path)
     rows = planner.requests(model, runtime.kernels)
@@ -61,7 +63,8 @@ def carried_view(file: ModelFile, requirement: Requirement, runtime: Runtime, ca
     run = _run_of(model, {row.tensor: at for row, at in zip(rows, places, strict=True) if row.tensor >= 0 <= row.last})
     used = [row._replace(first=run.unwritten.get(row.tensor, row.first)) for row in rows]
     held = _held(used, places)
-    buffers = [_buffer(model, run, used, same) for same in held]
+    lead = 0 if any(row.last == 0 for row in used) else 1
+    buffers = [_buffer(model, run, used, same, lead) for same in held]
     offsets = np.array([places[same[0]] for same in held], dtype=np.int64)
     drawn = Drawing(
         title=file.graph.name,
@@ -69,7 +72,7 @@ def carried_view(file: ModelFile, requirement: Requirement, runtime: Runtime, ca
         placement=Placement(offsets),
         arena=planner.head_bytes(rows, places),
         kinds=np.array([KINDS.index(drawing.kind_of(run.graph, buffer)) for buffer in buffers], dtype=np.int64),
-        ops=tuple(run.graph.ops[op].kind for op in run.order),
+        ops=tuple(run.graph.ops[op].kind for op in run.order[lead:]),
         made_by="",
         kept=requirement.kept,
     )
@@ -78,7 +81,7 @@ def carried_view(file: ModelFile, requirement: Requirement, runtime: Runtime, ca
         ABOUT,
         drawn,
         graph=run.graph,
-        order=run.order,
+        order=run.order[lead:],
         merges=tuple(_merges(run, buffers)),
         facts=tuple(("refused by the runtime", why) for why in requirement.refusals),
         refused=bool(requirement.refusals),
@@ -219,10 +222,11 @@ def _held(rows: Sequence[planner.Request], places: Sequence[int]) -> list[list[i
     return [sorted(group) for group in sorted(found, key=min)]
 
 
-def _buffer(model: FileModel, run: _Run, rows: Sequence[planner.Request], same: Sequence[int]) -> Buffer:
+def _buffer(model: FileModel, run: _Run, rows: Sequence[planner.Request], same: Sequence[int], lead: int) -> Buffer:
+    """The buffer of these requests; step 0 is the scope `lead`."""
     row = rows[same[0]]
-    start = max(min(rows[i].first for i in same), 0)  # what is never written is there from the beginning
-    end = max(rows[i].last for i in same) + 1
+    start = max(min(rows[i].first for i in same) - lead, 0)  # what is never written is there from the beginning
+    end = max(rows[i].last for i in same) + 1 - lead
     if row.scratch:
         subgraph, op = row.op
         kind = model.subgraphs[subgraph].ops[op].kind
