@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 #: Options that write sources, with the functions that make them.
 _SOURCES = {"header": "c_header", "linker": "linker_sections", "arenas": "tflm_header", "memory_ids": "executorch_ids"}
 
+#: What the names of pictures of TFLM's arenas end in.
+_ARENAS = (".arenas.svg", ".arenas.png")
+
 
 def configure(parser: ArgumentParser) -> None:
     """Declares the arguments."""
@@ -52,7 +55,11 @@ def configure(parser: ArgumentParser) -> None:
         "--header", metavar="FILE.h", help="C: an array in a section for each region, every buffer's address"
     )
     outputs.add_argument("--linker", metavar="FILE.ld", help="for GNU ld: those sections at the regions' addresses")
-    outputs.add_argument("--arenas", metavar="FILE.h", help="for TFLM: its two arenas in the sections of two regions")
+    outputs.add_argument(
+        "--arenas",
+        metavar="FILE.h",
+        help="for TFLM: its two arenas in the sections of two regions (--draw FILE.arenas.svg draws them)",
+    )
     outputs.add_argument(
         "--executorch",
         metavar="FILE.json",
@@ -102,7 +109,14 @@ def _write(arguments: Namespace, made: RegionPlan) -> None:
                if getattr(arguments, name)}  # fmt: skip
     for name, content in sources.items():  # all of them are made before one is written, since they may be refused
         files.write(getattr(arguments, name), content)
-    write_outputs(arguments, made, "region_report", "region_map", layout_html)
+    arenas = [path for path in arguments.draw if path.endswith(_ARENAS)]
+    if arenas:
+        from modelplan.outputs import arenas_map
+
+        for path in arenas:
+            files.write(path, arenas_map.svg(made) if path.endswith(".svg") else arenas_map.png(made))
+    rest = [path for path in arguments.draw if path not in arenas]
+    write_outputs(Namespace(**vars(arguments) | {"draw": rest}), made, "region_report", "region_map", layout_html)
 
 
 def _plan(arguments: Namespace, path: str) -> Plan:

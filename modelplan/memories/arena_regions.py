@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import product
 
-from modelplan.memories.choice_tables import free_range
+from modelplan.memories.region_layout import free_range
 from modelplan.memories.region_plan import RegionPlan, TflmArena
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import FileModel

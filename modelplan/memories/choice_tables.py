@@ -8,8 +8,7 @@ from math import gcd, lcm
 import numpy as np
 import numpy.typing as npt
 
-from modelplan.memories.region_layout import RegionProblem
-from modelplan.targets.device import Region
+from modelplan.memories.region_layout import RegionProblem, free_range
 from modelplan.types import IntArray
 
 FloatArray = npt.NDArray[np.float64]
@@ -57,20 +56,6 @@ class Tables:
         room = self.room.copy()
         room[region] = max(0, room[region] - units)
         return replace(self, room=room)
-
-
-def free_range(region: Region, alignment: int) -> tuple[int, int]:
-    """The offsets [low, high) of a region that buffers may use; low is where an aligned address begins."""
-    low = region.reserved if region.reserved_at == "start" else 0
-    high = region.size - (region.reserved if region.reserved_at == "end" else 0)
-    low += -((region.base or 0) + low) % alignment
-    return low, max(low, low + _allocatable(region, high - low))
-
-
-def _allocatable(region: Region, size: int) -> int:
-    """The largest allocation of at most `size` bytes that the region allows."""
-    whole = max(size, 0) // region.granularity * region.granularity
-    return 1 << whole.bit_length() - 1 if region.power_of_two and whole else whole
 
 
 def alignments(problem: RegionProblem, region: int) -> IntArray:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from modelplan import allocators, bounds
-from modelplan.memories.choice_tables import alignments, free_range
-from modelplan.memories.region_layout import RegionProblem, Stay
+from modelplan.memories.choice_tables import alignments
+from modelplan.memories.region_layout import RegionProblem, Stay, free_range
 from modelplan.types import Budget, IntArray, Problem
 
 #: Steps of the allocator's search for each region, unless the caller says otherwise.

@@ -131,3 +131,17 @@ class Layout:
     method: str = ""
     ended: str = "complete"
     timetable: Timetable | None = None
+
+
+def free_range(region: Region, alignment: int) -> tuple[int, int]:
+    """The offsets [low, high) of a region that buffers may use; low is where an aligned address begins."""
+    low = region.reserved if region.reserved_at == "start" else 0
+    high = region.size - (region.reserved if region.reserved_at == "end" else 0)
+    low += -((region.base or 0) + low) % alignment
+    return low, max(low, low + _allocatable(region, high - low))
+
+
+def _allocatable(region: Region, size: int) -> int:
+    """The largest allocation of at most `size` bytes that the region allows."""
+    whole = max(size, 0) // region.granularity * region.granularity
+    return 1 << whole.bit_length() - 1 if region.power_of_two and whole else whole

@@ -8,6 +8,7 @@ psram |      [a     ]            while operators run.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -137,8 +138,8 @@ def _colours(made: MovingPlan) -> dict[int, str]:
 def _stay(sheet: Sheet, made: MovingPlan, bands: _Bands, stay: Stay, colour: str, forms: Sequence[str]) -> None:
     size = int(made.problem.problem.size[stay.buffer])
     low, high = bands.y(stay.region, stay.offset), bands.y(stay.region, stay.offset + size)
-    line = {"edgecolor": "white", "linewidth": 0.5} if high - low >= _OUTLINED else {"linewidth": 0}
-    sheet.boxes(np.array([[stay.start, low, stay.end, high]]), facecolor=colour, zorder=2, **line)
+    edge: dict[str, Any] = {"edgecolor": "white", "linewidth": 0.5} if high - low >= _OUTLINED else {"linewidth": 0}
+    sheet.boxes(np.array([[stay.start, low, stay.end, high]]), facecolor=colour, zorder=2, **edge)
     if high - low < SMALL + 2:
         return
     room, nbytes = (stay.end - stay.start) * sheet.per_step - 4, brief(size).replace(".00", "")

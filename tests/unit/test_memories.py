@@ -13,12 +13,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from commands import run
+from conftest import ROOT
+from matplotlib.patches import PathPatch
 from region_problems import cheapest, random_problem, swept_problem
 
 from modelplan import highs, pipeline
 from modelplan.errors import BrokenPlanError, ModelError, RequestError
 from modelplan.loaders import load_model
 from modelplan.memories import exact_choice, referee
+from modelplan.memories.arena_regions import with_arenas
 from modelplan.memories.asking import region_problem
 from modelplan.memories.choice_tables import tables_of
 from modelplan.memories.choosing import Choosing, ShortageError, chosen_layout
@@ -28,8 +32,9 @@ from modelplan.memories.pricing import priced_choice
 from modelplan.memories.region_document import read
 from modelplan.memories.region_layout import Access, Copy, Layout, RegionProblem, Stay
 from modelplan.memories.region_plan import RegionPlan
-from modelplan.outputs import canvas, region_map, region_report
+from modelplan.outputs import arenas_map, canvas, region_map, region_report
 from modelplan.outputs.region_schema import region_schema
+from modelplan.runtimes.tflm.file import load_tflite
 from modelplan.targets.device import Region
 from modelplan.targets.stated_regions import parse_region
 from modelplan.types import Buffer, Problem
@@ -346,7 +351,7 @@ def test_thin_rectangles_of_the_stacked_map_have_no_outline() -> None:
     assert min(heights) < 1 < 2 < max(heights)
     with canvas.style():
         patches = [one for one in region_map.draw(made).axes.get_children()
-                   if hasattr(one, "get_path") and one.get_zorder() == 2]  # fmt: skip
+                   if isinstance(one, PathPatch) and one.get_zorder() == 2]  # fmt: skip
     outlined = [path for one in patches if one.get_linewidth() >= 0.4 for path in one.get_path().to_polygons()]
     thin = [path for one in patches if one.get_linewidth() < 0.4 for path in one.get_path().to_polygons()]
     assert len(outlined) == sum(height >= 2 for height in heights) > 5
@@ -397,3 +402,44 @@ def test_contiguous_lists_are_refused_by_name() -> None:
     held = replace(plan, problem=replace(plan.problem, contiguous=((0, 1),)))
     with pytest.raises(RequestError, match="contiguous lists cannot be spread"):
         region_problem([held], (parse_region("sram:4MiB", ()),))
+
+
+def test_the_two_arenas_are_drawn_with_the_capacity_of_their_memories(tmp_path: Path) -> None:
+    regions = "--region", "sram:24KiB", "--region", "psram:8MiB,read=80MB/s,write=40MB/s,reserve=1KiB"
+    svg, png, document = tmp_path / "x.arenas.svg", tmp_path / "x.arenas.png", tmp_path / "x.json"
+    model = ROOT / "models" / "ds_cnn_kws.tflite"
+    done = run("memories", model, *regions, "--draw", svg, "--draw", png, "--json", document)
+    assert done.returncode == 0, done.stderr
+    assert png.read_bytes()[:4] == b"\x89PNG"
+    assert svg.read_bytes().startswith(b"<?xml")
+    assert json.loads(document.read_text())["arenas"]
+    both = run("memories", model, ROOT / "models" / "autoencoder.tflite", "--region", "sram:1MiB", "--draw", svg)
+    assert both.returncode == 2
+    assert "drawn for one .tflite model that TFLM runs" in both.stderr
+    small = run("memories", model, "--region", "sram:20KiB", "--region", "more:24KiB", "--draw", svg)
+    assert small.returncode == 2
+    assert "no choice of regions holds all of TFLM's parts: persistent arena (6.62 KiB" in small.stderr
+
+
+def test_the_bar_of_a_memory_adds_up_and_says_when_the_spare_part_is_not_to_scale() -> None:
+    made = planned(*KWS)
+    file = load_tflite(str(ROOT / "models" / "ds_cnn_kws.tflite"))
+    made = with_arenas(made, file, "32", "reference")
+    numbers = {arena.region for arena in made.arenas if arena.name != "one arena"}
+    assert len(numbers) > 1
+    for number in numbers:
+        rows = arenas_map.segments(made, number)
+        region = made.problem.regions[number]
+        assert sum(size for _, size, _ in rows) == region.size
+        shares, to_scale = arenas_map.widths(rows)
+        assert sum(shares) == pytest.approx(1)
+        if to_scale:
+            assert shares == pytest.approx([size / region.size for _, size, _ in rows])
+        else:
+            assert sum(s for s, row in zip(shares, rows, strict=True) if row[0] != "spare") == pytest.approx(0.4)
+    assert {to_scale for number in numbers for _, to_scale in [arenas_map.widths(arenas_map.segments(made, number))]} \
+        == {True, False}  # fmt: skip
+    with canvas.style():
+        words = {text.get_text() for text in arenas_map.draw(made).figure.texts}
+    assert {"persistent arena", "non-persistent arena", "model file", "spare"} <= words
+    assert any("the spare part is not to scale" in text for text in words)
