@@ -6,6 +6,7 @@ single run that does so becomes a row.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -22,6 +23,8 @@ from modelplan.fleets.table import Run
 try:
     import dask
     from distributed import Client, KilledWorker, LocalCluster, as_completed
+    from distributed.comm import connect
+    from distributed.security import Security
 except ImportError:
     raise RequestError("a sweep runs on Dask: pip install 'modelplan[fleet]'") from None
 
@@ -61,6 +64,7 @@ def records(runs: Iterable[Run], cluster: Cluster, timeout: float) -> Iterator[l
 
 def _client(cluster: Cluster) -> AbstractContextManager[Any]:
     if cluster.scheduler:
+        _require_scheduler(cluster)
         client: AbstractContextManager[Any] = Client(cluster.scheduler, timeout=_WAIT, set_as_default=False)
         return client
     try:
@@ -76,6 +80,20 @@ def _client(cluster: Cluster) -> AbstractContextManager[Any]:
     except RuntimeError as problem:  # a worker was killed while it started
         raise RequestError(f"{_name(cluster)} did not start: {problem} Start again to go on.") from None
     return _Owned(local)
+
+
+def _require_scheduler(cluster: Cluster) -> None:
+    """Checks that the scheduler answers. A `Client` that could not connect leaves threads behind that print errors."""
+
+    async def ask() -> None:
+        connection = await connect(cluster.scheduler, timeout=_WAIT, **Security().get_connection_args("client"))
+        await connection.close()
+
+    try:
+        asyncio.run(ask())
+    except (TypeError, ValueError) as problem:  # an address that cannot be read, or TLS that is not configured
+        text = f"{_name(cluster)}: expected an address such as tcp://host:8786: {problem}"
+        raise RequestError(text) from None
 
 
 class _Owned(AbstractContextManager[Any]):

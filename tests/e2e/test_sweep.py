@@ -55,6 +55,9 @@ def test_a_killed_sweep_ends_with_the_rows_of_one_that_was_not(tmp_path: Path) -
         (["-o", "x.parquet", "--workers", "0"], 2, "--workers"),
         (["-o", "nowhere/x.parquet"], 2, "no folder"),
         (["-o", "x.parquet", "--scheduler", "tcp://127.0.0.1:9"], 2, "--scheduler"),
+        (["-o", "x.parquet", "--scheduler", "cluster"], 2, "expected an address such as tcp://host:8786"),
+        (["-o", "x.parquet", "--scheduler", "http://127.0.0.1:9"], 2, "expected an address such as tcp://host:8786"),
+        (["-o", "x.parquet", "--scheduler", "tls://127.0.0.1:9"], 2, "expected an address such as tcp://host:8786"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
