@@ -189,11 +189,12 @@ def stream_curve(plan: Plan, links: Sequence[Link], memory: int | None = None, p
 
 
 def _falling(points: Iterable[Point]) -> Iterator[Point]:
-    """The points; a rate that suffices in less memory also does in more."""
-    least = float("inf")
+    """The points; a run that less memory allows, and a rate that suffices there, are also those of more."""
+    least, best = float("inf"), None
     for one in points:
         least = min(least, one.needed)
-        yield replace(one, needed=least)
+        best = one if best is None or one.seconds < best.seconds else best
+        yield replace(best, memory=one.memory, needed=least)
 
 
 def _check_memory(stream: Stream, memory: int) -> None:
@@ -284,6 +285,8 @@ def _seconds(stream: Stream, split: _Split, rate: float) -> float:
 
 def _needed(stream: Stream, splits: Sequence[_Split]) -> float:
     """Bytes per second with which a run takes at most a hundredth longer than its operators compute."""
+    if not all(split.arrivals for split in splits):
+        return 0.0
     aim = stream.computing * 1.01
 
     def reached(rate: float) -> bool:

@@ -20,7 +20,7 @@ def sections_of(made: StreamCurve) -> list[Section]:
     found = [Section(made.title, tuple(_needs(made)))]
     if made.chosen is not None and made.simulated is not None:
         found.append(Section(f"One run in {human(made.chosen)}", tuple(_chosen(made))))
-    return [*found, Section("Memory against time", tuple(_notes()), _table(made))]
+    return [*found, Section("Memory against time", tuple(_notes(made)), _table(made))]
 
 
 def _needs(made: StreamCurve) -> Iterator[str]:
@@ -41,8 +41,10 @@ def _chosen(made: StreamCurve) -> Iterator[str]:
     yield f"copied     {human(run.copied)} in each run" + (", activations too" if made.swapped else "")
 
 
-def _notes() -> Iterator[str]:
+def _notes(made: StreamCurve) -> Iterator[str]:
     yield "kept: weights that stay; streamed: copied in each run; needed: the rate at which a run is 1 % longer at most"
+    if any(point.needed == float("inf") for point in made.curves[0][1]):
+        yield "needed -: no rate is enough, since what each copy takes before its first byte (--latency) is more"
 
 
 def rate_text(rate: float) -> str:
