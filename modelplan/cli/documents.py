@@ -11,7 +11,7 @@ from modelplan.cli import check, compare, report, targets
 from modelplan.differences import findings as differences
 from modelplan.explaining import findings as explaining
 from modelplan.fleets.findings import SweepFindings
-from modelplan.outputs import difference_report, explanation, shared_report
+from modelplan.outputs import difference_report, explanation, shared_report, stream_report
 from modelplan.outputs.checks import size_limit
 from modelplan.outputs.comparison import Row
 from modelplan.outputs.plan_schema import DIALECT, Definitions, plan_schema
@@ -212,6 +212,24 @@ def _report() -> Schema:
     return _versioned("report", report.SCHEMA, "what the rows of a sweep say, from `report --json`", fields, made)
 
 
+def _stream() -> Schema:
+    number, integers = {"type": "number"}, ("memory", "kept", "window", "streamed")
+    needed = {"type": ["number", "null"], "description": "Bytes per second; null where no rate is enough."}
+    point = _record({**dict.fromkeys(integers, _INTEGER), "seconds": number, "needed": needed})
+    chosen = _record(
+        {"memory": _INTEGER, "seconds": number, "waiting": number, "copied": _INTEGER, "activations_copied": _FLAG}
+    )
+    fields: Fields = {
+        "modelplan_stream": {"const": stream_report.SCHEMA, "description": "The version of the document."},
+        **dict.fromkeys(("made_by", "model"), _TEXT),
+        **dict.fromkeys(("weights", "activations", "least"), _INTEGER),
+        "computing": number,
+        "chosen": {"anyOf": [chosen, {"type": "null"}]},
+        "curves": _list(_record({"rate": _INTEGER, "points": _list(point)})),
+    }
+    return _head("stream", stream_report.SCHEMA, "memory against time, from `stream --json`") | _record(fields)
+
+
 def _baseline() -> Schema:
     made = Definitions()
     made.of(Figures)
@@ -303,4 +321,5 @@ DOCUMENTS: dict[str, Callable[[], Schema]] = {
     "targets": _targets,
     "memories": region_schema,
     "moves": moves_schema,
+    "stream": _stream,
 }

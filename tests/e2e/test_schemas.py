@@ -35,6 +35,8 @@ WRITTEN = [
     ("check-limits", ["check", KWS, "--budget", "8KiB", "--format", "json="]),
     ("together", ["together", KWS, RESNET, "--in-turn", "all", "--json"]),
     ("together", ["together", KWS, ONNX, "--capacity", "1MiB", "--json"]),
+    ("stream", ["stream", KWS, "--link", "1GB/s", "--macs-per-second", "1e9", "--json"]),
+    ("stream", ["stream", ONNX, "--memory", "400KiB", "--link", "9MB/s", "--macs-per-second", "1e9", "--json"]),
     ("targets", ["targets", "--json"]),
     ("targets", ["targets", "nrf52840", "--json"]),
 ]
@@ -65,6 +67,14 @@ def validated(name: str, text: str) -> Any:
     return document
 
 
+def test_every_command_that_writes_json_has_a_schema() -> None:
+    written = {"analyze": "plan", "spill": "moves"}
+    for name in modelplan.cli.COMMANDS:
+        parser = modelplan.cli.parser_of(name)
+        if any("--json" in action.option_strings for action in parser._actions):
+            assert written.get(name, name) in DOCUMENTS, name
+
+
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_schemas_are_schemas_and_carry_their_version(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert modelplan.cli.main(["schema", name]) == 0
@@ -86,7 +96,8 @@ def test_what_commands_write_keeps_to_its_schema(
     document = validated(name, Path(path).read_text())
     if isinstance(document, dict):
         with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate(document | {"schema": 0}, schema_of(name))
+            version = f"modelplan_{name}" if f"modelplan_{name}" in document else "schema"
+            jsonschema.validate(document | {version: 0}, schema_of(name))
 
 
 def test_budgets_and_their_baseline_keep_to_their_schemas(tmp_path: Path) -> None:
