@@ -95,8 +95,8 @@ def test_what_commands_write_keeps_to_its_schema(
     assert modelplan.cli.main(last) in (0, 1, 3), capsys.readouterr().err
     document = validated(name, Path(path).read_text())
     if isinstance(document, dict):
+        version = f"modelplan_{name}" if f"modelplan_{name}" in document else "schema"
         with pytest.raises(jsonschema.ValidationError):
-            version = f"modelplan_{name}" if f"modelplan_{name}" in document else "schema"
             jsonschema.validate(document | {version: 0}, schema_of(name))
 
 
