@@ -1,4 +1,4 @@
-"""Prints the script by which a shell completes commands, options and file names; it runs no Python when it completes.
+"""Prints the script by which a shell completes commands, options, names and files; it runs no Python when it completes.
 
 bash   modelplan completion bash > ~/.local/share/bash-completion/completions/modelplan
 zsh    modelplan completion zsh > "${fpath[1]}/_modelplan"
@@ -8,11 +8,20 @@ fish   modelplan completion fish > ~/.config/fish/completions/modelplan.fish
 from __future__ import annotations
 
 from argparse import Action, ArgumentParser, Namespace, _SubParsersAction
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from modelplan.aliasing.rules import MODES
+from modelplan.allocators import ALLOCATORS
 from modelplan.cli import COMMANDS, files
+from modelplan.cli.help import topics
 from modelplan.errors import RequestError
+from modelplan.runtimes import RUNTIMES
+from modelplan.runtimes.tflm.abi import ABI_NAMES
+from modelplan.schedulers import SCHEDULERS
+from modelplan.targets.table import DEVICES
 
 SHELLS = ("bash", "zsh", "fish")
 #: Words in the names of arguments that stand for files and for folders.
@@ -30,31 +39,75 @@ def run(arguments: Namespace) -> int:
         import shtab
     except ImportError:
         raise RequestError("completion needs shtab: pip install 'modelplan[completion]'") from None
-    files.write("-", shtab.complete(all_commands(shtab.FILE, shtab.DIRECTORY), shell=arguments.shell) + "\n")
+    parser = all_commands(_marks(arguments.shell, shtab))
+    files.write("-", shtab.complete(parser, shell=arguments.shell) + "\n")
     return 0
 
 
-def all_commands(file: Any, folder: Any) -> ArgumentParser:
-    """One parser for all commands; `file` and `folder` mark arguments that name one."""
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """How the library is told what an argument names: a file, a folder, or a device, which a file may describe too."""
+
+    file: Any
+    folder: Any
+    device: Mapping[str, Any]
+
+
+def _marks(shell: str, shtab: Any) -> Marks:
+    """The marks for a shell. In fish a device is a name alone: the library has no way to say both there."""
+    words = " ".join(DEVICES)
+    device: dict[str, Any]
+    if shell == "zsh":
+        device = {"complete": {"zsh": f"{{compadd - {words}; _files}}"}}
+    else:
+        device = {"choices": [*DEVICES, shtab.Choice("file")] if shell == "bash" else list(DEVICES)}
+    return Marks(shtab.FILE, shtab.DIRECTORY, device)
+
+
+def all_commands(marks: Marks) -> ArgumentParser:
+    """One parser for all commands, whose arguments say what they name."""
     parser = ArgumentParser(prog="modelplan")
     parser.add_argument("-V", "--version", action="store_true", help="the version and the build")
     commands = parser.add_subparsers(metavar="COMMAND")
     for name, promise in COMMANDS.items():
         command = commands.add_parser(name, help=promise.replace("%", "%%"))
         import_module(f"modelplan.cli.{name}").configure(command)
-        _mark(command, file, folder)
+        _mark(command, marks, _known(name))
     return parser
 
 
-def _mark(parser: ArgumentParser, file: Any, folder: Any) -> None:
+def _known(command: str) -> dict[str, Sequence[str]]:
+    """The names that arguments of a command take, where the parser leaves their check to what uses them."""
+    libraries = tuple(dict.fromkeys(name for row in RUNTIMES.values() for name in row.library_names))
+    known: dict[str, Sequence[str]] = {
+        "abi": ABI_NAMES,
+        "alias": tuple(MODES),
+        "allocator": tuple(ALLOCATORS),
+        "kernels": libraries,
+        "runtime": tuple(RUNTIMES),
+        "schedule": tuple(SCHEDULERS),
+        "topic": tuple(sorted({*topics(), *COMMANDS})),
+    }
+    plural = {f"{name}s": known[name] for name in ("allocator", "runtime", "schedule")} if command == "sweep" else {}
+    return known | plural
+
+
+def _mark(parser: ArgumentParser, marks: Marks, known: Mapping[str, Sequence[str]]) -> None:
     for action in parser._actions:  # noqa: SLF001 - argparse has no other list of its arguments
         if isinstance(action, _SubParsersAction):
             for inner in action.choices.values():
-                _mark(inner, file, folder)
+                _mark(inner, marks, known)
+        elif action.choices is not None:
+            continue
+        elif action.dest in ("target", "targets") or (action.dest == "names" and action.metavar == "NAME"):
+            for name, value in marks.device.items():
+                setattr(action, name, value)
+        elif action.dest in known and action.nargs != 0:
+            action.choices = known[action.dest]
         elif _names(action, _FOLDERS):
-            action.complete = folder  # type: ignore[attr-defined]
+            action.complete = marks.folder  # type: ignore[attr-defined]
         elif _names(action, _FILES):
-            action.complete = file  # type: ignore[attr-defined]
+            action.complete = marks.file  # type: ignore[attr-defined]
 
 
 def _names(action: Action, words: tuple[str, ...]) -> bool:
