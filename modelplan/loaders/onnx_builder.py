@@ -312,6 +312,8 @@ class Builder:
         if self._is_constant(node, inputs):
             self._add_constants(node, inputs, types, place)
             return
+        if node.op_type == "Pad":
+            self._check_reflection(node, inputs, place)
         outputs = tuple(
             self.add(name, known, place, follows=follows) if name else -1
             for name, known in zip(node.output, types, strict=True)
@@ -430,6 +432,23 @@ class Builder:
         values = {name: self.value(i) for name, i in zip(node.input, inputs, strict=True) if i >= 0}
         return {name: numpy_helper.from_array(value, name) for name, value in values.items() if value is not None}
 
+    def _check_reflection(self, node: Any, inputs: tuple[int, ...], place: str) -> None:
+        """Refuses a Pad that mirrors more elements than there are; onnx's inference lets it pass, runtimes do not.
+
+        Raises:
+            ImpossibleError: names the axis.
+        """
+        attributes, shape = dict(_attributes(node)), self.types[inputs[0]].extents
+        if attributes.get("mode") != "reflect" or shape is None:
+            return
+        given = {i: self.value(inputs[i]) for i in (1, 3) if i < len(inputs) and inputs[i] >= 0}
+        if any(value is None or value.size > 2 * len(shape) for value in given.values()):
+            return  # not known before a run
+        lists = {i: value.reshape(-1).tolist() for i, value in given.items() if value is not None}
+        amounts, axes = lists.get(1, attributes.get("pads", ())), lists.get(3, range(len(shape)))
+        if isinstance(amounts, (list, tuple)) and (problem := _mirrored_beyond(shape, axes, amounts)):
+            raise ImpossibleError(f"{place}: {problem}")
+
     def _completed(self, node: Any, inputs: tuple[int, ...], found: dict[str, Type], version: int) -> dict[str, Type]:
         """Adds the type of a Dropout's mask: the operator's definition gives it, onnx's inference leaves it out."""
         mask = node.output[1] if node.op_type == "Dropout" and len(node.output) > 1 else ""
@@ -472,6 +491,22 @@ class Builder:
             more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
             remarks.append(f"memory from the heap, not planned: {', '.join(names[:_MOST_NAMED])}{more}")
         return tuple(remarks)
+
+
+def _mirrored_beyond(shape: Sequence[int], axes: Sequence[int], amounts: Sequence[Any]) -> str:
+    """What is wrong where an axis is to be mirrored further than its elements reach; empty where none is.
+
+    >>> _mirrored_beyond((1, 4), (1,), (3, 3)), _mirrored_beyond((1, 4), (1,), (0, 4))
+    ('', 'mirrors 4 elements of axis 1, which has 4; runtimes mirror at most 3 there')
+    """
+    for axis, before, after in zip(axes, amounts, amounts[len(amounts) // 2 :], strict=False):
+        if not -len(shape) <= axis < len(shape):
+            continue
+        count, most = shape[axis] + min(before, 0) + min(after, 0), max(before, after, 0)
+        if most and most >= count:
+            there = f"runtimes mirror at most {max(count - 1, 0)} there"
+            return f"mirrors {most} elements of axis {axis}, which has {count}; {there}"
+    return ""
 
 
 def _is_never(source: _Source) -> bool:

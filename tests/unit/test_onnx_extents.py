@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import dense
+import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor, make_tensor_value_info
+from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
 
 from modelplan import Graph, ModelError, RequestError, load
 from modelplan.loaders import onnx_control
@@ -139,6 +142,61 @@ def test_extents_that_contradict_the_model_are_named_with_the_operator(tmp_path:
     assert "with --shape x=1,9: node 0 MatMul 'dense': " in message
     assert "Error]" not in message
     assert "op_type" not in message
+
+
+@pytest.mark.parametrize(
+    ("pads", "columns", "words"),
+    [
+        ([0, 3, 0, 3], 4, ""),
+        ([0, 4, 0, 0], 4, "mirrors 4 elements of axis 1, which has 4; runtimes mirror at most 3 there"),
+        ([0, 0, 0, 9], 4, "mirrors 9 elements"),
+        ([0, -2, 0, 1], 4, ""),
+        ([0, -2, 0, 2], 4, "mirrors 2 elements of axis 1, which has 2"),
+        ([0, 0, 0, 0], 0, ""),
+    ],
+)
+def test_a_pad_mirrors_no_more_than_onnx_runtime_does(
+    tmp_path: Path, pads: list[int], columns: int, words: str
+) -> None:
+    path = saved(tmp_path, [make_node("Pad", ["x", "p"], ["y"], mode="reflect")], [info("x", [1, "n"])],
+                 [info("y", [1, None])], initializer=[numbers("p", *pads)], opset=18)  # fmt: skip
+    feed = {"x": np.zeros((1, columns), np.float32)}
+    if not words:
+        assert shapes_of(path, f"x=1,{columns}")["y"] == run_onnx(path, feed).shape
+        return
+    assert f"with --shape x=1,{columns}: node 0 Pad: {words}" in refusal(path, f"x=1,{columns}")
+    with pytest.raises(InvalidArgument, match="Pad"):
+        run_onnx(path, feed)
+
+
+def run_onnx(path: Path, feed: dict[str, Any]) -> Any:
+    """The first output in ONNX Runtime, which may read older files only than onnx writes."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    model = onnx.load(path)
+    model.ir_version = 9
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return session.run(None, feed)[0]
+
+
+@pytest.mark.parametrize(("axes", "refused"), [([1], True), ([-1], False)])
+def test_pads_of_named_axes_are_mirrored_there_and_other_modes_further(
+    tmp_path: Path, axes: list[int], refused: bool
+) -> None:
+    initial = [numbers("p", 3, 0), numbers("a", *axes)]
+    for mode in ("reflect", "edge"):
+        path = saved(tmp_path, [make_node("Pad", ["x", "p", "", "a"], ["y"], mode=mode)], [info("x", [1, 3, "n"])],
+                     [info("y")], initializer=initial)  # fmt: skip
+        if refused and mode == "reflect":
+            assert "mirrors 3 elements of axis 1, which has 3" in refusal(path, "x=1,3,4")
+        else:
+            assert sum(shapes_of(path, "x=1,3,4")["y"]) == 11
+
+
+def test_the_sizes_that_are_offered_are_large_enough_to_be_mirrored(tmp_path: Path) -> None:
+    path = saved(tmp_path, [make_node("Pad", ["x", "p"], ["y"], mode="reflect")], [info("x", [1, "n"])],
+                 [info("y")], initializer=[numbers("p", 0, 64, 0, 0)])  # fmt: skip
+    assert "--dim n=512" in refusal(path)
 
 
 # -- values that decide shapes ---------------------------------------------------------------------------------
