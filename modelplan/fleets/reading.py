@@ -10,6 +10,7 @@ from modelplan import allocators, runtimes, schedulers
 from modelplan.aliasing.rules import MODES
 from modelplan.errors import ModelError, RequestError
 from modelplan.fleets.table import USUAL, Block, Table
+from modelplan.loaders.dims import parsed
 from modelplan.loaders.files import read_text
 from modelplan.targets.choosing import Wanted, chosen_block
 from modelplan.targets.table import DEVICES
@@ -61,11 +62,12 @@ def table_of(words: Words) -> Table:
     """The table that words ask for; `all` stands for every name that there is.
 
     Raises:
-        RequestError: a name that does not exist, or no model; says what there is.
+        RequestError: a name that does not exist, an extent that is no number, or no model; says what there is.
     """
     models = _distinct(words.get("models", ()))
     if not models:
         raise RequestError("no models: name .tflite and .onnx files, or a .toml file with `models`")
+    parsed(words.get("dim", ()), words.get("shape", ()))  # what no model could take is refused before any runs
     libraries = dict.fromkeys(name for row in runtimes.RUNTIMES.values() for name in row.library_names)
     return Table(
         models,

@@ -148,17 +148,31 @@ class Dims:
         """Refuses a binding that nothing in the file asked for.
 
         Raises:
-            RequestError: names the symbol and those that there are.
+            RequestError: names the symbol and those that there are, without expressions of these.
         """
         for symbol in self.extents:
             if symbol not in self.used:
-                there = ", ".join(sorted(set(known))[:20]) or "none"
+                there = ", ".join(_without_expressions(known)[:20]) or "none"
                 raise RequestError(f"--dim {symbol}: the model has no open extent of that name; there are: {there}")
         for name, shape in self.shapes.items():
             if name not in self.used:
                 raise RequestError(
                     f"{shape_option(name, shape)}: the model has no tensor of that name that it could set"
                 )
+
+
+def _without_expressions(known: Iterable[str]) -> list[str]:
+    """The symbols in order, without those that only combine others.
+
+    >>> _without_expressions(["n", "floor(n/2 - 1/2) + 1", "batch-size", "x:0"])
+    ['batch-size', 'n', 'x:0']
+    """
+    names = sorted(set(known))
+    there = {*names, "floor", "ceil", "ceiling", "max", "min"}
+    words = {name: re.findall(r"\w+", name) for name in names}
+    return [
+        name for name in names if words[name] == [name] or not all(w in there or w.isdecimal() for w in words[name])
+    ]
 
 
 def parsed(bindings: Iterable[str], shapes: Iterable[str] = ()) -> Dims:

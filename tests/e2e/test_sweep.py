@@ -51,6 +51,8 @@ def test_a_killed_sweep_ends_with_the_rows_of_one_that_was_not(tmp_path: Path) -
         (["-o", "x.csv"], 2, "must end in .parquet"),
         (["-o", "x.parquet", "--targets", "nrf52841"], 2, "no target"),
         (["-o", "x.parquet", "--alias", "some"], 2, "no 'some'"),
+        (["-o", "x.parquet", "--dim", "n=1", "m"], 2, "--dim 'm': expected SYMBOL=N"),
+        (["-o", "x.parquet", "--shape", "x=1,n"], 2, "expected TENSOR=N,N"),
         (["-o", "x.parquet", "--timeout", "0"], 2, "--timeout"),
         (["-o", "x.parquet", "--workers", "0"], 2, "--workers"),
         (["-o", "nowhere/x.parquet"], 2, "no folder"),

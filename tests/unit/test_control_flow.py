@@ -194,6 +194,8 @@ def test_bindings(tmp_path: Path) -> None:
     for dims, words in [(["q=1", "n=2", "k=3"], "no open extent"), (["n:2"], "SYMBOL=N"), (["n=1", "n=2"], "twice")]:
         with pytest.raises(RequestError, match=words):
             loaded(tmp_path, graph, *dims)
+    with pytest.raises(RequestError, match=r"--dim q: .* there are: n, n \+ k$"):
+        loaded(tmp_path, graph, "q=1")
 
 
 def test_strings_and_sequences_are_reported(tmp_path: Path) -> None:
