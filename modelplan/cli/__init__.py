@@ -8,7 +8,7 @@ import sys
 from argparse import Action, ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import NoReturn
+from typing import Any, NoReturn
 
 #: Name and promise of every command; its module is imported only when it runs.
 COMMANDS = {
@@ -56,7 +56,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class _Parser(ArgumentParser):
-    """A parser whose error messages have their control characters escaped."""
+    """A parser whose error messages have their control characters escaped, and whose help may fail to be written."""
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Writes the message; argparse itself passes over a full disk in silence."""
+        if message:
+            (file or sys.stderr).write(message)
 
     def error(self, message: str) -> NoReturn:
         """Ends the program with the escaped message."""

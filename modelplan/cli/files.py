@@ -28,6 +28,17 @@ def check_outputs(outputs: Iterable[str | None], inputs: Iterable[str], *, force
             raise RequestError(f"{output} is the input" + ("; --force replaces it" if force is not None else ""))
 
 
+def check_suffix(output: str, suffix: str) -> None:
+    """Checks that a model is not written under the name of another kind of file; `-`, devices and pipes have no kind.
+
+    Raises:
+        RequestError: names the output and the suffix that it needs.
+    """
+    path = Path(output)
+    if output != "-" and path.suffix.lower() != suffix and (path.is_file() or not path.exists()):
+        raise RequestError(f"{output}: expected a name that ends in {suffix}")
+
+
 def write(path: str, content: str | bytes) -> None:
     """Puts `content` into the file `path` in one step, so that an interruption leaves no half of it.
 

@@ -89,6 +89,7 @@ def run(arguments: Namespace) -> int:
         most = share(arguments.max_macs) if arguments.max_macs else None
         return fit_onnx.fit_file(arguments, most, _progress if sys.stderr.isatty() else _quiet)
     fit_onnx.check_format(arguments)
+    files.check_suffix(arguments.output, ".tflite")
     if arguments.draw and not arguments.draw.endswith(_FIGURES):
         raise RequestError(f"{arguments.draw}: a figure's name must end in {', '.join(_FIGURES)}")
     library.check_for([arguments.draw])

@@ -50,6 +50,7 @@ def run(arguments: Namespace) -> int:
     """Runs the command."""
     files.check_outputs([arguments.output], [arguments.model], force=arguments.force)
     files.check_outputs([arguments.shim, arguments.header], [arguments.model])
+    files.check_suffix(arguments.output, ".tflite")
     model = load_tflite(arguments.model)
     file = load_file(arguments.model)
     target = Target(with_kernels(TFLM, arguments.kernels), arguments.abi)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -160,12 +161,19 @@ def test_analyze_takes_several_models_and_writes_below_its_folder_only(kws: Path
     assert (twice.returncode, "2 models" in twice.stderr) == (2, True)
 
 
-def test_a_full_disk_is_no_failed_budget(kws: Path) -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_is_no_failed_budget(kws: Path, unbuffered: str) -> None:
     with Path("/dev/full").open("w") as full:
-        for words in (["check", kws, "--budget", "1KiB"], ["analyze", kws], ["analyze", kws, "--json", "-"]):
+        for words in (
+            ["check", kws, "--budget", "1KiB"],
+            ["analyze", kws],
+            ["analyze", kws, "--json", "-"],
+            ["--help"],
+        ):
             done = subprocess.run(
-                [COMMAND, *map(str, words)], stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=120
-            )
+                [COMMAND, *map(str, words)], stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=120,
+                env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
+            )  # fmt: skip
             assert (done.returncode, done.stderr) == (
                 2,
                 "modelplan: cannot write the output: No space left on device\n",

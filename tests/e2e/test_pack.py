@@ -75,9 +75,11 @@ def test_prints_before_and_after(corpus: Path, tmp_path: Path) -> None:
 
 def test_refuses_what_it_cannot_pack(corpus: Path, tmp_path: Path, models: Path) -> None:
     for words, code, said in [
-        (("pack", tmp_path / "no.tflite", "-o", "x"), 3, "No such file"),
-        (("pack", corpus / "tflite" / "person_detect_vela.tflite", "-o", "x"), 3, "ethos-u"),
+        (("pack", tmp_path / "no.tflite", "-o", "x.tflite"), 3, "No such file"),
+        (("pack", corpus / "tflite" / "person_detect_vela.tflite", "-o", "x.tflite"), 3, "ethos-u"),
         (("pack", models / "ds_cnn_kws.tflite"), 2, "-o"),
+        (("pack", models / "ds_cnn_kws.tflite", "-o", "x.onnx"), 2, "x.onnx: expected a name that ends in .tflite"),
+        (("fit", models / "ds_cnn_kws.tflite", "--least", "-o", "x.onnx"), 2, "x.onnx: expected a name that ends in"),
     ]:
         done = run(*words, cwd=tmp_path)
         assert done.returncode == code, done.stderr
