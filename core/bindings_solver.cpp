@@ -134,10 +134,10 @@ nb::object ejection_search(const BoundProblem& problem, std::int64_t height, std
   if (height < instance.bound) return nb::none();
   Array<std::int64_t> offsets(rows.count(), 0);
   Meter meter(signal, steps);
-  solver::EjectionSearch<std::int64_t> search(instance, seed);
-  if (search.run(height, meter) != Verdict::kFeasible) return nb::none();
+  const auto search = solver::make_ejection_search(instance, height, seed);
+  if (search->run(height, meter) != Verdict::kFeasible) return nb::none();
   for (solver::Id i = 0; i < instance.count(); ++i)
-    offsets[instance.items[i].original] = search.offset(i) * instance.unit;
+    offsets[instance.items[i].original] = search->offset(i) * instance.unit;
   return nb::cast(column_of(std::move(offsets)));
 }
 

@@ -12,57 +12,25 @@
 //   floor  ----------------
 #pragma once
 
-#include "array.hpp"
+#include <memory>
+
 #include "packing_instance.hpp"
-#include "random.hpp"
 #include "stopping.hpp"
 
 namespace modelplan::solver {
 
-template <class Coord>
 class EjectionSearch {
  public:
-  // For instances without alignments, pins and facts.
-  EjectionSearch(const PackingInstance& instance, std::uint64_t seed) : instance_(instance), random_(seed) {}
+  virtual ~EjectionSearch() = default;
 
-  // Looks for a placement of at most `height` bytes until the meter is exhausted; goes on where it left off. Proves
-  // nothing. Memory: linear in the buffers. A step costs one look at each placed buffer and at its sections.
-  Verdict run(Bytes height, Meter& meter);
-  Bytes offset(Id item) const { return low_[item]; }  // after kFeasible; units
-
- private:
-  struct Edge {  // where the cost of an offset changes
-    Coord at;
-    std::int64_t change;
-  };
-  struct Spot {
-    Coord offset;
-    std::int64_t cost;  // of the buffers in the way
-  };
-
-  void start(Bytes height);
-  void step(Meter& meter);
-  void move_one(Meter& meter);
-  Spot cheapest_spot(Id item, Meter& meter);
-  void eject(Id item, Coord offset);
-  void insert(Id item, Coord offset);
-  void settle(Meter& meter);
-  bool meet(const Item& a, const Item& b) const { return a.first < b.last && b.first < a.last; }
-  Coord size(Id item) const { return static_cast<Coord>(instance_.items[item].size); }
-
-  const PackingInstance& instance_;
-  Random random_;
-  Bytes bytes_ = -1;            // the height of the last run,
-  Coord height_ = 0;            // and in units
-  Array<Id> order_;             // placed buffers, each behind those below it
-  Array<Id> outside_;           // the others
-  Array<Coord> low_, above_;    // of placed buffers
-  Array<std::int64_t> trials_;  // how often a buffer had to eject others, plus one
-  Array<Coord> top_;            // per section, while the placed buffers are settled
-  Array<Edge> edges_;
+  // Looks for a placement of at most `height` bytes, at least the bound, until the meter is exhausted; goes on where it
+  // left off. Proves nothing. A step looks at the neighbours of a few buffers, and stacks again what may have moved.
+  virtual Verdict run(Bytes height, Meter& meter) = 0;
+  virtual Bytes offset(Id item) const = 0;  // after kFeasible; units
 };
 
-extern template class EjectionSearch<std::int32_t>;
-extern template class EjectionSearch<std::int64_t>;
+// For instances without alignments, pins and facts, and heights of at most `most` bytes. Memory: linear in the buffers
+// and, for every 16 of them, in the sections.
+std::unique_ptr<EjectionSearch> make_ejection_search(const PackingInstance& instance, Bytes most, std::uint64_t seed);
 
 }  // namespace modelplan::solver

@@ -18,7 +18,9 @@ constexpr int kFirstDives = 4;
 constexpr std::int64_t kDiveCost = 4;         // a look of a dive, in looks of the search
 constexpr std::int64_t kScanWidth = 400'000;  // above this the picks that count candidates cost too much
 constexpr std::int64_t kLateRestarts = 24;
-constexpr std::int64_t kEjectAfter = 14'000'000'000;    // work: small problems that nothing else has solved
+constexpr std::int64_t kEjectAfter = 2'000'000'000;  // work, beyond the default budget; then half of all work goes to
+constexpr std::int64_t kEjectFirst = 2'000'000'000;  // ejection searches until they have had this much,
+constexpr std::int64_t kEjectPart = 20;              // and one part in so many later
 constexpr std::size_t kAll = 1000, kFirstSettings = 8;  // settings
 constexpr Id kSmallItems = 500, kNoisyItems = 1500, kMediumItems = 3000;
 constexpr std::int64_t kExtraNodes = 250;  // that a run may take beyond one for each buffer
@@ -130,8 +132,10 @@ void Portfolio<Coord>::run() {
   make_arms();
   slice_ = kFirstSlice;
   while (!over() && !arms_.empty()) {
-    arms_round();
-    slice_ = std::min(slice_ + slice_ / 8, kLastSlice);
+    if (ejection_is_due())
+      ejection_round();
+    else
+      arms_round();
   }
 }
 
@@ -235,18 +239,16 @@ void Portfolio<Coord>::make_arms() {
   struct Row {
     Method method;
     Target target;
-    double small, late, last, medium, large, wide;  // shares; wide: where the complete search takes too much memory
+    double small, late, medium, large, wide;  // shares; wide: where the complete search takes too much memory
   };
-  constexpr Row kRows[] = {{Method::kRestart, Target::kBound, 0.60, 0.03, 0.02, 0.40, 0.40, 0},
-                           {Method::kLocal, Target::kBest, 0.12, 0.46, 0.07, 0.15, 0.05, 0},
-                           {Method::kLocal, Target::kBound, 0.15, 0.02, 0.01, 0.10, 0.05, 0},
-                           {Method::kLocal, Target::kBest, 0.05, 0.46, 0.07, 0.15, 0.05, 0},
-                           {Method::kRestart, Target::kMiddle, 0.03, 0.01, 0.015, 0.15, 0.35, 0},
-                           {Method::kRestart, Target::kBest, 0.05, 0.02, 0.015, 0.05, 0.10, 0},
-                           {Method::kEject, Target::kBound, 0, 0, 0.40, 0, 0, 0},
-                           {Method::kEject, Target::kBound, 0, 0, 0.40, 0, 0, 0},
-                           {Method::kDive, Target::kBest, 0, 0, 0, 0.10, 0.50, 0.50},
-                           {Method::kDive, Target::kBest, 0, 0, 0, 0, 0, 0.50}};
+  constexpr Row kRows[] = {{Method::kRestart, Target::kBound, 0.60, 0.03, 0.40, 0.40, 0},
+                           {Method::kLocal, Target::kBest, 0.12, 0.46, 0.15, 0.05, 0},
+                           {Method::kLocal, Target::kBound, 0.15, 0.02, 0.10, 0.05, 0},
+                           {Method::kLocal, Target::kBest, 0.05, 0.46, 0.15, 0.05, 0},
+                           {Method::kRestart, Target::kMiddle, 0.03, 0.01, 0.15, 0.35, 0},
+                           {Method::kRestart, Target::kBest, 0.05, 0.02, 0.05, 0.10, 0},
+                           {Method::kDive, Target::kBest, 0, 0, 0.10, 0.50, 0.50},
+                           {Method::kDive, Target::kBest, 0, 0, 0, 0, 0.50}};
   for (const Row& row : kRows) {
     const std::uint64_t seed = options_.seed * 1000 + arms_.size();
     const double share = !searchable_                        ? row.wide
@@ -254,13 +256,14 @@ void Portfolio<Coord>::make_arms() {
                          : instance_.count() <= kMediumItems ? row.medium
                                                              : row.large;
     const bool small = searchable_ && instance_.count() <= kSmallItems;
-    if (share == 0 && !(small && row.last > 0)) continue;
+    if (share == 0) continue;
     if (row.method == Method::kDive && !may_dive()) continue;
-    if (row.method == Method::kEject && !may_eject()) continue;
-    arms_.push_back({row.method, row.target, share, small ? row.late : share, small ? row.last : share, Random(seed),
-                     LocalSearch<Coord>(instance_, seed, static_cast<int>(arms_.size()) / 2),
-                     EjectionSearch<Coord>(instance_, seed)});
+    arms_.push_back({row.method, row.target, share, small ? row.late : share, Random(seed),
+                     LocalSearch<Coord>(instance_, seed, static_cast<int>(arms_.size()) / 2)});
   }
+  if (!may_eject() || !searchable_ || instance_.count() > kSmallItems) return;
+  for (std::size_t k = 0; k < kLanes; ++k)
+    ejections_.push_back(make_ejection_search(instance_, state_.height, options_.seed * 1000 + arms_.size() + k));
 }
 
 template <class Coord>
@@ -268,19 +271,51 @@ void Portfolio<Coord>::arms_round() {
   Array<Task> tasks;
   for (Arm* arm : due_arms()) tasks.push_back(task_of(*arm, std::min(slice_, share_left())));
   run_round(tasks);
+  slice_ = std::min(slice_ + slice_ / 8, kLastSlice);
+}
+
+template <class Coord>
+bool Portfolio<Coord>::is_late() const {
+  return std::any_of(arms_.begin(), arms_.end(), [](const Arm& arm) { return arm.restarts > kLateRestarts; });
+}
+
+template <class Coord>
+bool Portfolio<Coord>::ejection_is_due() const {
+  const std::int64_t since = state_.work - kEjectAfter;
+  return !ejections_.empty() && since > 0 && is_late() &&
+         ejected_ < std::min(since / 2, kEjectFirst + since / kEjectPart);
+}
+
+template <class Coord>
+void Portfolio<Coord>::ejection_round() {
+  Array<Task> tasks;
+  const Bytes height = height_of(Target::kBound);
+  const std::int64_t work = std::min(kLastSlice, share_left());
+  for (const auto& search : ejections_)
+    tasks.push_back([this, &search, height, work](std::size_t, const std::atomic<bool>& abandon) {
+      Outcome outcome;
+      Meter meter(signal_, work, Meter::kPollEvery, &abandon);
+      outcome.height = height;
+      outcome.found = search->run(height, meter);
+      if (outcome.found == Verdict::kFeasible)
+        for (Id i = 0; i < instance_.count(); ++i) outcome.offsets.push_back(search->offset(i));
+      outcome.work = meter.used();
+      return outcome;
+    });
+  const std::int64_t before = state_.work;
+  run_round(tasks);
+  ejected_ += state_.work - before;
 }
 
 // The arms that have had least of their share.
 template <class Coord>
 Array<typename Portfolio<Coord>::Arm*> Portfolio<Coord>::due_arms() {
-  const bool late =
-      std::any_of(arms_.begin(), arms_.end(), [](const Arm& arm) { return arm.restarts > kLateRestarts; });
+  const bool late = is_late();
   Array<Arm*> order;
   for (Arm& arm : arms_) order.push_back(&arm);
-  const bool last = late && state_.work > kEjectAfter;
-  const auto due = [late, last](const Arm* arm) {
-    const double share = last ? arm->last_share : late ? arm->late_share : arm->share;
-    return share > 0 ? static_cast<double>(arm->used) / share : std::numeric_limits<double>::infinity();
+  const auto due = [late](const Arm* arm) {
+    const double share = late ? arm->late_share : arm->share;
+    return static_cast<double>(arm->used) / share;
   };
   std::stable_sort(order.begin(), order.end(), [&](const Arm* a, const Arm* b) { return due(a) < due(b); });
   order.resize(kLanes);
@@ -302,12 +337,6 @@ typename Portfolio<Coord>::Task Portfolio<Coord>::task_of(Arm& arm, std::int64_t
   if (arm.method == Method::kDive)
     return [this, &arm, order, number = dives_++](std::size_t, const std::atomic<bool>& abandon) {
       Outcome outcome = dive(number, order.most_work, abandon);
-      arm.used += outcome.work;
-      return outcome;
-    };
-  if (arm.method == Method::kEject)
-    return [this, &arm, order](std::size_t, const std::atomic<bool>& abandon) {
-      Outcome outcome = ejections(arm, order, abandon);
       arm.used += outcome.work;
       return outcome;
     };
@@ -389,19 +418,6 @@ typename Portfolio<Coord>::Outcome Portfolio<Coord>::descents(Arm& arm, PackingS
     if (reached <= order.floor) break;
     height = std::max(order.floor, reached - 1 - (reached - order.floor) / 64);
   }
-  outcome.work = meter.used();
-  return outcome;
-}
-
-template <class Coord>
-typename Portfolio<Coord>::Outcome Portfolio<Coord>::ejections(Arm& arm, const Order& order,
-                                                               const std::atomic<bool>& abandon) const {
-  Outcome outcome;
-  Meter meter(signal_, order.work, Meter::kPollEvery, &abandon);
-  outcome.height = order.height;
-  outcome.found = arm.ejection.run(order.height, meter);
-  if (outcome.found == Verdict::kFeasible)
-    for (Id i = 0; i < instance_.count(); ++i) outcome.offsets.push_back(arm.ejection.offset(i));
   outcome.work = meter.used();
   return outcome;
 }

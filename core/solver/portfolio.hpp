@@ -53,7 +53,7 @@ class Portfolio {
   using Task = std::function<Outcome(std::size_t lane, const std::atomic<bool>& abandon)>;
   using Attempt = std::function<Outcome(std::size_t lane, Meter& meter)>;  // at one height
 
-  enum class Method { kRestart, kLocal, kEject, kDive };
+  enum class Method { kRestart, kLocal, kDive };
   enum class Target { kBound, kMiddle, kBest };
   struct Order {                   // fixed when the round is made up
     Bytes height, floor;           // what to ask for, and the least that is of use
@@ -62,11 +62,9 @@ class Portfolio {
   struct Arm {  // one method at one target, with the share of the work that it is due
     Method method;
     Target target;
-    double share, late_share,
-        last_share;  // late: once the restarts at the bound have failed for long; last: after that
+    double share, late_share;  // late: once the restarts at the bound have failed for long
     Random random;
     LocalSearch<Coord> local;
-    EjectionSearch<Coord> ejection;
     std::int64_t used = 0;
     Bytes reached = std::numeric_limits<Bytes>::max();  // by its last descent
     std::int64_t restarts = 0;
@@ -79,12 +77,14 @@ class Portfolio {
   void noisy_settings(Bytes height, View<const Setting> chosen, std::uint64_t rounds);
   void make_arms();
   void arms_round();
+  bool is_late() const;
+  bool ejection_is_due() const;
+  void ejection_round();
   Array<Arm*> due_arms();
   void follow_leader(Arm& arm);
   Task task_of(Arm& arm, std::int64_t work);
   Outcome restarts(Arm& arm, PackingSearch<Coord>& search, const Order& order, const std::atomic<bool>& abandon);
   Outcome descents(Arm& arm, PackingSearch<Coord>& search, const Order& order, const std::atomic<bool>& abandon);
-  Outcome ejections(Arm& arm, const Order& order, const std::atomic<bool>& abandon) const;
   static Verdict descent(LocalSearch<Coord>& local, PackingSearch<Coord>& search, Bytes height, Meter& meter);
   Outcome dive(std::uint64_t number, std::int64_t work, const std::atomic<bool>& abandon) const;
   Outcome single(PackingSearch<Coord>& search, const Setting& chosen, Bytes height, double noise, std::int64_t nodes,
@@ -122,6 +122,8 @@ class Portfolio {
   Orders orders_;
   Array<std::unique_ptr<PackingSearch<Coord>>> searches_;
   Array<Arm> arms_;
+  Array<std::unique_ptr<EjectionSearch>> ejections_;
+  std::int64_t ejected_ = 0;  // work of these
   std::int64_t slice_ = 0;
   std::uint64_t dives_ = 0;
   bool first_fits_done_ = false;
