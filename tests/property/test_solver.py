@@ -322,9 +322,10 @@ def test_the_ejection_search_finds_what_there_is(seed: int) -> None:
     assert _core.ejection_search(problem.core, load_bound(problem) - 1, 100_000, seed) is None
 
 
-def test_the_ejection_search_packs_what_is_hard() -> None:
-    """A set of the corpus' kind: 40 buffers that fill their load, cut out of a rectangle."""
-    draw, rows = random.Random(5), [(0, 24, 0, 960)]
+@pytest.mark.parametrize("tall", [960, 1_000_003, (1 << 40) + 15])
+def test_the_ejection_search_packs_what_is_hard(tall: int) -> None:
+    """A set of the corpus' kind: 40 buffers that fill their load, cut out of a rectangle; in 16, 32 and 64 bits."""
+    draw, rows = random.Random(5), [(0, 24, 0, tall)]
     while len(rows) < 40:
         start, end, low, high = rows.pop(draw.randrange(len(rows)))
         if draw.random() < 0.5 and end - start > 1:
@@ -336,10 +337,10 @@ def test_the_ejection_search_packs_what_is_hard() -> None:
         else:
             rows.append((start, end, low, high))
     problem = graphs.problem([(high - low, start, end) for start, end, low, high in rows])
-    assert load_bound(problem) == 960
-    offsets = _core.ejection_search(problem.core, 960, 30_000_000, 1)
+    assert load_bound(problem) == tall
+    offsets = _core.ejection_search(problem.core, tall, 30_000_000, 1)
     assert offsets is not None
-    assert checked_height(problem, offsets) == 960
+    assert checked_height(problem, offsets) == tall
 
 
 @pytest.mark.parametrize(
