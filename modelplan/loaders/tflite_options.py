@@ -69,7 +69,7 @@ def body_indices(kind: str, options: Any) -> tuple[int, ...]:
 
 
 def custom_attributes(content: bytes) -> tuple[tuple[str, Value], ...]:
-    """The same of a kind in SIZED_BY_OPTIONS, from the bytes of its custom options, a flexbuffer: the whole numbers in it."""
+    """The same of a kind in SIZED_BY_OPTIONS: the whole numbers in its custom options, a flexbuffer."""
     from flatbuffers import flexbuffers
 
     if not 0 < len(content) <= _MOST_CUSTOM_BYTES:

@@ -14,8 +14,8 @@ from modelplan.errors import BrokenPlanError
 from modelplan.loaders import load_model
 from modelplan.rewriting.stripes import placing
 from modelplan.types import Graph
+from modelplan.verifier.litert import INSTALL
 from modelplan.verifier.rewrites.proving import prove_rewrite
-from modelplan.verifier.values import INSTALL
 
 MODELS = Path(__file__).parents[2] / "models"
 NAMES = ("audio_1d", "autoencoder", "ds_cnn_kws", "inception_like", "mobilenet_v2_like", "resnet8", "unet_small")

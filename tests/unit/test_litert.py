@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from modelplan import load
+from modelplan.loaders import load_model
 from modelplan.verifier import litert
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
@@ -32,6 +32,6 @@ def test_the_model_runs_on_random_and_extreme_inputs_and_shows_its_tensors() -> 
     assert len(outputs) == 5
     assert outputs == litert.litert_outputs(model, rounds=2, seed=3)
     assert outputs[:2] != litert.litert_outputs(model, rounds=2, seed=4)[:2]
-    graph = load(MODELS / "resnet8.tflite")
+    graph = load_model(MODELS / "resnet8.tflite")
     found = litert.litert_tensors(model, graph.ops[0].outputs, seed=3)
     assert {t: array.shape for t, array in found.items()} == {t: graph.tensors[t].shape for t in graph.ops[0].outputs}

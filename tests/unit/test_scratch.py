@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 import tflm_models
 
-from modelplan import Options, load
+from modelplan import Options
 from modelplan.errors import ModelError, RequestError
+from modelplan.loaders import load_model
 from modelplan.pipeline import configured_runtime
 from modelplan.runtimes.tflm.declaration import required_arena
 from modelplan.runtimes.tflm.file import read_tflite
@@ -143,7 +144,7 @@ def test_a_plan_counts_what_the_kernels_of_the_file_ask_for(kernels: str, tmp_pa
     for name, content in tflm_models.sweep(2):
         path.write_bytes(content)
         try:
-            graph, model = load(path), read_tflite(content, name)
+            graph, model = load_model(str(path)), read_tflite(content, name)
         except ModelError:
             continue
         if required_arena(content, name, "64", kernels).refusals:
