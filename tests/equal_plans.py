@@ -14,11 +14,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CORPUS = Path(os.environ.get("MODELPLAN_CORPUS", ROOT.parent / "shared" / "corpus"))
 
-#: Prints a line for each file: exit code, digest of what was printed and of the plan, path.
+#: Prints a line for each file: exit code, digest of what was printed and of the plan, path. An editable installation
+#: would find its own checkout first, and so compare it with itself.
 RUN = """
 import contextlib, hashlib, io, pathlib, sys, tempfile
+sys.meta_path[:] = [one for one in sys.meta_path if "editable" not in type(one).__module__]
+import modelplan
+assert modelplan.__file__.startswith(sys.argv[1]), f"{modelplan.__file__} is not in {sys.argv[1]}"
 from modelplan.cli import main
-for path in sys.argv[1:]:
+for path in sys.argv[2:]:
     with tempfile.TemporaryDirectory() as folder:
         plan, words = pathlib.Path(folder, "plan.json"), io.StringIO()
         with contextlib.redirect_stdout(words), contextlib.redirect_stderr(words):
@@ -29,10 +33,10 @@ for path in sys.argv[1:]:
 
 
 def answers(checkout: str, models: list[str]) -> list[str]:
-    environment = os.environ | {"PYTHONPATH": str(Path(checkout).resolve())}
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", RUN, *models], env=environment, stdout=subprocess.PIPE, text=True, check=True
-    )
+    folder = str(Path(checkout).resolve())
+    environment = os.environ | {"PYTHONPATH": folder}
+    command = [sys.executable, "-P", "-c", RUN, folder, *models]
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     return done.stdout.splitlines()
 
 
