@@ -240,6 +240,17 @@ def configured_runtime(graph: Graph, options: Options) -> Runtime:
     return replace(runtime, alignment=options.alignment or runtime.alignment, pad=options.pad or runtime.pad)
 
 
+def require_names(options: Options, runtime: Runtime) -> None:
+    """Checks that there are the schedule, the alias mode and the allocator that the options name.
+
+    Raises:
+        RequestError: there is none of that name; the message lists the names.
+    """
+    schedulers.require_schedule(options.schedule)
+    aliasing.require_mode(alias_mode(options, runtime))
+    allocators.allocator(options.allocator)
+
+
 @dataclass(frozen=True, slots=True)
 class _Candidate:
     """An order, the classes of tensors that share memory in it, and the placement of their buffers."""

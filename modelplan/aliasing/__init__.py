@@ -29,6 +29,16 @@ from modelplan.types import Aliases, Graph, Kind, Member, Merge, Offer, Runtime
 Swap = Callable[[Iterable[Sequence[Member]], Iterable[Sequence[Member]]], int]
 
 
+def require_mode(mode: str) -> None:
+    """Checks that there is an alias mode called `mode`.
+
+    Raises:
+        RequestError: there is none; the message lists the modes.
+    """
+    if mode not in MODES:
+        raise RequestError(f"no alias mode {mode!r}; there are: {', '.join(MODES)}")
+
+
 def storages(graph: Graph, mode: str = "views", runtime: Runtime | None = None, swap: Swap | None = None) -> Aliases:
     """The storage classes of every tensor that needs memory, the merges that made them, and what the order may add.
 
@@ -40,8 +50,7 @@ def storages(graph: Graph, mode: str = "views", runtime: Runtime | None = None, 
 
     Cost: O(tensors + ops), and a swap or two for each join or split.
     """
-    if mode not in MODES:
-        raise RequestError(f"no alias mode {mode!r}; there are: {', '.join(MODES)}")
+    require_mode(mode)
     runtime = runtime or RUNTIMES["generic"]
     classes = Classes(graph, ((Member(t),) for t in planned(graph)))
     merges = list(_views(graph, classes, mode, runtime))

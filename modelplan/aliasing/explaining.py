@@ -9,7 +9,7 @@ from modelplan.aliasing.overlapping import kernel_overlaps, refused
 from modelplan.aliasing.rules import overwrites
 from modelplan.errors import RequestError
 from modelplan.ops import facts
-from modelplan.types import Member, Overlap, Plan
+from modelplan.types import Graph, Member, Overlap, Plan
 
 
 def reasons(plan: Plan, name: str) -> tuple[str, ...]:
@@ -18,11 +18,19 @@ def reasons(plan: Plan, name: str) -> tuple[str, ...]:
     Raises:
         RequestError: no tensor of that name.
     """
-    graph = plan.graph
+    return tuple(line for t in tensors_called(plan.graph, name) for line in _lines(plan, t))
+
+
+def tensors_called(graph: Graph, name: str) -> list[int]:
+    """The tensors of a name, or the one whose number it is.
+
+    Raises:
+        RequestError: there is none.
+    """
     found = [t for t, tensor in enumerate(graph.tensors) if tensor.name == name or str(t) == name]
     if not found:
         raise RequestError(f"--why-not {name!r}: the model has no tensor of that name")
-    return tuple(line for t in found for line in _lines(plan, t))
+    return found
 
 
 def _lines(plan: Plan, t: int) -> list[str]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelplan import bounds, pipeline
-from modelplan.aliasing.explaining import reasons
+from modelplan.aliasing.explaining import reasons, tensors_called
 from modelplan.byte_counts import parse_bytes
 from modelplan.cli import files, model_options, overlays, terminal
 from modelplan.cli.sharing_out import Task, beside, prepared, share_out
@@ -147,6 +147,8 @@ def show_model(
         require_log(file, target)
     needed = as_it_stands(file, target)
     options = options_for(arguments, file, target)
+    for name in arguments.why_not:
+        tensors_called(file.graph, name)  # a wrong name is told before anything is shown
     if "-" in (arguments.json, arguments.csv):
         stands = stands_of(file, target, needed)
         plan = plan_of(options, file, needed, stands, chosen)
@@ -211,7 +213,9 @@ def options_for(arguments: Namespace, file: ModelFile, target: Target) -> Option
     words = Namespace(**vars(arguments) | {"model": file.path})
     if not any(asked) and carried_offsets(file, target.runtime):
         words.allocator = model_options.FROM_FILE
-    return model_options.options_of(words, file.graph)
+    options = model_options.options_of(words, file.graph)
+    pipeline.require_names(options, target.runtime)
+    return options
 
 
 def stands_of(file: ModelFile, target: Target, needed: Requirement) -> Plan:

@@ -222,14 +222,20 @@ def on_target(arguments: Namespace, chosen: Chosen | None, graph: Graph | None =
     """The arguments with the ABI and the kernels of the target where they name none.
 
     The kernels of a target count for a runtime that has them; which one runs a model follows from `graph`.
+
+    Raises:
+        RequestError: an ABI was named for a runtime that sizes no arena.
     """
     abi, kernels = arguments.abi, arguments.kernels
     device = chosen.device if chosen else None
-    if graph is not None and device is not None and kernels is None:
+    if graph is not None:
         from modelplan import runtimes
 
-        names = runtimes.runtime(arguments.runtime, graph.format).library_names
-        kernels = device.kernels if device.kernels in names else None
+        runtime = runtimes.runtime(arguments.runtime, graph.format)
+        if abi and runtime.requires is None:
+            raise RequestError(f"--abi {abi}: runtime {runtime.name} sizes no arena for a target")
+        if device is not None and kernels is None:
+            kernels = device.kernels if device.kernels in runtime.library_names else None
     return Namespace(
         **vars(arguments) | {"abi": abi or (device.abi if device else "") or USUAL_ABI, "kernels": kernels}
     )

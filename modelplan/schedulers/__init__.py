@@ -52,6 +52,16 @@ def order(graph: Graph, aliases: Aliases, runtime: Runtime, name: str = BEST, bu
     return next(orders(graph, aliases, runtime, name, budget))
 
 
+def require_schedule(name: str) -> None:
+    """Checks that there is a schedule called `name`.
+
+    Raises:
+        RequestError: there is none; the message lists the names.
+    """
+    if name not in SCHEDULERS:
+        raise RequestError(f"no schedule {name!r}; there are: {', '.join(SCHEDULERS)}")
+
+
 def orders(
     graph: Graph,
     aliases: Aliases,
@@ -67,8 +77,7 @@ def orders(
     Raises:
         RequestError, BrokenPlanError: as `order`.
     """
-    if name not in SCHEDULERS:
-        raise RequestError(f"no schedule {name!r}; there are: {', '.join(SCHEDULERS)}")
+    require_schedule(name)
     pairs = tuple(precedences)
     asked = "order problem", aliases, runtime, pairs
     problem = graph.once(asked, lambda: order_problem(graph, aliases, runtime, pairs))

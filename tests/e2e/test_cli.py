@@ -50,12 +50,15 @@ def test_a_wrong_command_option_or_size_ends_with_2(models: Path) -> None:
         (("analyze", model, "--runtime", "nope"), "no runtime 'nope'"),
         (("analyze", model, "--alias", "nope"), "no alias mode 'nope'"),
         (("analyze", model, "--alignment", "0"), "alignment is 0"),
+        (("analyze", model, "--why-not", "nope"), "no tensor of that name"),
+        (("analyze", models / "resnet8.onnx", "--abi", "cortex-m"), "runtime ort sizes no arena"),
         (("compare", model, "--seconds", "0"), "--seconds is 0"),
         (("check", model, "--budget", "many"), "cannot read 'many' as bytes"),
     ]:
         done = run(*words)
         assert done.returncode == 2, words
         assert said in done.stderr
+        assert not done.stdout, words
 
 
 def test_analyze_prints_plain_text_and_json(models: Path) -> None:
