@@ -48,7 +48,7 @@ class Results:
     """The results at `path` while one process adds to them."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self.parts = path, path.with_name(f"{path.name}.parts")
+        self.path, self.parts = path, parts_of(path)
         self._lock: BinaryIO | None = None
         self._next = 1
 
@@ -126,6 +126,11 @@ class Keys:
         return bool((self._sorted[at : at + 1] == wanted).any())
 
 
+def parts_of(path: Path) -> Path:
+    """The folder of the rows that are not yet in the result `path`."""
+    return path.with_name(f"{path.name}.parts")
+
+
 def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     """The rows in a file, or some of their columns; raises as `read_batches`."""
     wanted = _schema_of(columns)
@@ -148,7 +153,8 @@ def read_batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[p
             for batch in found.iter_batches(_BATCH, columns=wanted.names, use_threads=False):
                 yield _cast(path, pa.Table.from_batches([batch]), wanted)
     except OSError as problem:
-        raise ModelError(f"{path}: {problem.strerror or _one_line(problem)}") from None
+        left = ", but the rows of a sweep that did not end; start it again" if parts_of(path).is_dir() else ""
+        raise ModelError(f"{path}: {problem.strerror or _one_line(problem)}{left}") from None
     except (pa.ArrowException, ValueError) as problem:
         raise ModelError(f"{path}: no Parquet file: {_one_line(problem)}") from None
 

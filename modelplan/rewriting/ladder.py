@@ -274,7 +274,10 @@ def _unplannable(file: FileModel, graph: Graph) -> str:
     if len(file.subgraphs) != 1:
         callers = (f"op {i} {op.kind}" for i, op in enumerate(file.subgraphs[0].ops) if op.calls)
         called = ", ".join(callers) or "no operator of the main graph"
-        return f"it has {len(file.subgraphs)} subgraphs ({called} runs others), and these plans are for one alone"
+        return (
+            f"it has {len(file.subgraphs)} subgraphs ({called} runs others), and these plans are for one alone;"
+            " `modelplan pack` plans such files without stripes"
+        )
     if file.compressed or file.decodes:
         return "its weights are compressed"
     if len(file.subgraphs[0].ops) != len(graph.ops):

@@ -283,6 +283,9 @@ class TestStore:
         for name, message in (("text", "no Parquet file"), ("other", "no column"), ("none", "No such file")):
             with pytest.raises(ModelError, match=message):
                 list(read_rows(tmp_path / f"{name}.parquet"))
+        (tmp_path / "none.parquet.parts").mkdir()
+        with pytest.raises(ModelError, match="No such file or directory, but the rows of a sweep that did not end"):
+            list(read_rows(tmp_path / "none.parquet"))
 
 
 def test_the_row_of_a_run_without_an_answer_names_it() -> None:
