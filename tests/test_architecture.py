@@ -43,6 +43,7 @@ LAYERS = [
     ["explaining", "differences", "together", "memories", "recomputing"],
     ["budgets", "fleets"],
     ["cli"],
+    ["__main__"],
 ]
 LAYER_OF = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 

@@ -6,6 +6,7 @@ import json
 import random
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -22,6 +23,11 @@ SMALL = "id,lower,upper,size\na,0,2,8\nb,1,3,8\nc,2,4,8\n"
 def problem(tmp_path: Path) -> Path:
     (tmp_path / "small.csv").write_text(SMALL)
     return tmp_path / "small.csv"
+
+
+def test_the_package_runs_as_the_command_does() -> None:
+    done = subprocess.run([sys.executable, "-m", "modelplan", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == run("--version").stdout
 
 
 def test_without_words_the_help_lists_every_command() -> None:

@@ -1,0 +1,10 @@
+"""Runs the command line as `python -m modelplan`."""
+
+from __future__ import annotations
+
+import sys
+
+from modelplan.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())
