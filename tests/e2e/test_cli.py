@@ -26,7 +26,8 @@ def problem(tmp_path: Path) -> Path:
 
 
 def test_the_package_runs_as_the_command_does() -> None:
-    done = subprocess.run([sys.executable, "-m", "modelplan", "--version"], capture_output=True, text=True, check=True)
+    words = [sys.executable, "-P", "-m", "modelplan", "--version"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert done.stdout == run("--version").stdout
 
 

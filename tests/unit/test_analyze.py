@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from commands import COMMAND
 
 from modelplan import pipeline
 from modelplan.cli import main, terminal
@@ -46,8 +46,7 @@ def test_a_report_shown_in_parts_is_the_same(capsys: pytest.CaptureFixture[str],
 def test_a_file_is_written_although_the_reader_has_left(corpus: Path, tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     model = corpus / "tflite" / "person_detect.tflite"
-    words = [sys.executable, "-c", "from modelplan.cli import main; main()", "analyze", str(model), "--json", str(plan)]
-    with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen([COMMAND, "analyze", str(model), "--json", str(plan)], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline().decode().strip() == str(model)
         process.stdout.close()

@@ -15,10 +15,10 @@ ELEMENT_BYTES = {
     "float64": 8, "complex128": 16, "uint64": 8, "resource": 4, "uint32": 4, "uint16": 2, "int4": 1,
 }  # fmt: skip
 
-#: Operators whose constants are weights: no kernel looks at their values before it runs.
+#: Operators whose constants are weights: no kernel looks at their values before it runs, and no shape follows from them.
 WEIGHTED = frozenset((
     "ADD", "BATCH_MATMUL", "CONV_2D", "DEPTHWISE_CONV_2D", "DIV", "FULLY_CONNECTED", "MAXIMUM", "MINIMUM", "MUL",
-    "PRELU", "SUB", "SVDF", "TRANSPOSE_CONV", "UNIDIRECTIONAL_SEQUENCE_LSTM",
+    "PRELU", "SUB", "SVDF", "UNIDIRECTIONAL_SEQUENCE_LSTM",
 ))  # fmt: skip
 
 _INTEGERS = {"int8": "b", "uint8": "B", "int16": "h", "int32": "i", "int64": "q"}
