@@ -15,7 +15,7 @@ ELEMENT_BYTES = {
     "float64": 8, "complex128": 16, "uint64": 8, "resource": 4, "uint32": 4, "uint16": 2, "int4": 1,
 }  # fmt: skip
 
-#: Operators whose constants are weights: no kernel looks at their values before it runs, and no shape follows from them.
+#: Operators whose constants are weights: no kernel looks at their values before it runs, no shape follows from them.
 WEIGHTED = frozenset((
     "ADD", "BATCH_MATMUL", "CONV_2D", "DEPTHWISE_CONV_2D", "DIV", "FULLY_CONNECTED", "MAXIMUM", "MINIMUM", "MUL",
     "PRELU", "SUB", "SVDF", "UNIDIRECTIONAL_SEQUENCE_LSTM",
