@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from argparse import Action, ArgumentParser, RawDescriptionHelpFormatter
+from argparse import Action, ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, NoReturn
@@ -71,7 +71,20 @@ class _Parser(ArgumentParser):
 
 
 def _run(name: str, words: Sequence[str]) -> int:
-    arguments = parser_of(name).parse_args(words)
+    if name != "analyze" or not any(word.startswith("--out") for word in words):
+        return _ran(name, words, Namespace())
+    # What draws takes as long to import as the command itself: a process of its own does that from the start.
+    from modelplan.cli.sharing_out import prepared
+
+    def drawing(task: str) -> Callable[..., Any]:
+        return getattr(import_module("modelplan.cli.drawing"), task)  # type: ignore[no-any-return]
+
+    with prepared(lambda: drawing("prepare")(), lambda asked: drawing("draw_all")(asked)) as begin:
+        return _ran(name, words, Namespace(drawing=iter([begin])))
+
+
+def _ran(name: str, words: Sequence[str], known: Namespace) -> int:
+    arguments = parser_of(name).parse_args(words, known)
     code: int = import_module(f"modelplan.cli.{name}").run(arguments)
     return code
 

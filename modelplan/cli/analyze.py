@@ -10,9 +10,8 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +19,8 @@ from modelplan import bounds, pipeline
 from modelplan.aliasing.explaining import reasons, tensors_called
 from modelplan.byte_counts import parse_bytes
 from modelplan.cli import files, model_options, overlays, terminal
-from modelplan.cli.sharing_out import Task, beside, prepared, share_out
+from modelplan.cli.drawing import drawing_process, pictures_of
+from modelplan.cli.sharing_out import Task, beside
 from modelplan.errors import RequestError
 from modelplan.explaining.findings import Suggestion
 from modelplan.explaining.quick import has_quick_changes, quick_changes, with_alternatives
@@ -120,9 +120,8 @@ def analyze(arguments: Namespace, path: str, chosen: Chosen | None = None) -> in
 
 def write_folder(arguments: Namespace, path: str, chosen: Chosen | None, show: Show) -> None:
     """Shows one model and writes every output into its folder."""
-    # What draws is imported, by a process of its own, while the plan is made.
     ends: list[Task] = []
-    with prepared(figures.import_matplotlib, draw_all) as begin:
+    with drawing_process(next(getattr(arguments, "drawing", iter(())), None)) as begin:
         folder = Path(arguments.out) / folder_name(path)
 
         def draw(plan: Plan) -> None:
@@ -330,36 +329,6 @@ def folder_name(path: str) -> str:
     """The name of the folder for a model's outputs: the file's without its suffix, which never leads elsewhere."""
     name = Path(path).name
     return Path(path).stem if Path(path).stem.strip(".") else f"model {name}"
-
-
-@dataclass(frozen=True, slots=True)
-class Pictures:
-    """What is drawn into a folder: for each figure of a plan the suffixes of its files."""
-
-    plan: Plan
-    folder: Path
-    figures: tuple[tuple[str, ...], ...]
-
-
-def draw_all(wanted: Pictures) -> None:
-    """Draws the figures, in two processes."""
-    figures.import_matplotlib()
-    share_out([partial(_draw, wanted, suffixes) for suffixes in wanted.figures])
-
-
-def _draw(wanted: Pictures, suffixes: Sequence[str]) -> None:
-    for suffix, content in zip(suffixes, figures.render_together(wanted.plan, suffixes), strict=True):
-        files.write(str(wanted.folder / f"plan{suffix}"), content)
-
-
-def pictures_of(plan: Plan, folder: Path) -> Pictures:
-    """Every figure of the table, as plan.map.svg and so on, without the charts of the order where no operator moved."""
-    from modelplan.outputs import order_chart
-
-    still = not order_chart.of_plan(plan).moved
-    drawn = [suffix for suffix in OUTPUTS if suffix in figures.SUFFIXES and suffix != figures.PAGE]
-    drawn = [suffix for suffix in drawn if not (still and suffix.startswith(".order."))]
-    return Pictures(plan, folder, tuple(tuple(found) for _, found in groupby(drawn, lambda one: OUTPUTS[one].module)))
 
 
 def write_texts(plan: Plan, folder: Path) -> None:

@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from io import FileIO
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO, TypeAlias, TypeVar
 
 Task = Callable[[], None]
 T = TypeVar("T")
+#: Begins work on what it is given; the task that it gives back waits for the end.
+Begin: TypeAlias = Callable[[T], Task]
 
 
 def share_out(tasks: Sequence[Task]) -> None:
@@ -74,7 +76,7 @@ def beside(work: Callable[[], T]) -> Iterator[Callable[[], T]]:
 
 
 @contextmanager
-def prepared(prepare: Callable[[], None], work: Callable[[T], None]) -> Iterator[Callable[[T], Task]]:
+def prepared(prepare: Callable[[], None], work: Callable[[T], None]) -> Iterator[Begin[T]]:
     """A function that begins `work` on what it is given, in a copy of this process that has run `prepare` meanwhile.
 
     It gives back another function, which waits until the work is done: what it leaves behind must be files. Where the

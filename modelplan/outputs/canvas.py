@@ -217,7 +217,9 @@ def _content(figure: Figure, kind: str, drawing: Titled) -> bytes:
         "pdf": {"CreationDate": None, "Creator": made_by, "Title": title},
     }
     content = io.BytesIO()
-    figure.savefig(content, format=kind, metadata=metadata[kind])
+    # Level 3 makes flat colours as small as the usual 6, in two thirds of its time.
+    more: dict[str, Any] = {"pil_kwargs": {"compress_level": 3}} if kind == "png" else {}
+    figure.savefig(content, format=kind, metadata=metadata[kind], **more)
     return content.getvalue()
 
 
