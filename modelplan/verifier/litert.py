@@ -30,7 +30,7 @@ def litert_installed() -> bool:
     return find_spec("ai_edge_litert") is not None
 
 
-def litert_outputs(model: bytes, rounds: int, seed: int, seconds: float = 300) -> tuple[str, ...]:
+def litert_outputs(model: bytes, rounds: int, seed: int, seconds: float = 120) -> tuple[str, ...]:
     """A digest of all outputs for each of `rounds` random inputs, and for the least, 0 and the greatest values.
 
     Raises:
@@ -40,7 +40,7 @@ def litert_outputs(model: bytes, rounds: int, seed: int, seconds: float = 300) -
 
 
 def litert_tensors(
-    model: bytes, tensors: Sequence[int], seed: int, seconds: float = 300
+    model: bytes, tensors: Sequence[int], seed: int, seconds: float = 120
 ) -> Mapping[int, npt.NDArray[np.generic]]:
     """The values of `tensors` by their numbers, each in memory of its own, for one random input.
 
