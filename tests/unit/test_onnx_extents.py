@@ -165,6 +165,8 @@ def test_a_pad_mirrors_no_more_than_onnx_runtime_does(
         assert shapes_of(path, f"x=1,{columns}")["y"] == run_onnx(path, feed).shape
         return
     assert f"with --shape x=1,{columns}: node 0 Pad: {words}" in refusal(path, f"x=1,{columns}")
+    if onnxruntime.__version__.startswith("1.20."):
+        return  # it reads bytes outside of the tensor instead
     with pytest.raises(InvalidArgument, match="Pad"):
         run_onnx(path, feed)
 
