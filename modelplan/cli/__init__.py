@@ -7,6 +7,7 @@ import os
 import sys
 from argparse import Action, ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -76,10 +77,8 @@ def _run(name: str, words: Sequence[str]) -> int:
     # What draws takes as long to import as the command itself: a process of its own does that from the start.
     from modelplan.cli.sharing_out import prepared
 
-    def drawing(task: str) -> Callable[..., Any]:
-        return getattr(import_module("modelplan.cli.drawing"), task)  # type: ignore[no-any-return]
-
-    with prepared(lambda: drawing("prepare")(), lambda asked: drawing("draw_all")(asked)) as begin:
+    drawing = partial(import_module, "modelplan.cli.drawing")
+    with prepared(lambda: drawing().prepare(), lambda asked: drawing().draw_all(asked)) as begin:
         return _ran(name, words, Namespace(drawing=iter([begin])))
 
 

@@ -142,6 +142,7 @@ def offline_plan(
             holds an Ethos-U command stream, whose addresses are fixed.
         RequestError: unknown allocator, or one that cannot honour alignment.
     """
+    check_plannable(model)
     return answer(_question(model, shared, overlaps, kernels), allocator, budget)
 
 
@@ -179,7 +180,6 @@ def question_of(model: FileModel, graph: Graph, alias: str, kernels: str = "refe
 def _question(
     model: FileModel, shared: Sequence[Sequence[Member]], overlaps: Sequence[Overlap], kernels: str
 ) -> Question:
-    check_plannable(model)
     rows = planner.requests(model, kernels)
     groups = tuple(tuple(group) for group in shared if len(group) > 1)
     return Question(model, kernels, rows, groups, tuple(overlaps), request_problem(model, rows, groups, overlaps))
