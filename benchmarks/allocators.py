@@ -2,8 +2,8 @@
 
     python benchmarks/allocators.py [--only set_a_to_k,fresh,...] [--long]
 
-Seconds are those of the solver call in this process on one thread; a row of several seeds gives the median. `--long`
-adds a minute for each of five seeds of D and J. Peers are measured in the same run: `greedy_by_all` and `supermalloc`
+Seconds are those of the solver call in this process, on one thread but for the section of the second one; a row of
+several seeds gives the median. `--long` adds a minute for each of five seeds of D and J. Peers are measured in the same run: `greedy_by_all` and `supermalloc`
 of omnimalloc, the latter with its own default time limit, and its default `omni` where there are many buffers.
 Memory is the peak of a process that only solves.
 """
@@ -33,6 +33,8 @@ from problem_families import FAMILIES
 
 OPEN = ("D.1048576", "J.1048576")  # whose optimum is above the load bound or hard to find
 SEEDS = range(1, 6)
+LONG_STEPS = 4_000_000  # for D and J
+PAIRS = 21  # runs on one thread and on two, in turn
 FRESH_SEEDS = range(100, 105)
 COPIES = 20
 FRESH = {"pinwheel": (33, 65, 129, 257, 1025, 4097), "tiling": (64, 128, 256, 1024, 4096), "mix": (100, 200, 400),
@@ -174,6 +176,32 @@ def set_d_and_j(corpus: Path, seconds: float = 10) -> Iterator[str]:
     yield from lines_of(("problem", "s each", "load bound", "median", "least", "most", "proved"), rows())
 
 
+def second_thread(corpus: Path) -> Iterator[str]:
+    """The same answers on one thread and on two, runs in turn; the least of each, by the clock."""
+
+    def measured(problem: Problem, seed: int, steps: int, pairs: int) -> tuple[float, float]:
+        taken: dict[int, list[float]] = {1: [], 2: []}
+        answers = set()
+        for _ in range(pairs):
+            for threads, spent in taken.items():
+                began = time.perf_counter()
+                placement = place(problem, "modelplan", Budget(seed=seed, steps=steps, threads=threads))
+                spent.append(time.perf_counter() - began)
+                answers.add(tuple(placement.offsets))
+        assert len(answers) == 1, "the answer depends on the threads"
+        return min(taken[1]), min(taken[2])
+
+    def rows() -> Iterator[Sequence[object]]:
+        for name, problem in named(corpus, "minimalloc"):
+            long = name in OPEN
+            for seed in SEEDS if long else (0,):
+                if len(problem) > 5:
+                    alone, both = measured(problem, seed, LONG_STEPS if long else 200_000, 1 if long else PAIRS)
+                    yield name, seed, f"{alone:.4f}", f"{both:.4f}", f"{alone / both:.2f}"
+
+    yield from lines_of(("problem", "seed", "s, one thread", "s, two", "times"), rows())
+
+
 def copies(corpus: Path) -> Iterator[str]:
     """Shuffled copies of the nine, every other one reversed in time."""
 
@@ -286,6 +314,7 @@ SECTIONS: dict[str, Callable[[Path], Iterator[str]]] = {
     "set_a_to_k": set_a_to_k,
     "copies": copies,
     "set_d_and_j": set_d_and_j,
+    "second_thread": second_thread,
     "fresh": fresh,
     "published": published,
     "synthetic": synthetic,
@@ -305,7 +334,7 @@ def main() -> None:
     if unknown := set(chosen) - set(SECTIONS):
         PARSER.error(f"no section {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
     absent = "" if importlib.util.find_spec("omnimalloc") else "; omnimalloc is not installed, so not measured"
-    machine = f"; one thread; {os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f} when it began{absent}"
+    machine = f"; {os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f} when it began{absent}"
     lines = ['"Ours by then" is our height over the bound when stopped after the time of the seven first-fit orders.']
     for name in chosen:
         lines += ["", f"## {name}: {SECTIONS[name].__doc__}", "", *SECTIONS[name](arguments.corpus)]

@@ -1,9 +1,12 @@
-// Vectors and spans that take an index of any integer type (ids, sections and operators are signed here), and rounding.
+// Vectors and spans that take an index of any integer type (ids, sections and operators are signed here), rounding and
+// alignment.
 #pragma once
 
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <new>
 #include <span>
 #include <type_traits>
 #include <vector>
@@ -19,9 +22,9 @@ constexpr Int round_up(Int value, std::type_identity_t<Int> step) {
   return step > 1 ? (value + step - 1) / step * step : value;  // most steps are 1: spare them the division
 }
 
-template <class T>
-class Array : public std::vector<T> {
-  using Base = std::vector<T>;
+template <class T, class Allocator = std::allocator<T>>
+class Array : public std::vector<T, Allocator> {
+  using Base = std::vector<T, Allocator>;
 
  public:
   using Base::assign;
@@ -36,6 +39,29 @@ class Array : public std::vector<T> {
   void assign(std::integral auto count, const T& value) { Base::assign(as_size(count), value); }
   void resize(std::integral auto count) { Base::resize(as_size(count)); }
 };
+
+// Threads that write to the same cache line wait for each other. So what one thread alone writes to, often, has lines
+// to itself: objects by alignas(kCacheLines), arrays as OwnArray. Processors fetch lines in pairs.
+inline constexpr std::size_t kCacheLines = 128;  // bytes
+
+template <class T>
+struct OwnLines {
+  using value_type = T;
+  OwnLines() = default;
+  template <class Other>
+  OwnLines(const OwnLines<Other>&) {}
+  T* allocate(std::size_t count) {
+    return static_cast<T*>(::operator new(round_up(count * sizeof(T), kCacheLines), std::align_val_t{kCacheLines}));
+  }
+  void deallocate(T* array, std::size_t) { ::operator delete(array, std::align_val_t{kCacheLines}); }
+  template <class Other>
+  bool operator==(const OwnLines<Other>&) const {
+    return true;
+  }
+};
+
+template <class T>
+using OwnArray = Array<T, OwnLines<T>>;
 
 // A view of an array that another owns; valid as long as that is.
 template <class T>

@@ -20,7 +20,7 @@ constexpr std::int32_t kMostTrials = 1 << 30;
 
 // Coord: coordinates; the narrower, the more sections are looked at together.
 template <class Coord>
-class Search final : public EjectionSearch {
+class alignas(kCacheLines) Search final : public EjectionSearch {
  public:
   Search(const PackingInstance& instance, std::uint64_t seed) : instance_(instance), random_(seed) {
     for (const Item& item : instance_.items) boxes_.push_back({item.first, item.last, static_cast<Coord>(item.size)});
@@ -35,9 +35,9 @@ class Search final : public EjectionSearch {
     Coord size;
   };
   struct Chunk {  // a stretch of the order
-    Array<Id> items;
-    Array<Coord> below, above;  // per section: the height of the stack on the floor before it, of that behind it
-    bool changed = false;       // since the buffers were settled
+    OwnArray<Id> items;
+    OwnArray<Coord> below, above;  // per section: the height of the stack on the floor before it, of that behind it
+    bool changed = false;          // since the buffers were settled
   };
   struct Edge {  // where the cost of an offset changes
     Coord at;
@@ -63,17 +63,17 @@ class Search final : public EjectionSearch {
 
   const PackingInstance& instance_;
   Random random_;
-  Bytes bytes_ = -1;            // the height of the last run,
-  Coord height_ = 0;            // and in units
-  Array<Box> boxes_;            // the buffers
-  Array<Chunk> chunks_;         // placed buffers, each behind those below it
-  Array<Id> place_;             // of a placed buffer in the order: chunk * kPlaces + place in the chunk
-  Array<Id> outside_;           // the other buffers
-  Array<Coord> end_, latest_;   // of placed buffers: the lowest end and the highest offset
-  Array<std::int32_t> trials_;  // how often a buffer had to eject others, plus one
-  Array<Coord> top_;            // per section, while the placed buffers are settled
-  Array<Edge> edges_, sorted_;
-  Array<Id> order_, later_;  // while buffers are inserted
+  Bytes bytes_ = -1;               // the height of the last run,
+  Coord height_ = 0;               // and in units
+  OwnArray<Box> boxes_;            // the buffers
+  OwnArray<Chunk> chunks_;         // placed buffers, each behind those below it
+  OwnArray<Id> place_;             // of a placed buffer in the order: chunk * kPlaces + place in the chunk
+  OwnArray<Id> outside_;           // the other buffers
+  OwnArray<Coord> end_, latest_;   // of placed buffers: the lowest end and the highest offset
+  OwnArray<std::int32_t> trials_;  // how often a buffer had to eject others, plus one
+  OwnArray<Coord> top_;            // per section, while the placed buffers are settled
+  OwnArray<Edge> edges_, sorted_;
+  OwnArray<Id> order_, later_;  // while buffers are inserted
 };
 
 template <class Coord>
@@ -207,7 +207,7 @@ void Search<Coord>::eject(Id item, Coord offset) {
 template <class Coord>
 void Search<Coord>::take_out(Id item) {
   const Id chunk = place_[item] / kPlaces;
-  Array<Id>& items = chunks_[chunk].items;
+  OwnArray<Id>& items = chunks_[chunk].items;
   items.erase(items.begin() + place_[item] % kPlaces);
   number(chunk);
   place_[item] = kOutside;
@@ -250,7 +250,7 @@ void Search<Coord>::insert(Id item, Coord offset) {
       if (at++; at > from && at <= to) other = *next++;
     if (c < last) number(c);
   }
-  Array<Id>& items = chunks_[last].items;
+  OwnArray<Id>& items = chunks_[last].items;
   items.insert(items.begin() + to % kPlaces, *next);
   number(last);
   if (std::ssize(items) == kPlaces) balance();

@@ -198,7 +198,7 @@ void PackingSearch<Coord>::forget() {
 // about these alone.
 template <class Coord>
 SectionRange PackingSearch<Coord>::joined_to(SectionRange range) const {
-  const Array<Id>& crossing = propagation_.state.crossing;
+  const OwnArray<Id>& crossing = propagation_.state.crossing;
   while (range.first > 0 && crossing[range.first - 1] > 0) --range.first;
   while (range.last < std::ssize(crossing) && crossing[range.last - 1] > 0) ++range.last;
   return range;

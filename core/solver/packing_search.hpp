@@ -31,7 +31,7 @@ struct Style {
 };
 
 template <class Coord>
-class PackingSearch {
+class alignas(kCacheLines) PackingSearch {
  public:
   // Memory: linear in the number of buffers plus instance.width. Throws Interrupted when the poller does; so does run()
   // when its meter stops while it sets out.
@@ -82,7 +82,7 @@ class PackingSearch {
   Propagation<Coord> propagation_;
   Pick pick_ = Pick::kSlack;
   double tilt_ = 0;  // added to the key per section, to break ties
-  Array<Decision> decisions_;
+  OwnArray<Decision> decisions_;
   std::int64_t nodes_ = 0;
   bool exact_ = true;  // no branch was given up without a proof
 };

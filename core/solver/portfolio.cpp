@@ -1,21 +1,20 @@
 #include "portfolio.hpp"
 
 #include <algorithm>
-#include <thread>
 
-#include "first_fit.hpp"
 #include "plateau.hpp"
 
 namespace modelplan::solver {
 namespace {
 
-constexpr std::size_t kLanes = 2;                // tasks per round
+constexpr std::size_t kRound = 2;                // tasks per round
 constexpr std::int64_t kFirstSlice = 2'000'000;  // work of a task, some milliseconds; grows to
 constexpr std::int64_t kLastSlice = 40'000'000;
 constexpr std::int64_t kSearchWidth = 30'000'000;  // the search's memory is linear in the width
 constexpr double kCrowd = 0.125;  // share of the buffers alive on average: dives come before the search
 constexpr int kFirstDives = 4;
-constexpr std::int64_t kDiveCost = 4;         // a look of a dive, in looks of the search
+constexpr std::int64_t kDiveCost = 4;  // a look of a dive, in looks of the search
+constexpr std::int64_t kFewConflicts = 1'000'000, kManyConflicts = 200'000'000;  // for all orders of first fit
 constexpr std::int64_t kScanWidth = 400'000;  // above this the picks that count candidates cost too much
 constexpr std::int64_t kLateRestarts = 24;
 constexpr std::int64_t kEjectAfter = 2'000'000'000;  // work, beyond the default budget; then half of all work goes to
@@ -118,16 +117,17 @@ Portfolio<Coord>::Portfolio(const PackingInstance& instance, const Options& opti
       signal_(signal),
       state_(state),
       orders_(ordered(instance, signal)),
-      searches_(options.threads > 1 ? kLanes : 1) {}
+      lanes_(options.threads > 1),
+      searches_(lanes_.count()) {}
 
 template <class Coord>
 void Portfolio<Coord>::run() {
   if (is_crowded()) first_dives();
   if (searchable_) {
-    first_fits(1'000'000);
-    if (capacity_ >= 0 && state_.bound <= capacity_) all_settings(capacity_);
+    if (instance_.count() > kNoisyItems) first_fits(kFewConflicts);
+    if (capacity_ >= 0) all_settings(capacity_);
     if (minimize_) all_settings(state_.bound);
-    first_fits(200'000'000);
+    first_fits(kManyConflicts);
   }
   make_arms();
   slice_ = kFirstSlice;
@@ -141,22 +141,6 @@ void Portfolio<Coord>::run() {
 
 // --- the fixed part ----------------------------------------------------------------------------------------------
 
-// All orders of first fit, if they are cheap enough and were not tried before.
-template <class Coord>
-void Portfolio<Coord>::first_fits(std::int64_t most_conflicts) {
-  if (over() || first_fits_done_ || FirstFit::conflicts(instance_) > most_conflicts) return;
-  Poller poller(signal_);
-  const FirstFit first_fit(instance_, poller);
-  first_fits_done_ = true;
-  for (const FirstFit::Key key : FirstFit::kKeys) {
-    if (over()) return;
-    Meter meter(signal_, work_left());
-    Array<Bytes> offsets = first_fit.place(first_fit.order(key, poller), meter);
-    state_.work += meter.used();
-    if (!offsets.empty()) keep(std::move(offsets));
-  }
-}
-
 // Whether so many buffers are alive at once that the search hardly ever ends.
 template <class Coord>
 bool Portfolio<Coord>::is_crowded() const {
@@ -167,42 +151,81 @@ bool Portfolio<Coord>::is_crowded() const {
 // Dives by several rules, if the instance has nothing that they do not know of.
 template <class Coord>
 void Portfolio<Coord>::first_dives() {
-  for (int round = 0; round < kFirstDives / static_cast<int>(kLanes) && may_dive() && !over(); ++round) {
-    Array<Task> tasks;
-    for (std::size_t k = 0; k < kLanes; ++k)
-      tasks.push_back([this, number = dives_++, work = share_left()](std::size_t, const std::atomic<bool>& abandon) {
-        return dive(number, work, abandon);
-      });
+  for (std::size_t round = 0; round < kFirstDives / kRound && may_dive() && !over(); ++round) {
+    Tasks tasks;
+    for (std::size_t k = 0; k < kRound; ++k)
+      tasks.push_back([this, number = dives_++](std::size_t, Meter& meter) { return dive(number, meter); });
     run_round(tasks);
   }
 }
 
-// The settings from `begin` to `end` once each, without noise, at one height.
 template <class Coord>
-void Portfolio<Coord>::plain_settings(Bytes height, std::size_t begin, std::size_t end) {
-  Array<Attempt> attempts;
+void Portfolio<Coord>::first_fits(std::int64_t most_conflicts) {
+  if (over()) return;
+  Tasks tasks;
+  add_first_fits(tasks, most_conflicts);
+  run_round(tasks);
+}
+
+// Every setting once without noise, and a few of them often with noise, until one of them has a verdict.
+template <class Coord>
+void Portfolio<Coord>::all_settings(Bytes height) {
+  if (over() || state_.height <= height || state_.bound > height) return;
+  const bool noisy = instance_.count() <= kNoisyItems;
+  Tasks tasks;
+  add_plain(tasks, height, 0, 1);
+  add_first_fits(tasks, kFewConflicts);
+  add_plain(tasks, height, 1, kFirstSettings);
+  if (noisy) add_noisy(tasks, height, kSlackRounds, 12);
+  if (noisy && instance_.count() > kSmallItems && instance_.width <= kScanWidth)
+    add_noisy(tasks, height, kCountingRounds, 20);
+  add_plain(tasks, height, kFirstSettings, kAll);
+  run_tasks(tasks, [height](const Outcome& outcome) {
+    return outcome.found == Verdict::kInfeasible || (outcome.found == Verdict::kFeasible && outcome.height <= height);
+  });
+}
+
+// All orders of first fit, if they are cheap enough and were not tried before.
+template <class Coord>
+void Portfolio<Coord>::add_first_fits(Tasks& tasks, std::int64_t most_conflicts) {
+  if (first_fit_ || FirstFit::conflicts(instance_) > most_conflicts) return;
+  Poller poller(signal_);
+  first_fit_ = std::make_unique<FirstFit>(instance_, poller);
+  for (const FirstFit::Key key : FirstFit::kKeys)
+    tasks.push_back([this, key](std::size_t, Meter& meter) {
+      Outcome outcome;
+      Poller order_poller(signal_);
+      outcome.offsets = first_fit_->place(first_fit_->order(key, order_poller), meter);
+      outcome.work = meter.used();
+      if (outcome.offsets.empty()) return outcome;
+      outcome.found = Verdict::kFeasible;
+      outcome.height = height_of(outcome.offsets);
+      return outcome;
+    });
+}
+
+// The settings from `begin` to `end` once each, without noise.
+template <class Coord>
+void Portfolio<Coord>::add_plain(Tasks& tasks, Bytes height, std::size_t begin, std::size_t end) {
   const Array<Setting> settings = settings_for(instance_);
   for (std::size_t k = begin; k < std::min(end, settings.size()); ++k)
-    attempts.push_back([this, height, setting = settings[k]](std::size_t lane, Meter& meter) {
+    tasks.push_back([this, height, setting = settings[k]](std::size_t lane, Meter& meter) {
       Random unused(0);
       return single(search(lane), setting, height, 0, node_limit(instance_, setting), unused, meter);
     });
-  run_until_verdict(height, attempts);
 }
 
 // Some settings again and again, with a little noise and little patience.
 template <class Coord>
-void Portfolio<Coord>::noisy_settings(Bytes height, View<const Setting> chosen, std::uint64_t rounds) {
+void Portfolio<Coord>::add_noisy(Tasks& tasks, Bytes height, View<const Setting> chosen, std::uint64_t rounds) {
   const std::int64_t nodes = std::int64_t{instance_.count()} + kExtraNodes;
-  Array<Attempt> attempts;
   for (std::uint64_t round = 0; round < rounds; ++round)
     for (const Setting& setting : chosen)
-      attempts.push_back(
+      tasks.push_back(
           [this, setting, height, nodes, seed = options_.seed * rounds + round](std::size_t lane, Meter& meter) {
             Random random(seed);
             return single(search(lane), setting, height, kNoises[0], setting.patience * nodes, random, meter);
           });
-  run_until_verdict(height, attempts);
 }
 
 template <class Coord>
@@ -221,15 +244,6 @@ typename Portfolio<Coord>::Outcome Portfolio<Coord>::single(PackingSearch<Coord>
   outcome.nodes = search.nodes();
   outcome.work = meter.used() - before;
   return outcome;
-}
-
-template <class Coord>
-void Portfolio<Coord>::all_settings(Bytes height) {
-  plain_settings(height, 0, kFirstSettings);
-  if (instance_.count() <= kNoisyItems) noisy_settings(height, kSlackRounds, 12);
-  if (instance_.count() > kSmallItems && instance_.count() <= kNoisyItems && instance_.width <= kScanWidth)
-    noisy_settings(height, kCountingRounds, 20);
-  plain_settings(height, kFirstSettings, kAll);
 }
 
 // --- the arms ----------------------------------------------------------------------------------------------------
@@ -262,13 +276,13 @@ void Portfolio<Coord>::make_arms() {
                      LocalSearch<Coord>(instance_, seed, static_cast<int>(arms_.size()) / 2)});
   }
   if (!may_eject() || !searchable_ || instance_.count() > kSmallItems) return;
-  for (std::size_t k = 0; k < kLanes; ++k)
+  for (std::size_t k = 0; k < kRound; ++k)
     ejections_.push_back(make_ejection_search(instance_, state_.height, options_.seed * 1000 + arms_.size() + k));
 }
 
 template <class Coord>
 void Portfolio<Coord>::arms_round() {
-  Array<Task> tasks;
+  Tasks tasks;
   for (Arm* arm : due_arms()) tasks.push_back(task_of(*arm, std::min(slice_, share_left())));
   run_round(tasks);
   slice_ = std::min(slice_ + slice_ / 8, kLastSlice);
@@ -288,13 +302,12 @@ bool Portfolio<Coord>::ejection_is_due() const {
 
 template <class Coord>
 void Portfolio<Coord>::ejection_round() {
-  Array<Task> tasks;
+  Tasks tasks;
   const Bytes height = height_of(Target::kBound);
-  const std::int64_t work = std::min(kLastSlice, share_left());
   for (const auto& search : ejections_)
-    tasks.push_back([this, &search, height, work](std::size_t, const std::atomic<bool>& abandon) {
+    tasks.push_back([this, &search, height](std::size_t, Meter& meter) {
       Outcome outcome;
-      Meter meter(signal_, work, Meter::kPollEvery, &abandon);
+      const Meter::Slice slice(meter, kLastSlice);
       outcome.height = height;
       outcome.found = search->run(height, meter);
       if (outcome.found == Verdict::kFeasible)
@@ -318,7 +331,7 @@ Array<typename Portfolio<Coord>::Arm*> Portfolio<Coord>::due_arms() {
     return static_cast<double>(arm->used) / share;
   };
   std::stable_sort(order.begin(), order.end(), [&](const Arm* a, const Arm* b) { return due(a) < due(b); });
-  order.resize(kLanes);
+  order.resize(kRound);
   return order;
 }
 
@@ -333,17 +346,12 @@ Bytes Portfolio<Coord>::height_of(Target target) const {
 template <class Coord>
 typename Portfolio<Coord>::Task Portfolio<Coord>::task_of(Arm& arm, std::int64_t work) {
   if (arm.method == Method::kLocal && arm.target == Target::kBest) follow_leader(arm);
-  const Order order{height_of(arm.target), height_of(Target::kBound), work, std::max(work, share_left())};
-  if (arm.method == Method::kDive)
-    return [this, &arm, order, number = dives_++](std::size_t, const std::atomic<bool>& abandon) {
-      Outcome outcome = dive(number, order.most_work, abandon);
-      arm.used += outcome.work;
-      return outcome;
-    };
-  return [this, &arm, order](std::size_t lane, const std::atomic<bool>& abandon) {
-    PackingSearch<Coord>& own = search(lane);
-    Outcome outcome =
-        arm.method == Method::kLocal ? descents(arm, own, order, abandon) : restarts(arm, own, order, abandon);
+  const Order order{height_of(arm.target), height_of(Target::kBound), work};
+  const std::uint64_t number = arm.method == Method::kDive ? dives_++ : 0;
+  return [this, &arm, order, number](std::size_t lane, Meter& meter) {
+    Outcome outcome = arm.method == Method::kDive    ? dive(number, meter)
+                      : arm.method == Method::kLocal ? descents(arm, search(lane), order, meter)
+                                                     : restarts(arm, search(lane), order, meter);
     arm.used += outcome.work;
     return outcome;
   };
@@ -364,12 +372,11 @@ void Portfolio<Coord>::follow_leader(Arm& arm) {
 // Restarts with noise and growing node limits until the work is used up; the last one runs to its limit.
 template <class Coord>
 typename Portfolio<Coord>::Outcome Portfolio<Coord>::restarts(Arm& arm, PackingSearch<Coord>& search,
-                                                              const Order& order, const std::atomic<bool>& abandon) {
+                                                              const Order& order, Meter& meter) {
   Outcome total;
   const Array<Setting> settings = settings_for(instance_);
   const auto count = std::ssize(settings);
-  while (total.found == Verdict::kUnknown && total.work < order.work) {
-    Meter meter(signal_, order.most_work - total.work, Meter::kPollEvery, &abandon);
+  while (total.found == Verdict::kUnknown && total.work < order.work && !meter.exhausted()) {
     // The earlier ones more often: the list is in order of merit.
     const auto setting = as_size(std::min({arm.random.below(count), arm.random.below(count), arm.random.below(count)}));
     const double noise = kNoises[arm.random.below(2)];
@@ -378,7 +385,6 @@ typename Portfolio<Coord>::Outcome Portfolio<Coord>::restarts(Arm& arm, PackingS
     next.work += total.work;
     next.nodes += total.nodes;
     total = std::move(next);
-    if (meter.stopped()) break;
   }
   return total;
 }
@@ -396,9 +402,9 @@ Verdict Portfolio<Coord>::descent(LocalSearch<Coord>& local, PackingSearch<Coord
 // Local search, each placement found setting the next height, until the work is used up.
 template <class Coord>
 typename Portfolio<Coord>::Outcome Portfolio<Coord>::descents(Arm& arm, PackingSearch<Coord>& search,
-                                                              const Order& order, const std::atomic<bool>& abandon) {
+                                                              const Order& order, Meter& meter) {
   Outcome outcome;
-  Meter meter(signal_, order.work, Meter::kPollEvery, &abandon);
+  const Meter::Slice slice(meter, order.work);
   Bytes height = order.height;
   outcome.height = height;
   while (!meter.exhausted()) {
@@ -424,10 +430,9 @@ typename Portfolio<Coord>::Outcome Portfolio<Coord>::descents(Arm& arm, PackingS
 
 // A dive from the bottom up by a rule of its own, to its end.
 template <class Coord>
-typename Portfolio<Coord>::Outcome Portfolio<Coord>::dive(std::uint64_t number, std::int64_t work,
-                                                          const std::atomic<bool>& abandon) const {
+typename Portfolio<Coord>::Outcome Portfolio<Coord>::dive(std::uint64_t number, Meter& meter) const {
   Outcome outcome;
-  Meter meter(signal_, work / kDiveCost, Meter::kPollEvery, &abandon);
+  const Meter::Slice slice(meter, meter.left() / kDiveCost);
   outcome.offsets = plateau_dive(instance_, varied_dive(number, options_.seed), meter);
   outcome.work = meter.used() * kDiveCost;
   if (outcome.offsets.empty()) return outcome;
@@ -445,100 +450,74 @@ PackingSearch<Coord>& Portfolio<Coord>::search(std::size_t lane) {
   return *searches_[lane];
 }
 
+// The tasks until one of them answers the question.
 template <class Coord>
-void Portfolio<Coord>::run_round(const Array<Task>& tasks) {
-  if (searches_.size() > 1)
-    run_in_parallel(tasks);
-  else
-    run_in_turn(tasks);
-  report();
+void Portfolio<Coord>::run_round(const Tasks& tasks) {
+  run_tasks(tasks, [this, goal = goal(), height = state_.height](const Outcome& outcome) {
+    if (outcome.found == Verdict::kFeasible) return outcome.height <= goal;
+    return outcome.found == Verdict::kInfeasible && instance_.next_height(outcome.height) >= height;
+  });
 }
 
+// Each lane takes the next task, however long the other one takes, until the question is answered, an outcome is the
+// last that is wanted, or the work left is used up. What comes behind that is dropped and the rest is merged in its
+// order, so the state is the same as after one lane.
 template <class Coord>
-void Portfolio<Coord>::run_in_turn(const Array<Task>& tasks) {
-  const std::atomic<bool> never{false};
-  for (const Task& task : tasks) {
-    Outcome outcome = task(0, never);
-    merge(outcome);
-    if (is_answered() || signal_.stopped()) return;
-  }
-}
-
-// The same outcome as in turn: what follows a task that answers the question is dropped.
-template <class Coord>
-void Portfolio<Coord>::run_in_parallel(const Array<Task>& tasks) {
-  Array<Outcome> outcomes(tasks.size());
-  Array<std::atomic<bool>> abandon(tasks.size());
-  Array<std::exception_ptr> errors(tasks.size());
-  const auto work = [&](std::size_t k) {
-    try {
-      outcomes[k] = tasks[k](k, abandon[k]);
-      if (answers(outcomes[k]))
-        for (std::size_t later = k + 1; later < tasks.size(); ++later) abandon[later].store(true);
-    } catch (const Interrupted&) {  // nothing to merge
-    } catch (...) {
-      errors[k] = std::current_exception();
-    }
+void Portfolio<Coord>::run_tasks(const Tasks& tasks, const std::function<bool(const Outcome&)>& is_last) {
+  struct Turn {
+    Outcome outcome;
+    std::atomic<std::int64_t> charged{0};  // work, at most the share of a task
+    std::atomic<bool> done{false}, abandoned{false};
   };
-  Array<std::thread> others;
-  for (std::size_t k = 1; k < tasks.size(); ++k) others.emplace_back(work, k);
-  work(0);
-  for (std::thread& other : others) other.join();
-  for (std::size_t k = 0; k < tasks.size(); ++k) {
-    if (errors[k]) std::rethrow_exception(errors[k]);
-    merge(outcomes[k]);
-    if (is_answered()) return;
-  }
-}
-
-// The attempts at a height in their order, until one has a verdict. Each lane takes the next one, however long the
-// others take; what follows the first verdict, or the end of the budget, is dropped, so the outcome is the same as in
-// turn.
-template <class Coord>
-void Portfolio<Coord>::run_until_verdict(Bytes height, const Array<Attempt>& attempts) {
-  if (over() || state_.height <= height || state_.bound > height) return;
   const std::int64_t left = work_left(), share = share_left();
-  Array<Outcome> outcomes(attempts.size());
-  Array<std::atomic<bool>> abandon(attempts.size());
-  Array<std::exception_ptr> errors(searches_.size());
+  Array<Turn> turns(tasks.size());
   std::atomic<std::size_t> next{0};
-  std::atomic<std::int64_t> used{0};
-  const auto work = [&](std::size_t lane) {
-    try {
-      for (std::size_t k = next++; k < attempts.size() && used < left && !abandon[k] && !signal_.poll(); k = next++) {
-        Meter meter(signal_, std::min(share, left - used), Meter::kPollEvery, &abandon[k]);
-        outcomes[k] = attempts[k](lane, meter);
-        used += outcomes[k].work;
-        if (outcomes[k].found == Verdict::kUnknown) continue;
-        for (std::size_t later = k + 1; later < attempts.size(); ++later) abandon[later] = true;
-      }
-    } catch (const Interrupted&) {  // nothing to merge
-    } catch (...) {
-      errors[lane] = std::current_exception();
+  std::size_t merged = 0;
+  bool ended = false;
+  const auto left_for = [&](std::size_t k) {  // by the tasks before it that are done
+    std::int64_t rest = left;
+    for (std::size_t before = 0; before < k; ++before) rest -= turns[before].charged;
+    return rest;
+  };
+  const auto merge_next = [&] {
+    Turn& turn = turns[merged];
+    const std::int64_t rest = left_for(merged++);
+    if (rest < share && turn.outcome.work >= rest) {  // one lane would have broken it off
+      state_.work += std::max<std::int64_t>(work_left(), 0);
+      ended = true;
+      return;
+    }
+    ended = is_last(turn.outcome);
+    merge(turn.outcome);
+    ended = ended || is_answered();
+  };
+  const auto take_tasks = [&](std::size_t lane) {
+    for (std::size_t k = next++; k < tasks.size(); k = next++) {
+      const std::int64_t rest = left_for(k);
+      if (rest <= 0 || turns[k].abandoned || signal_.poll()) return;
+      Turn& turn = turns[k];
+      Meter meter(signal_, std::min(share, rest), Meter::kPollEvery, &turn.abandoned);
+      turn.outcome = tasks[k](lane, meter);
+      turn.charged = std::min(turn.outcome.work, share);
+      if (is_last(turn.outcome))
+        for (std::size_t later = k + 1; later < tasks.size(); ++later) turns[later].abandoned = true;
+      turn.done = true;
+      while (lane == 0 && !ended && merged < tasks.size() && turns[merged].done) merge_next();
+      if (lane == 0 && ended) return;
     }
   };
-  Array<std::thread> others;
-  for (std::size_t lane = 1; lane < searches_.size(); ++lane) others.emplace_back(work, lane);
-  work(0);
-  for (std::thread& other : others) other.join();
-  for (const std::exception_ptr& error : errors)
-    if (error) std::rethrow_exception(error);
-  for (Outcome& outcome : outcomes) {
-    if (outcome.work >= work_left()) {  // in turn it would have been cut off
-      state_.work += std::max<std::int64_t>(work_left(), 0);
-      break;
+  lanes_.run([&](std::size_t lane) {
+    try {
+      take_tasks(lane);
+    } catch (const Interrupted&) {  // nothing to merge
     }
-    merge(outcome);
-    if (outcome.found != Verdict::kUnknown) break;
-  }
+  });
+  while (!ended && merged < tasks.size())
+    if (turns[merged].done)
+      merge_next();
+    else
+      ++merged;  // interrupted
   report();
-}
-
-template <class Coord>
-bool Portfolio<Coord>::answers(const Outcome& outcome) const {
-  if (outcome.found == Verdict::kUnknown) return false;
-  const Bytes next = instance_.next_height(outcome.height);
-  return outcome.found == Verdict::kFeasible ? outcome.height <= goal() : next >= state_.height;
 }
 
 template <class Coord>
@@ -574,7 +553,7 @@ std::int64_t Portfolio<Coord>::work_left() const {
 // What one task of a round may use of it.
 template <class Coord>
 std::int64_t Portfolio<Coord>::share_left() const {
-  return std::max<std::int64_t>(work_left() / static_cast<std::int64_t>(kLanes), 1);
+  return std::max<std::int64_t>(work_left() / static_cast<std::int64_t>(kRound), 1);
 }
 
 template <class Coord>

@@ -1,9 +1,9 @@
 // The portfolio: which methods run on an instance, in what order, on what share of the work, until the best
 // height meets the bound or the budget ends.
 //
-// Work is cut into tasks, tasks into rounds. The tasks of a round see the same best height and bound and are
-// merged in their order, so the answer to a step budget is the same for any number of threads. Attempts at one height
-// need no rounds: the first verdict in their order counts.
+// Work is cut into tasks, and lists of these are handed out to the lanes in their order. The tasks of a list see the
+// same best height and bound, and what they found is merged in their order, so the answer to a step budget is the same
+// for one lane and for two.
 #pragma once
 
 #include <functional>
@@ -12,6 +12,8 @@
 
 #include "array.hpp"
 #include "ejection_search.hpp"
+#include "first_fit.hpp"
+#include "lanes.hpp"
 #include "local_search.hpp"
 #include "order.hpp"
 #include "packing_search.hpp"
@@ -50,16 +52,16 @@ class Portfolio {
     Array<Bytes> offsets;  // where the verdict is kFeasible
     std::int64_t work = 0, nodes = 0;
   };
-  using Task = std::function<Outcome(std::size_t lane, const std::atomic<bool>& abandon)>;
-  using Attempt = std::function<Outcome(std::size_t lane, Meter& meter)>;  // at one height
+  using Task = std::function<Outcome(std::size_t lane, Meter& meter)>;
+  using Tasks = Array<Task>;
 
   enum class Method { kRestart, kLocal, kDive };
   enum class Target { kBound, kMiddle, kBest };
-  struct Order {                   // fixed when the round is made up
-    Bytes height, floor;           // what to ask for, and the least that is of use
-    std::int64_t work, most_work;  // when to finish, and when to break off
+  struct Order {          // fixed when the round is made up
+    Bytes height, floor;  // what to ask for, and the least that is of use
+    std::int64_t work;    // when to finish
   };
-  struct Arm {  // one method at one target, with the share of the work that it is due
+  struct alignas(kCacheLines) Arm {  // one method at one target, with the share of the work that it is due
     Method method;
     Target target;
     double share, late_share;  // late: once the restarts at the bound have failed for long
@@ -70,11 +72,12 @@ class Portfolio {
     std::int64_t restarts = 0;
   };
 
-  void first_fits(std::int64_t most_conflicts);
   void first_dives();
+  void first_fits(std::int64_t most_conflicts);
   void all_settings(Bytes height);
-  void plain_settings(Bytes height, std::size_t begin, std::size_t end);
-  void noisy_settings(Bytes height, View<const Setting> chosen, std::uint64_t rounds);
+  void add_first_fits(Tasks& tasks, std::int64_t most_conflicts);
+  void add_plain(Tasks& tasks, Bytes height, std::size_t begin, std::size_t end);
+  void add_noisy(Tasks& tasks, Bytes height, View<const Setting> chosen, std::uint64_t rounds);
   void make_arms();
   void arms_round();
   bool is_late() const;
@@ -83,21 +86,18 @@ class Portfolio {
   Array<Arm*> due_arms();
   void follow_leader(Arm& arm);
   Task task_of(Arm& arm, std::int64_t work);
-  Outcome restarts(Arm& arm, PackingSearch<Coord>& search, const Order& order, const std::atomic<bool>& abandon);
-  Outcome descents(Arm& arm, PackingSearch<Coord>& search, const Order& order, const std::atomic<bool>& abandon);
+  Outcome restarts(Arm& arm, PackingSearch<Coord>& search, const Order& order, Meter& meter);
+  Outcome descents(Arm& arm, PackingSearch<Coord>& search, const Order& order, Meter& meter);
   static Verdict descent(LocalSearch<Coord>& local, PackingSearch<Coord>& search, Bytes height, Meter& meter);
-  Outcome dive(std::uint64_t number, std::int64_t work, const std::atomic<bool>& abandon) const;
+  Outcome dive(std::uint64_t number, Meter& meter) const;
   Outcome single(PackingSearch<Coord>& search, const Setting& chosen, Bytes height, double noise, std::int64_t nodes,
                  Random& random, Meter& meter) const;
   Bytes height_of(Target target) const;
   Bytes height_of(View<const Bytes> offsets) const;
 
-  void run_round(const Array<Task>& tasks);
-  void run_in_turn(const Array<Task>& tasks);
-  void run_in_parallel(const Array<Task>& tasks);
-  void run_until_verdict(Bytes height, const Array<Attempt>& attempts);
+  void run_round(const Tasks& tasks);
+  void run_tasks(const Tasks& tasks, const std::function<bool(const Outcome&)>& is_last);
   void merge(Outcome& outcome);
-  bool answers(const Outcome& outcome) const;
   bool is_answered() const {
     return state_.height <= goal() || (capacity_ >= 0 && !minimize_ && state_.bound > capacity_);
   }
@@ -120,13 +120,14 @@ class Portfolio {
   const StopSignal& signal_;
   State& state_;
   Orders orders_;
-  Array<std::unique_ptr<PackingSearch<Coord>>> searches_;
+  Lanes lanes_;
+  Array<std::unique_ptr<PackingSearch<Coord>>> searches_;  // per lane
+  std::unique_ptr<FirstFit> first_fit_;                    // once it was tried
   Array<Arm> arms_;
   Array<std::unique_ptr<EjectionSearch>> ejections_;
   std::int64_t ejected_ = 0;  // work of these
   std::int64_t slice_ = 0;
   std::uint64_t dives_ = 0;
-  bool first_fits_done_ = false;
 };
 
 extern template class Portfolio<std::int32_t>;

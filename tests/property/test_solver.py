@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import signal
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -182,11 +185,41 @@ def test_the_answer_to_a_step_budget_does_not_depend_on_threads(seed: int) -> No
     assert answers[0] == answers[1] == answers[2] == answers[3]
 
 
-def test_a_budget_that_ends_among_the_settings_does_not_depend_on_threads() -> None:
-    problem = crowd(500, 5, 800, 800)
-    for steps in (6_000, 10_000, 20_000, 40_000):
-        alone, together = (place(problem, "modelplan", Budget(steps=steps, threads=threads)) for threads in (1, 2))
-        assert alone == together
+@pytest.mark.parametrize("count", [40, 300, 1600])
+def test_a_budget_that_ends_anywhere_does_not_depend_on_threads(count: int) -> None:
+    """Within the orders of first fit, the settings, the dives and the rounds; with and without a capacity."""
+    for seed in range(4):
+        problem = crowd(count, seed, 2 * count, count)
+        bound = load_bound(problem)
+        for steps, goal in itertools.product((10, 100, 400, 1_500, 6_000, 20_000), (-1, bound, bound + bound // 20)):
+            limits = {"steps": steps, "capacity": goal, "minimize": goal == bound, "seed": seed}
+            alone, together = (_core.solve(problem.core, threads=threads, **limits) for threads in (1, 2))
+            assert list(alone[0]) == list(together[0]), limits
+            assert alone[1:] == together[1:], limits
+
+
+def test_calls_from_many_threads_at_once_do_not_disturb_each_other() -> None:
+    problems = [crowd(120, seed, 60, 40) for seed in range(4)]
+    alone = [place(problem, "modelplan", Budget(steps=3_000)) for problem in problems]
+    with ThreadPoolExecutor(8) as pool:
+        together = pool.map(lambda problem: place(problem, "modelplan", Budget(steps=3_000, threads=2)), problems * 4)
+        assert list(together) == alone * 4
+
+
+THREADS = Path("/proc/self/task")  # a folder for each
+
+
+@pytest.mark.skipif(not THREADS.exists(), reason="threads are counted on Linux only")
+def test_no_thread_is_left_behind() -> None:
+    """A call does not wait for its second thread to end, but that ends soon after it."""
+    problem = crowd(60, 0, 25, 20)
+    before = len(list(THREADS.iterdir()))
+    for _ in range(50):
+        place(problem, "modelplan", Budget(steps=200, threads=2))
+    until = time.monotonic() + 30
+    while len(list(THREADS.iterdir())) > before and time.monotonic() < until:
+        time.sleep(0.01)
+    assert len(list(THREADS.iterdir())) <= before
 
 
 @pytest.fixture
