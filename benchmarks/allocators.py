@@ -3,8 +3,9 @@
     python benchmarks/allocators.py [--only set_a_to_k,fresh,...] [--long]
 
 Seconds are those of the solver call in this process, on one thread but for the section of the second one; a row of
-several seeds gives the median. `--long` adds a minute for each of five seeds of D and J. Peers are measured in the same run: `greedy_by_all` and `supermalloc`
-of omnimalloc, the latter with its own default time limit, and its default `omni` where there are many buffers.
+several seeds gives the median. `--long` adds a minute for each of five seeds of D and J. Peers are measured in the same
+run: `greedy_by_all` and `supermalloc` of omnimalloc, the latter with its own default time limit, and its default `omni`
+where there are many buffers.
 Memory is the peak of a process that only solves.
 """
 

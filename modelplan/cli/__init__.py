@@ -51,9 +51,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         gc.set_threshold(200_000, 50, 100)  # one command makes many objects and ends: collecting them is time lost
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if not words or words[0] not in COMMANDS:
-        return _guarded(lambda: _top_level(words))
-    return _guarded(lambda: _run(words[0], words[1:]))
+    known = words and words[0] in COMMANDS
+    code = _guarded(lambda: _run(words[0], words[1:]) if known else _top_level(words))
+    if arguments is None:
+        gc.freeze()  # the interpreter ends: what is left need not be searched for garbage
+    return code
 
 
 class _Parser(ArgumentParser):

@@ -192,10 +192,11 @@ def test_a_budget_that_ends_anywhere_does_not_depend_on_threads(count: int) -> N
         problem = crowd(count, seed, 2 * count, count)
         bound = load_bound(problem)
         for steps, goal in itertools.product((10, 100, 400, 1_500, 6_000, 20_000), (-1, bound, bound + bound // 20)):
-            limits = {"steps": steps, "capacity": goal, "minimize": goal == bound, "seed": seed}
-            alone, together = (_core.solve(problem.core, threads=threads, **limits) for threads in (1, 2))
-            assert list(alone[0]) == list(together[0]), limits
-            assert alone[1:] == together[1:], limits
+            alone, together = (
+                _core.solve(problem.core, goal, goal == bound, steps, seed=seed, threads=threads) for threads in (1, 2)
+            )
+            assert list(alone[0]) == list(together[0]), (seed, steps, goal)
+            assert alone[1:] == together[1:], (seed, steps, goal)
 
 
 def test_calls_from_many_threads_at_once_do_not_disturb_each_other() -> None:
