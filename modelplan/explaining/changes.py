@@ -33,8 +33,12 @@ from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.planner import read_plan, requests
 from modelplan.types import Graph
 
-#: Where a change is made: an operator of the file, the name of a variant, or "" where there is one place only.
-Place = int | str
+#: Where a change is made: an operator of the file or several of them, the name of a variant, or "" where there is one
+#: place only.
+Place = int | tuple[int, ...] | str
+
+#: So many operators of several are named.
+_NAMED = 3
 
 #: Commands that write nothing which a later one reads.
 _ANALYZE = "modelplan analyze "
@@ -128,6 +132,10 @@ def place_name(subject: Subject, place: Place) -> str:
     """How messages call a place."""
     if isinstance(place, str):
         return place
+    if isinstance(place, tuple):
+        kinds = {subject.graph.ops[subject.place(op)].kind: None for op in place if op in subject.ops}
+        more = f" and {len(place) - _NAMED} more" if len(place) > _NAMED else ""
+        return " ".join((f"ops {', '.join(map(str, place[:_NAMED]))}{more}", *kinds))
     return subject.graph.label(subject.place(place)) if place in subject.ops else f"op {place}"
 
 
@@ -139,12 +147,14 @@ def _finds(kinds: frozenset[str]) -> Callable[[Subject], Sequence[Place]]:
 
 
 def _structural(edit: Callable[[Graph, int], tuple[Edit, str]]) -> Callable[[Subject, Place], Subject]:
-    """The change that `edit` makes at one operator."""
+    """The change that `edit` makes at one operator, at one or several of them."""
 
     def make(subject: Subject, place: Place) -> Subject:
-        found, said = edit(subject.graph, subject.place(int(place)))
-        after = with_edit(subject, found)
-        return replace(after, costs=(*after.costs, said))
+        for op in place if isinstance(place, tuple) else (int(place),):
+            found, said = edit(subject.graph, subject.place(op))
+            after = with_edit(subject, found)
+            subject = replace(after, costs=(*after.costs, said))
+        return subject
 
     return make
 

@@ -137,14 +137,26 @@ def check_fits(costs: Costs) -> None:
         for q, segment in enumerate(track.segments):
             serving = [p for p in free if not segment.used or costs.serves(track, q, p)]
             if not serving:
-                there = ", ".join(f"{r.name} {r.size:,}" for r in problem.regions)
+                reasons = "; ".join(_obstacle(problem, track, q, region) for region in range(len(problem.regions)))
                 raise RequestError(
-                    f"no region lets step {segment.start} use buffer {name!r} of {track.size:,} bytes: {there}"
+                    f"no region lets step {segment.start} use buffer {name!r} of {track.size:,} bytes: {reasons}"
                 )
             if HOME not in serving and segment.used:
                 needed.setdefault(segment.start, []).append((track.buffer, track.size, frozenset(serving)))
     for step, operands in sorted(needed.items()):
         _check_step(problem, step, operands)
+
+
+def _obstacle(problem: RegionProblem, track: Track, q: int, region: int) -> str:
+    """Why an operator cannot use a buffer in a region at segment `q`."""
+    name = problem.regions[region].name
+    if region in problem.copied_only:
+        return f"{name} is for copies, operators do not reach it"
+    if track.segments[q].written and problem.regions[region].kind == "nvm":
+        return f"{name} is not written during a run"
+    if room(problem, region) < track.size:
+        return f"{name} has {room(problem, region):,} bytes for it"
+    return f"{name} may not hold it"
 
 
 def _check_step(problem: RegionProblem, step: int, operands: list[tuple[int, int, frozenset[int]]]) -> None:

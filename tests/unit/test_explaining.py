@@ -200,6 +200,22 @@ def transposed_model(*, other_layout: bool = False) -> bytes:
     return build(S(more, (Op("TRANSPOSE", (4, 5), (0,), {}, "TransposeOptions"), conv), (4,), (3,)))
 
 
+def logistic_model(count: int, *, fused: bool) -> bytes:
+    """A convolution at the peak, and small ones behind it with a LOGISTIC each, or with their own activation."""
+    tensors = [floats(1, 8, 8, 4), weights(8, 3, 3, 4), weights(8), floats(1, 8, 8, 8), weights(1, 1, 1, 8), weights(1),
+               weights(1, 1, 1, 1)]  # fmt: skip
+    ops, last, kernel = [Op("CONV_2D", (0, 1, 2), (3,), {"Padding": 0, **STEP}, CONV)], 3, 4
+    for _ in range(count):
+        more = {"FusedActivationFunction": 3} if fused else {}
+        tensors.append(floats(1, 8, 8, 1))
+        ops.append(Op("CONV_2D", (last, kernel, 5), (len(tensors) - 1,), {"Padding": 0, **more, **STEP}, CONV))
+        if not fused:
+            tensors.append(floats(1, 8, 8, 1))
+            ops.append(Op("LOGISTIC", (len(tensors) - 2,), (len(tensors) - 1,)))
+        last, kernel = len(tensors) - 1, 6
+    return build(S(tuple(tensors), tuple(ops), (0,), (last,)))
+
+
 def called_model() -> bytes:
     """A model of two subgraphs, of which one calls the other once."""
     main = S((floats(1, 8), floats(1, 8)), (Op("CALL_ONCE", (), (), {"InitSubgraphIndex": 1}, "CallOnceOptions"),
@@ -342,6 +358,22 @@ def test_a_combination_that_beats_single_changes_is_found(models: Path) -> None:
     # The commands of the single changes, each with the options of the changes before it.
     for command in (command for one in singles for command in one.commands):
         assert any(whole.startswith(command) for whole in both.commands)
+
+
+def test_changes_at_many_operators_that_save_a_few_bytes_each_are_one_suggestion(tmp_path: Path) -> None:
+    file = file_at(tmp_path / "many.tflite", logistic_model(5, fused=False))
+    found = advice(*started(file), effort=1).suggestions
+    (one,) = [one for one in found if "activation fused" in one.name and len(one.steps) == 1]
+    assert one.name == "activation fused: ops 2, 4, 6 and 2 more LOGISTIC"
+    assert one.todo == ("build the model without ops 2, 4, 6 and 2 more LOGISTIC: activation= in the layer before",)
+    assert len(one.costs) == len(set(one.costs))
+    _, wanted = started(file_at(tmp_path / "fused.tflite", logistic_model(5, fused=True)))
+    assert (one.arena, one.head) == (wanted.arena, wanted.head)
+
+
+def test_changes_at_operators_that_lower_the_peak_stay_apart(tmp_path: Path) -> None:
+    found = advice(*started(file_at(tmp_path / "m.tflite", padded_model())), effort=0).suggestions
+    assert {"padding fused: op 0 PAD", "activation fused: op 2 RELU6"} <= {one.name for one in found}
 
 
 def test_an_order_that_helps_only_together_with_a_plan_is_found(corpus: Path) -> None:
