@@ -491,6 +491,9 @@ void Portfolio<Coord>::run_tasks(const Tasks& tasks, const std::function<bool(co
     merge(turn.outcome);
     ended = ended || is_answered();
   };
+  const auto abandon_from = [&](std::size_t first) {
+    for (std::size_t k = first; k < tasks.size(); ++k) turns[k].abandoned = true;
+  };
   const auto take_tasks = [&](std::size_t lane) {
     for (std::size_t k = next++; k < tasks.size(); k = next++) {
       const std::int64_t rest = left_for(k);
@@ -499,11 +502,11 @@ void Portfolio<Coord>::run_tasks(const Tasks& tasks, const std::function<bool(co
       Meter meter(signal_, std::min(share, rest), Meter::kPollEvery, &turn.abandoned);
       turn.outcome = tasks[k](lane, meter);
       turn.charged = std::min(turn.outcome.work, share);
-      if (is_last(turn.outcome))
-        for (std::size_t later = k + 1; later < tasks.size(); ++later) turns[later].abandoned = true;
+      if (is_last(turn.outcome)) abandon_from(k + 1);
       turn.done = true;
-      while (lane == 0 && !ended && merged < tasks.size() && turns[merged].done) merge_next();
-      if (lane == 0 && ended) return;
+      if (lane > 0) continue;
+      while (!ended && merged < tasks.size() && turns[merged].done) merge_next();
+      if (ended) return abandon_from(merged);
     }
   };
   lanes_.run([&](std::size_t lane) {
