@@ -194,11 +194,12 @@ def second_thread(corpus: Path) -> Iterator[str]:
 
     def rows() -> Iterator[Sequence[object]]:
         for name, problem in named(corpus, "minimalloc"):
-            long = name in OPEN
-            for seed in SEEDS if long else (0,):
-                if len(problem) > 5:
-                    alone, both = measured(problem, seed, LONG_STEPS if long else 200_000, 1 if long else PAIRS)
-                    yield name, seed, f"{alone:.4f}", f"{both:.4f}", f"{alone / both:.2f}"
+            if len(problem) <= 5:
+                continue
+            seeds, steps, pairs = (SEEDS, LONG_STEPS, 1) if name in OPEN else ((0,), 200_000, PAIRS)
+            for seed in seeds:
+                alone, both = measured(problem, seed, steps, pairs)
+                yield name, seed, f"{alone:.4f}", f"{both:.4f}", f"{alone / both:.2f}"
 
     yield from lines_of(("problem", "seed", "s, one thread", "s, two", "times"), rows())
 

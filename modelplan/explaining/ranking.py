@@ -157,7 +157,7 @@ def _distinct(trials: Trials, found: Iterable[Step]) -> Iterator[Step]:
 def _together(trials: Trials, found: Iterable[Step]) -> Iterator[Step]:
     """The steps, but of one change those that only lower what the runtime keeps for operators as one step.
 
-    Such a step saves the same few bytes at each place, whatever happens at the others.
+    They stay apart where they cannot all be made, or where there is no time to try that.
     """
     several: dict[str, list[int]] = {}
     for change, place in found:
@@ -166,7 +166,20 @@ def _together(trials: Trials, found: Iterable[Step]) -> Iterator[Step]:
         else:
             yield change, place
     for name, places in several.items():
-        yield CHANGES[name], places[0] if len(places) == 1 else tuple(places)
+        together = CHANGES[name], tuple(places)
+        if len(places) > 1 and _can_be_made(trials, together):
+            yield together
+        else:
+            yield from ((CHANGES[name], place) for place in places)
+
+
+def _can_be_made(trials: Trials, step: Step) -> bool:
+    """Whether a change can be made, and there is time to try it."""
+    try:
+        trials.attempt([step])
+    except (RefusedChangeError, OutOfTimeError):
+        return False
+    return True
 
 
 def _lower(needs: Measure, start: Measure) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from modelplan.explaining import shapes
 from modelplan.explaining.changes import CHANGES, made
 from modelplan.explaining.findings import Needs
 from modelplan.explaining.peaks import peak_of
-from modelplan.explaining.ranking import Trials, advice, climb
+from modelplan.explaining.ranking import Step, Trials, advice, climb
 from modelplan.explaining.subjects import (
     Measure,
     OutOfTimeError,
@@ -216,6 +217,19 @@ def logistic_model(count: int, *, fused: bool) -> bytes:
     return build(S(tuple(tensors), tuple(ops), (0,), (last,)))
 
 
+def two_layouts_model() -> bytes:
+    """A convolution at the peak, and a small result that two transpositions return."""
+    tensors = (floats(1, 8, 8, 4), weights(8, 3, 3, 4), weights(8), floats(1, 8, 8, 8), weights(1, 1, 1, 8), weights(1),
+               floats(1, 8, 8, 1), T("int32", (4,), [0, 2, 1, 3]), floats(1, 8, 8, 1), floats(1, 8, 8, 1))  # fmt: skip
+    ops = (
+        Op("CONV_2D", (0, 1, 2), (3,), {"Padding": 0, **STEP}, CONV),
+        Op("CONV_2D", (3, 4, 5), (6,), {"Padding": 0, **STEP}, CONV),
+        Op("TRANSPOSE", (6, 7), (8,), {}, "TransposeOptions"),
+        Op("TRANSPOSE", (6, 7), (9,), {}, "TransposeOptions"),
+    )
+    return build(S(tensors, ops, (0,), (8, 9)))
+
+
 def called_model() -> bytes:
     """A model of two subgraphs, of which one calls the other once."""
     main = S((floats(1, 8), floats(1, 8)), (Op("CALL_ONCE", (), (), {"InitSubgraphIndex": 1}, "CallOnceOptions"),
@@ -369,6 +383,28 @@ def test_changes_at_many_operators_that_save_a_few_bytes_each_are_one_suggestion
     assert len(one.costs) == len(set(one.costs))
     _, wanted = started(file_at(tmp_path / "fused.tflite", logistic_model(5, fused=True)))
     assert (one.arena, one.head) == (wanted.arena, wanted.head)
+
+
+def test_changes_that_exclude_each_other_stay_apart(tmp_path: Path) -> None:
+    found = advice(*started(file_at(tmp_path / "two.tflite", two_layouts_model())), effort=0)
+    names = [one.name for one in found.suggestions if "transposition" in one.name]
+    assert names == [f"transposition removed: op {op} TRANSPOSE" for op in (2, 3)]
+
+
+def test_changes_that_there_is_no_time_to_make_together_stay_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = file_at(tmp_path / "many.tflite", logistic_model(5, fused=False))
+    attempt = Trials.attempt
+
+    def late(self: Trials, steps: Sequence[Step]) -> tuple[Subject, Measure]:
+        if any(isinstance(place, tuple) for _, place in steps):
+            raise OutOfTimeError
+        return attempt(self, steps)
+
+    monkeypatch.setattr(Trials, "attempt", late)
+    found = advice(*started(file), effort=0).suggestions
+    assert len([one for one in found if "activation fused: op " in one.name]) == 5
 
 
 def test_changes_at_operators_that_lower_the_peak_stay_apart(tmp_path: Path) -> None:
