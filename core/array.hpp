@@ -44,6 +44,7 @@ class Array : public std::vector<T, Allocator> {
 // to itself: objects by alignas(kCacheLines), arrays as OwnArray. Processors fetch lines in pairs.
 inline constexpr std::size_t kCacheLines = 128;  // bytes
 
+// Allocates whole cache lines.
 template <class T>
 struct OwnLines {
   using value_type = T;

@@ -8,21 +8,21 @@
 namespace modelplan::solver {
 namespace {
 
-// As long as it lives, a thread may not start to run on the processor of the caller. The kernel of a virtual machine
-// takes a processor that sleeps for a busy one; without this it would start the thread here, to wait for milliseconds.
-class Elsewhere {
+// Keeps a thread off the processor of the caller as long as this object lives. The kernel of a virtual machine takes a
+// processor that sleeps for a busy one; without this it would wake the thread here, to wait for milliseconds.
+class OffThisProcessor {
  public:
 #ifdef __linux__
-  explicit Elsewhere(std::thread& thread) : thread_(thread.native_handle()) {
+  explicit OffThisProcessor(std::thread& thread) : thread_(thread.native_handle()) {
     const int here = sched_getcpu();
     if (here < 0 || pthread_getaffinity_np(thread_, sizeof before_, &before_) != 0) return;
     cpu_set_t others = before_;
     CPU_CLR(here, &others);
     moved_ = CPU_COUNT(&others) > 0 && pthread_setaffinity_np(thread_, sizeof others, &others) == 0;
   }
-  Elsewhere(const Elsewhere&) = delete;
-  Elsewhere& operator=(const Elsewhere&) = delete;
-  ~Elsewhere() {
+  OffThisProcessor(const OffThisProcessor&) = delete;
+  OffThisProcessor& operator=(const OffThisProcessor&) = delete;
+  ~OffThisProcessor() {
     if (moved_) pthread_setaffinity_np(thread_, sizeof before_, &before_);
   }
 
@@ -31,13 +31,13 @@ class Elsewhere {
   cpu_set_t before_;
   bool moved_ = false;
 #else
-  explicit Elsewhere(std::thread&) {}
+  explicit OffThisProcessor(std::thread&) {}
 #endif
 };
 
 }  // namespace
 
-void Lanes::Desk::tell(State next) {
+void Lanes::Shared::tell(State next) {
   {
     const std::lock_guard lock(mutex);
     state = next;
@@ -45,7 +45,7 @@ void Lanes::Desk::tell(State next) {
   changed.notify_all();
 }
 
-Lanes::Desk::State Lanes::Desk::wait_while(State present) {
+Lanes::Shared::State Lanes::Shared::wait_while(State present) {
   std::unique_lock lock(mutex);
   changed.wait(lock, [&] { return state != present; });
   return state;
@@ -53,43 +53,43 @@ Lanes::Desk::State Lanes::Desk::wait_while(State present) {
 
 Lanes::Lanes(bool two) {
   if (!two) return;
-  desk_ = std::make_shared<Desk>();
-  other_ = std::thread(serve, desk_);
+  shared_ = std::make_shared<Shared>();
+  other_ = std::thread(serve, shared_);
 }
 
 Lanes::~Lanes() {
   if (!other_.joinable()) return;
-  desk_->tell(Desk::State::kClosing);
+  shared_->tell(Shared::State::kClosing);
   other_.detach();
 }
 
-void Lanes::serve(const std::shared_ptr<Desk>& desk) {
-  while (desk->wait_while(Desk::State::kIdle) == Desk::State::kAsked) {
+void Lanes::serve(const std::shared_ptr<Shared>& shared) {
+  while (shared->wait_while(Shared::State::kIdle) == Shared::State::kAsked) {
     try {
-      (*desk->work)(1);
+      (*shared->work)(1);
     } catch (...) {
-      desk->error = std::current_exception();
+      shared->error = std::current_exception();
     }
-    desk->tell(Desk::State::kIdle);
+    shared->tell(Shared::State::kIdle);
   }
 }
 
 void Lanes::run(const Work& work) {
   if (!other_.joinable()) return work(0);
-  desk_->work = &work;
-  desk_->error = nullptr;
+  shared_->work = &work;
+  shared_->error = nullptr;
   {
-    const Elsewhere elsewhere(other_);
-    desk_->tell(Desk::State::kAsked);
+    const OffThisProcessor kept_off(other_);
+    shared_->tell(Shared::State::kAsked);
   }
   try {
     work(0);
   } catch (...) {
-    desk_->wait_while(Desk::State::kAsked);
+    shared_->wait_while(Shared::State::kAsked);
     throw;
   }
-  desk_->wait_while(Desk::State::kAsked);
-  if (desk_->error) std::rethrow_exception(desk_->error);
+  shared_->wait_while(Shared::State::kAsked);
+  if (shared_->error) std::rethrow_exception(shared_->error);
 }
 
 }  // namespace modelplan::solver

@@ -1,5 +1,4 @@
-// The threads that one call of the solver works on: the caller's, and for two lanes another one beside it, which sleeps
-// between the runs.
+// One or two threads for one call of the solver.
 #pragma once
 
 #include <condition_variable>
@@ -12,6 +11,7 @@
 
 namespace modelplan::solver {
 
+// The caller's thread is lane 0. Lane 1, where there is one, is another thread, which sleeps between the runs.
 class Lanes {
  public:
   using Work = std::function<void(std::size_t lane)>;
@@ -29,7 +29,7 @@ class Lanes {
  private:
   // What the threads share. The other one is woken to end but not waited for: that would take longer than a short
   // solve.
-  struct Desk {
+  struct Shared {
     enum class State { kIdle, kAsked, kClosing };
     void tell(State next);
     State wait_while(State present);
@@ -40,9 +40,9 @@ class Lanes {
     const Work* work = nullptr;
     std::exception_ptr error;  // of lane 1
   };
-  static void serve(const std::shared_ptr<Desk>& desk);
+  static void serve(const std::shared_ptr<Shared>& shared);
 
-  std::shared_ptr<Desk> desk_;
+  std::shared_ptr<Shared> shared_;
   std::thread other_;
 };
 
