@@ -459,68 +459,83 @@ void Portfolio<Coord>::run_round(const Tasks& tasks) {
   });
 }
 
-// Each lane takes the next task, however long the other one takes, until the question is answered, an outcome is the
-// last that is wanted, or the work left is used up. What comes behind that is dropped and the rest is merged in its
-// order, so the state is the same as after one lane.
 template <class Coord>
-void Portfolio<Coord>::run_tasks(const Tasks& tasks, const std::function<bool(const Outcome&)>& is_last) {
+struct Portfolio<Coord>::Run {
   struct Turn {
     Outcome outcome;
     std::atomic<std::int64_t> charged{0};  // work, at most the share of a task
     std::atomic<bool> done{false}, abandoned{false};
   };
-  const std::int64_t left = work_left(), share = share_left();
-  Array<Turn> turns(tasks.size());
-  std::atomic<std::size_t> next{0};
-  std::size_t merged = 0;
-  bool ended = false;
-  const auto left_for = [&](std::size_t k) {  // by the tasks before it that are done
+
+  // What the tasks before this one leave of the work, as far as they are done.
+  std::int64_t left_for(std::size_t k) const {
     std::int64_t rest = left;
     for (std::size_t before = 0; before < k; ++before) rest -= turns[before].charged;
     return rest;
-  };
-  const auto merge_next = [&] {
-    Turn& turn = turns[merged];
-    const std::int64_t rest = left_for(merged++);
-    if (rest < share && turn.outcome.work >= rest) {  // one lane would have broken it off
-      state_.work += std::max<std::int64_t>(work_left(), 0);
-      ended = true;
-      return;
-    }
-    ended = is_last(turn.outcome);
-    merge(turn.outcome);
-    ended = ended || is_answered();
-  };
-  const auto abandon_from = [&](std::size_t first) {
-    for (std::size_t k = first; k < tasks.size(); ++k) turns[k].abandoned = true;
-  };
-  const auto take_tasks = [&](std::size_t lane) {
-    for (std::size_t k = next++; k < tasks.size(); k = next++) {
-      const std::int64_t rest = left_for(k);
-      if (rest <= 0 || turns[k].abandoned || signal_.poll()) return;
-      Turn& turn = turns[k];
-      Meter meter(signal_, std::min(share, rest), Meter::kPollEvery, &turn.abandoned);
-      turn.outcome = tasks[k](lane, meter);
-      turn.charged = std::min(turn.outcome.work, share);
-      if (is_last(turn.outcome)) abandon_from(k + 1);
-      turn.done = true;
-      if (lane > 0) continue;
-      while (!ended && merged < tasks.size() && turns[merged].done) merge_next();
-      if (ended) return abandon_from(merged);
-    }
-  };
+  }
+  void abandon_from(std::size_t first) {
+    for (std::size_t k = first; k < turns.size(); ++k) turns[k].abandoned = true;
+  }
+
+  const Tasks& tasks;
+  const IsLast& is_last;
+  const std::int64_t left, share;  // work at the beginning, and the most that one task may use
+  Array<Turn> turns{tasks.size()};
+  std::atomic<std::size_t> next{0};
+  std::size_t merged = 0;  // turns, of lane 0 alone
+  bool ended = false;      // nothing more is merged
+};
+
+// Each lane takes the next task, however long the other one takes, until the question is answered, an outcome is the
+// last that is wanted, or the work left is used up. What comes behind that is dropped and the rest is merged in its
+// order, so the state is the same as after one lane.
+template <class Coord>
+void Portfolio<Coord>::run_tasks(const Tasks& tasks, const IsLast& is_last) {
+  Run run{tasks, is_last, work_left(), share_left()};
   lanes_.run([&](std::size_t lane) {
     try {
-      take_tasks(lane);
+      take_tasks(run, lane);
     } catch (const Interrupted&) {  // nothing to merge
     }
   });
-  while (!ended && merged < tasks.size())
-    if (turns[merged].done)
-      merge_next();
+  while (!run.ended && run.merged < tasks.size())
+    if (run.turns[run.merged].done)
+      merge_next(run);
     else
-      ++merged;  // interrupted
+      ++run.merged;  // interrupted
   report();
+}
+
+// Lane 0 merges too what is done in the order of the tasks.
+template <class Coord>
+void Portfolio<Coord>::take_tasks(Run& run, std::size_t lane) {
+  for (std::size_t k = run.next++; k < run.tasks.size(); k = run.next++) {
+    typename Run::Turn& turn = run.turns[k];
+    const std::int64_t rest = run.left_for(k);
+    if (rest <= 0 || turn.abandoned || signal_.poll()) return;
+    Meter meter(signal_, std::min(run.share, rest), Meter::kPollEvery, &turn.abandoned);
+    turn.outcome = run.tasks[k](lane, meter);
+    turn.charged = std::min(turn.outcome.work, run.share);
+    if (run.is_last(turn.outcome)) run.abandon_from(k + 1);
+    turn.done = true;
+    if (lane > 0) continue;
+    while (!run.ended && run.merged < run.tasks.size() && run.turns[run.merged].done) merge_next(run);
+    if (run.ended) return run.abandon_from(run.merged);
+  }
+}
+
+template <class Coord>
+void Portfolio<Coord>::merge_next(Run& run) {
+  const std::int64_t rest = run.left_for(run.merged);
+  Outcome& outcome = run.turns[run.merged++].outcome;
+  if (rest < run.share && outcome.work >= rest) {  // one lane would have broken it off
+    state_.work += std::max<std::int64_t>(work_left(), 0);
+    run.ended = true;
+    return;
+  }
+  const bool last = run.is_last(outcome);
+  merge(outcome);
+  run.ended = last || is_answered();
 }
 
 template <class Coord>

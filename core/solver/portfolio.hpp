@@ -96,7 +96,11 @@ class Portfolio {
   Bytes height_of(View<const Bytes> offsets) const;
 
   void run_round(const Tasks& tasks);
-  void run_tasks(const Tasks& tasks, const std::function<bool(const Outcome&)>& is_last);
+  using IsLast = std::function<bool(const Outcome&)>;
+  void run_tasks(const Tasks& tasks, const IsLast& is_last);
+  struct Run;  // of a list of tasks
+  void take_tasks(Run& run, std::size_t lane);
+  void merge_next(Run& run);
   void merge(Outcome& outcome);
   bool is_answered() const {
     return state_.height <= goal() || (capacity_ >= 0 && !minimize_ && state_.bound > capacity_);
