@@ -19,16 +19,17 @@ from pathlib import Path
 import onnx
 import reporting
 
-from modelplan import Budget, Graph, Options, Problem, aliasing, height, lifetimes, plan
-from modelplan.aliasing.classes import Classes
-from modelplan.aliasing.legality import SharingContext, refusal
-from modelplan.aliasing.rules import overwrites, view_of
-from modelplan.allocators.gpu_delegate import share_equal
+from modelplan import Budget, Graph, Options, Problem, height, plan
+from modelplan.model import Member, class_bytes
 from modelplan.ops import facts
+from modelplan.planning import aliasing, lifetimes
+from modelplan.planning.aliasing.classes import Classes
+from modelplan.planning.aliasing.legality import SharingContext, refusal
+from modelplan.planning.aliasing.rules import overwrites, view_of
+from modelplan.planning.allocators.systems.gpu_delegate import share_equal
+from modelplan.planning.session_blocks import reused
 from modelplan.runtimes import RUNTIMES
 from modelplan.runtimes.tflm.runner import RefusalError, run_tflm
-from modelplan.session_blocks import reused
-from modelplan.types import Member
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 import litert_trace
@@ -94,7 +95,7 @@ def unsound(graph: Graph, shared: set[tuple[int, int]]) -> list[str]:
 
 
 def _classes(graph: Graph) -> Iterator[tuple[Member, ...]]:
-    from modelplan.aliasing import planned
+    from modelplan.planning.aliasing import planned
 
     return ((Member(t),) for t in planned(graph))
 
@@ -173,7 +174,7 @@ Reuse = Callable[[Graph, list[int], Problem, list[int]], list[list[int]]]
 
 def _rounded(graph: Graph, problem: Problem, i: int) -> int:
     """Bytes as ONNX Runtime asks for them without its arena: a multiple of 64."""
-    return -(-lifetimes.class_bytes(graph, problem.members[i]) // 64) * 64
+    return -(-class_bytes(graph, problem.members[i]) // 64) * 64
 
 
 def ort_rows(files: list[Path]) -> Iterator[Sequence[object]]:

@@ -27,7 +27,7 @@ import reporting
 from networks import read
 
 from modelplan import Budget, Placement, Problem, Progress, check, height, load_bound, place
-from modelplan.allocators.greedy import Fit, in_order
+from modelplan.planning.allocators.greedy import Fit, in_order
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 from problem_families import FAMILIES

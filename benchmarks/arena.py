@@ -13,7 +13,7 @@ from pathlib import Path
 
 import reporting
 
-from modelplan.errors import ModelError
+from modelplan.primitives.errors import ModelError
 from modelplan.runtimes.tflm.arena import RELEASE, Arena, arena
 from modelplan.runtimes.tflm.file import FileModel, load_tflite
 from modelplan.runtimes.tflm.runner import RefusalError, run_tflm, tflm_version

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 import reporting
 
-from modelplan.loaders import load_model
+from modelplan.formats import load_model
+from modelplan.formats.tflite.flatbuffer_tables import OPTIONS
 from modelplan.rewriting.durations import OTHERS, TERMS, Amounts, Terms, amounts_of
-from modelplan.rewriting.flatbuffer_tables import OPTIONS
 from modelplan.rewriting.ladder import fit
 from modelplan.rewriting.stripes.building import built
 from modelplan.runtimes.tflm.runner import tflm_version

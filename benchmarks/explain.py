@@ -22,12 +22,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from suggestions import carried_out, predicted
 
+from modelplan.answers.explanation import Advice, Suggestion
 from modelplan.cli import main
-from modelplan.errors import ModelError
-from modelplan.explaining.findings import Advice, Suggestion
-from modelplan.explaining.ranking import advice, class_of
-from modelplan.explaining.subjects import measured, subject_of
-from modelplan.rewriting.alternatives import ModelFile, Target, as_it_stands, load_file
+from modelplan.primitives.errors import ModelError
+from modelplan.questions.alternatives import ModelFile, Target, as_it_stands, load_file
+from modelplan.questions.explaining.ranking import advice, class_of
+from modelplan.questions.explaining.subjects import measured, subject_of
 from modelplan.runtimes import RUNTIMES
 from modelplan.runtimes.tflm.runner import RefusalError, installed, run_tflm
 

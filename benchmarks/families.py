@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from modelplan.types import Graph, Kind, Op, Tensor
+from modelplan.model import Graph, Kind, Op, Tensor
 
 
 @dataclass(frozen=True)

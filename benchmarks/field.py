@@ -18,8 +18,8 @@ from pathlib import Path
 import reporting
 
 from modelplan import Problem, RequestError, height, load_bound, place
-from modelplan.allocators import ALLOCATORS
-from modelplan.types import Budget
+from modelplan.model import Budget
+from modelplan.planning.allocators import ALLOCATORS
 
 #: Seconds that a search may take for one problem: where it has no end of its own this keeps the run short.
 SECONDS = 2.0

@@ -20,17 +20,17 @@ sys.path.insert(0, str(ROOT / "tests"))
 from region_problems import choice_gap, random_problem, swept_problem
 
 from modelplan import Plan, load, plan
-from modelplan.errors import ModelPlanError
-from modelplan.memories.choice_tables import tables_of
-from modelplan.memories.choosing import Choosing
-from modelplan.memories.exact_choice import linear_choice
-from modelplan.memories.planning import plan_regions
-from modelplan.memories.pricing import priced_choice
-from modelplan.memories.region_plan import RegionPlan
-from modelplan.memories.simulating import simulate
-from modelplan.outputs.region_report import duration
+from modelplan.answers.region_plan import RegionPlan
+from modelplan.checking.moves_simulator import simulate
+from modelplan.model import Budget, Graph
+from modelplan.outputs.reports.region_report import duration
+from modelplan.primitives.errors import ModelPlanError
+from modelplan.questions.memories.choice_tables import tables_of
+from modelplan.questions.memories.choosing import Choosing
+from modelplan.questions.memories.exact_choice import linear_choice
+from modelplan.questions.memories.pricing import priced_choice
+from modelplan.questions.memories.region_planning import plan_regions
 from modelplan.targets.device import Kind, Region
-from modelplan.types import Budget, Graph
 
 PARSER = command_line(__file__, __doc__, "memories.md")
 #: Seconds that HiGHS has for each choice.

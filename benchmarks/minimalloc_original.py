@@ -24,8 +24,8 @@ from pathlib import Path
 import reporting
 
 from modelplan import Budget, Placement, Problem, check, height, load_bound, place
-from modelplan.allocators import minimalloc
-from modelplan.loaders.problem_csv import read_solution
+from modelplan.formats.problem_csv import read_solution
+from modelplan.planning.allocators.systems import minimalloc
 
 CAPACITY = 1_048_576
 #: The set also holds an example of five buffers, which is left out.

@@ -14,9 +14,9 @@ from pathlib import Path
 import reporting
 
 from modelplan import Buffer, Problem, RequestError, height, load_bound, place
-from modelplan.allocators import ALLOCATORS
-from modelplan.allocators.gpu_delegate import shared_bound
-from modelplan.types import Budget
+from modelplan.model import Budget
+from modelplan.planning.allocators import ALLOCATORS
+from modelplan.planning.allocators.systems.gpu_delegate import shared_bound
 
 MIB = 2**20
 

@@ -22,12 +22,12 @@ sys.path.insert(0, str(reporting.ROOT / "models"))
 import onnx_nets
 
 from modelplan import Graph, load
+from modelplan.planning.session_blocks import session_peak
 from modelplan.rewriting.striped_onnx.comparing import compare_outputs
 from modelplan.rewriting.striped_onnx.ladder import Goal, climb
 from modelplan.runtimes.ort import ORT
 from modelplan.runtimes.ort.measuring import Settings, measure, ort_version
 from modelplan.runtimes.ort.shapes import unknown_tensors
-from modelplan.session_blocks import session_peak
 
 THREADS = (1, 2, 4)
 NETS: dict[str, Callable[[], Any]] = {

@@ -16,9 +16,9 @@ from pathlib import Path
 import reporting
 
 from modelplan import Buffer, Problem
-from modelplan.allocators import place
-from modelplan.outputs import figures
-from modelplan.outputs.drawing import of_problem
+from modelplan.answers.drawing import of_problem
+from modelplan.outputs import rendering as figures
+from modelplan.planning.allocators import place
 
 sys.path.insert(0, str(reporting.ROOT / "tests"))
 from browser import Browser, opened_browser

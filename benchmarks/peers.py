@@ -31,9 +31,10 @@ import numpy as np
 import reporting
 from minimalloc_original import ask_original
 
-from modelplan import Budget, ModelPlanError, Options, Placement, Problem, __version__, check, height, load_bound, place
-from modelplan.pipeline import configured_runtime, plan
-from modelplan.rewriting.alternatives import Target, as_it_stands, load_file
+from modelplan import Budget, ModelPlanError, Options, Placement, Problem, check, height, load_bound, place
+from modelplan.planning.pipeline import configured_runtime, plan
+from modelplan.primitives.version import __version__
+from modelplan.questions.alternatives import Target, as_it_stands, load_file
 from modelplan.rewriting.ladder import fit
 from modelplan.runtimes.tflm.runner import RefusalError, installed, run_tflm, tflm_version
 

@@ -20,7 +20,7 @@ from pathlib import Path
 import reporting
 
 from modelplan import Problem, height
-from modelplan.allocators import ALLOCATORS
+from modelplan.planning.allocators import ALLOCATORS
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 from allocator_properties import CHECKS, FULL_BUDGET, SHORT, answer, random_problems

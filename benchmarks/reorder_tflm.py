@@ -16,12 +16,12 @@ from pathlib import Path
 import reporting
 
 from modelplan import Graph, Options, plan
-from modelplan.errors import ModelPlanError
+from modelplan.planning.schedulers.side_effects import precedences
+from modelplan.primitives.errors import ModelPlanError
 from modelplan.rewriting import reordering
 from modelplan.runtimes.tflm.file import read_tflite
 from modelplan.runtimes.tflm.planner import predicted_head
 from modelplan.runtimes.tflm.runner import Run, run_tflm, tflm_version
-from modelplan.schedulers.side_effects import precedences
 
 LEGEND = (
     "Head bytes of each file as TFLM reports them, and as predicted beside it where that differs. `scrambled` is a"

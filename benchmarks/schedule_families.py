@@ -16,7 +16,7 @@ import reporting
 from timed_orders import problem_of, proof, timed
 
 from modelplan import Graph
-from modelplan.schedulers import BEST_STEPS
+from modelplan.planning.schedulers import BEST_STEPS
 
 #: What the table of the reference says of the families: least peak or its bounds in KB, and seconds.
 LISTED = {

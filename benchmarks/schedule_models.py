@@ -13,8 +13,8 @@ from pathlib import Path
 import reporting
 from timed_orders import problem_of, proof, timed
 
-from modelplan.errors import ModelPlanError
-from modelplan.schedulers import BEST_STEPS
+from modelplan.planning.schedulers import BEST_STEPS
+from modelplan.primitives.errors import ModelPlanError
 
 #: What models/ leaves open.
 DIMS = {

@@ -17,7 +17,7 @@ from typing import Any
 import reporting
 
 from modelplan import Footprint, Graph, measure, plan
-from modelplan.bounds import height
+from modelplan.model.bounds import height
 
 OPERATORS = 60
 

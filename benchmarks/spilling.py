@@ -20,22 +20,22 @@ import reporting
 from memories import hardware, networks
 
 from modelplan import Plan, plan
-from modelplan.bounds import height
-from modelplan.errors import RequestError
-from modelplan.memories.asking import region_problem
-from modelplan.memories.choice_tables import tables_of
-from modelplan.memories.choosing import Choosing
-from modelplan.memories.exact_choice import linear_choice
-from modelplan.memories.exact_spilling import Program
-from modelplan.memories.moving_plan import moving_problem
-from modelplan.memories.planning import plan_regions
-from modelplan.memories.prefetching import Moving, plan_moves
-from modelplan.memories.region_layout import RegionProblem
-from modelplan.memories.simulating import simulate
-from modelplan.memories.spilling import spill
-from modelplan.memories.tracks import HOME, Costs, room
+from modelplan.answers.region_layout import RegionProblem
+from modelplan.checking.moves_simulator import simulate
+from modelplan.model import Budget
+from modelplan.model.bounds import height
+from modelplan.primitives.errors import RequestError
+from modelplan.questions.memories.asking import region_problem
+from modelplan.questions.memories.choice_tables import tables_of
+from modelplan.questions.memories.choosing import Choosing
+from modelplan.questions.memories.exact_choice import linear_choice
+from modelplan.questions.memories.exact_spilling import Program
+from modelplan.questions.memories.moving import moving_problem
+from modelplan.questions.memories.prefetching import Moving, plan_moves
+from modelplan.questions.memories.region_planning import plan_regions
+from modelplan.questions.memories.spilling import spill
+from modelplan.questions.memories.tracks import HOME, Costs, room
 from modelplan.targets.device import Dma, Region
-from modelplan.types import Budget
 
 SHARES = (90, 80, 70, 60, 50, 40)
 MODELS = (

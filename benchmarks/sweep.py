@@ -20,9 +20,9 @@ import reporting
 sys.path.append(str(reporting.ROOT / "tests"))
 import sweeps
 
-from modelplan.fleets.reading import table_of
-from modelplan.fleets.rows import IDENTITY
-from modelplan.fleets.store import read_rows, read_table, same_rows
+from modelplan.questions.sweeps.rows import IDENTITY
+from modelplan.questions.sweeps.store import read_rows, read_table, same_rows
+from modelplan.questions.sweeps.sweep_file import table_of
 
 MODES = ("runtime", "none", "views", "safe", "max")
 KILLS = 3

@@ -21,8 +21,8 @@ from pathlib import Path
 
 import reporting
 
-from modelplan.fleets.reading import table_of
-from modelplan.fleets.store import read_rows
+from modelplan.questions.sweeps.store import read_rows
+from modelplan.questions.sweeps.sweep_file import table_of
 
 sys.path.append(str(reporting.ROOT / "tests"))
 from commands import COMMAND
@@ -31,7 +31,7 @@ from commands import COMMAND
 _INSTANT = """
 import sys
 
-if "modelplan.fleets.runner" in sys.orig_argv:
+if "modelplan.questions.sweeps.runner" in sys.orig_argv:
     from modelplan.fleets import running
     from modelplan.fleets.rows import row_of
 

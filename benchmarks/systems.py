@@ -17,7 +17,7 @@ from pathlib import Path
 import reporting
 
 from modelplan import Budget, Problem, height, load_bound, place
-from modelplan.allocators import minimalloc
+from modelplan.planning.allocators.systems import minimalloc
 
 CAPACITY = 1_048_576
 LARGE = ("somas/resnet50", "somas/pangu_2.6B", "iopddl/S_1")

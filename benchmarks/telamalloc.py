@@ -19,7 +19,7 @@ import reporting
 from telamalloc_trees import TRAINED
 
 from modelplan import Budget, Problem, height, place
-from modelplan.allocators import telamalloc
+from modelplan.planning.allocators.systems import telamalloc
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 from problem_families import FAMILIES

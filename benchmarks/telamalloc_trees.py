@@ -2,7 +2,8 @@
 
     python benchmarks/telamalloc_trees.py [--seeds 25]
 
-Needs lightgbm (extra `train`), which nothing else does. Writes modelplan/allocators/telamalloc_trees.csv, a row for
+Needs lightgbm (extra `train`), which nothing else does. Writes
+modelplan/planning/allocators/systems/telamalloc_trees.csv, a row for
 each node. The same seeds give the same file.
 
 The teacher is modelplan's own solver: the decisions of a recorded search are pinned from the first on, as many as a
@@ -23,8 +24,8 @@ import numpy as np
 import reporting
 
 from modelplan import Budget, Problem, height, place
-from modelplan.allocators import telamalloc
-from modelplan.types import IntArray
+from modelplan.model import IntArray
+from modelplan.planning.allocators.systems import telamalloc
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 from problem_families import FAMILIES

@@ -14,16 +14,17 @@ from pathlib import Path
 
 import reporting
 
-from modelplan import Options, pipeline
-from modelplan.aliasing.rules import MODES
-from modelplan.errors import ModelPlanError
+from modelplan import Options
+from modelplan.model import Member, Overlap
+from modelplan.planning import pipeline
+from modelplan.planning.aliasing.rules import MODES
+from modelplan.primitives.errors import ModelPlanError
 from modelplan.rewriting.packing import Packing, offline_plan
-from modelplan.rewriting.plan_metadata import write_plan
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.arena import Arena, arena
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
+from modelplan.runtimes.tflm.plan_metadata import write_plan
 from modelplan.runtimes.tflm.runner import RefusalError, Run, run_tflm, tflm_version
-from modelplan.types import Member, Overlap
 
 #: Public arena totals of boards: model, kernels, board, bytes. Sources: mcufit-bench; TFLM's benchmark README.
 BOARDS = [

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from modelplan import Graph, aliasing, runtimes
-from modelplan.referee import check_flow
-from modelplan.schedulers import BEST_STEPS
-from modelplan.schedulers.order_core import Answer, Effort, solve
-from modelplan.schedulers.problem import order_problem
-from modelplan.types import OrderProblem
+from modelplan import Graph, runtimes
+from modelplan.checking.referee import check_flow
+from modelplan.model import OrderProblem
+from modelplan.planning import aliasing
+from modelplan.planning.schedulers import BEST_STEPS
+from modelplan.planning.schedulers.order_core import Answer, Effort, solve
+from modelplan.planning.schedulers.problem import order_problem
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,10 @@ import reporting
 from onnx import numpy_helper
 
 from modelplan import Options, height, plan
-from modelplan.errors import ModelPlanError
-from modelplan.verifier.subject import plan_subject
-from modelplan.verifier.values import golden_values, replay_golden
-from modelplan.verifier.verdicts import Skipped
+from modelplan.checking.verifier.subject import plan_subject
+from modelplan.checking.verifier.values import golden_values, replay_golden
+from modelplan.checking.verifier.verdicts import Skipped
+from modelplan.primitives.errors import ModelPlanError
 
 MODES = ("none", "views", "safe", "max")
 EXTENTS = {"batch": 1, "sequence": 8, "past": 4, "past_sequence": 4, "total": 12}

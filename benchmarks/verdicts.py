@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 import reporting
 
-from modelplan.errors import BrokenPlanError, ModelError
+from modelplan.model import Requirement
+from modelplan.primitives.errors import BrokenPlanError, ModelError
+from modelplan.questions.alternatives import ModelFile, Target, as_it_stands, load_file
 from modelplan.rewriting import packing
-from modelplan.rewriting.alternatives import ModelFile, Target, as_it_stands, load_file
 from modelplan.runtimes import RUNTIMES
 from modelplan.runtimes.tflm.file import read_tflite
 from modelplan.runtimes.tflm.runner import tflm_version
-from modelplan.types import Requirement
 
 #: The wheel that TFLM is run from.
 TARGET = Target(RUNTIMES["tflm"], "wheel")

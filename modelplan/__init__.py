@@ -7,29 +7,18 @@ print(render(answer, ".txt"))
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from modelplan.primitives.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from modelplan.aliasing import storages
-    from modelplan.allocators import place
-    from modelplan.bounds import height, load_bound
-    from modelplan.differences.findings import Difference
-    from modelplan.differences.models import diff
-    from modelplan.errors import BrokenPlanError, ModelError, ModelPlanError, RequestError
-    from modelplan.lifetimes import buffers
-    from modelplan.loaders import load
-    from modelplan.outputs import render
-    from modelplan.outputs.notebook import show
-    from modelplan.pipeline import Footprint, Options, measure, plan
-    from modelplan.referee import check
-    from modelplan.rewriting.ladder import Ladder, fit
-    from modelplan.saved_plan import read
-    from modelplan.schedulers import order
-    from modelplan.together.shared_memory import share_memory
-    from modelplan.together.shared_plan import SharedPlan
-    from modelplan.types import (
+    from modelplan.answers.model_difference import Difference
+    from modelplan.answers.saved_plan import read
+    from modelplan.answers.shared_plan import SharedPlan
+    from modelplan.checking.referee import check
+    from modelplan.formats import load
+    from modelplan.model import (
         Aliases,
         Budget,
         Buffer,
@@ -46,21 +35,46 @@ if TYPE_CHECKING:
         Schedule,
         Tensor,
     )
+    from modelplan.model.bounds import height, load_bound
+    from modelplan.outputs import render
+    from modelplan.outputs.notebook import show
+    from modelplan.planning.aliasing import storages
+    from modelplan.planning.allocators import place
+    from modelplan.planning.lifetimes import buffers
+    from modelplan.planning.pipeline import Footprint, Options, measure, plan
+    from modelplan.planning.schedulers import order
+    from modelplan.primitives.errors import BrokenPlanError, ModelError, ModelPlanError, RequestError
+    from modelplan.questions.differences.models import diff
+    from modelplan.questions.together.shared_memory import share_memory
+    from modelplan.rewriting.ladder import Ladder, fit
 
 #: Where each public name lives; it is imported when it is first used, so that `import modelplan` costs nothing.
 _HOMES = {
-    "storages": "aliasing", "place": "allocators", "height": "bounds", "load_bound": "bounds",
-    "BrokenPlanError": "errors", "ModelError": "errors", "ModelPlanError": "errors", "RequestError": "errors",
-    "buffers": "lifetimes", "load": "loaders", "render": "outputs", "show": "outputs.notebook", "read": "saved_plan",
-    "Footprint": "pipeline", "Options": "pipeline", "measure": "pipeline", "plan": "pipeline",
-    "check": "referee", "order": "schedulers",
-    "Difference": "differences.findings", "diff": "differences.models",
-    "Ladder": "rewriting.ladder", "fit": "rewriting.ladder",
-    "SharedPlan": "together.shared_plan", "share_memory": "together.shared_memory",
-    "Aliases": "types", "Budget": "types", "Buffer": "types", "Graph": "types", "Kind": "types", "Member": "types",
-    "Merge": "types", "Op": "types", "Placement": "types", "Plan": "types", "Problem": "types",
-    "Progress": "types", "Runtime": "types", "Schedule": "types", "Tensor": "types",
-}  # fmt: skip
+    name: module
+    for module, names in {
+        "answers.model_difference": "Difference",
+        "answers.saved_plan": "read",
+        "answers.shared_plan": "SharedPlan",
+        "checking.referee": "check",
+        "formats": "load",
+        "model": (
+            "Aliases Budget Buffer Graph Kind Member Merge Op Placement Plan Problem Progress Runtime Schedule Tensor"
+        ),
+        "model.bounds": "height load_bound",
+        "outputs": "render",
+        "outputs.notebook": "show",
+        "planning.aliasing": "storages",
+        "planning.allocators": "place",
+        "planning.lifetimes": "buffers",
+        "planning.pipeline": "Footprint Options measure plan",
+        "planning.schedulers": "order",
+        "primitives.errors": "BrokenPlanError ModelError ModelPlanError RequestError",
+        "questions.differences.models": "diff",
+        "questions.together.shared_memory": "share_memory",
+        "rewriting.ladder": "Ladder fit",
+    }.items()
+    for name in names.split()
+}
 
 __all__ = [
     "Aliases", "BrokenPlanError", "Budget", "Buffer", "Difference", "Footprint", "Graph", "Kind", "Ladder",
@@ -80,3 +94,9 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+if "IPython" in sys.modules:
+    from modelplan.outputs.notebook import register
+
+    register()

@@ -1,7 +1,7 @@
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
-from modelplan.types import Ended, IntArray
+from modelplan.model import Ended, IntArray
 
 _Verdict: TypeAlias = Literal["feasible", "infeasible", "unknown"]
 

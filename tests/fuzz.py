@@ -180,8 +180,8 @@ def broken(kind: Kind, case: Path, folder: Path) -> str:
 
 def _limited(kind: Kind, files: list[Path], seeds: range, folder: Path) -> None:
     """One process works through some seeds; the file `note` holds the seed at hand, for when the process dies of it."""
-    from modelplan import pipeline  # noqa: F401  # what is imported does not count as the file's memory
-    from modelplan.loaders import onnx, tflite  # noqa: F401
+    from modelplan.formats.tflite import tflite_graph as tflite  # noqa: F401
+    from modelplan.planning import pipeline  # noqa: F401  # what is imported does not count as the file's memory
 
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + BYTES, used + BYTES))

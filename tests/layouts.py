@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from modelplan import Buffer, Problem
-from modelplan.memories.region_layout import Copy, Layout, RegionProblem, Stay
+from modelplan.answers.region_layout import Copy, Layout, RegionProblem, Stay
 from modelplan.targets.device import Region
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from modelplan import Kind
-from modelplan.together.shared_plan import Part, Pipe, Place, SharedPlan
+from modelplan.answers.shared_plan import Part, Pipe, Place, SharedPlan
 
 
 @dataclass

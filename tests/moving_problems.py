@@ -8,9 +8,9 @@ from itertools import combinations, product
 
 import numpy as np
 
-from modelplan.memories.region_layout import Access, RegionProblem
+from modelplan.answers.region_layout import Access, RegionProblem
+from modelplan.model import IntArray, Problem
 from modelplan.targets.device import Dma, Region
-from modelplan.types import IntArray, Problem
 
 HOMELESS = -1
 

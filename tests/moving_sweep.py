@@ -10,10 +10,10 @@ from dataclasses import replace
 
 from moving_problems import region_problem
 
-from modelplan.errors import RequestError
-from modelplan.memories.prefetching import plan_moves
-from modelplan.memories.referee import check_layout
-from modelplan.memories.simulating import simulate
+from modelplan.checking.moves_simulator import simulate
+from modelplan.checking.region_referee import check_layout
+from modelplan.primitives.errors import RequestError
+from modelplan.questions.memories.prefetching import plan_moves
 
 
 def main() -> None:

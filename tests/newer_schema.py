@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from modelplan.rewriting.flatbuffer_tables import (
+from modelplan.formats.tflite.flatbuffer_tables import (
     MODEL,
     OPERATOR,
     SUBGRAPH,

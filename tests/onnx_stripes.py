@@ -16,7 +16,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from modelplan import Graph, load
-from modelplan.errors import ModelError
+from modelplan.primitives.errors import ModelError
 from modelplan.rewriting.striped_onnx.comparing import compare_outputs
 from modelplan.rewriting.striped_onnx.ladder import Goal, climb
 from modelplan.rewriting.striped_onnx.pieces import build, ground, live_after

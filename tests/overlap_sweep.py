@@ -28,11 +28,11 @@ import tflite
 from tflite_models import BYTES, TYPES, OpRow, Sub, TensorRow, Writer, model
 from tflm_sweep import KIT, kit_folder, start
 
-from modelplan.aliasing.overlapping import kernel_overlaps
-from modelplan.rewriting.flatbuffer import set_metadata
+from modelplan.formats.tflite.flatbuffer import set_metadata
+from modelplan.model import Graph, Kind, Op, Tensor
+from modelplan.planning.aliasing.overlapping import kernel_overlaps
 from modelplan.runtimes import with_kernels
 from modelplan.runtimes.tflm import TFLM
-from modelplan.types import Graph, Kind, Op, Tensor
 
 Shape = tuple[int, ...]
 _FOR_ONE_FILE = 40

@@ -5,11 +5,11 @@ What operators do to bytes (`moves_of`, `may_overlap`) is the verifier's; the me
 
 from __future__ import annotations
 
-from modelplan.errors import BrokenPlanError
-from modelplan.verifier.addresses import Layout
-from modelplan.verifier.program import Program, Step
-from modelplan.verifier.safe_overlap import may_overlap
-from modelplan.verifier.semantics import is_opaque, moves_of
+from modelplan.checking.verifier.addresses import Layout
+from modelplan.checking.verifier.program import Program, Step
+from modelplan.checking.verifier.safe_overlap import may_overlap
+from modelplan.checking.verifier.semantics import is_opaque, moves_of
+from modelplan.primitives.errors import BrokenPlanError
 
 #: A byte of a value: the value's number, who wrote it, for which tensor (-1: scratch), the byte's number in it.
 Tag = tuple[int, str, int, int]

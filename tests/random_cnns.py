@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from modelplan.rewriting.flatbuffer_tables import MODEL, OPERATOR, OPTIONS, SUBGRAPH, TENSOR, Front
+from modelplan.formats.tflite.flatbuffer_tables import MODEL, OPERATOR, OPTIONS, SUBGRAPH, TENSOR, Front
 
 _FLOAT, _INT32, _UINT8, _INT16, _INT8 = 0, 2, 3, 7, 9
 #: Operators by number, version and type of their options.

@@ -14,8 +14,8 @@ from pathlib import Path
 from random_cnns import random_cnn
 
 from modelplan import runtimes
-from modelplan.loaders import load_model
-from modelplan.rewriting.plan_metadata import write_plan
+from modelplan.formats import load_model
+from modelplan.model import Graph
 from modelplan.rewriting.striped_tflite import write_striped
 from modelplan.rewriting.stripes import placing
 from modelplan.rewriting.stripes.building import built
@@ -25,8 +25,8 @@ from modelplan.rewriting.stripes.regions import Region
 from modelplan.rewriting.stripes.windows import IllegalStripeError
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import read_tflite
+from modelplan.runtimes.tflm.plan_metadata import write_plan
 from modelplan.runtimes.tflm.runner import run_tflm
-from modelplan.types import Graph
 
 
 def random_region(graph: Graph, rng: random.Random) -> Region | None:

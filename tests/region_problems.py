@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from modelplan.memories import exact_choice
-from modelplan.memories.choice_tables import Tables
-from modelplan.memories.pricing import priced_choice
-from modelplan.memories.region_layout import Access, RegionProblem
+from modelplan.answers.region_layout import Access, RegionProblem
+from modelplan.model import Buffer, Problem
+from modelplan.questions.memories import exact_choice
+from modelplan.questions.memories.choice_tables import Tables
+from modelplan.questions.memories.pricing import priced_choice
 from modelplan.targets.device import Region
-from modelplan.types import Buffer, Problem
 
 
 def random_problem(random: Random, buffers: int, steps: int, regions: int, *, tight: float = 0.5) -> RegionProblem:

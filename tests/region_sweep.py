@@ -15,10 +15,10 @@ from random import Random
 
 from region_problems import choice_gap, swept_problem
 
-from modelplan.memories import referee
-from modelplan.memories.choice_tables import tables_of
-from modelplan.memories.choosing import Choosing, ShortageError, chosen_layout
-from modelplan.types import Budget
+from modelplan.checking import region_referee as referee
+from modelplan.model import Budget
+from modelplan.questions.memories.choice_tables import tables_of
+from modelplan.questions.memories.choosing import Choosing, ShortageError, chosen_layout
 
 
 def main() -> None:

@@ -11,10 +11,10 @@ import numpy as np
 from random_cnns import Network
 
 from modelplan import BrokenPlanError, runtimes
-from modelplan.loaders import load
-from modelplan.rewriting.flatbuffer_tables import OPTIONS
+from modelplan.formats import load
+from modelplan.formats.tflite.flatbuffer_tables import OPTIONS
+from modelplan.model import Graph
 from modelplan.rewriting.ladder import Ladder
-from modelplan.rewriting.plan_metadata import write_plan
 from modelplan.rewriting.rungs import Goal, ModelOnTarget
 from modelplan.rewriting.striped_tflite import write_striped
 from modelplan.rewriting.stripes import placing
@@ -23,7 +23,7 @@ from modelplan.rewriting.stripes.program import Program, Step
 from modelplan.rewriting.stripes.regions import Region
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
-from modelplan.types import Graph
+from modelplan.runtimes.tflm.plan_metadata import write_plan
 
 _INT32 = 2
 _SAME, _RELU = 0, 1

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from modelplan.answers.explanation import Suggestion
 from modelplan.cli import main
-from modelplan.explaining.findings import Suggestion
-from modelplan.rewriting.alternatives import Target, as_it_stands, load_file, with_proved_plan
+from modelplan.questions.alternatives import Target, as_it_stands, load_file, with_proved_plan
 
 Figures = tuple[int | None, int]
 #: Runs a command line (without the program's name) and returns what it prints.

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 import modelplan
-from modelplan.cli import COMMANDS, parser_of
+from modelplan.cli import parser_of
+from modelplan.cli.command_table import COMMANDS
 
 PINNED = Path(__file__).parent / "golden" / "public_api.txt"
 

@@ -10,7 +10,7 @@ from typing import Any
 import onnx
 from tflm_models import BYTES, Op, S, T, build, ints
 
-from modelplan.loaders.onnx_functions import graphs_of
+from modelplan.formats.onnx.onnx_functions import graphs_of
 
 _TABLES = {
     "CONV_2D": "Conv2DOptions", "DEPTHWISE_CONV_2D": "DepthwiseConv2DOptions", "MAX_POOL_2D": "Pool2DOptions",

@@ -11,32 +11,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any, NoReturn
 
-#: Name and promise of every command; its module is imported only when it runs.
-COMMANDS = {
-    "analyze": "what a model needs as it stands: the number to declare, its parts, the peak, what would need less",
-    "explain": "why a model needs what it needs: the peak, what keeps it up, and what would lower it, ranked",
-    "diff": "two models, or one in two settings: arena by part, peak, operators that differ, in order of effect",
-    "compare": "every allocator on a model or a problem: height, gap, time",
-    "reorder": "a model file with its operators in the order that needs the least memory",
-    "check": "do models keep their budgets as they stand, and after which command would they? exit 0 or 1",
-    "budget": "write the budgets of a project, or a baseline of what its models need now, for `check`",
-    "fit": "rewrite a model so that it fits: order, plan, settings, overlaps, stripes; exit 0 or 1",
-    "together": "several models in one memory: every model's place in one arena, and the saving; exit 0 or 1",
-    "memories": "models in several memories (SRAM, PSRAM, TCM, flash): a region and an address for every buffer",
-    "spill": "a memory that is too small: what leaves it when, comes back when, and what that costs in bytes and time",
-    "stream": "a model larger than memory: weights from a host, the curve of memory, bandwidth and time",
-    "pack": "write a plan into a .tflite file for TFLM to obey; before and after",
-    "verify": "prove that a plan is safe, or name the operator that it breaks; exit 0 or 4",
-    "recompute": "what it saves to drop values and compute them again: a curve of bytes against work; exit 0 or 1",
-    "sweep": "every combination of models, targets and settings on a cluster, one row each as Parquet",
-    "report": "results of `sweep`: which target fits which model, settings by bytes and time, regressions; exit 0 or 1",
-    "solve": "place the buffers of a CSV problem; drop-in for minimalloc's command line",
-    "schema": "the JSON Schema of a document that a command writes as JSON",
-    "help": "a page of the manual, such as `modelplan help tflm`, or the options of a command",
-    "completion": "completion of commands, options and files for bash, zsh or fish",
-    "allocators": "the table of allocators",
-    "targets": "the table of devices for --target, and what a linker script or a program leaves for the arena",
-}
+from modelplan.cli.command_table import COMMANDS
 
 EXIT_CODES = """exit codes:
   0  done, and within the budget where one was given
@@ -75,9 +50,9 @@ class _Parser(ArgumentParser):
 
 def _run(name: str, words: Sequence[str]) -> int:
     if name != "analyze" or not any(word.startswith("--out") for word in words):
-        return _ran(name, words, Namespace())
+        return _ran(name, words, Namespace(parser_of=parser_of))
     # What draws takes as long to import as the command itself: a process of its own does that from the start.
-    from modelplan.cli.sharing_out import prepared
+    from modelplan.primitives.copied_processes import prepared
 
     drawing = partial(import_module, "modelplan.cli.drawing")
     with prepared(lambda: drawing().prepare(), lambda asked: drawing().draw_all(asked)) as begin:
@@ -90,10 +65,15 @@ def _ran(name: str, words: Sequence[str], known: Namespace) -> int:
     return code
 
 
-def parser_of(name: str) -> ArgumentParser:
+def parser_of(name: str, *, add_help: bool = True) -> ArgumentParser:
     """The parser of the command `name`."""
     command = import_module(f"modelplan.cli.{name}")
-    parser = _Parser(prog=f"modelplan {name}", description=command.__doc__, formatter_class=RawDescriptionHelpFormatter)
+    parser = _Parser(
+        prog=f"modelplan {name}",
+        description=command.__doc__,
+        formatter_class=RawDescriptionHelpFormatter,
+        add_help=add_help,
+    )
     command.configure(parser)
     return parser
 
@@ -128,7 +108,7 @@ def _top_level(words: Sequence[str]) -> int:
 
 def _guarded(run: Callable[[], int]) -> int:
     """Turns the errors that modelplan raises on purpose into one line and an exit code."""
-    from modelplan.errors import ModelPlanError
+    from modelplan.primitives.errors import ModelPlanError
 
     try:
         code = _flushed(run)

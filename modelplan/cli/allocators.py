@@ -5,10 +5,10 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from itertools import groupby
 
-from modelplan.allocators import ALLOCATORS
-from modelplan.allocators.table import USUAL_DEMANDS, Allocator
 from modelplan.cli import files, terminal
 from modelplan.outputs.report import Section, Table
+from modelplan.planning.allocators import ALLOCATORS
+from modelplan.planning.allocators.table import USUAL_DEMANDS, Allocator
 
 #: What each kind in the table means, in the order of the guide.
 KINDS = {

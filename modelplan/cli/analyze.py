@@ -15,23 +15,26 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from modelplan import bounds, pipeline
-from modelplan.aliasing.explaining import reasons, tensors_called
-from modelplan.byte_counts import parse_bytes
+from modelplan.answers.explanation import Suggestion
 from modelplan.cli import files, model_options, overlays, terminal
 from modelplan.cli.drawing import drawing_process, pictures_of
-from modelplan.cli.sharing_out import Task, beside
-from modelplan.errors import RequestError
-from modelplan.explaining.findings import Suggestion
-from modelplan.explaining.quick import has_quick_changes, quick_changes, with_alternatives
-from modelplan.outputs import OUTPUTS, figures, render, text
-from modelplan.outputs.arena_report import alternatives_section, headline, lower_alternatives, parts_section
-from modelplan.outputs.explanation import best_lines
+from modelplan.model import Alternative, Graph, Plan, Requirement, Runtime, bounds
+from modelplan.outputs import OUTPUTS, render
+from modelplan.outputs import rendering as figures
 from modelplan.outputs.page import library
 from modelplan.outputs.report import Report, Section
-from modelplan.outputs.units import human
-from modelplan.pipeline import Options
-from modelplan.rewriting.alternatives import (
+from modelplan.outputs.reports import plan_report as text
+from modelplan.outputs.reports.arena_report import alternatives_section, headline, lower_alternatives, parts_section
+from modelplan.outputs.reports.explanation_report import best_lines
+from modelplan.planning import pipeline
+from modelplan.planning.aliasing.explaining import reasons, tensors_called
+from modelplan.planning.pipeline import Options
+from modelplan.planning.session_blocks import session_peak
+from modelplan.primitives.byte_counts import parse_bytes
+from modelplan.primitives.copied_processes import Task, beside
+from modelplan.primitives.errors import RequestError
+from modelplan.primitives.units import human
+from modelplan.questions.alternatives import (
     ModelFile,
     Target,
     as_it_stands,
@@ -40,9 +43,8 @@ from modelplan.rewriting.alternatives import (
     lower_alternatives_of,
     order_options,
 )
+from modelplan.questions.explaining.quick import has_quick_changes, quick_changes, with_alternatives
 from modelplan.runtimes.ort.shapes import unknown_tensors
-from modelplan.session_blocks import session_peak
-from modelplan.types import Alternative, Graph, Plan, Requirement, Runtime
 
 if TYPE_CHECKING:
     from modelplan.targets.choosing import Chosen
@@ -189,10 +191,10 @@ def other_files(
 
 def drawn_page(words: Namespace, file: ModelFile, plan: Plan, stands: Plan) -> bytes:
     """The plan as a page, beside others that are made for it; `words` hold the options and the path as `model`."""
-    from modelplan.cli.plan_views import model_page
     from modelplan.outputs.page import html_file
+    from modelplan.questions.pages.plan_views import model_page
 
-    return html_file.html(model_page(words, file.graph, plan, stands))
+    return html_file.html(model_page(model_options.options_of(words, file.graph), file.graph, plan, stands))
 
 
 def options_for(arguments: Namespace, file: ModelFile, target: Target) -> Options:
@@ -305,7 +307,7 @@ def planner_log(file: ModelFile, target: Target, needed: Requirement) -> str:
     Raises:
         RequestError: TFLM refuses the file, and so logs no plan.
     """
-    from modelplan.outputs import ascii_map
+    from modelplan.outputs.exchange import ascii_map
     from modelplan.runtimes.tflm.arena import planned
     from modelplan.runtimes.tflm.file import read_tflite
 
@@ -316,8 +318,8 @@ def planner_log(file: ModelFile, target: Target, needed: Requirement) -> str:
 
 def overlay_of(file: ModelFile, target: Target, needed: Requirement, plan: Plan) -> Mapping[str, str]:
     """The figures of the plan's operators for Model Explorer; what the runtime keeps for each where it is known."""
-    from modelplan.loaders.node_keys import node_keys
-    from modelplan.outputs import node_data
+    from modelplan.formats.node_keys import node_keys
+    from modelplan.outputs.exchange import node_data
 
     runtime = target.runtime
     known = runtime.keeps is not None and file.graph.format == runtime.default_for and not needed.refusals

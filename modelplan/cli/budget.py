@@ -16,17 +16,25 @@ from fractions import Fraction
 from math import ceil
 from pathlib import Path
 
-from modelplan.budgets.findings import Check, Limits, Outcome
-from modelplan.budgets.measuring import Measurements
-from modelplan.budgets.reading import OWN, SHARED, BudgetFile, Row, found_upwards, matched, read_budgets
-from modelplan.budgets.saved_figures import baseline_document
-from modelplan.budgets.writing import with_budget, with_number
+from modelplan.answers.check_outcomes import Check, Limits, Outcome
 from modelplan.cli import files, model_options, terminal
 from modelplan.cli.checks import OPTIONS, Asked, budget_file, from_file, outcome, row_checks
-from modelplan.errors import ModelError, RequestError
-from modelplan.loaders.files import read_text
+from modelplan.formats.files import read_text
 from modelplan.outputs.report import Section
-from modelplan.outputs.units import counted, human
+from modelplan.primitives.errors import ModelError, RequestError
+from modelplan.primitives.units import counted, human
+from modelplan.questions.budgets.budget_edits import with_budget, with_number
+from modelplan.questions.budgets.measuring import Measurements
+from modelplan.questions.budgets.project_budgets import (
+    OWN,
+    SHARED,
+    BudgetFile,
+    Row,
+    found_upwards,
+    matched,
+    read_budgets,
+)
+from modelplan.questions.budgets.saved_figures import baseline_document
 
 _QUANTITIES = ("arena", "head", "flash")
 

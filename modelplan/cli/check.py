@@ -19,21 +19,19 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from modelplan.byte_counts import parse_bytes
 from modelplan.cli import files, model_options, terminal
-from modelplan.errors import RequestError
-from modelplan.outputs.checks import FORMATS
+from modelplan.model import Alternative
+from modelplan.outputs.checks import FORMATS, SCHEMA
 from modelplan.outputs.report import Section, printable
-from modelplan.outputs.units import human
-from modelplan.types import Alternative
+from modelplan.primitives.byte_counts import parse_bytes
+from modelplan.primitives.errors import RequestError
+from modelplan.primitives.units import human
 
 if TYPE_CHECKING:
-    from modelplan.budgets.findings import Findings, Outcome
+    from modelplan.answers.check_outcomes import Findings, Outcome
     from modelplan.cli.checks import Asked
     from modelplan.targets.choosing import Chosen
 
-#: The version of the JSON document: raised when a field changes its meaning or goes, not when one is added.
-SCHEMA = 1
 #: Seconds for what would make models fit that need too much, where a file states the budgets.
 _SECONDS = 2.0
 
@@ -116,9 +114,9 @@ def requested_formats(arguments: Namespace) -> dict[str, str]:
 
 def check_project(arguments: Namespace, outputs: dict[str, str]) -> int:
     """Checks the budgets of a file."""
-    from modelplan.budgets.findings import Findings
-    from modelplan.budgets.measuring import Measurements
+    from modelplan.answers.check_outcomes import Findings
     from modelplan.cli import checks
+    from modelplan.questions.budgets.measuring import Measurements
 
     given = [name for name in ("budget", "growth", *checks.OPTIONS) if getattr(arguments, name)]
     if given:
@@ -144,9 +142,9 @@ def check_project(arguments: Namespace, outputs: dict[str, str]) -> int:
 
 def check_models(arguments: Namespace, outputs: dict[str, str]) -> int:
     """Checks the models that are named, each against the same budget; text is shown model by model."""
-    from modelplan.budgets.findings import Findings
-    from modelplan.budgets.measuring import Measurements
+    from modelplan.answers.check_outcomes import Findings
     from modelplan.cli import checks
+    from modelplan.questions.budgets.measuring import Measurements
 
     asked = named_models(arguments)
     baseline = checks.baseline_of(arguments.baseline, Path())
@@ -168,9 +166,9 @@ def check_models(arguments: Namespace, outputs: dict[str, str]) -> int:
 
 def named_models(arguments: Namespace) -> list[Asked]:
     """The checks of the models on the command line."""
-    from modelplan.budgets.findings import Check, Limits
-    from modelplan.budgets.reading import parse_growth
+    from modelplan.answers.check_outcomes import Check, Limits
     from modelplan.cli.checks import Asked
+    from modelplan.questions.budgets.project_budgets import parse_growth
 
     if arguments.config:
         raise RequestError("--config names a file with budgets, which state their models; name no MODEL beside it")

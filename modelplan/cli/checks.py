@@ -10,16 +10,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from modelplan.budgets.comparing import Baseline, compared
-from modelplan.budgets.findings import Check, Outcome
-from modelplan.budgets.judging import judgements
-from modelplan.budgets.measuring import Measurements, setting_of
-from modelplan.budgets.reading import ONE_TEXT, TEXTS, BudgetFile, Row, found_upwards, matched, read_budgets
-from modelplan.budgets.revisions import revision
-from modelplan.budgets.saved_figures import read_baseline
+from modelplan.answers.check_outcomes import Check, Outcome
 from modelplan.cli import model_options
-from modelplan.errors import ModelError, ModelPlanError, RequestError
-from modelplan.loaders.files import read_text
+from modelplan.formats.files import read_text
+from modelplan.primitives.errors import ModelError, ModelPlanError, RequestError
+from modelplan.questions.budgets.baselines import Baseline, compared
+from modelplan.questions.budgets.judging import judgements
+from modelplan.questions.budgets.measuring import Measurements, setting_of
+from modelplan.questions.budgets.project_budgets import (
+    ONE_TEXT,
+    TEXTS,
+    BudgetFile,
+    Row,
+    found_upwards,
+    matched,
+    read_budgets,
+)
+from modelplan.questions.budgets.revisions import revision
+from modelplan.questions.budgets.saved_figures import read_baseline
 
 if TYPE_CHECKING:
     from modelplan.targets.choosing import Chosen

@@ -11,26 +11,23 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from modelplan import bounds, pipeline
-from modelplan.allocators import ALLOCATORS, allocator, place
-from modelplan.allocators.idealloc import hardness
+from modelplan.answers.allocator_field import Field, Mark
+from modelplan.answers.comparison import Comparison, Row
+from modelplan.answers.summary import RuntimePlan, runtime_plan
 from modelplan.cli import files, model_options, terminal
-from modelplan.errors import RequestError
-from modelplan.loaders.files import read_bytes
-from modelplan.outputs import canvas, field_chart
-from modelplan.outputs.comparison import Comparison, Row, sections
-from modelplan.outputs.field_chart import Field, Mark
+from modelplan.formats.files import read_bytes
+from modelplan.model import Budget, Placement, Plan, Problem, bounds
+from modelplan.outputs.figures import canvas, field_chart
 from modelplan.outputs.page import library
-from modelplan.outputs.summary import RuntimePlan, runtime_plan
-from modelplan.outputs.units import human, stand_in
-from modelplan.types import Budget, Placement, Plan, Problem
+from modelplan.outputs.reports.comparison_report import SCHEMA, sections
+from modelplan.planning import pipeline
+from modelplan.planning.allocators import ALLOCATORS, allocator, place
+from modelplan.planning.allocators.systems.idealloc import hardness
+from modelplan.primitives.errors import RequestError
+from modelplan.primitives.units import human, stand_in
 
 if TYPE_CHECKING:
     from modelplan.targets.choosing import Chosen
-
-
-#: The version of the JSON document: raised when a field changes its meaning or goes, not when one is added.
-SCHEMA = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +104,7 @@ def run(arguments: Namespace) -> int:
     chosen = model_options.chosen_target(arguments)
     source = read_problem(arguments, chosen)
     placements: dict[str, Placement] = {}
-    rows = tuple(answers(source.problem, Budget(seconds=arguments.seconds), placements))
+    rows = tuple(allocator_answers(source.problem, Budget(seconds=arguments.seconds), placements))
     rows = tuple(replace(row, lower_bound=max(row.lower_bound, source.lower_bound)) for row in rows)
     compared = Comparison(
         arguments.source, len(source.problem), rows, (*remarks(source), *fitting(source, rows, chosen))
@@ -129,8 +126,8 @@ def run(arguments: Namespace) -> int:
 
 def read_problem(arguments: Namespace, chosen: Chosen | None = None) -> ProblemSource:
     """The problem in the file, or that of the plan which `analyze` makes of the model with the same options."""
-    from modelplan.loaders import load
-    from modelplan.rewriting.alternatives import ModelFile, as_it_stands
+    from modelplan.formats import load
+    from modelplan.questions.alternatives import ModelFile, as_it_stands
 
     loaded = load(arguments.source, arguments.dim, arguments.shape)
     if isinstance(loaded, Problem):
@@ -142,7 +139,7 @@ def read_problem(arguments: Namespace, chosen: Chosen | None = None) -> ProblemS
     return ProblemSource(plan.problem, replace(plan, requirement=needed))
 
 
-def answers(problem: Problem, budget: Budget, placements: dict[str, Placement]) -> Iterator[Row]:
+def allocator_answers(problem: Problem, budget: Budget, placements: dict[str, Placement]) -> Iterator[Row]:
     """Every allocator of the table in turn, timed by the wall clock; `budget` holds for each search alone.
 
     Each places nothing first, untimed, so that the time does not hold the loading of its code. What it places is put
@@ -219,7 +216,7 @@ def drawing_of(text: str) -> tuple[str, str, str]:
     Raises:
         RequestError: no such allocator, or a name that does not end in .svg, .png or .html.
     """
-    from modelplan.outputs import figures
+    from modelplan.outputs import rendering as figures
 
     name, given, path = text.partition("=")
     if not given or not re.fullmatch(r"[a-z0-9-]+", name):
@@ -238,7 +235,8 @@ def figure(path: str, source: ProblemSource, placements: Mapping[str, Placement]
     Raises:
         RequestError: the allocator refused the problem.
     """
-    from modelplan.outputs import drawing, figures
+    from modelplan.answers import drawing
+    from modelplan.outputs import rendering as figures
 
     if name not in placements:
         raise RequestError(f"--draw {name}: it refused the problem, there is nothing to draw")
@@ -254,8 +252,8 @@ def figure(path: str, source: ProblemSource, placements: Mapping[str, Placement]
 
 def all_answers(compared: Comparison, source: ProblemSource, placements: Mapping[str, Placement]) -> bytes:
     """The page of all answers."""
-    from modelplan.cli.plan_views import answers_page
     from modelplan.outputs.page import html_file
+    from modelplan.questions.pages.plan_views import answers_page
 
     title = Path(compared.title).stem
     return html_file.html(answers_page(title, source.problem, source.plan, placements, field(compared)))
@@ -263,7 +261,7 @@ def all_answers(compared: Comparison, source: ProblemSource, placements: Mapping
 
 def field(compared: Comparison) -> Field:
     """What the chart shows: the answers lowest first, and who refused."""
-    from modelplan import __version__
+    from modelplan.primitives.version import __version__
 
     marks = tuple(Mark(r.allocator, r.kind, r.height or 0, r.microseconds, r.found_by) for r in compared.ranked)
     refused = tuple(row.allocator for row in compared.rows if row.height is None)

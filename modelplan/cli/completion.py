@@ -8,19 +8,19 @@ fish   modelplan completion fish > ~/.config/fish/completions/modelplan.fish
 from __future__ import annotations
 
 from argparse import Action, ArgumentParser, Namespace, _SubParsersAction
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
-from modelplan.aliasing.rules import MODES
-from modelplan.allocators import ALLOCATORS
-from modelplan.cli import COMMANDS, files
+from modelplan.cli import files
+from modelplan.cli.command_table import COMMANDS
 from modelplan.cli.help import topics
-from modelplan.errors import RequestError
+from modelplan.planning.aliasing.rules import MODES
+from modelplan.planning.allocators import ALLOCATORS
+from modelplan.planning.schedulers import SCHEDULERS
+from modelplan.primitives.errors import RequestError
 from modelplan.runtimes import RUNTIMES
 from modelplan.runtimes.tflm.abi import ABI_NAMES
-from modelplan.schedulers import SCHEDULERS
 from modelplan.targets.table import DEVICES
 
 SHELLS = ("bash", "zsh", "fish")
@@ -39,7 +39,7 @@ def run(arguments: Namespace) -> int:
         import shtab
     except ImportError:
         raise RequestError("completion needs shtab: pip install 'modelplan[completion]'") from None
-    parser = all_commands(_marks(arguments.shell, shtab))
+    parser = all_commands(arguments.parser_of, _marks(arguments.shell, shtab))
     files.write("-", shtab.complete(parser, shell=arguments.shell) + "\n")
     return 0
 
@@ -64,14 +64,14 @@ def _marks(shell: str, shtab: Any) -> Marks:
     return Marks(shtab.FILE, shtab.DIRECTORY, device)
 
 
-def all_commands(marks: Marks) -> ArgumentParser:
+def all_commands(parser_of: Callable[..., ArgumentParser], marks: Marks) -> ArgumentParser:
     """One parser for all commands, whose arguments say what they name."""
     parser = ArgumentParser(prog="modelplan")
     parser.add_argument("-V", "--version", action="store_true", help="the version and the build")
     commands = parser.add_subparsers(metavar="COMMAND")
     for name, promise in COMMANDS.items():
-        command = commands.add_parser(name, help=promise.replace("%", "%%"))
-        import_module(f"modelplan.cli.{name}").configure(command)
+        parents = [parser_of(name, add_help=False)]
+        command = commands.add_parser(name, help=promise.replace("%", "%%"), parents=parents)
         _mark(command, marks, _known(name))
     return parser
 

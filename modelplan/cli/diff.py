@@ -14,18 +14,20 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
-from modelplan import pipeline
-from modelplan.byte_counts import parse_bytes
+from modelplan.answers.model_difference import Difference
 from modelplan.cli import files, model_options, overlays, terminal
-from modelplan.differences.comparing import difference
-from modelplan.differences.findings import Difference
-from modelplan.differences.sides import Side, side_of
-from modelplan.errors import RequestError
-from modelplan.loaders.files import read_bytes
-from modelplan.loaders.node_keys import node_keys
-from modelplan.outputs import canvas, difference_chart, difference_markdown, difference_report, node_data
+from modelplan.formats.files import read_bytes
+from modelplan.formats.node_keys import node_keys
+from modelplan.outputs.exchange import node_data
+from modelplan.outputs.figures import canvas, difference_chart
 from modelplan.outputs.page import library
-from modelplan.rewriting.alternatives import load_file
+from modelplan.outputs.reports import difference_markdown, difference_report
+from modelplan.planning import pipeline
+from modelplan.primitives.byte_counts import parse_bytes
+from modelplan.primitives.errors import RequestError
+from modelplan.questions.alternatives import load_file
+from modelplan.questions.differences.comparing import difference
+from modelplan.questions.differences.sides import Side, side_of
 
 if TYPE_CHECKING:
     from modelplan.targets.choosing import Chosen
@@ -102,8 +104,8 @@ def _write(arguments: Namespace, found: Difference, old: Side, new: Side) -> Non
     if arguments.markdown:
         files.write(arguments.markdown, difference_markdown.render_difference(found))
     if arguments.draw and arguments.draw.endswith(".html"):
-        from modelplan.cli.plan_views import difference_page
         from modelplan.outputs.page import html_file
+        from modelplan.questions.pages.plan_views import difference_page
 
         files.write(arguments.draw, html_file.html(difference_page(old, new)))
     elif arguments.draw:

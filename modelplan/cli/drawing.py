@@ -15,9 +15,10 @@ from itertools import groupby
 from pathlib import Path
 
 from modelplan.cli import files
-from modelplan.cli.sharing_out import Begin, prepared, share_out
-from modelplan.outputs import OUTPUTS, figures
-from modelplan.types import Plan
+from modelplan.model import Plan
+from modelplan.outputs import OUTPUTS
+from modelplan.outputs import rendering as figures
+from modelplan.primitives.copied_processes import Begin, prepared, share_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ def _draw(wanted: Pictures, suffixes: Sequence[str]) -> None:
 
 def pictures_of(plan: Plan, folder: Path) -> Pictures:
     """Every figure of the table, as plan.map.svg and so on, without the charts of the order where no operator moved."""
-    from modelplan.outputs import order_chart
+    from modelplan.outputs.figures import order_chart
 
     still = not order_chart.of_plan(plan).moved
     drawn = [suffix for suffix in OUTPUTS if suffix in figures.SUFFIXES and suffix != figures.PAGE]

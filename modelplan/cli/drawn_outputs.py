@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from modelplan.cli import files
-from modelplan.errors import RequestError
 from modelplan.outputs.page import library
+from modelplan.primitives.errors import RequestError
 
 
 def add_outputs(parser: ArgumentParser, rows: str, *, page: bool = False) -> _ArgumentGroup:

@@ -12,21 +12,22 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from modelplan.byte_counts import parse_bytes
+from modelplan.answers.drawing import of_plan
+from modelplan.answers.explanation import Advice, Compression, Explanation
 from modelplan.cli import files, model_options, terminal
 from modelplan.cli.analyze import options_for, plan_of, stands_of
-from modelplan.errors import RequestError
-from modelplan.explaining.compressing import compression
-from modelplan.explaining.findings import Advice, Compression, Explanation
-from modelplan.explaining.peaks import peak_of
-from modelplan.explaining.ranking import advice
-from modelplan.explaining.subjects import measured, subject_of
-from modelplan.outputs import explanation, figures
-from modelplan.outputs.drawing import of_plan
+from modelplan.model import Plan
+from modelplan.outputs import rendering as figures
 from modelplan.outputs.page import html_file, library
 from modelplan.outputs.report import Section
-from modelplan.rewriting.alternatives import as_it_stands, load_file
-from modelplan.types import Plan
+from modelplan.outputs.reports import explanation_report as explanation
+from modelplan.primitives.byte_counts import parse_bytes
+from modelplan.primitives.errors import RequestError
+from modelplan.questions.alternatives import as_it_stands, load_file
+from modelplan.questions.explaining.compressing import compression
+from modelplan.questions.explaining.peaks import peak_of
+from modelplan.questions.explaining.ranking import advice
+from modelplan.questions.explaining.subjects import measured, subject_of
 
 if TYPE_CHECKING:
     from modelplan.targets.choosing import Chosen
@@ -127,6 +128,7 @@ class Asked:
         """The explained plan as a figure, or as a page with the suggestions among its figures."""
         if suffix != figures.PAGE:
             return figures.render(of_plan(self.shown), suffix)
-        from modelplan.cli.plan_views import explained_page
+        from modelplan.questions.pages.plan_views import explained_page
 
-        return html_file.html(explained_page(self.arguments, self.file.graph, self.plan, self.stands, found))
+        options = model_options.options_of(self.arguments, self.file.graph)
+        return html_file.html(explained_page(options, self.file.graph, self.plan, self.stands, found))

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from modelplan.errors import RequestError
+from modelplan.primitives.errors import RequestError
 
 
 def check_outputs(outputs: Iterable[str | None], inputs: Iterable[str], *, force: bool | None = None) -> None:

@@ -12,14 +12,14 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from modelplan import __version__
-from modelplan.byte_counts import parse_bytes
 from modelplan.cli import files, fit_onnx, model_options, terminal
-from modelplan.errors import RequestError
-from modelplan.outputs import tflm_headers
+from modelplan.outputs.firmware import tflm_headers
 from modelplan.outputs.page import library
 from modelplan.outputs.report import Section, Table
-from modelplan.outputs.units import human
+from modelplan.primitives.byte_counts import parse_bytes
+from modelplan.primitives.errors import RequestError
+from modelplan.primitives.units import human
+from modelplan.primitives.version import __version__
 from modelplan.rewriting.ladder import Ladder, climb
 from modelplan.rewriting.rungs import RUNGS, Goal, Rung
 from modelplan.runtimes.tflm.abi import ABI_NAMES
@@ -229,11 +229,11 @@ def _dated(need: Need) -> str:
 def drawn(name: str, path: str, ladder: Ladder, goal: Goal) -> bytes:
     """The plans of a ladder as a figure or a page, in the format of `path`."""
     if path.endswith(".html"):
-        from modelplan.cli.plan_views import ladder_page
         from modelplan.outputs.page import html_file
+        from modelplan.questions.pages.plan_views import ladder_page
 
         return html_file.html(ladder_page(name, ladder, goal))
-    from modelplan.outputs import canvas, front_chart
+    from modelplan.outputs.figures import canvas, front_chart
 
     marks = [
         front_chart.Mark(rung.arena, rung.macs - ladder.macs, rung.ops, rung.name, rung is ladder.chosen)

@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from modelplan.byte_counts import parse_bytes
 from modelplan.cli import files, terminal
-from modelplan.errors import ModelError, RequestError
-from modelplan.loaders import load_model
+from modelplan.formats import load_model
 from modelplan.outputs.report import Section, Table
-from modelplan.outputs.units import human
+from modelplan.primitives.byte_counts import parse_bytes
+from modelplan.primitives.errors import ModelError, RequestError
+from modelplan.primitives.units import human
 
 _LEVELS = {"disable": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED",
            "all": "ORT_ENABLE_ALL"}  # fmt: skip

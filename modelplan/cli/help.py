@@ -8,9 +8,10 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from modelplan import _core
-from modelplan.cli import COMMANDS, files, parser_of, terminal
-from modelplan.errors import RequestError
+from modelplan.cli import files, terminal
+from modelplan.cli.command_table import COMMANDS
 from modelplan.outputs.report import Section, Table
+from modelplan.primitives.errors import RequestError
 
 #: Where the build puts the pages, and the clone that the package may be run from, whose own pages are newer.
 _BUILT, _CLONE = Path(_core.__file__).parent / "pages", Path(__file__).parents[2]
@@ -29,7 +30,7 @@ def run(arguments: Namespace) -> int:
     elif topic in pages:
         show_page(pages[topic].read_text(encoding="utf-8"))
     elif topic in COMMANDS:
-        parser_of(topic).print_help()
+        arguments.parser_of(topic).print_help()
     else:
         raise RequestError(f"no topic {topic!r}; there are: {', '.join(sorted({*pages, *COMMANDS}))}")
     return 0

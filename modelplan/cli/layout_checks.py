@@ -7,12 +7,12 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 from modelplan.cli import files, terminal
-from modelplan.errors import RequestError
-from modelplan.outputs.region_report import duration
 from modelplan.outputs.report import Section, Table
+from modelplan.outputs.reports.region_report import duration
+from modelplan.primitives.errors import RequestError
 
 if TYPE_CHECKING:
-    from modelplan.memories.findings import Recheck
+    from modelplan.answers.moving_layout import Recheck
 
 #: Options of `check` that say what the layout says already.
 _STATED = (
@@ -38,10 +38,10 @@ def check_layouts(arguments: Namespace, schema: int) -> int:
         )
     if not arguments.models:
         raise RequestError("--layout compares a MODEL that is named")
-    from modelplan.budgets.reading import parse_growth
-    from modelplan.loaders import load_model
-    from modelplan.loaders.files import read_text
-    from modelplan.memories.rechecking import recheck, saved_layout
+    from modelplan.formats import load_model
+    from modelplan.formats.files import read_text
+    from modelplan.questions.budgets.project_budgets import parse_growth
+    from modelplan.questions.memories.rechecking import recheck, saved_layout
 
     growth = parse_growth(arguments.growth or "0%")
     if growth.nbytes:

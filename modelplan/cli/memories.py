@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 from modelplan.cli import files, model_options, region_options, terminal
 from modelplan.cli.drawn_outputs import add_outputs, check_outputs, write_outputs
-from modelplan.errors import RequestError
+from modelplan.primitives.errors import RequestError
 
 if TYPE_CHECKING:
-    from modelplan.memories.region_plan import RegionPlan
-    from modelplan.types import Plan
+    from modelplan.answers.region_plan import RegionPlan
+    from modelplan.model import Plan
 
 #: Options that write sources, with the functions that make them.
 _SOURCES = {"header": "c_header", "linker": "linker_sections", "arenas": "tflm_header", "memory_ids": "executorch_ids"}
@@ -74,9 +74,9 @@ def run(arguments: Namespace) -> int:
     if arguments.macs_per_second is not None and not arguments.macs_per_second > 0:
         raise RequestError(f"--macs-per-second is {arguments.macs_per_second:g}, expected more than 0")
     regions = region_options.regions_of(arguments, region_options.target_device(arguments))
-    from modelplan.memories.choosing import Choosing
-    from modelplan.memories.planning import plan_regions
-    from modelplan.outputs.region_report import sections_of
+    from modelplan.outputs.reports.region_report import sections_of
+    from modelplan.questions.memories.choosing import Choosing
+    from modelplan.questions.memories.region_planning import plan_regions
 
     plans = [_plan(arguments, path) for path in arguments.models]
     budget = model_options.budget_of(arguments)
@@ -93,7 +93,7 @@ def _with_arenas(arguments: Namespace, made: RegionPlan) -> RegionPlan:
     """The plan with TFLM's two arenas, where it is one model that TFLM runs."""
     if len(made.plans) > 1 or not made.plans[0].runtime.offline_plans or not arguments.models[0].endswith(".tflite"):
         return made
-    from modelplan.memories.arena_regions import with_arenas
+    from modelplan.questions.memories.arena_regions import with_arenas
     from modelplan.runtimes.tflm.file import load_tflite
 
     runtime = made.plans[0].runtime
@@ -102,7 +102,7 @@ def _with_arenas(arguments: Namespace, made: RegionPlan) -> RegionPlan:
 
 def _write(arguments: Namespace, made: RegionPlan) -> None:
     """The files that were asked for."""
-    from modelplan.outputs import region_sources
+    from modelplan.outputs.firmware import region_sources
     from modelplan.outputs.page.region_views import layout_html
 
     sources = {name: getattr(region_sources, function)(made) for name, function in _SOURCES.items()
@@ -111,7 +111,7 @@ def _write(arguments: Namespace, made: RegionPlan) -> None:
         files.write(getattr(arguments, name), content)
     arenas = [path for path in arguments.draw if path.endswith(_ARENAS)]
     if arenas:
-        from modelplan.outputs import arenas_map
+        from modelplan.outputs.figures import arenas_map
 
         for path in arenas:
             files.write(path, arenas_map.svg(made) if path.endswith(".svg") else arenas_map.png(made))
@@ -120,8 +120,8 @@ def _write(arguments: Namespace, made: RegionPlan) -> None:
 
 
 def _plan(arguments: Namespace, path: str) -> Plan:
-    from modelplan import pipeline
-    from modelplan.loaders import load_model
+    from modelplan.formats import load_model
+    from modelplan.planning import pipeline
 
     graph = load_model(path, arguments.dim, arguments.shape)
     return pipeline.plan(graph, model_options.options_of(Namespace(**vars(arguments) | {"model": path}), graph))

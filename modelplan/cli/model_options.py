@@ -7,17 +7,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from modelplan import allocators
-from modelplan.byte_counts import parse_bytes
-from modelplan.errors import ModelError, RequestError
-from modelplan.loaders.files import read_text
+from modelplan.formats.files import read_text
+from modelplan.model import Budget, Graph, Overlap, Progress
+from modelplan.planning import allocators
+from modelplan.primitives.byte_counts import parse_bytes
+from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.runtimes import RUNTIMES
 from modelplan.runtimes.tflm.abi import ABI_NAMES, GROUPS
-from modelplan.types import Budget, Graph, Overlap, Progress
 
 if TYPE_CHECKING:
-    from modelplan.pipeline import Options
-    from modelplan.rewriting.alternatives import Target
+    from modelplan.planning.pipeline import Options
+    from modelplan.questions.alternatives import Target
     from modelplan.targets.choosing import Chosen, Reserve, Wanted
 
 #: The allocator that takes the offsets that the file already has.
@@ -245,7 +245,7 @@ def target_lines(chosen: Chosen | None) -> list[str]:
     """Which block of which target counts, in words; nothing without a target."""
     if chosen is None:
         return []
-    from modelplan.outputs import target_report  # here, so that a command without a target does not wait for it
+    from modelplan.outputs.reports import target_report  # here, so that a command without a target does not wait for it
 
     return target_report.target_lines(chosen)
 
@@ -254,7 +254,7 @@ def target_facts(chosen: Chosen | None) -> dict[str, Any]:
     """The same for a JSON document, under the key `target`; nothing without a target."""
     if chosen is None:
         return {}
-    from modelplan.outputs import target_report
+    from modelplan.outputs.reports import target_report
 
     return {"target": target_report.target_facts(chosen)}
 
@@ -268,8 +268,8 @@ def with_capacity(arguments: Namespace, chosen: Chosen | None) -> Namespace:
 
 def target_of(arguments: Namespace, graph: Graph) -> Target:
     """The runtime and ABI that the arguments name for a model."""
-    from modelplan.pipeline import Options, configured_runtime
-    from modelplan.rewriting.alternatives import Target
+    from modelplan.planning.pipeline import Options, configured_runtime
+    from modelplan.questions.alternatives import Target
 
     alignment, pad = getattr(arguments, "alignment", None), getattr(arguments, "pad", None)
     options = Options(arguments.runtime, kernels=arguments.kernels, alignment=alignment, pad=pad)
@@ -343,7 +343,9 @@ def options_of(arguments: Namespace, graph: Graph | None = None) -> Options:
     Raises:
         RequestError: an option that cannot be read or that the plan in the file does not allow.
     """
-    from modelplan.pipeline import Options  # here, so that a problem from a table does not wait for the models' stages
+    from modelplan.planning.pipeline import (
+        Options,  # here, so that a problem from a table does not wait for the models' stages
+    )
 
     capacity = getattr(arguments, "capacity", None)
     allocator = getattr(arguments, "allocator", None) or allocators.DEFAULT
@@ -391,7 +393,7 @@ def _streams_of(value: str | None, graph: Graph | None) -> int | tuple[int, ...]
         return int(value)
     if graph is None:
         raise RequestError("a file of streams needs one model")
-    from modelplan.streams import parse_streams
+    from modelplan.planning.streams import parse_streams
 
     return parse_streams(_text(value, "--streams"), graph, value)
 
@@ -412,7 +414,7 @@ def lists_of(path: str, names: Sequence[str]) -> tuple[tuple[int, ...], ...]:
         RequestError: it cannot be read.
         ModelError: a line of it does not fit the names.
     """
-    from modelplan.loaders.contiguous_lists import parse_lists
+    from modelplan.formats.tensor_lists import parse_lists
 
     return parse_lists(_text(path, "--contiguous"), names, path)
 
@@ -428,7 +430,7 @@ def overlaps_of(path: str | None, graph: Graph | None) -> tuple[Overlap, ...]:
         return ()
     if graph is None:
         raise RequestError("a file of overlaps needs one model")
-    from modelplan.aliasing.declared import parse_overlaps
+    from modelplan.planning.aliasing.declared import parse_overlaps
 
     return parse_overlaps(_text(path, "--overlaps"), graph, path)
 

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, _ArgumentGroup
 from collections.abc import Mapping
 
 from modelplan.cli import files
-from modelplan.errors import RequestError
+from modelplan.primitives.errors import RequestError
 
 _SUFFIX = ".json"
 

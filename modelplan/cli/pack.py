@@ -7,21 +7,21 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
+from modelplan.checking.verifier import proof
+from modelplan.checking.verifier.subject import shim_subject
 from modelplan.cli import files, model_options, terminal
-from modelplan.errors import ModelError
-from modelplan.outputs import tflm_headers
+from modelplan.model import Requirement
+from modelplan.outputs.firmware import tflm_headers
 from modelplan.outputs.report import Section
-from modelplan.outputs.units import human
+from modelplan.primitives.errors import ModelError
+from modelplan.primitives.units import human
+from modelplan.questions.alternatives import ModelFile, Target, as_it_stands, load_file, with_proved_plan
 from modelplan.rewriting import packing
-from modelplan.rewriting.alternatives import ModelFile, Target, as_it_stands, load_file, with_proved_plan
 from modelplan.rewriting.packing import Packing
 from modelplan.runtimes import with_kernels
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import FileModel, load_tflite, read_tflite
-from modelplan.types import Requirement
-from modelplan.verifier import proof
-from modelplan.verifier.subject import shim_subject
 
 
 def configure(parser: ArgumentParser) -> None:

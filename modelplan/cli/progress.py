@@ -6,8 +6,8 @@ import sys
 import time
 from collections.abc import Callable
 
-from modelplan.outputs.units import human
-from modelplan.types import Progress
+from modelplan.model import Progress
+from modelplan.primitives.units import human
 
 SHORT = 0.5
 """Seconds before the line appears: most searches are over by then."""

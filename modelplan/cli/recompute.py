@@ -11,13 +11,13 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from modelplan.byte_counts import parse_bytes
 from modelplan.cli import files, model_options, terminal
 from modelplan.cli.fit import share
-from modelplan.errors import RequestError
+from modelplan.primitives.byte_counts import parse_bytes
+from modelplan.primitives.errors import RequestError
 
 if TYPE_CHECKING:
-    from modelplan.recomputing.findings import Curve
+    from modelplan.answers.recomputation import Curve
 
 #: What may be written, by suffix.
 _FIGURES = (".svg", ".png", ".pdf")
@@ -63,9 +63,9 @@ def run(arguments: Namespace) -> int:
     if not 0 <= arguments.seconds < float("inf"):
         raise RequestError(f"--seconds is {arguments.seconds:g}, expected 0 or more")
     most, budget = share(arguments.max_macs), None if arguments.budget is None else parse_bytes(arguments.budget)
-    from modelplan.loaders import load_model
-    from modelplan.outputs import recompute_report
-    from modelplan.recomputing.curves import curve_of
+    from modelplan.formats import load_model
+    from modelplan.outputs.reports import recompute_report
+    from modelplan.questions.recomputing.curves import curve_of
 
     graph = load_model(arguments.model, arguments.dim, arguments.shape)
     if arguments.allocator == model_options.FROM_FILE:
@@ -106,7 +106,7 @@ def _write_model(path: str, source: str, curve: Curve) -> None:
     Raises:
         RequestError: it cannot be written, or no point was chosen.
     """
-    from modelplan.recomputing.writing_onnx import write_repeated
+    from modelplan.questions.recomputing.writing_onnx import write_repeated
 
     if curve.chosen < 0:
         raise RequestError(f"--out {path}: no point keeps to the bytes that were asked for, so no model is written")
@@ -116,7 +116,7 @@ def _write_model(path: str, source: str, curve: Curve) -> None:
 
 
 def _draw(path: str, curve: Curve) -> None:
-    from modelplan.outputs import canvas, front_chart, recompute_report
+    from modelplan.outputs.figures import canvas, front_chart
 
     save = {".svg": canvas.svg, ".png": canvas.png, ".pdf": canvas.pdf}[Path(path).suffix]
-    files.write(path, save(front_chart.draw, recompute_report.front(curve)))
+    files.write(path, save(front_chart.draw, front_chart.of_curve(curve)))

@@ -6,9 +6,9 @@ from argparse import ArgumentParser, Namespace, _ArgumentGroup
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from modelplan.byte_counts import parse_nanoseconds, parse_rate
 from modelplan.cli import model_options
-from modelplan.errors import RequestError
+from modelplan.primitives.byte_counts import parse_nanoseconds, parse_rate
+from modelplan.primitives.errors import RequestError
 
 if TYPE_CHECKING:
     from modelplan.targets.device import Device, Dma, Region

@@ -11,17 +11,17 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 from pathlib import Path
 
-from modelplan import bounds, pipeline
 from modelplan.cli import files, model_options, terminal
-from modelplan.errors import RequestError
-from modelplan.loaders import load_model
-from modelplan.loaders.files import read_bytes
+from modelplan.formats import load_model
+from modelplan.formats.files import read_bytes
+from modelplan.model import Graph, Plan, bounds
 from modelplan.outputs import render
 from modelplan.outputs.report import Section, Table
-from modelplan.outputs.text import order_line
-from modelplan.outputs.units import human
+from modelplan.outputs.reports.plan_report import order_line
+from modelplan.planning import pipeline
+from modelplan.primitives.errors import RequestError
+from modelplan.primitives.units import human
 from modelplan.rewriting import reordering
-from modelplan.types import Graph, Plan
 
 _MOST_ROWS = 12
 

@@ -11,17 +11,16 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 from pathlib import Path
 
-from modelplan import __version__, allocators
+from modelplan.answers.sweep_summary import SweepFindings
 from modelplan.cli import files, terminal
-from modelplan.errors import RequestError
-from modelplan.fleets.findings import SweepFindings
-from modelplan.fleets.summing import summarized
-from modelplan.fleets.table import USUAL
-from modelplan.outputs import sweep_report
-from modelplan.outputs.units import human
+from modelplan.outputs.reports import sweep_report
+from modelplan.planning import allocators
+from modelplan.primitives.errors import RequestError
+from modelplan.primitives.units import human
+from modelplan.primitives.version import __version__
+from modelplan.questions.sweeps.run_table import USUAL
+from modelplan.questions.sweeps.summing import summarized
 
-#: The version of the JSON document: raised when a field changes its meaning or goes, not when one is added.
-SCHEMA = 1
 _FIGURES = (".svg", ".png", ".pdf")
 
 
@@ -40,7 +39,7 @@ def run(arguments: Namespace) -> int:
         raise RequestError(f"{arguments.draw}: a figure's name must end in {', '.join(_FIGURES)}")
     outputs = [arguments.draw, arguments.matrix, arguments.json]
     files.check_outputs(outputs, [arguments.results, *filter(None, [arguments.against])])
-    from modelplan.fleets.store import read_rows
+    from modelplan.questions.sweeps.store import read_rows
 
     older = read_rows(Path(arguments.against)) if arguments.against else None
     found = summarized(arguments.results, read_rows(Path(arguments.results)), older)
@@ -51,7 +50,7 @@ def run(arguments: Namespace) -> int:
     if "-" not in outputs:
         terminal.show(sweep_report.sections(found))
     if arguments.json:
-        files.write(arguments.json, json.dumps({"schema": SCHEMA} | asdict(found), indent=1) + "\n")
+        files.write(arguments.json, json.dumps({"schema": sweep_report.SCHEMA} | asdict(found), indent=1) + "\n")
     if arguments.matrix:
         files.write(arguments.matrix, sweep_report.matrix(found))
     if arguments.draw:
@@ -61,17 +60,17 @@ def run(arguments: Namespace) -> int:
 
 def drawn(found: SweepFindings, path: str) -> bytes:
     """The settings as a figure in the format of `path`."""
-    from modelplan.outputs import canvas, field_chart
+    from modelplan.answers.allocator_field import Field, Mark
+    from modelplan.outputs.figures import canvas, field_chart
 
     settings = found.settings
     marks = tuple(
-        field_chart.Mark(cost.name, _kind(cost.allocator), cost.height, round(cost.seconds * 1e6))
-        for cost in settings.costs
+        Mark(cost.name, _kind(cost.allocator), cost.height, round(cost.seconds * 1e6)) for cost in settings.costs
     )
     facts = f"{settings.plans:,} plans by each of {len(marks)} settings  ·  lower bound {human(settings.bound)}"
     title = f"{Path(found.title).name}: memory against time of planning"
     made_by = f"modelplan {__version__}"
-    field = field_chart.Field(title, settings.plans, settings.bound, marks, (), made_by, facts)
+    field = Field(title, settings.plans, settings.bound, marks, (), made_by, facts)
     save = {".svg": canvas.svg, ".png": canvas.png, ".pdf": canvas.pdf}[Path(path).suffix]
     return save(field_chart.draw, field)
 

@@ -11,7 +11,7 @@ import json
 from argparse import ArgumentParser, Namespace
 
 from modelplan.cli import files
-from modelplan.cli.documents import DOCUMENTS, schema_of
+from modelplan.outputs.schemas.documents import DOCUMENTS, schema_of
 
 
 def configure(parser: ArgumentParser) -> None:

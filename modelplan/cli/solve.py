@@ -11,17 +11,17 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 from pathlib import Path
 
-from modelplan import bounds, referee
-from modelplan.allocators import DEFAULT, place
-from modelplan.byte_counts import parse_bytes
+from modelplan.checking import referee
 from modelplan.cli import files, model_options, terminal
 from modelplan.cli.progress import ProgressLine
-from modelplan.errors import RequestError
-from modelplan.loaders import load_problem
-from modelplan.outputs import problem_csv
+from modelplan.formats import load_problem
+from modelplan.model import Placement, Problem, bounds
+from modelplan.outputs.exchange import buffers_csv as problem_csv
 from modelplan.outputs.report import Section, printable
-from modelplan.outputs.units import counted, human, stand_in
-from modelplan.types import Placement, Problem
+from modelplan.planning.allocators import DEFAULT, place
+from modelplan.primitives.byte_counts import parse_bytes
+from modelplan.primitives.errors import RequestError
+from modelplan.primitives.units import counted, human, stand_in
 
 #: Why a search stopped before the proof.
 STOPPED = {"budget": "out of steps", "deadline": "out of time", "cancelled": "interrupted"}
@@ -89,15 +89,15 @@ def figure_names(paths: list[str]) -> list[tuple[str, str]]:
     """Each file with the suffix that says which figure it is; a name that says none is refused."""
     if not paths:
         return []
-    from modelplan.outputs import figures
+    from modelplan.outputs import rendering as figures
 
     return [(path, figures.suffix_of(path)) for path in paths]
 
 
 def draw(drawn: list[tuple[str, str]], title: str, problem: Problem, placement: Placement) -> None:
     """Writes the figures; imported here, so that solving without them starts at once."""
-    from modelplan.outputs import figures
-    from modelplan.outputs.drawing import of_problem
+    from modelplan.answers.drawing import of_problem
+    from modelplan.outputs import rendering as figures
 
     drawing = of_problem(title, problem, placement)
     for path, suffix in drawn:
@@ -111,7 +111,7 @@ def stored(source: str, problem: Problem) -> Placement:
         RequestError: the table has no column `offset`.
         BrokenPlanError: the offsets do not solve the problem.
     """
-    from modelplan.loaders.problem_csv import read_solution
+    from modelplan.formats.problem_csv import read_solution
 
     found = read_solution(Path(source))[1]
     if found is None:

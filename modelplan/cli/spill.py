@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from modelplan.cli import model_options, region_options, terminal
 from modelplan.cli.drawn_outputs import add_outputs, check_outputs, write_outputs
-from modelplan.errors import RequestError
+from modelplan.primitives.errors import RequestError
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -52,11 +52,11 @@ def run(arguments: Namespace) -> int:
     for name, value in (("--macs-per-second", arguments.macs_per_second), ("--seconds", arguments.seconds)):
         if value is not None and not 0 < value < float("inf"):
             raise RequestError(f"{name} is {value:g}, expected more than 0")
-    from modelplan import pipeline
-    from modelplan.loaders import load_model
-    from modelplan.memories.moving_plan import moving_plan
-    from modelplan.outputs.moves_report import sections_of
+    from modelplan.formats import load_model
     from modelplan.outputs.page import region_views
+    from modelplan.outputs.reports.moves_report import sections_of
+    from modelplan.planning import pipeline
+    from modelplan.questions.memories.moving import moving_plan
 
     graph = load_model(arguments.model, arguments.dim, arguments.shape)
     plan = pipeline.plan(graph, model_options.options_of(arguments, graph))

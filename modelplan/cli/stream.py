@@ -14,13 +14,13 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from modelplan.byte_counts import parse_bytes, parse_nanoseconds, parse_rate
 from modelplan.cli import model_options, terminal
 from modelplan.cli.drawn_outputs import add_outputs, check_outputs, write_outputs
-from modelplan.errors import RequestError
+from modelplan.primitives.byte_counts import parse_bytes, parse_nanoseconds, parse_rate
+from modelplan.primitives.errors import RequestError
 
 if TYPE_CHECKING:
-    from modelplan.memories.streaming import Link
+    from modelplan.questions.memories.streaming import Link
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -63,10 +63,10 @@ def run(arguments: Namespace) -> int:
         if not least <= value <= 1000:
             raise RequestError(f"{name} is {value}, expected from {least} to 1000")
     rates = [parse_rate(text) for text in dict.fromkeys(arguments.link)] or [link.rate]
-    from modelplan import pipeline
-    from modelplan.loaders import load_model
-    from modelplan.memories.streaming import stream_curve
-    from modelplan.outputs.stream_report import sections_of
+    from modelplan.formats import load_model
+    from modelplan.outputs.reports.stream_report import sections_of
+    from modelplan.planning import pipeline
+    from modelplan.questions.memories.streaming import stream_curve
 
     graph = load_model(arguments.model, arguments.dim, arguments.shape)
     plan = pipeline.plan(graph, model_options.options_of(arguments, graph))
@@ -84,7 +84,7 @@ def _link(arguments: Namespace) -> tuple[Link, int | None]:
     Raises:
         RequestError: nothing states the rate of the link, or a value cannot be read.
     """
-    from modelplan.memories.streaming import Link
+    from modelplan.questions.memories.streaming import Link
     from modelplan.targets.device import Dma
 
     chosen = model_options.chosen_target(arguments)

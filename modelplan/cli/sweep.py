@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modelplan.cli import files, terminal
-from modelplan.errors import RequestError
-from modelplan.fleets.reading import KEYS, read_sweep, table_of
-from modelplan.fleets.table import Table, runs_of
 from modelplan.outputs.report import Section
-from modelplan.outputs.units import counted
+from modelplan.primitives.errors import RequestError
+from modelplan.primitives.units import counted
+from modelplan.questions.sweeps.run_table import Table, runs_of
+from modelplan.questions.sweeps.sweep_file import KEYS, read_sweep, table_of
 
 if TYPE_CHECKING:
-    from modelplan.fleets.store import Results
+    from modelplan.questions.sweeps.store import Results
 
 #: A part is written after so many rows or seconds, whichever is first.
 _ROWS, _SECONDS = 1000, 5.0
@@ -75,7 +75,7 @@ def run(arguments: Namespace) -> int:
         raise RequestError(f"--workers is {arguments.workers}, expected at least 1")
     files.check_outputs([arguments.output], arguments.models)
     table = table_of(words_of(arguments))
-    from modelplan.fleets.store import Results
+    from modelplan.questions.sweeps.store import Results
 
     results = Results(output)
     results.open()
@@ -111,7 +111,7 @@ def swept(arguments: Namespace, table: Table, results: Results) -> tuple[Counter
     there = len(table) - missing
     if not missing:
         return Counter(), there
-    from modelplan.fleets.engine import Cluster, records
+    from modelplan.questions.sweeps.engine import Cluster, records
 
     cluster = Cluster(min(arguments.workers, missing), arguments.scheduler or "")
     runs = (run for run in runs_of(table, digests) if run.key not in known)

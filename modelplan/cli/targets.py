@@ -13,16 +13,21 @@ from dataclasses import asdict
 from typing import Any
 
 from modelplan.cli import files, model_options, terminal
-from modelplan.errors import RequestError
 from modelplan.outputs.report import Section
-from modelplan.outputs.target_report import device_sections, region_facts, table_section, target_lines, usual_block
-from modelplan.outputs.units import brief
+from modelplan.outputs.reports.target_report import (
+    SCHEMA,
+    device_sections,
+    region_facts,
+    table_section,
+    target_lines,
+    usual_block,
+)
+from modelplan.primitives.errors import RequestError
+from modelplan.primitives.units import brief
 from modelplan.targets.choosing import chosen_block, device_of
 from modelplan.targets.device import Device, blocks
 from modelplan.targets.table import DEVICES
 
-#: The version of the JSON document: raised when a field changes its meaning or goes, not when one is added.
-SCHEMA = 1
 HEAD = """# Targets
 
 Written by `modelplan targets --markdown docs/targets.md` from the table in `modelplan/targets/table.py`; do not edit.

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from modelplan.errors import ModelPlanError
 from modelplan.outputs.report import Report, Section, plain, printable
+from modelplan.primitives.errors import ModelPlanError
 
 
 def show(report: Report, *, more: bool = False) -> None:

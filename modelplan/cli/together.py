@@ -18,15 +18,15 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
-from modelplan import allocators
-from modelplan.byte_counts import parse_bytes
+from modelplan.answers.shared_plan import SharedPlan, TflmArenas
 from modelplan.cli import files, model_options, terminal
-from modelplan.errors import RequestError
-from modelplan.rewriting.alternatives import load_file
+from modelplan.planning import allocators
+from modelplan.primitives.byte_counts import parse_bytes
+from modelplan.primitives.errors import RequestError
+from modelplan.questions.alternatives import load_file
+from modelplan.questions.together.parts import Choices
+from modelplan.questions.together.shared_memory import runs_on_tflm, shared_plan_of, tflm_arenas, written_files
 from modelplan.runtimes.tflm.file import FileModel
-from modelplan.together.reading import Choices
-from modelplan.together.shared_memory import runs_on_tflm, shared_plan_of, tflm_arenas, written_files
-from modelplan.together.shared_plan import SharedPlan, TflmArenas
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -135,20 +135,20 @@ def _named(words: list[str]) -> list[tuple[str, str]]:
 def _figures(paths: list[str]) -> list[tuple[str, str]]:
     if not paths:
         return []
-    from modelplan.outputs import figures
+    from modelplan.outputs import rendering as figures
 
     return [(path, figures.suffix_of(path)) for path in paths]
 
 
 def _write(arguments: Namespace, made: SharedPlan, arenas: TflmArenas | None, drawn: list[tuple[str, str]]) -> None:
     """The files that were asked for."""
-    from modelplan.outputs import shared_report
+    from modelplan.outputs.reports import shared_report
 
     if (arguments.header or arguments.files) and arenas is None:
         raise RequestError("--header and --files are for models that tflm runs: all of them .tflite, on --runtime tflm")
     written = written_files(made) if arguments.files else ()  # may be refused: before anything is written
     if arenas and arguments.header:
-        from modelplan.outputs.shared_header import shared_header
+        from modelplan.outputs.firmware.shared_header import shared_header
 
         files.write(arguments.header, shared_header(made, arenas))
     if arguments.files:
@@ -156,8 +156,8 @@ def _write(arguments: Namespace, made: SharedPlan, arenas: TflmArenas | None, dr
     if arguments.csv:
         files.write(arguments.csv, shared_report.as_csv(made))
     if drawn:
-        from modelplan.outputs import figures
-        from modelplan.outputs.drawing import of_shared
+        from modelplan.answers.drawing import of_shared
+        from modelplan.outputs import rendering as figures
 
         for path, suffix in drawn:
             page = suffix == figures.PAGE
@@ -165,8 +165,8 @@ def _write(arguments: Namespace, made: SharedPlan, arenas: TflmArenas | None, dr
 
 
 def _page(made: SharedPlan) -> bytes:
-    from modelplan.cli.plan_views import shared_page
     from modelplan.outputs.page import html_file
+    from modelplan.questions.pages.plan_views import shared_page
 
     return html_file.html(shared_page(made))
 
@@ -182,9 +182,9 @@ def _write_models(folder: Path, written: Sequence[FileModel], inputs: Sequence[s
 
 def _show(arguments: Namespace, made: SharedPlan, arenas: TflmArenas | None, capacity: int | None, needed: int) -> None:
     """The report, or the JSON document in its place."""
-    from modelplan.outputs import shared_report
     from modelplan.outputs.report import Section
-    from modelplan.outputs.units import human
+    from modelplan.outputs.reports import shared_report
+    from modelplan.primitives.units import human
 
     if arguments.json:
         facts = {} if capacity is None else {"capacity": capacity, "fits": needed <= capacity}

@@ -10,18 +10,18 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from modelplan.checking.verifier import proof
+from modelplan.checking.verifier.rewrites.executing import Effort
+from modelplan.checking.verifier.rewrites.proving import rewrite_levels
+from modelplan.checking.verifier.sources import load_subject
+from modelplan.checking.verifier.verdicts import Verdict
 from modelplan.cli import model_options, terminal
-from modelplan.errors import BrokenPlanError, RequestError
 from modelplan.outputs.report import Section
-from modelplan.outputs.units import human
-from modelplan.rewriting.plan_metadata import write_plan
+from modelplan.primitives.errors import BrokenPlanError, RequestError
+from modelplan.primitives.units import human
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.file import load_tflite
-from modelplan.verifier import proof
-from modelplan.verifier.rewrites.executing import Effort
-from modelplan.verifier.rewrites.proving import rewrite_levels
-from modelplan.verifier.sources import load_subject
-from modelplan.verifier.verdicts import Verdict
+from modelplan.runtimes.tflm.plan_metadata import write_plan
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -70,17 +70,17 @@ def run(arguments: Namespace) -> int:
 
 def _regions_kind(path: Path) -> str:
     """What a JSON file is, if it is a layout for several memories: `memories`, or `moves`; else empty."""
-    from modelplan.loaders.files import read_text
-    from modelplan.memories.region_document import kind_of
+    from modelplan.formats.files import read_text
+    from modelplan.questions.memories.region_document import kind_of
 
     return kind_of(read_text(path)) if path.is_file() else ""
 
 
 def _verify_regions(path: Path, model: Path | None) -> int:
     """Proves a layout for several memories: the referee, and a replay of each model in it."""
-    from modelplan.loaders.files import read_text
-    from modelplan.memories.region_document import read
-    from modelplan.outputs.region_report import sections_of
+    from modelplan.formats.files import read_text
+    from modelplan.outputs.reports.region_report import sections_of
+    from modelplan.questions.memories.region_document import read
 
     made = read(read_text(path), str(path))
     _check_model(path, model, [plan.graph.fingerprint for plan in made.plans])
@@ -94,9 +94,9 @@ def _verify_regions(path: Path, model: Path | None) -> int:
 
 def _verify_moves(path: Path, model: Path | None) -> int:
     """Proves a layout that moves: the referee, and the simulator's replay with time."""
-    from modelplan.loaders.files import read_text
-    from modelplan.memories.moves_document import read
-    from modelplan.outputs.moves_report import milliseconds, sections_of
+    from modelplan.formats.files import read_text
+    from modelplan.outputs.reports.moves_report import milliseconds, sections_of
+    from modelplan.questions.memories.moves_document import read
 
     made = read(read_text(path), str(path))
     _check_model(path, model, [made.plan.graph.fingerprint])
@@ -110,7 +110,7 @@ def _verify_moves(path: Path, model: Path | None) -> int:
 
 
 def _check_model(path: Path, model: Path | None, fingerprints: Sequence[str]) -> None:
-    from modelplan.loaders.files import fingerprint, read_bytes
+    from modelplan.formats.files import fingerprint, read_bytes
 
     if model is not None and fingerprint(read_bytes(model)) not in fingerprints:
         raise BrokenPlanError(f"{path}: was not made for {model}: SHA-256 differs")

@@ -7,7 +7,7 @@ import sys
 import sysconfig
 from collections.abc import Iterator
 
-from modelplan import __version__
+from modelplan.primitives.version import __version__
 
 
 def version_lines() -> Iterator[str]:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from math import prod
 
-from modelplan.dtypes import BITS
-from modelplan.types import Graph, Op, Tensor
+from modelplan.model import Graph, Op, Tensor
+from modelplan.primitives.dtypes import BITS
 
 Numbers = tuple[int, ...]
 

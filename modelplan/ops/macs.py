@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
+from modelplan.model import Graph, Op
 from modelplan.ops.conditions import number
-from modelplan.types import Graph, Op
 
 #: Multiply-accumulates of one element of output 0.
 Count = Callable[[Graph, Op], int]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from modelplan.types import Graph, Op
+from modelplan.model import Graph, Op
 
 #: Where in the bytes of the operand output 0 starts, or None where it is no view.
 ViewIf = Callable[[Graph, Op], int | None]

@@ -18,9 +18,9 @@ from math import prod
 
 import numpy as np
 
-from modelplan.dtypes import BITS
+from modelplan.model import Graph, IntArray, Op, Tensor
 from modelplan.ops.conditions import disjoint_windows, forward_slice, number, result, source
-from modelplan.types import Graph, IntArray, Op, Tensor
+from modelplan.primitives.dtypes import BITS
 
 #: Pixels of an output beyond which nothing is derived: the arrays would take more than some hundred megabytes.
 _MOST = 1 << 22

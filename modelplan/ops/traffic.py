@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from math import ceil, prod
 from typing import NamedTuple
 
-from modelplan.dtypes import BITS
+from modelplan.model import Graph, Op, Tensor
 from modelplan.ops.conditions import number
 from modelplan.ops.safe_overlap import window_padding
-from modelplan.types import Graph, Op, Tensor
+from modelplan.primitives.dtypes import BITS
 
 
 class Amount(NamedTuple):

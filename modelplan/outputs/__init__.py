@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib import import_module
 
-from modelplan.errors import RequestError
-from modelplan.types import Plan
+from modelplan.model import Plan
+from modelplan.primitives.errors import RequestError
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,24 +27,38 @@ class Output:
 OUTPUTS: dict[str, Output] = {
     o.suffix: o
     for o in (
-        Output(".txt", "modelplan.outputs.text", "render", "the plan in words"),
-        Output(".json", "modelplan.outputs.json_plan", "render", "the whole plan, readable back"),
-        Output(".csv", "modelplan.outputs.problem_csv", "render", "buffers and offsets, MiniMalloc's columns"),
-        Output(".map.svg", "modelplan.outputs.memory_map", "svg", "addresses by step, one rectangle per buffer"),
-        Output(".map.png", "modelplan.outputs.memory_map", "png", "the same as pixels"),
-        Output(".lifetimes.svg", "modelplan.outputs.lifetime_chart", "svg", "when each buffer is alive"),
-        Output(".lifetimes.png", "modelplan.outputs.lifetime_chart", "png", "the same as pixels"),
-        Output(".curve.svg", "modelplan.outputs.memory_curve", "svg", "live bytes by step, the arena, the bound"),
-        Output(".curve.png", "modelplan.outputs.memory_curve", "png", "the same as pixels"),
+        Output(".txt", "modelplan.outputs.reports.plan_report", "render", "the plan in words"),
+        Output(".json", "modelplan.outputs.exchange.json_plan", "render", "the whole plan, readable back"),
+        Output(".csv", "modelplan.outputs.exchange.buffers_csv", "render", "buffers and offsets, MiniMalloc's columns"),
         Output(
-            ".order.svg", "modelplan.outputs.order_chart", "svg", "live bytes in file order and in this, what moved"
+            ".map.svg", "modelplan.outputs.figures.memory_map", "svg", "addresses by step, one rectangle per buffer"
         ),
-        Output(".order.png", "modelplan.outputs.order_chart", "png", "the same as pixels"),
-        Output(".reuse.svg", "modelplan.outputs.reuse_chart", "svg", "every buffer its own bytes, and the plan"),
-        Output(".reuse.png", "modelplan.outputs.reuse_chart", "png", "the same as pixels"),
-        Output(".ascii", "modelplan.outputs.ascii_map", "render", "addresses by step in the form of TFLM's log"),
+        Output(".map.png", "modelplan.outputs.figures.memory_map", "png", "the same as pixels"),
+        Output(".lifetimes.svg", "modelplan.outputs.figures.lifetime_chart", "svg", "when each buffer is alive"),
+        Output(".lifetimes.png", "modelplan.outputs.figures.lifetime_chart", "png", "the same as pixels"),
         Output(
-            ".pftrace", "modelplan.outputs.perfetto_trace", "render", "counters, operators and tensors for Perfetto"
+            ".curve.svg", "modelplan.outputs.figures.memory_curve", "svg", "live bytes by step, the arena, the bound"
+        ),
+        Output(".curve.png", "modelplan.outputs.figures.memory_curve", "png", "the same as pixels"),
+        Output(
+            ".order.svg",
+            "modelplan.outputs.figures.order_chart",
+            "svg",
+            "live bytes in file order and in this, what moved",
+        ),
+        Output(".order.png", "modelplan.outputs.figures.order_chart", "png", "the same as pixels"),
+        Output(
+            ".reuse.svg", "modelplan.outputs.figures.reuse_chart", "svg", "every buffer its own bytes, and the plan"
+        ),
+        Output(".reuse.png", "modelplan.outputs.figures.reuse_chart", "png", "the same as pixels"),
+        Output(
+            ".ascii", "modelplan.outputs.exchange.ascii_map", "render", "addresses by step in the form of TFLM's log"
+        ),
+        Output(
+            ".pftrace",
+            "modelplan.outputs.exchange.perfetto_trace",
+            "render",
+            "counters, operators and tensors for Perfetto",
         ),
         Output(".html", "modelplan.outputs.page.html_file", "render", "the map to zoom and click, in one file"),
     )

@@ -5,14 +5,14 @@ from __future__ import annotations
 import base64
 from html import escape
 
-from modelplan.errors import RequestError
+from modelplan.answers.summary import Summary, summary
+from modelplan.model import Plan
 from modelplan.outputs import render
-from modelplan.outputs.figures import suffix_of
+from modelplan.outputs.rendering import suffix_of
 from modelplan.outputs.report import folded
-from modelplan.outputs.summary import Summary, summary
-from modelplan.outputs.text import verdict
-from modelplan.outputs.units import human
-from modelplan.types import Plan
+from modelplan.outputs.reports.plan_report import verdict
+from modelplan.primitives.errors import RequestError
+from modelplan.primitives.units import human
 
 #: An SVG above so many bytes is replaced by pixels, and rows beyond so many are counted.
 _LARGEST_SVG = 400_000
@@ -43,7 +43,16 @@ def show(plan: Plan, figure: str = ".map.svg") -> None:
         raise RequestError("show needs a notebook; render(plan, '.txt') gives the plan in words") from None
     if get_ipython() is None:
         raise RequestError("show needs a notebook; render(plan, '.txt') gives the plan in words")
-    display(HTML(content))  # type: ignore[no-untyped-call]
+    display(HTML(content))
+
+
+def register() -> None:
+    """Has the notebook that runs, if there is one, show plans by `html_of`."""
+    from IPython import get_ipython
+
+    shell = get_ipython()
+    if shell is not None and shell.display_formatter is not None:
+        shell.display_formatter.formatters["text/html"].for_type(Plan, html_of)
 
 
 def _words(plan: Plan, figures: Summary) -> str:

@@ -11,11 +11,11 @@ from functools import cache
 from math import prod
 from typing import NamedTuple
 
+from modelplan.model import Graph
 from modelplan.ops.conditions import number
 from modelplan.ops.macs import op_macs
 from modelplan.rewriting.stripes.layers import extent
 from modelplan.rewriting.stripes.program import Program, Step, step_op
-from modelplan.types import Graph
 
 
 class Amounts(NamedTuple):

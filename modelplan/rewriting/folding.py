@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from modelplan.model import Graph, Op, Runtime
 from modelplan.rewriting.stripes.layers import extent
-from modelplan.types import Graph, Op, Runtime
 
 #: What a dilation is set to where it makes no difference, since the kernel has one row and one column.
 _DILATED = (("dilation_h_factor", 2), ("dilation_w_factor", 2))

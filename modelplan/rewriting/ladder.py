@@ -6,25 +6,25 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from modelplan import pipeline
-from modelplan.errors import RequestError
-from modelplan.loaders import load_model
-from modelplan.loaders.files import fingerprint, read_bytes
-from modelplan.pipeline import Options
+from modelplan.checking.verifier.rewrites.executing import Effort
+from modelplan.checking.verifier.rewrites.proving import prove_rewrite
+from modelplan.checking.verifier.verdicts import Verdict
+from modelplan.formats import load_model
+from modelplan.formats.files import fingerprint, read_bytes
+from modelplan.model import Graph
+from modelplan.planning import pipeline
+from modelplan.planning.pipeline import Options
+from modelplan.primitives.errors import RequestError
+from modelplan.primitives.workers import usual_processes
 from modelplan.rewriting.folding import Folded, folded, gathered
 from modelplan.rewriting.rungs import RUNGS, Goal, ModelOnTarget, Report, Rung, go_on, report_nothing
 from modelplan.rewriting.stripe_search import Point, StripeSearch
 from modelplan.rewriting.striped_tflite import write_striped
 from modelplan.rewriting.stripes import placing
 from modelplan.rewriting.stripes.building import built
-from modelplan.rewriting.workers import usual_processes
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.history import day_of
-from modelplan.types import Graph
-from modelplan.verifier.rewrites.executing import Effort
-from modelplan.verifier.rewrites.proving import prove_rewrite
-from modelplan.verifier.verdicts import Verdict
 
 #: Seconds after which the proof runs no further cut of the model on a runtime.
 _PROOF_SECONDS = 5.0

@@ -7,17 +7,29 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from modelplan import allocators, bounds, pipeline
-from modelplan.aliasing.overlapping import reachable_overlap
-from modelplan.errors import BrokenPlanError, ModelError, RequestError
-from modelplan.pipeline import Options
-from modelplan.rewriting.plan_metadata import write_plan
+from modelplan.checking.verifier import proof
+from modelplan.checking.verifier.subject import offline_subject, online_subject
+from modelplan.model import (
+    BoolArray,
+    Budget,
+    Buffer,
+    BufferKind,
+    Graph,
+    IntArray,
+    Member,
+    Overlap,
+    Placement,
+    Problem,
+    bounds,
+)
+from modelplan.planning import allocators, pipeline
+from modelplan.planning.aliasing.overlapping import reachable_overlap
+from modelplan.planning.pipeline import Options
+from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
 from modelplan.runtimes.tflm import TFLM, planner
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
+from modelplan.runtimes.tflm.plan_metadata import write_plan
 from modelplan.runtimes.tflm.planner import ALIGNMENT, ONLINE, Request
-from modelplan.types import BoolArray, Budget, Buffer, BufferKind, Graph, IntArray, Member, Overlap, Placement, Problem
-from modelplan.verifier import proof
-from modelplan.verifier.subject import offline_subject, online_subject
 
 #: Groups of tensors that use the same bytes, and outputs that may overlap an operand.
 SharedTensors = tuple[list[tuple[Member, ...]], tuple[Overlap, ...]]

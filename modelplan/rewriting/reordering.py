@@ -6,11 +6,12 @@ import heapq
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from modelplan.errors import BrokenPlanError, RequestError
-from modelplan.loaders.tflite_tables import get_metadata
-from modelplan.rewriting import flatbuffer, protobuf
+from modelplan.formats.onnx import protobuf
+from modelplan.formats.tflite import flatbuffer
+from modelplan.formats.tflite.tflite_tables import get_metadata
+from modelplan.model import Graph, Op
+from modelplan.primitives.errors import BrokenPlanError, RequestError
 from modelplan.runtimes.tflm.planner import METADATA
-from modelplan.types import Graph, Op
 
 
 def reordered(model: bytes, graph: Graph, order: Sequence[int]) -> bytes:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 
 from modelplan import runtimes
+from modelplan.model import Graph, Problem, Runtime
 from modelplan.ops.macs import graph_macs
 from modelplan.rewriting.durations import op_time, program_time
-from modelplan.rewriting.plan_metadata import write_plan
 from modelplan.rewriting.striped_tflite import added_kinds, write_striped
 from modelplan.rewriting.stripes import placing
 from modelplan.rewriting.stripes.program import Program
@@ -23,8 +23,8 @@ from modelplan.runtimes.tflm.abi import find_abis, layout
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import read_tflite
 from modelplan.runtimes.tflm.history import Need, needs_of, operator_since
+from modelplan.runtimes.tflm.plan_metadata import write_plan
 from modelplan.runtimes.tflm.refused_operators import told
-from modelplan.types import Graph, Problem, Runtime
 
 #: The rungs in the order in which they are tried, with what each changes.
 RUNGS = {

@@ -10,7 +10,8 @@ from functools import cache, partial
 from itertools import pairwise
 from typing import Any
 
-from modelplan import bounds
+from modelplan.model import Graph, bounds
+from modelplan.primitives.workers import Workers
 from modelplan.rewriting import costs, durations
 from modelplan.rewriting.folding import Folded
 from modelplan.rewriting.rungs import ANSWER, GLANCE, LOOK, Goal, ModelOnTarget, Rung
@@ -22,8 +23,6 @@ from modelplan.rewriting.stripes.estimating import Prices, even_cuts
 from modelplan.rewriting.stripes.program import Program
 from modelplan.rewriting.stripes.regions import Region
 from modelplan.rewriting.stripes.windows import IllegalStripeError
-from modelplan.rewriting.workers import Workers
-from modelplan.types import Graph
 
 #: Plans of the sweep that are built and packed, answers that are packed at length, plans of one region.
 _BUILT, _ANSWERS, _SINGLE = 30, 3, 40

@@ -10,10 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Sequence
 
-from modelplan.errors import ModelError, RequestError
-from modelplan.loaders.tflite_tables import get_metadata
-from modelplan.ops.conditions import number
-from modelplan.rewriting.flatbuffer_tables import (
+from modelplan.formats.tflite.flatbuffer_tables import (
     MODEL,
     OPERATOR,
     OPTIONS,
@@ -27,6 +24,9 @@ from modelplan.rewriting.flatbuffer_tables import (
     tables,
     unknown_fields,
 )
+from modelplan.formats.tflite.tflite_tables import get_metadata
+from modelplan.ops.conditions import number
+from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.rewriting.stripes.program import Added, Program, Step
 
 #: Field numbers of the TFLite schema.

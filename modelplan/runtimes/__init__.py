@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from modelplan.errors import RequestError
+from modelplan.model import Graph, Kind, Runtime
+from modelplan.primitives.errors import RequestError
 from modelplan.runtimes.executorch import EXECUTORCH
 from modelplan.runtimes.generic import GENERIC
 from modelplan.runtimes.litert import LITERT
 from modelplan.runtimes.ort import ORT
 from modelplan.runtimes.tflm import TFLM
-from modelplan.types import Graph, Kind, Runtime
 
 RUNTIMES: dict[str, Runtime] = {r.name: r for r in (TFLM, LITERT, ORT, EXECUTORCH, GENERIC)}
 

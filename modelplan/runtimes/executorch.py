@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modelplan.types import Runtime, Sharing
+from modelplan.model import Runtime, Sharing
 
 EXECUTORCH = Runtime(
     "executorch",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modelplan.types import KernelLibrary, Runtime, Sharing
+from modelplan.model import KernelLibrary, Runtime, Sharing
 
 GENERIC = Runtime(
     "generic",

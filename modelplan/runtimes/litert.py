@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modelplan.types import InPlace, Runtime, Sharing
+from modelplan.model import InPlace, Runtime, Sharing
 
 _OVERWRITES = {**dict.fromkeys(("ADD", "SUB", "MUL", "DIV"), (0, 1)), "SOFTMAX": (0,), "DYNAMIC_UPDATE_SLICE": (0,)}
 

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
-from modelplan.errors import RequestError
+from modelplan.primitives.errors import RequestError
 from modelplan.targets.device import CLASSES, Bank, Block, Device, Interval, Region, banks_of, blocks, with_reserve
 
 #: What stands before a file of somebody else's format.

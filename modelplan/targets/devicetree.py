@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
 
-from modelplan.errors import ModelError
+from modelplan.primitives.errors import ModelError
 from modelplan.targets.arithmetic import ExpressionError, evaluate, parse_expression, tokens_of
 from modelplan.targets.device import Device, Interval, Kind, Region, is_external
 from modelplan.targets.preprocessing import Line, Macro, Preprocessor

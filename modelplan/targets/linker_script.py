@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from modelplan.errors import ModelError
+from modelplan.primitives.errors import ModelError
 from modelplan.targets.arithmetic import (
     ExpressionError,
     Function,

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from modelplan.errors import ModelError, RequestError
-from modelplan.loaders.files import read_bytes, read_text
+from modelplan.formats.files import read_bytes, read_text
+from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.targets.device import ARENA_ALIGNMENT, Block, Device, Interval, Region, blocks, linked_kind, without
 
 INSTALL = "pip install 'modelplan[targets]'"

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from modelplan.errors import ModelError
-from modelplan.loaders.files import read_text
+from modelplan.formats.files import read_text
+from modelplan.primitives.errors import ModelError
 from modelplan.targets.arithmetic import ExpressionError, evaluate, parse_expression, tokens_of
 
 #: Files inside each other, macros inside each other, and the longest line that macros may make.

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from modelplan.errors import ModelError, RequestError
-from modelplan.loaders.files import read_text
+from modelplan.formats.files import read_text
+from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.targets.device import Device, Kind, Region, is_external
 
 INSTALL = "pip install 'modelplan[targets]'"

@@ -7,8 +7,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from modelplan.errors import ModelError
-from modelplan.loaders.files import read_text
+from modelplan.formats.files import read_text
+from modelplan.primitives.errors import ModelError
 from modelplan.targets.device import Device, Dma, Region
 
 #: Fields of a device that a file may state; `region` holds the regions.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from configparser import ConfigParser, Error
 
-from modelplan.errors import ModelError, RequestError
-from modelplan.loaders.files import read_text
+from modelplan.formats.files import read_text
+from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.targets.device import Device, Region
 
 _MODE = "Memory_Mode."

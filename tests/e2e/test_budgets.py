@@ -16,8 +16,8 @@ from commands import run
 from projects import SAME, WIDER, commit, git, project
 from tflm_models import T, single
 
-from modelplan.budgets import measuring
 from modelplan.cli import main
+from modelplan.questions.budgets import measuring
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -353,7 +353,7 @@ def test_the_page_about_budgets_is_true(modelplan: Command, models: Path, tmp_pa
         done = modelplan(*shlex.split(line)[1:], cwd=tmp_path)
         assert (line, done.returncode, done.stderr) == (line, 0, "")
     headings = set(re.findall(r"`([\w-]+)`", "".join(re.findall(r"^\| (`.*?) \|", page, re.MULTILINE))))
-    from modelplan.budgets.reading import KEYS
     from modelplan.outputs.checks import FORMATS
+    from modelplan.questions.budgets.project_budgets import KEYS
 
     assert headings | {"name"} == {*KEYS, *FORMATS}

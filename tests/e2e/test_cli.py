@@ -14,7 +14,8 @@ import pytest
 from commands import COMMAND, run
 
 from modelplan import read
-from modelplan.cli import COMMANDS, main
+from modelplan.cli import main
+from modelplan.cli.command_table import COMMANDS
 
 SMALL = "id,lower,upper,size\na,0,2,8\nb,1,3,8\nc,2,4,8\n"
 

@@ -10,10 +10,10 @@ import pytest
 from commands import run
 from suggestions import carried_out, predicted
 
-from modelplan.explaining.ranking import advice
-from modelplan.explaining.shapes import FixedShapeError, resized_inputs, shapes_for
-from modelplan.explaining.subjects import measured, subject_of
-from modelplan.rewriting.alternatives import Target, load_file
+from modelplan.questions.alternatives import Target, load_file
+from modelplan.questions.explaining.ranking import advice
+from modelplan.questions.explaining.shapes import FixedShapeError, resized_inputs, shapes_for
+from modelplan.questions.explaining.subjects import measured, subject_of
 from modelplan.runtimes import RUNTIMES
 from modelplan.runtimes.tflm.file import load_tflite
 from modelplan.runtimes.tflm.runner import INSTALL, installed, run_tflm

@@ -11,7 +11,7 @@ from commands import run
 from random_cnns import Network
 
 from modelplan import Graph, RequestError, fit, load
-from modelplan.loaders.tflite_tables import get_metadata
+from modelplan.formats.tflite.tflite_tables import get_metadata
 from modelplan.rewriting.rungs import Rung
 from modelplan.runtimes.tflm.runner import INSTALL, RefusalError, installed, run_tflm
 

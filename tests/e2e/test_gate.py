@@ -14,7 +14,8 @@ from commands import COMMAND, run
 from tflite_models import branching
 from tflm_models import T, single
 
-from modelplan import bounds, read
+from modelplan import read
+from modelplan.model import bounds
 from modelplan.runtimes.tflm.file import load_tflite
 from modelplan.runtimes.tflm.planner import read_plan
 from modelplan.runtimes.tflm.runner import INSTALL, RefusalError, installed, run_tflm

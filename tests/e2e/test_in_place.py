@@ -16,9 +16,9 @@ import pytest
 import tflite
 import tflite_models
 
-from modelplan.rewriting.flatbuffer import set_metadata
+from modelplan.formats.tflite.flatbuffer import set_metadata
+from modelplan.model import InPlace
 from modelplan.runtimes.tflm import TFLM
-from modelplan.types import InPlace
 
 pytest.importorskip("tflite_micro")
 

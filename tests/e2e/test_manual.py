@@ -18,11 +18,11 @@ import shtab
 from commands import COMMAND, run
 
 import modelplan
-from modelplan.cli import COMMANDS
+from modelplan.cli.command_table import COMMANDS
 from modelplan.cli.completion import SHELLS
 from modelplan.cli.help import topics
-from modelplan.loaders import load_model
-from modelplan.outputs.plan_schema import plan_schema
+from modelplan.formats import load_model
+from modelplan.outputs.schemas.plan_schema import plan_schema
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = ROOT / "docs" / "plan.schema.json"

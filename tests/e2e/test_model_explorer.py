@@ -13,7 +13,7 @@ from commands import run
 from tflite_models import branching, calling
 
 from modelplan import Graph, load
-from modelplan.loaders.node_keys import node_keys
+from modelplan.formats.node_keys import node_keys
 
 NEEDED = ("model_explorer", "ai_edge_model_explorer_adapter", "model_explorer_onnx")
 FIGURES = ("live", "share", "scratch", "kept")

@@ -15,6 +15,7 @@ import pytest
 
 import modelplan
 from modelplan import RequestError, plan
+from modelplan.outputs.notebook import html_of
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOK = ROOT / "docs" / "notebook.ipynb"
@@ -38,7 +39,7 @@ class Elements(HTMLParser):
 
 def test_a_plan_shows_its_figures_and_its_map() -> None:
     answer = plan(graphs.chain())
-    found = Elements(answer._repr_html_())
+    found = Elements(html_of(answer))
     assert "drawn: activations 64 B" in found.text
     (image,) = [attributes for tag, attributes in found.tags if tag == "img"]
     assert str(image["src"]).startswith("data:image/svg+xml;base64,")
@@ -51,7 +52,7 @@ def test_hostile_names_stay_text() -> None:
     graph = graphs.chain()
     name = "</td><script>alert(1)</script>\x1b\u202e"
     hostile = replace(graph, name=name, tensors=tuple(replace(t, name=name) for t in graph.tensors))
-    found = Elements(plan(hostile)._repr_html_())
+    found = Elements(html_of(plan(hostile)))
     assert {tag for tag, _ in found.tags} <= {"div", "p", "b", "br", "table", "tr", "th", "td", "img"}
     assert "<script>" in found.text
     assert "\x1b" not in found.text
@@ -63,7 +64,7 @@ def test_a_large_plan_is_shown_as_pixels() -> None:
         "\n".join(f"x -> y{i} : RELU" for i in range(400)), dict.fromkeys(["x", *(f"y{i}" for i in range(400))], 16),
         inputs="x", outputs=" ".join(f"y{i}" for i in range(400)),
     )  # fmt: skip
-    content = plan(wide)._repr_html_()
+    content = html_of(plan(wide))
     assert len(content) < 700_000
     assert "and 395 more" in Elements(content).text
 
@@ -85,7 +86,7 @@ def test_the_notebook_of_the_documentation_runs(monkeypatch: pytest.MonkeyPatch,
 
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     (tmp_path / "models").symlink_to(ROOT / "models")  # in ROOT the sources would shadow what is installed
-    notebook: Any = nbformat.read(NOTEBOOK, as_version=4)  # type: ignore[no-untyped-call]
+    notebook: Any = nbformat.read(NOTEBOOK, as_version=4)
     assert not any(cell.get("outputs") for cell in notebook.cells), "the stored notebook holds no results"
     nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]

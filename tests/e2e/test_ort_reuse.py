@@ -11,7 +11,7 @@ import ort_trace
 import pytest
 
 from modelplan import Graph, load
-from modelplan.session_blocks import reused
+from modelplan.planning.session_blocks import reused
 
 pytest.importorskip("onnxruntime")
 

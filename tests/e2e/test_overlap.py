@@ -21,8 +21,8 @@ import tflite_models
 from tflite_models import BYTES, TYPES, Writer
 
 from modelplan import Graph, load
-from modelplan.aliasing.overlapping import kernel_overlaps
-from modelplan.rewriting.flatbuffer import set_metadata
+from modelplan.formats.tflite.flatbuffer import set_metadata
+from modelplan.planning.aliasing.overlapping import kernel_overlaps
 from modelplan.runtimes import RUNTIMES
 from modelplan.runtimes.tflm.kernels.elementwise import REQUANTISED
 

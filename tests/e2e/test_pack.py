@@ -9,9 +9,9 @@ from commands import run
 from tflite_models import branching, looping
 
 from modelplan.rewriting.packing import offline_plan
-from modelplan.rewriting.plan_metadata import write_plan
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import read_tflite
+from modelplan.runtimes.tflm.plan_metadata import write_plan
 from modelplan.runtimes.tflm.planner import predicted_head
 from modelplan.runtimes.tflm.runner import INSTALL, RefusalError, installed, run_tflm
 

@@ -16,10 +16,12 @@ from conftest import ROOT
 from layouts import two_memories
 from striped_files import striped_ladder
 
-from modelplan import Graph, Kind, Op, Options, Tensor, pipeline
-from modelplan.cli.plan_views import ladder_page
-from modelplan.outputs.page import html_file, views
+from modelplan import Graph, Kind, Op, Options, Tensor
+from modelplan.answers import page_views as views
+from modelplan.outputs.page import html_file
 from modelplan.outputs.page.region_views import layout_view
+from modelplan.planning import pipeline
+from modelplan.questions.pages.plan_views import ladder_page
 from modelplan.rewriting.rungs import Goal
 
 HOSTILE = {

@@ -13,9 +13,11 @@ import numpy.typing as npt
 import pytest
 from browser import Browser, opened_browser, require_browser
 
-from modelplan import Buffer, Options, Placement, Problem, pipeline
-from modelplan.outputs.drawing import KINDS, Drawing
-from modelplan.outputs.page import html_file, views
+from modelplan import Buffer, Options, Placement, Problem
+from modelplan.answers import page_views as views
+from modelplan.answers.drawing import KINDS, Drawing
+from modelplan.outputs.page import html_file
+from modelplan.planning import pipeline
 
 #: Kinds that a plan of a model can have.
 SEEN = KINDS[:-1]

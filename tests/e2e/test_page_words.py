@@ -9,9 +9,10 @@ import pytest
 from browser import Browser, opened_browser, require_browser
 from striped_files import striped_ladder
 
-from modelplan import Graph, Op, Options, Tensor, pipeline
-from modelplan.cli.plan_views import ladder_page
+from modelplan import Graph, Op, Options, Tensor
 from modelplan.outputs.page import html_file
+from modelplan.planning import pipeline
+from modelplan.questions.pages.plan_views import ladder_page
 from modelplan.rewriting.rungs import Goal
 
 

@@ -10,12 +10,12 @@ import pytest
 from onnx import helper
 from onnx_files import graph_of, saved
 
+from modelplan.planning.session_blocks import session_peak
 from modelplan.rewriting.striped_onnx.choosing import Search
 from modelplan.rewriting.striped_onnx.ladder import Goal, climb
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of
 from modelplan.runtimes.ort import ORT
 from modelplan.runtimes.ort.measuring import Settings, kept_values, measure, peak_contents
-from modelplan.session_blocks import session_peak
 
 pytest.importorskip("onnxruntime")
 

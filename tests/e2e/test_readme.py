@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from modelplan import read
-from modelplan.cli import COMMANDS
+from modelplan.cli.command_table import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()

@@ -14,8 +14,9 @@ import jsonschema
 import pytest
 
 import modelplan.cli
-from modelplan.cli.documents import DOCUMENTS, schema_of
-from modelplan.fleets.rows import Row, as_record
+from modelplan.cli.command_table import COMMANDS
+from modelplan.outputs.schemas.documents import DOCUMENTS, schema_of
+from modelplan.questions.sweeps.rows import Row, as_record
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
 KWS, RESNET, ONNX = (str(MODELS / name) for name in ("ds_cnn_kws.tflite", "resnet8.tflite", "resnet8.onnx"))
@@ -69,7 +70,7 @@ def validated(name: str, text: str) -> Any:
 
 def test_every_command_that_writes_json_has_a_schema() -> None:
     written = {"analyze": "plan", "spill": "moves"}
-    for name in modelplan.cli.COMMANDS:
+    for name in COMMANDS:
         parser = modelplan.cli.parser_of(name)
         if any("--json" in action.option_strings for action in parser._actions):
             assert written.get(name, name) in DOCUMENTS, name
@@ -115,7 +116,7 @@ def test_budgets_and_their_baseline_keep_to_their_schemas(tmp_path: Path) -> Non
 
 def test_the_report_of_a_sweep_keeps_to_its_schema(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
-    from modelplan.fleets.store import Results
+    from modelplan.questions.sweeps.store import Results
 
     usual = "default"
     rows = [

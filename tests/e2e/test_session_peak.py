@@ -10,10 +10,10 @@ import pytest
 from commands import run
 
 from modelplan import Graph, load
+from modelplan.planning.session_blocks import session_peak
 from modelplan.runtimes.ort import ORT
 from modelplan.runtimes.ort.measuring import Settings, measure
 from modelplan.runtimes.ort.shapes import unknown_tensors
-from modelplan.session_blocks import session_peak
 
 pytest.importorskip("onnxruntime")
 

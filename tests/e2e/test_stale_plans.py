@@ -13,8 +13,8 @@ import tflite_models
 from commands import run
 
 from modelplan import Graph, load
-from modelplan.outputs.problem_csv import write
-from modelplan.types import Buffer, Problem
+from modelplan.model import Buffer, Problem
+from modelplan.outputs.exchange.buffers_csv import write
 
 
 @pytest.fixture
@@ -95,8 +95,8 @@ def test_a_table_without_its_scratch_rows_is_refused(model: Path, tmp_path: Path
 
 
 def test_a_packed_offset_near_2_to_the_31_is_refused(model: Path, tmp_path: Path) -> None:
-    from modelplan.rewriting.plan_metadata import write_plan
     from modelplan.runtimes.tflm.file import read_tflite
+    from modelplan.runtimes.tflm.plan_metadata import write_plan
 
     simple = tflite_models.model(tflite_models.Sub(
         [(name, tflite_models.FLOAT32, (64,), None) for name in "xy"], [("ADD", (0, 0), (1,), ())], (0,), (1,)

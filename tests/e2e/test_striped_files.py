@@ -10,12 +10,12 @@ import pytest
 from random_stripes import legal_program, rewritten
 
 from modelplan import runtimes
-from modelplan.errors import BrokenPlanError
-from modelplan.loaders import load_model
+from modelplan.checking.verifier.litert import INSTALL
+from modelplan.checking.verifier.rewrites.proving import prove_rewrite
+from modelplan.formats import load_model
+from modelplan.model import Graph
+from modelplan.primitives.errors import BrokenPlanError
 from modelplan.rewriting.stripes import placing
-from modelplan.types import Graph
-from modelplan.verifier.litert import INSTALL
-from modelplan.verifier.rewrites.proving import prove_rewrite
 
 MODELS = Path(__file__).parents[2] / "models"
 NAMES = ("audio_1d", "autoencoder", "ds_cnn_kws", "inception_like", "mobilenet_v2_like", "resnet8", "unet_small")

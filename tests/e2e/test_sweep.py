@@ -14,7 +14,7 @@ pytest.importorskip("pyarrow")
 
 import sweeps
 
-from modelplan.fleets.store import read_rows, same_rows
+from modelplan.questions.sweeps.store import read_rows, same_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = ROOT / "models" / "ds_cnn_kws.tflite"

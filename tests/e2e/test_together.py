@@ -11,13 +11,13 @@ from commands import run
 from random_cnns import random_cnn
 from shared_memory import BUILDS, differences, drawn, enough, missing, ran, runnable
 
-from modelplan.outputs.shared_header import shared_header
+from modelplan.answers.shared_plan import SharedPlan
+from modelplan.outputs.firmware.shared_header import shared_header
+from modelplan.questions.together.shared_memory import share_memory, tflm_arenas, written_files
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.planner import read_plan
 from modelplan.runtimes.tflm.runner import INSTALL, installed, run_tflm
-from modelplan.together.shared_memory import share_memory, tflm_arenas, written_files
-from modelplan.together.shared_plan import SharedPlan
 
 HOST = "host-reference"
 on_kit = pytest.mark.skipif(bool(missing(HOST)), reason=missing(HOST) or "a kit is there")

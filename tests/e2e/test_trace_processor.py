@@ -7,7 +7,8 @@ from browser import opened_browser, require_browser
 from graphs import chain
 from trace_processor import query, viewer
 
-from modelplan import Options, bounds, plan, render
+from modelplan import Options, plan, render
+from modelplan.model import bounds
 
 STEP = 1000
 

@@ -11,13 +11,13 @@ import pytest
 from commands import run
 
 from modelplan import BrokenPlanError
+from modelplan.checking.verifier.execution import execute
+from modelplan.checking.verifier.subject import online_subject
 from modelplan.rewriting.packing import offline_plan
-from modelplan.rewriting.plan_metadata import write_plan
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import read_tflite
+from modelplan.runtimes.tflm.plan_metadata import write_plan
 from modelplan.runtimes.tflm.runner import INSTALL, installed
-from modelplan.verifier.execution import execute
-from modelplan.verifier.subject import online_subject
 
 LEVELS = ["static", "fingerprint replay", "value replay", "execution"]
 

@@ -23,13 +23,13 @@ from striped_files import (
 )
 
 from modelplan import BrokenPlanError, fit
+from modelplan.checking.verifier.rewrites.comparing import compare_rows
+from modelplan.checking.verifier.rewrites.executing import execute_on_litert, execute_on_tflm
+from modelplan.checking.verifier.rewrites.reading import read_source
+from modelplan.checking.verifier.rewrites.truncating import cut_off, region_ends
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import read_tflite
 from modelplan.runtimes.tflm.runner import INSTALL, installed, run_tflm
-from modelplan.verifier.rewrites.comparing import compare_rows
-from modelplan.verifier.rewrites.executing import execute_on_litert, execute_on_tflm
-from modelplan.verifier.rewrites.reading import read_source
-from modelplan.verifier.rewrites.truncating import cut_off, region_ends
 
 runtime = pytest.mark.skipif(not installed(), reason=f"tflite-micro is not installed: {INSTALL}")
 

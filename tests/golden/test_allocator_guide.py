@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from modelplan.allocators import ALLOCATORS
 from modelplan.cli import main
 from modelplan.cli.allocators import KINDS, guide
+from modelplan.planning.allocators import ALLOCATORS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "allocators.md"
 

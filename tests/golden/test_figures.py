@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from modelplan import Graph, load, plan
-from modelplan.outputs.summary import summary
+from modelplan.answers.summary import summary
 
 GOLDEN = Path(__file__).parent / "figures.txt"
 STATIC = ("bert_like", "bert_like_dynamo", "decoder_kv", "decoder_kv_dynamo")

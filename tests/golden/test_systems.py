@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from modelplan import BrokenPlanError, Budget, Problem, RequestError, height, load, place
-from modelplan.allocators import idealloc, triton, usmp, xla
-from modelplan.bounds import load_bound
+from modelplan.model.bounds import load_bound
+from modelplan.planning.allocators.systems import idealloc, triton, usmp, xla
 
 
 def related(sizes: dict[str, int], conflicts: dict[str, str]) -> Problem:

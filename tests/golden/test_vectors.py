@@ -8,11 +8,11 @@ import pytest
 from graphs import inclusive
 
 from modelplan import RequestError, height, place
-from modelplan.allocators import ALLOCATORS
-from modelplan.allocators.gpu_delegate import shared_bound
-from modelplan.allocators.greedy import Fit, in_order
-from modelplan.allocators.table import Objects, laid_out
-from modelplan.types import Budget
+from modelplan.model import Budget
+from modelplan.planning.allocators import ALLOCATORS
+from modelplan.planning.allocators.greedy import Fit, in_order
+from modelplan.planning.allocators.systems.gpu_delegate import shared_bound
+from modelplan.planning.allocators.table import Objects, laid_out
 
 CHAIN = [(16, 0, 1), (8, 1, 2), (64, 2, 3), (32, 3, 4), (8, 4, 5)]
 COMPLEX = [

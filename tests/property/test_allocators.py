@@ -21,9 +21,9 @@ from allocator_properties import SHORT, answer, random_problems
 from graphs import problem
 
 from modelplan import Problem, height, load_bound, place
-from modelplan.allocators import ALLOCATORS
-from modelplan.loaders import load
-from modelplan.types import Budget
+from modelplan.formats import load
+from modelplan.model import Budget
+from modelplan.planning.allocators import ALLOCATORS
 
 SMALL = 500
 

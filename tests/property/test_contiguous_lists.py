@@ -11,7 +11,7 @@ import oracles
 import pytest
 
 from modelplan import BrokenPlanError, Budget, Placement, Problem, RequestError, check, height, place
-from modelplan.allocators import ALLOCATORS
+from modelplan.planning.allocators import ALLOCATORS
 
 
 def drawn(rng: random.Random, unit: int = 1) -> Problem:

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modelplan import BrokenPlanError, Placement, Problem, check, load_bound
-from modelplan.allocators.greedy import Fit, in_order
-from modelplan.bounds import peak_step
+from modelplan.model.bounds import peak_step
+from modelplan.planning.allocators.greedy import Fit, in_order
 
 
 @settings(deadline=None)

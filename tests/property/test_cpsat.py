@@ -13,7 +13,7 @@ import strategies
 from hypothesis import HealthCheck, given, settings
 
 from modelplan import Budget, Problem, RequestError, height, place
-from modelplan.allocators import cpsat
+from modelplan.planning.allocators import cpsat
 
 pytest.importorskip("ortools")
 slowly = settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])

@@ -12,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from versions import Layer, Layers, written
 
-from modelplan.differences.comparing import difference
-from modelplan.differences.findings import Change, Difference
-from modelplan.differences.labelling import Structure
-from modelplan.differences.matching import matched_ops
-from modelplan.differences.sides import Side, side_of
-from modelplan.loaders.contents import known_contents
-from modelplan.rewriting.alternatives import Target, load_file
+from modelplan.answers.model_difference import Change, Difference
+from modelplan.formats.contents import known_contents
+from modelplan.model import Graph, Op, Tensor
+from modelplan.questions.alternatives import Target, load_file
+from modelplan.questions.differences.comparing import difference
+from modelplan.questions.differences.labelling import Structure
+from modelplan.questions.differences.matching import matched_ops
+from modelplan.questions.differences.sides import Side, side_of
 from modelplan.runtimes import RUNTIMES
-from modelplan.types import Graph, Op, Tensor
 
 _SHAPE = (1, 4, 4, 8)
 _TARGET = Target(RUNTIMES["tflm"], "32")

@@ -9,10 +9,10 @@ from random_cnns import random_cnn
 from random_stripes import differences, legal_program, rewritten
 
 from modelplan import runtimes
-from modelplan.loaders import load_model
+from modelplan.checking.verifier.rewrites.proving import prove_rewrite
+from modelplan.formats import load_model
 from modelplan.rewriting.stripes import placing
 from modelplan.runtimes.tflm.runner import INSTALL, installed
-from modelplan.verifier.rewrites.proving import prove_rewrite
 
 runtime = pytest.mark.skipif(not installed(), reason=f"tflite-micro is not installed: {INSTALL}")
 

@@ -12,8 +12,8 @@ import mutations
 import pytest
 
 from modelplan import Graph, ModelError, load
-from modelplan.loaders import onnx_guards
-from modelplan.loaders.limits import Limits
+from modelplan.formats.limits import Limits
+from modelplan.formats.onnx import onnx_guards
 
 REGRESSIONS = sorted((Path(__file__).parent.parent / "regressions").iterdir())
 CASES = 120

@@ -6,7 +6,7 @@ import strategies
 from hypothesis import given, settings
 
 from modelplan import Graph, Options, plan, read, render
-from modelplan.schedulers import SCHEDULERS
+from modelplan.planning.schedulers import SCHEDULERS
 
 
 @settings(deadline=None, max_examples=40)

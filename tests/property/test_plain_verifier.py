@@ -11,11 +11,11 @@ from math import prod
 from plain_verifier import PlainReplay, check_pairs
 
 from modelplan import BrokenPlanError
-from modelplan.verifier.addresses import Layout, Scratch
-from modelplan.verifier.program import Program, Step, Value
-from modelplan.verifier.replay import replay
-from modelplan.verifier.semantics import moves_of
-from modelplan.verifier.static import check_static
+from modelplan.checking.verifier.addresses import Layout, Scratch
+from modelplan.checking.verifier.program import Program, Step, Value
+from modelplan.checking.verifier.replay import replay
+from modelplan.checking.verifier.semantics import moves_of
+from modelplan.checking.verifier.static import check_static
 
 CASES = 3000
 SHAPES = [(4,), (4,), (4,), (2, 2), (8,), (3,), (0,)]

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modelplan import _core
-from modelplan.allocators.vela import first_order
+from modelplan.model import IntArray
+from modelplan.planning.allocators.systems.vela import first_order
 from modelplan.runtimes.tflm.planner import Request, greedy_offsets
-from modelplan.types import IntArray
 
 INF = float("inf")
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from problem_families import CAPACITY, FAMILIES
 
 from modelplan import Budget, Placement, Problem, RequestError, _core, check, height, load_bound, place
-from modelplan.allocators import idealloc, minimalloc, somas, telamalloc, tokens, triton, usmp, xla
+from modelplan.planning.allocators.systems import idealloc, minimalloc, somas, telamalloc, tokens, triton, usmp, xla
 
 ROWS = [
     variant

@@ -17,10 +17,10 @@ import tflite
 from flatbuffers import number_types
 from tflite_models import branching, looping
 
-from modelplan.loaders import tflite_schema as schema
-from modelplan.loaders.flatbuffer_columns import DAMAGE, Columns, FlatBuffer, in_order
-from modelplan.loaders.tflite_file import Scales, TfliteFile, plain_accessors
-from modelplan.types import IntArray
+from modelplan.formats.tflite import tflite_schema as schema
+from modelplan.formats.tflite.flatbuffer_columns import DAMAGE, Columns, FlatBuffer, in_order
+from modelplan.formats.tflite.tflite_file import Scales, TfliteFile, plain_accessors
+from modelplan.model import IntArray
 
 SEEDS = 150
 Row = tuple[object, ...]

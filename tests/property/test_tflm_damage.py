@@ -7,13 +7,13 @@ import random
 import pytest
 from tflite_models import branching, looping
 
-from modelplan.errors import ModelPlanError
+from modelplan.checking.verifier.proof import prove
+from modelplan.checking.verifier.subject import offline_subject
+from modelplan.primitives.errors import ModelPlanError
 from modelplan.rewriting.packing import offline_plan
-from modelplan.rewriting.plan_metadata import write_plan
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
-from modelplan.verifier.proof import prove
-from modelplan.verifier.subject import offline_subject
+from modelplan.runtimes.tflm.plan_metadata import write_plan
 
 
 def damaged(data: bytes, rng: random.Random) -> bytes:

@@ -11,10 +11,10 @@ from memory_simulation import Simulation
 from strategies import problems
 
 from modelplan import Graph, Kind, Member, Problem, RequestError, Tensor, height, load_bound, place
+from modelplan.answers.shared_plan import Part, SharedPlan
+from modelplan.questions.together.relating import related
+from modelplan.questions.together.shared_memory import planned_together
 from modelplan.runtimes.generic import GENERIC
-from modelplan.together.relating import related
-from modelplan.together.shared_memory import planned_together
-from modelplan.together.shared_plan import Part, SharedPlan
 
 NAMES = "ABCD"
 _HANDED = 24

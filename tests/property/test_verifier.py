@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from modelplan import BrokenPlanError, Graph, Kind, Op, Options, Placement, Plan, Tensor, check, plan
-from modelplan.allocators import ALLOCATORS
-from modelplan.verifier.proof import prove
-from modelplan.verifier.replay import replay
-from modelplan.verifier.static import check_static
-from modelplan.verifier.subject import plan_subject
-from modelplan.verifier.values import replay_golden
+from modelplan.checking.verifier.proof import prove
+from modelplan.checking.verifier.replay import replay
+from modelplan.checking.verifier.static import check_static
+from modelplan.checking.verifier.subject import plan_subject
+from modelplan.checking.verifier.values import replay_golden
+from modelplan.planning.allocators import ALLOCATORS
 
 PLANS = 1000
 SHAPES = [(16,), (4, 4), (1, 2, 8), (3,), (40,), (0,)]

@@ -8,11 +8,11 @@ import graphs
 import pytest
 
 from modelplan import Graph, Kind, Options, RequestError, height, load, plan, storages
-from modelplan.aliasing import take_offers
-from modelplan.aliasing.explaining import reasons
-from modelplan.pipeline import runtime_plan
+from modelplan.model import Aliases
+from modelplan.planning.aliasing import take_offers
+from modelplan.planning.aliasing.explaining import reasons
+from modelplan.planning.pipeline import runtime_plan
 from modelplan.runtimes import RUNTIMES
-from modelplan.types import Aliases
 
 GENERIC, LITERT = RUNTIMES["generic"], RUNTIMES["litert"]
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import graphs
 import pytest
 
-from modelplan import RequestError, allocators, height, place
+from modelplan import RequestError, height, place
+from modelplan.planning import allocators
 
 CHAIN = [(16, 0, 1), (8, 1, 2), (64, 2, 3), (32, 3, 4), (8, 4, 5)]
 COMPLEX = [
@@ -64,7 +65,7 @@ def test_the_table_names_every_row_of_every_module() -> None:
     with_rows = {path.stem for path in folder.glob("*.py") if "\nROWS" in path.read_text() and path.stem != "__init__"}
     assert with_rows == set(allocators.ROWS_OF)
     for module, names in allocators.ROWS_OF.items():
-        rows = import_module(f"modelplan.allocators.{module}").ROWS
+        rows = import_module(f"modelplan.planning.allocators.{module}").ROWS
         assert [variant.name for row in rows for variant in row.variants] == names.split(), module
     assert all(name == row.name for name, row in allocators.ALLOCATORS.items())
     assert len(allocators.ALLOCATORS) == len(list(allocators.ALLOCATORS)) == len(set(allocators.ALLOCATORS))
@@ -73,7 +74,7 @@ def test_the_table_names_every_row_of_every_module() -> None:
 def test_a_row_is_imported_when_it_is_used() -> None:
     code = (
         "import sys; from modelplan import Buffer, Problem, place; place(Problem.of([Buffer('a', 8, 0, 1)]));"
-        "print(sorted(m.rpartition('.')[2] for m in sys.modules if m.startswith('modelplan.allocators.')))"
+        "print(sorted(m.rpartition('.')[2] for m in sys.modules if m.startswith('modelplan.planning.allocators.')))"
     )
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "['contiguous_lists', 'rigid_groups', 'solver', 'table']"

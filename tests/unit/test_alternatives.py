@@ -9,11 +9,14 @@ import graphs
 import pytest
 import tflite_models
 
-from modelplan import BrokenPlanError, bounds, pipeline, plan
-from modelplan.aliasing import as_placed
-from modelplan.outputs.arena_report import alternatives_section, headline, lower_alternatives
+from modelplan import BrokenPlanError, plan
+from modelplan.checking.verifier.subject import offline_subject
+from modelplan.model import Aliases, Alternative, Member, Merge, Part, Requirement, bounds
 from modelplan.outputs.report import plain
-from modelplan.rewriting.alternatives import (
+from modelplan.outputs.reports.arena_report import alternatives_section, headline, lower_alternatives
+from modelplan.planning import pipeline
+from modelplan.planning.aliasing import as_placed
+from modelplan.questions.alternatives import (
     ModelFile,
     Target,
     alternatives,
@@ -25,12 +28,10 @@ from modelplan.rewriting.alternatives import (
     sized,
 )
 from modelplan.rewriting.packing import packed
-from modelplan.rewriting.plan_metadata import write_plan
 from modelplan.runtimes import RUNTIMES, with_kernels
 from modelplan.runtimes.tflm.file import read_tflite
+from modelplan.runtimes.tflm.plan_metadata import write_plan
 from modelplan.runtimes.tflm.planner import ONLINE
-from modelplan.types import Aliases, Alternative, Member, Merge, Part, Requirement
-from modelplan.verifier.subject import offline_subject
 
 TFLM = Target(RUNTIMES["tflm"], "32")
 NAMES = ["kws_ref_model", "vww_96_int8", "pretrainedResnet_quant", "dtln_noise_suppression", "wakeword/okay_nabu"]

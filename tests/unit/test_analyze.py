@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from commands import COMMAND
 
-from modelplan import pipeline
 from modelplan.cli import main, terminal
-from modelplan.errors import RequestError
 from modelplan.outputs.report import Section, plain
+from modelplan.planning import pipeline
+from modelplan.primitives.errors import RequestError
 
 
 def test_the_number_to_declare_waits_for_no_plan(

@@ -10,8 +10,9 @@ import pytest
 from commands import run
 from tflm_logs import line_of
 
-from modelplan import Graph, height, load, pipeline, plan, render, runtimes
-from modelplan.outputs.ascii_map import Row, memory_plan, planner_log, rows_of
+from modelplan import Graph, height, load, plan, render, runtimes
+from modelplan.outputs.exchange.ascii_map import Row, memory_plan, planner_log, rows_of
+from modelplan.planning import pipeline
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.arena import planned
 from modelplan.runtimes.tflm.file import read_tflite

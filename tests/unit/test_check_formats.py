@@ -9,12 +9,12 @@ from xml.etree import ElementTree
 
 import pytest
 
-from modelplan.budgets.findings import Check, Earlier, Figures, Findings, Limits, Outcome, Setting
-from modelplan.budgets.judging import judgements
-from modelplan.budgets.reading import parse_growth
+from modelplan.answers.check_outcomes import Check, Earlier, Figures, Findings, Limits, Outcome, Setting
+from modelplan.model import Alternative, Part, Requirement
 from modelplan.outputs.checks import FORMATS, formatted
 from modelplan.outputs.checks.markdown import MOST, marker
-from modelplan.types import Alternative, Part, Requirement
+from modelplan.questions.budgets.judging import judgements
+from modelplan.questions.budgets.project_budgets import parse_growth
 
 NEEDED = Requirement(2000, 1600, (Part("activations", 1600), Part("tail", 400)), "by heart", "TENSOR_ARENA_SIZE")
 FIX = Alternative("plan: views share bytes", ("modelplan pack a -o b", "next"), replace(NEEDED, arena=900))

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from modelplan import RequestError, height, load, load_bound, plan
+from modelplan.answers.comparison import Comparison, Row
+from modelplan.answers.drawing import of_plan
 from modelplan.cli import compare, model_options
-from modelplan.outputs.comparison import Comparison, Row, sections
-from modelplan.outputs.drawing import of_plan
+from modelplan.model import Graph
 from modelplan.outputs.report import plain
-from modelplan.types import Graph
+from modelplan.outputs.reports.comparison_report import sections
 
 ROWS = (
     Row("naive", "baseline", 30, 1, lower_bound=10),

@@ -11,7 +11,7 @@ import pytest
 from graphs import graph
 
 from modelplan import Graph, Kind, RequestError
-from modelplan.explaining.compressing import compression
+from modelplan.questions.explaining.compressing import compression
 from modelplan.runtimes import RUNTIMES
 
 MODEL = Path(__file__).resolve().parents[2] / "models" / "unet_small.tflite"

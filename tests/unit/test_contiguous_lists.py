@@ -9,20 +9,12 @@ import numpy as np
 import pytest
 from graphs import chain, fork, problem
 
-from modelplan import (
-    BrokenPlanError,
-    ModelError,
-    Placement,
-    Plan,
-    RequestError,
-    check,
-    place,
-    plan,
-    saved_plan,
-)
-from modelplan.loaders import problem_csv as reading
-from modelplan.loaders.contiguous_lists import parse_lists
-from modelplan.outputs import json_plan, problem_csv
+from modelplan import BrokenPlanError, ModelError, Placement, Plan, RequestError, check, place, plan
+from modelplan.answers import saved_plan
+from modelplan.formats import problem_csv as reading
+from modelplan.formats.tensor_lists import parse_lists
+from modelplan.outputs.exchange import buffers_csv as problem_csv
+from modelplan.outputs.exchange import json_plan
 
 LISTED = problem([(10, 0, 3), (6, 1, 2), (8, 2, 4)], alignment=[4, 4, 4], contiguous=((1, 0),))
 

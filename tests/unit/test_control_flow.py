@@ -140,7 +140,7 @@ def test_tflite_bodies_are_planned_inside_their_operator(
 def test_a_body_is_planned_once_however_often_it_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    from modelplan import pipeline
+    from modelplan.planning import pipeline
 
     (tmp_path / "a.tflite").write_bytes(tflite_models.nested(30, kind))
     graph = load(tmp_path / "a.tflite")
@@ -166,9 +166,9 @@ def test_bodies_that_lie_too_deep_are_refused(tmp_path: Path, kind: str) -> None
 
 
 def test_a_run_of_too_many_steps_is_not_verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    from modelplan.checking.verifier import program
+    from modelplan.checking.verifier.program import file_program
     from modelplan.runtimes.tflm.file import read_tflite
-    from modelplan.verifier import program
-    from modelplan.verifier.program import file_program
 
     monkeypatch.setattr(program, "_MOST_STEPS", 1_000)
     assert len(file_program(read_tflite(tflite_models.nested(4), "four")).steps) == 1 + 2 * (3 + 2 * (3 + 2 * (3 + 6)))

@@ -11,8 +11,10 @@ from typing import get_args
 import pytest
 
 import modelplan
-from modelplan import _core, types
-from modelplan.allocators import greedy, minimalloc, telamalloc
+from modelplan import _core
+from modelplan.model import placement as types
+from modelplan.planning.allocators import greedy
+from modelplan.planning.allocators.systems import minimalloc, telamalloc
 
 STUB = ast.parse((Path(modelplan.__file__).parent / "_core.pyi").read_text())
 FUNCTIONS = {node.name: node for node in STUB.body if isinstance(node, ast.FunctionDef)}

@@ -15,9 +15,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from versions import NETWORK, Layer, Layers, written
 
 import modelplan
-from modelplan.differences.findings import Bytes, Change, Difference, OpChange
-from modelplan.outputs import canvas, difference_chart, difference_markdown, difference_report
+from modelplan.answers.model_difference import Bytes, Change, Difference, OpChange
+from modelplan.outputs.figures import canvas, difference_chart
 from modelplan.outputs.report import plain
+from modelplan.outputs.reports import difference_markdown, difference_report
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
 

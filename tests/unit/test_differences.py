@@ -15,18 +15,18 @@ import pytest
 from tflite_models import BOOL, FLOAT32, OpRow, Sub, TensorRow, model, nested
 from versions import NETWORK, Layer, Layers, renamed_onnx, renamed_tflite, written
 
-from modelplan import pipeline
-from modelplan.differences.comparing import difference
-from modelplan.differences.findings import Bytes, Change, Difference
-from modelplan.differences.labelling import Structure
-from modelplan.differences.matching import common, matched_ops, rising
-from modelplan.differences.sides import Side, planned_side, side_of
-from modelplan.errors import ModelError, RequestError
-from modelplan.loaders import load_model
-from modelplan.loaders.contents import known_contents, read_contents
-from modelplan.rewriting.alternatives import Target, load_file
+from modelplan.answers.model_difference import Bytes, Change, Difference
+from modelplan.formats import load_model, read_contents
+from modelplan.formats.contents import known_contents
+from modelplan.model import Graph, Kind, Op, Tensor
+from modelplan.planning import pipeline
+from modelplan.primitives.errors import ModelError, RequestError
+from modelplan.questions.alternatives import Target, load_file
+from modelplan.questions.differences.comparing import difference
+from modelplan.questions.differences.labelling import Structure
+from modelplan.questions.differences.matching import common, matched_ops, rising
+from modelplan.questions.differences.sides import Side, planned_side, side_of
 from modelplan.runtimes import RUNTIMES, runtime, with_kernels
-from modelplan.types import Graph, Kind, Op, Tensor
 
 ROOT = Path(__file__).resolve().parents[2]
 OPS = {name: number for number, name in enumerate(NETWORK)}

@@ -12,13 +12,16 @@ import pytest
 from suggestions import carried_out, predicted, printed
 from tflm_models import Op, S, T, build
 
-from modelplan import pipeline, runtimes
-from modelplan.explaining import shapes
-from modelplan.explaining.changes import CHANGES, made
-from modelplan.explaining.findings import Needs
-from modelplan.explaining.peaks import peak_of
-from modelplan.explaining.ranking import Step, Trials, advice, climb
-from modelplan.explaining.subjects import (
+from modelplan import runtimes
+from modelplan.answers.explanation import Needs
+from modelplan.model import Graph, Kind, Plan
+from modelplan.planning import pipeline
+from modelplan.questions.alternatives import ModelFile, Target, as_it_stands, load_file
+from modelplan.questions.explaining import shapes
+from modelplan.questions.explaining.changes import CHANGES, made
+from modelplan.questions.explaining.peaks import peak_of
+from modelplan.questions.explaining.ranking import Step, Trials, advice, climb
+from modelplan.questions.explaining.subjects import (
     Measure,
     OutOfTimeError,
     RefusedChangeError,
@@ -26,14 +29,12 @@ from modelplan.explaining.subjects import (
     measured,
     subject_of,
 )
-from modelplan.rewriting.alternatives import ModelFile, Target, as_it_stands, load_file
 from modelplan.rewriting.packing import packed
 from modelplan.runtimes import RUNTIMES, with_kernels
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import load_tflite, read_tflite
 from modelplan.runtimes.tflm.scratch import calls_of
-from modelplan.types import Graph, Kind, Plan
 
 ROOT = Path(__file__).resolve().parents[2]
 TFLM = Target(RUNTIMES["tflm"], "32")

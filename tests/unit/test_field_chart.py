@@ -9,8 +9,9 @@ from xml.etree import ElementTree
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from modelplan.outputs import canvas, field_chart
-from modelplan.outputs.field_chart import COLOURS, Field, Mark
+from modelplan.answers.allocator_field import Field, Mark
+from modelplan.outputs.figures import canvas, field_chart
+from modelplan.outputs.figures.field_chart import COLOURS
 
 
 def crowd(count: int) -> Field:

@@ -15,22 +15,15 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.transforms import Bbox
 
-from modelplan import Kind, Member, Placement, Plan, Problem, RequestError, Runtime, Schedule, pipeline, place
-from modelplan.outputs import (
-    axes,
-    canvas,
-    figures,
-    lettering,
-    lifetime_chart,
-    memory_curve,
-    memory_map,
-    render,
-    reuse_chart,
-)
-from modelplan.outputs.canvas import WARNING, Sheet
-from modelplan.outputs.drawing import KINDS, Drawing, live_by_kind, of_plan, of_problem
-from modelplan.outputs.units import brief
-from modelplan.types import Buffer, BufferKind
+from modelplan import Kind, Member, Placement, Plan, Problem, RequestError, Runtime, Schedule, place
+from modelplan.answers.drawing import KINDS, Drawing, live_by_kind, of_plan, of_problem
+from modelplan.model import Buffer, BufferKind
+from modelplan.outputs import render
+from modelplan.outputs import rendering as figures
+from modelplan.outputs.figures import axes, canvas, lettering, lifetime_chart, memory_curve, memory_map, reuse_chart
+from modelplan.outputs.figures.canvas import WARNING, Sheet
+from modelplan.planning import pipeline
+from modelplan.primitives.units import brief
 
 FIGURES = [memory_map, lifetime_chart, memory_curve, reuse_chart]
 every_figure = pytest.mark.parametrize("figure", FIGURES, ids=lambda f: f.__name__.split(".")[-1])

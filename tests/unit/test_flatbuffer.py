@@ -9,9 +9,9 @@ import pytest
 import tflite
 from newer_schema import with_newer_fields
 
-from modelplan.errors import ModelError
-from modelplan.loaders.tflite_tables import get_metadata
-from modelplan.rewriting import flatbuffer
+from modelplan.formats.tflite import flatbuffer
+from modelplan.formats.tflite.tflite_tables import get_metadata
+from modelplan.primitives.errors import ModelError
 
 NAME = "OfflineMemoryAllocation"
 

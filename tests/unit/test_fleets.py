@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from modelplan.errors import ModelError, RequestError
-from modelplan.fleets import running
-from modelplan.fleets.findings import Change
-from modelplan.fleets.reading import read_sweep, table_of
-from modelplan.fleets.rows import COLUMNS, Row, as_record, row_of
-from modelplan.fleets.running import Memo, measured
-from modelplan.fleets.summing import summarized
-from modelplan.fleets.table import Block, Run, Table, runs_of
-from modelplan.outputs import sweep_report
+from modelplan.answers.sweep_summary import Change
 from modelplan.outputs.report import plain
+from modelplan.outputs.reports import sweep_report
+from modelplan.primitives.errors import ModelError, RequestError
+from modelplan.questions.sweeps import running
+from modelplan.questions.sweeps.rows import COLUMNS, Row, as_record, row_of
+from modelplan.questions.sweeps.run_table import Block, Run, Table, runs_of
+from modelplan.questions.sweeps.running import Memo, measured
+from modelplan.questions.sweeps.summing import summarized
+from modelplan.questions.sweeps.sweep_file import read_sweep, table_of
 
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = str(ROOT / "models" / "ds_cnn_kws.tflite")
@@ -199,7 +199,7 @@ class TestStore:
         pytest.importorskip("pyarrow")
 
     def test_rows_survive_and_the_later_of_two_counts(self, tmp_path: Path) -> None:
-        from modelplan.fleets.store import Results, read_rows
+        from modelplan.questions.sweeps.store import Results, read_rows
 
         results = Results(tmp_path / "r.parquet")
         results.open()
@@ -222,7 +222,7 @@ class TestStore:
     def test_parts_are_merged_a_batch_at_a_time(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
     ) -> None:
-        from modelplan.fleets import store
+        from modelplan.questions.sweeps import store
 
         monkeypatch.setattr(store, "_BATCH", 3)
         monkeypatch.setattr(store, "_MOST_PARTS", 2)
@@ -241,7 +241,7 @@ class TestStore:
         import pyarrow
         import pyarrow.parquet
 
-        from modelplan.fleets import store
+        from modelplan.questions.sweeps import store
 
         records = [as_record(row(model=name)) for name in "ba"]
         table = pyarrow.Table.from_pylist(records, store.SCHEMA)
@@ -254,7 +254,7 @@ class TestStore:
         assert [one.model for one in store.read_rows(tmp_path / "r.parquet")] == ["a", "aa", "b"]
 
     def test_keys_that_end_in_zeros_are_told_apart(self) -> None:
-        from modelplan.fleets.store import Keys
+        from modelplan.questions.sweeps.store import Keys
 
         keys = Keys([f"{'ab' * 15}00", f"{'ab' * 14}0000", "no key"])
         assert len(keys) == 2
@@ -263,7 +263,7 @@ class TestStore:
         assert f"{'ff' * 16}" not in keys
 
     def test_two_sweeps_do_not_write_one_result(self, tmp_path: Path) -> None:
-        from modelplan.fleets.store import Results
+        from modelplan.questions.sweeps.store import Results
 
         pytest.importorskip("fcntl")
         first = Results(tmp_path / "r.parquet")
@@ -276,7 +276,7 @@ class TestStore:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        from modelplan.fleets.store import read_rows
+        from modelplan.questions.sweeps.store import read_rows
 
         (tmp_path / "text.parquet").write_text("text")
         pq.write_table(pa.table({"model": ["x"]}), tmp_path / "other.parquet")

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from modelplan.outputs import canvas, front_chart, lettering
-from modelplan.outputs.canvas import SMALL, Sheet
-from modelplan.outputs.front_chart import Front, Mark
+from modelplan.outputs.figures import canvas, front_chart, lettering
+from modelplan.outputs.figures.canvas import SMALL, Sheet
+from modelplan.outputs.figures.front_chart import Front, Mark
 
 RUNGS = (Mark(82_304, 0, 31, "as is"), Mark(82_304, 0, 31, "views"), Mark(48_112, 990, 28, "split", chosen=True))
 PLANS = (Mark(50_000, 200, 58), Mark(48_112, 990, 28), Mark(47_000, 5_000, 90), Mark(90_000, 10, 40))

@@ -8,8 +8,8 @@ from importlib.metadata import PackageNotFoundError
 
 import pytest
 
-from modelplan import highs
-from modelplan.errors import RequestError
+from modelplan.primitives import highs
+from modelplan.primitives.errors import RequestError
 
 
 @pytest.fixture(autouse=True)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from modelplan import Graph, Op, Options, Tensor, height, plan
-from modelplan.aliasing.rules import PASSED_ON, part_of, view_of
+from modelplan.checking.verifier.indexing import contiguous_run
+from modelplan.checking.verifier.program import graph_program
+from modelplan.planning.aliasing.rules import PASSED_ON, part_of, view_of
 from modelplan.runtimes import RUNTIMES
-from modelplan.verifier.indexing import contiguous_run
-from modelplan.verifier.program import graph_program
 
 
 def case(kind: str, shape: tuple[int, ...], out: np.ndarray, **attributes: object) -> Graph:

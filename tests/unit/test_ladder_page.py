@@ -10,9 +10,9 @@ import pytest
 from commands import run
 from striped_files import striped_ladder, three_convolutions
 
-from modelplan import bounds
-from modelplan.cli.plan_views import ladder_page
-from modelplan.outputs.page.views import Page
+from modelplan.answers.page_views import Page
+from modelplan.model import bounds
+from modelplan.questions.pages.plan_views import ladder_page
 from modelplan.rewriting.ladder import Ladder
 from modelplan.rewriting.rungs import Goal
 

@@ -9,9 +9,9 @@ import graphs
 import pytest
 
 from modelplan import Graph, Kind, buffers, load, storages
-from modelplan.lifetimes import Occupancy
+from modelplan.planning.lifetimes import Occupancy
+from modelplan.planning.schedulers import peak
 from modelplan.runtimes import RUNTIMES
-from modelplan.schedulers import peak
 
 TFLM, GENERIC = RUNTIMES["tflm"], RUNTIMES["generic"]
 

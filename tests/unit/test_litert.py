@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from modelplan.loaders import load_model
-from modelplan.verifier import litert
+from modelplan.checking.verifier import litert
+from modelplan.formats import load_model
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
 

@@ -11,10 +11,10 @@ import onnx
 import pytest
 
 from modelplan import BrokenPlanError, Graph, Kind, ModelError, Options, Problem, load, plan
-from modelplan.loaders import problem_csv
-from modelplan.loaders.buffer_plan import read_buffer_plan
-from modelplan.loaders.files import read_bytes, read_text
-from modelplan.outputs.problem_csv import write
+from modelplan.formats import problem_csv
+from modelplan.formats.buffer_plan import read_buffer_plan
+from modelplan.formats.files import read_bytes, read_text
+from modelplan.outputs.exchange.buffers_csv import write
 
 
 def refused(path: Path, *words: str) -> None:
@@ -198,8 +198,8 @@ def test_a_plan_in_the_file_can_be_used(corpus: Path, tmp_path: Path) -> None:
     from modelplan import BrokenPlanError
     from modelplan.cli.model_options import _offsets_of
     from modelplan.rewriting.packing import offline_plan
-    from modelplan.rewriting.plan_metadata import write_plan
     from modelplan.runtimes.tflm.file import read_tflite
+    from modelplan.runtimes.tflm.plan_metadata import write_plan
 
     source = corpus / "tflite" / "vww_96_int8.tflite"
     model = read_tflite(source.read_bytes(), "vww")

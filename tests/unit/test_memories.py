@@ -18,26 +18,29 @@ from conftest import ROOT
 from matplotlib.patches import PathPatch
 from region_problems import cheapest, random_problem, swept_problem
 
-from modelplan import highs, pipeline
-from modelplan.errors import BrokenPlanError, ModelError, RequestError
-from modelplan.loaders import load_model
-from modelplan.memories import exact_choice, referee
-from modelplan.memories.arena_regions import with_arenas
-from modelplan.memories.asking import region_problem
-from modelplan.memories.choice_tables import tables_of
-from modelplan.memories.choosing import Choosing, ShortageError, chosen_layout
-from modelplan.memories.neighbourhoods import chosen_in_parts
-from modelplan.memories.planning import plan_regions
-from modelplan.memories.pricing import priced_choice
-from modelplan.memories.region_document import read
-from modelplan.memories.region_layout import Access, Copy, Layout, RegionProblem, Stay
-from modelplan.memories.region_plan import RegionPlan
-from modelplan.outputs import arenas_map, canvas, region_map, region_report
-from modelplan.outputs.region_schema import region_schema
+from modelplan.answers.region_layout import Access, Copy, Layout, RegionProblem, Stay
+from modelplan.answers.region_plan import RegionPlan
+from modelplan.checking import region_referee as referee
+from modelplan.formats import load_model
+from modelplan.model import Buffer, Problem
+from modelplan.outputs.figures import arenas_map, canvas, region_map
+from modelplan.outputs.reports import region_report
+from modelplan.outputs.schemas.region_schema import region_schema
+from modelplan.planning import pipeline
+from modelplan.primitives import highs
+from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
+from modelplan.questions.memories import exact_choice
+from modelplan.questions.memories.arena_regions import with_arenas
+from modelplan.questions.memories.asking import region_problem
+from modelplan.questions.memories.choice_tables import tables_of
+from modelplan.questions.memories.choosing import Choosing, ShortageError, chosen_layout
+from modelplan.questions.memories.neighbourhoods import chosen_in_parts
+from modelplan.questions.memories.pricing import priced_choice
+from modelplan.questions.memories.region_document import read
+from modelplan.questions.memories.region_planning import plan_regions
 from modelplan.runtimes.tflm.file import load_tflite
 from modelplan.targets.device import Region
 from modelplan.targets.stated_regions import parse_region
-from modelplan.types import Buffer, Problem
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
 

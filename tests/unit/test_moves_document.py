@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 from modelplan.cli import main
-from modelplan.cli.documents import schema_of
+from modelplan.outputs.schemas.documents import schema_of
 
 MODELS = Path(__file__).parents[2] / "models"
 PSRAM = ("--region", "psram:8MiB,read=80MB/s,write=40MB/s,latency=100ns")

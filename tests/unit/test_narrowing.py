@@ -8,9 +8,9 @@ import graphs
 import numpy as np
 
 from modelplan import Budget, height, place
-from modelplan.allocators import narrowing
-from modelplan.allocators.narrowing import Decision
-from modelplan.types import Problem
+from modelplan.model import Problem
+from modelplan.planning.allocators import narrowing
+from modelplan.planning.allocators.narrowing import Decision
 
 #: Three buffers alive together and a fourth apart: the load is 12 and reached.
 PROBLEM = graphs.problem([(6, 0, 2), (4, 0, 2), (2, 1, 2), (5, 2, 3)])

@@ -8,10 +8,10 @@ import pytest
 from newer_schema import newer_fields, with_newer_fields
 from striped_files import Striped, graph_of, striped, three_convolutions
 
-from modelplan.errors import ModelError
+from modelplan.checking.verifier.rewrites.proving import prove_rewrite
+from modelplan.primitives.errors import ModelError
 from modelplan.rewriting.striped_tflite import newer_operators, write_striped
 from modelplan.rewriting.stripes.building import built
-from modelplan.verifier.rewrites.proving import prove_rewrite
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from modelplan.loaders.node_keys import NodeKeys
-from modelplan.outputs.node_data import _content
+from modelplan.formats.node_keys import NodeKeys
+from modelplan.outputs.exchange.node_data import _content
 
 GREEN, WHITE, ORANGE = "#1b9e77", "#ffffff", "#d95f02"
 

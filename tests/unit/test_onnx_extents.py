@@ -15,7 +15,7 @@ from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_te
 from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
 
 from modelplan import Graph, ModelError, RequestError, load
-from modelplan.loaders import onnx_control
+from modelplan.formats.onnx import onnx_control
 
 FLOAT, INT64 = 1, 7
 Shape = list[int | str | None]
@@ -82,7 +82,7 @@ def test_the_sizes_that_are_offered_go_together(tmp_path: Path) -> None:
 
 
 def test_a_large_model_is_asked_for_letters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from modelplan.loaders import onnx as loader
+    from modelplan.formats.onnx import onnx_graph as loader
 
     monkeypatch.setattr(loader, "_MOST_TRIED", 0)
     path = saved(tmp_path, [make_node("Relu", ["x"], ["y"])], [info("x", ["n", None])], [info("y")])

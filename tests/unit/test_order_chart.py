@@ -9,8 +9,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.lines import Line2D
 
 from modelplan import Options, Plan, plan
-from modelplan.outputs import canvas, order_chart, render
-from modelplan.outputs.canvas import WARNING
+from modelplan.outputs import render
+from modelplan.outputs.figures import canvas, order_chart
+from modelplan.outputs.figures.canvas import WARNING
 
 
 def planned(schedule: str = "best") -> Plan:

@@ -8,31 +8,19 @@ from dataclasses import replace
 import graphs
 import pytest
 
-from modelplan import (
-    Graph,
-    ModelError,
-    Op,
-    Options,
-    Plan,
-    RequestError,
-    Tensor,
-    allocators,
-    pipeline,
-    plan,
-    read,
-    render,
-    schedulers,
-)
-from modelplan.byte_counts import parse_bytes
-from modelplan.outputs import OUTPUTS, problem_csv
-from modelplan.outputs.drawing import of_plan
+from modelplan import Graph, ModelError, Op, Options, Plan, RequestError, Tensor, plan, read, render
+from modelplan.answers.drawing import of_plan
+from modelplan.answers.page_views import page_of
+from modelplan.answers.summary import summary
+from modelplan.model import Part, Requirement
+from modelplan.outputs import OUTPUTS
+from modelplan.outputs.exchange import buffers_csv as problem_csv
 from modelplan.outputs.page.columns import columns_of
-from modelplan.outputs.page.views import page_of
 from modelplan.outputs.report import WIDTH, Section, Table, folded, folded_apart, plain, printable
-from modelplan.outputs.summary import summary
-from modelplan.outputs.units import counted, human
+from modelplan.planning import allocators, pipeline, schedulers
+from modelplan.primitives.byte_counts import parse_bytes
+from modelplan.primitives.units import counted, human
 from modelplan.runtimes import RUNTIMES
-from modelplan.types import Part, Requirement
 
 
 def a_plan(**options: object) -> Plan:

@@ -14,29 +14,29 @@ import overlap_sweep
 import pytest
 
 from modelplan import BrokenPlanError, Graph, ModelError, Op, Placement, Problem, Tensor, check, height, load, plan
-from modelplan.aliasing.declared import parse_overlaps
-from modelplan.aliasing.explaining import reasons
-from modelplan.aliasing.rules import MODES
-from modelplan.bounds import load_bound
+from modelplan.answers.saved_plan import read
+from modelplan.answers.summary import summary
+from modelplan.checking.verifier.addresses import Layout
+from modelplan.checking.verifier.program import Program, graph_program
+from modelplan.checking.verifier.replay import replay
+from modelplan.checking.verifier.safe_overlap import least_lead
+from modelplan.checking.verifier.static import check_static
+from modelplan.checking.verifier.subject import check_declared, plan_subject, table_subject
 from modelplan.cli import main
 from modelplan.cli.model_options import _offsets_of
-from modelplan.errors import RequestError
+from modelplan.model import Kind
+from modelplan.model.bounds import load_bound
 from modelplan.ops import facts
-from modelplan.outputs import text
-from modelplan.outputs.json_plan import render
-from modelplan.outputs.summary import summary
-from modelplan.outputs.text import used_overlaps
-from modelplan.pipeline import Options
+from modelplan.outputs.exchange.json_plan import render
+from modelplan.outputs.reports import plan_report as text
+from modelplan.outputs.reports.plan_report import used_overlaps
+from modelplan.planning.aliasing.declared import parse_overlaps
+from modelplan.planning.aliasing.explaining import reasons
+from modelplan.planning.aliasing.rules import MODES
+from modelplan.planning.pipeline import Options
+from modelplan.primitives.errors import RequestError
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.kernels import LIBRARIES
-from modelplan.saved_plan import read
-from modelplan.types import Kind
-from modelplan.verifier.addresses import Layout
-from modelplan.verifier.program import Program, graph_program
-from modelplan.verifier.replay import replay
-from modelplan.verifier.safe_overlap import least_lead
-from modelplan.verifier.static import check_static
-from modelplan.verifier.subject import check_declared, plan_subject, table_subject
 
 WIDTH = {"float32": 4, "int8": 1, "int16": 2}
 

@@ -15,10 +15,11 @@ import pytest
 from commands import run
 
 from modelplan import Options, RequestError, Tensor, plan
-from modelplan.outputs import figures
-from modelplan.outputs.drawing import of_problem
-from modelplan.outputs.page import columns, html_file, library, views
-from modelplan.types import Buffer, Placement, Problem
+from modelplan.answers import page_views as views
+from modelplan.answers.drawing import of_problem
+from modelplan.model import Buffer, Placement, Problem
+from modelplan.outputs import rendering as figures
+from modelplan.outputs.page import columns, html_file, library
 
 CHAIN = Path(__file__).resolve().parents[2] / "models" / "ds_cnn_kws.tflite"
 

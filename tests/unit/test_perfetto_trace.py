@@ -10,7 +10,8 @@ import graphs
 import numpy as np
 import pytest
 
-from modelplan import Graph, Kind, Op, Options, Plan, Tensor, bounds, plan, render
+from modelplan import Graph, Kind, Op, Options, Plan, Tensor, plan, render
+from modelplan.model import bounds
 
 trace_messages = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2", reason="perfetto is missing")
 STEP = 1000

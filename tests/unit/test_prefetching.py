@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 from moving_problems import region_problem
 
-from modelplan import pipeline
-from modelplan.errors import RequestError
-from modelplan.loaders import load_model
-from modelplan.memories.asking import owners_of
-from modelplan.memories.moving_plan import moving_plan
-from modelplan.memories.prefetching import plan_moves
-from modelplan.memories.referee import check_layout
-from modelplan.memories.region_layout import Access, RegionProblem
-from modelplan.memories.simulating import simulate
+from modelplan.answers.region_layout import Access, RegionProblem
+from modelplan.checking.moves_simulator import simulate
+from modelplan.checking.region_referee import check_layout
+from modelplan.formats import load_model
+from modelplan.model import Problem
+from modelplan.planning import pipeline
+from modelplan.primitives.errors import RequestError
+from modelplan.questions.memories.asking import owners_of
+from modelplan.questions.memories.moving import moving_plan
+from modelplan.questions.memories.prefetching import plan_moves
 from modelplan.targets.device import Dma, Region
 from modelplan.targets.stated_regions import parse_region
-from modelplan.types import Problem
 
 MODELS = Path(__file__).parents[2] / "models"
 

@@ -34,7 +34,8 @@ from striped_files import (
 )
 
 from modelplan import Graph, load
-from modelplan.errors import BrokenPlanError, ModelError, ModelPlanError, RequestError
+from modelplan.checking.verifier.rewrites.proving import prove_rewrite
+from modelplan.primitives.errors import BrokenPlanError, ModelError, ModelPlanError, RequestError
 from modelplan.rewriting.folding import Folded, folded, gathered
 from modelplan.rewriting.striped_tflite import write_striped
 from modelplan.rewriting.stripes.building import built
@@ -42,7 +43,6 @@ from modelplan.rewriting.stripes.program import Program
 from modelplan.runtimes import with_kernels
 from modelplan.runtimes.tflm import TFLM, planner
 from modelplan.runtimes.tflm.file import read_tflite
-from modelplan.verifier.rewrites.proving import prove_rewrite
 
 WAYS: dict[str, dict[str, object]] = {
     "kept and trimmed": {"carry": True},

@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from modelplan.cli import main
-from modelplan.cli.documents import schema_of
+from modelplan.outputs.schemas.documents import schema_of
 
 MODELS = Path(__file__).parents[2] / "models"
 KWS, RESNET, UNET = (str(MODELS / f"{name}.tflite") for name in ("ds_cnn_kws", "resnet8", "unet_small"))

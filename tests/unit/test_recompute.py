@@ -15,12 +15,12 @@ import onnx
 import pytest
 
 from modelplan import BrokenPlanError, Graph, Placement, RequestError
-from modelplan.loaders import load_model
-from modelplan.pipeline import Options
-from modelplan.recomputing.curves import curve_of
-from modelplan.recomputing.findings import Curve
-from modelplan.recomputing.repeating import repeated
-from modelplan.recomputing.replaying import check_repeated
+from modelplan.answers.recomputation import Curve
+from modelplan.checking.recomputation_replay import check_repeated
+from modelplan.formats import load_model
+from modelplan.planning.pipeline import Options
+from modelplan.questions.recomputing.curves import curve_of
+from modelplan.questions.recomputing.repeating import repeated
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from layouts import two_memories
 
+from modelplan.answers.page_views import Page
+from modelplan.answers.region_layout import Layout, Stay
 from modelplan.cli import main
-from modelplan.memories.region_layout import Layout, Stay
 from modelplan.outputs.page.columns import columns_of
 from modelplan.outputs.page.region_views import layout_view
-from modelplan.outputs.page.views import Page
 
 MODELS = Path(__file__).parents[2] / "models"
 

@@ -10,8 +10,9 @@ import pytest
 from reorder_tflm import random_order
 
 from modelplan import BrokenPlanError, Graph, ModelError, RequestError, load
-from modelplan.rewriting import protobuf, reordering
-from modelplan.rewriting.flatbuffer import set_metadata
+from modelplan.formats.onnx import protobuf
+from modelplan.formats.tflite.flatbuffer import set_metadata
+from modelplan.rewriting import reordering
 
 
 def loaded(path: Path) -> Graph:

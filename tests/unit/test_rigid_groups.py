@@ -11,7 +11,7 @@ import graphs
 import numpy as np
 import pytest
 
-from modelplan import (
+from modelplan import (  # fmt: skip
     BrokenPlanError,
     Budget,
     ModelError,
@@ -26,9 +26,9 @@ from modelplan import (
     plan,
     read,
     render,
-)  # fmt: skip
-from modelplan.allocators import ALLOCATORS
-from modelplan.outputs import problem_csv
+)
+from modelplan.outputs.exchange import buffers_csv as problem_csv
+from modelplan.planning.allocators import ALLOCATORS
 
 
 def grouped(rows: Sequence[tuple[int, int, int]], groups: Sequence[tuple[int, int, int]]) -> Problem:

@@ -9,9 +9,9 @@ import graphs
 import pytest
 
 from modelplan import Options, RequestError, Runtime, plan, read, render, runtimes
-from modelplan.aliasing.rules import MODES
-from modelplan.allocators import ALLOCATORS
-from modelplan.loaders import LOADERS
+from modelplan.formats import LOADERS
+from modelplan.planning.aliasing.rules import MODES
+from modelplan.planning.allocators import ALLOCATORS
 from modelplan.runtimes import RUNTIMES
 
 PACKAGE = Path(__file__).parents[2] / "modelplan"
@@ -76,8 +76,8 @@ def test_unknown_kernels_are_refused_with_the_list(row: Runtime) -> None:
 def test_nobody_else_knows_a_runtime_by_name() -> None:
     """A feature that depends on the runtime reads a field of its record."""
     allowed = {
-        ("aliasing/__init__.py", "generic"),  # whose facts hold where the caller names no runtime
-        ("allocators/__init__.py", "executorch"),  # a module of allocators
+        ("planning/aliasing/__init__.py", "generic"),  # whose facts hold where the caller names no runtime
+        ("planning/allocators/__init__.py", "executorch"),  # a module of allocators
     }
     found = set()
     for path in PACKAGE.rglob("*.py"):

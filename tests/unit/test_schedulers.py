@@ -8,12 +8,13 @@ import graphs
 import order_oracles
 import pytest
 
-from modelplan import BrokenPlanError, Graph, Kind, Options, RequestError, plan, runtimes, schedulers, storages
-from modelplan.referee import check_flow
-from modelplan.schedulers.order_core import Effort, solve
-from modelplan.schedulers.problem import order_problem
-from modelplan.schedulers.side_effects import has_side_effects, precedences
-from modelplan.types import Budget, OrderProblem, Overwrite, Schedule, Storage, Transfer, Witness
+from modelplan import BrokenPlanError, Graph, Kind, Options, RequestError, plan, runtimes, storages
+from modelplan.checking.referee import check_flow
+from modelplan.model import Budget, OrderProblem, Overwrite, Schedule, Storage, Transfer, Witness
+from modelplan.planning import schedulers
+from modelplan.planning.schedulers.order_core import Effort, solve
+from modelplan.planning.schedulers.problem import order_problem
+from modelplan.planning.schedulers.side_effects import has_side_effects, precedences
 
 GENERIC = runtimes.runtime("generic", "tflite")
 

@@ -7,9 +7,9 @@ import pytest
 import tflm_models
 
 from modelplan import Options
-from modelplan.errors import ModelError, RequestError
-from modelplan.loaders import load_model
-from modelplan.pipeline import configured_runtime
+from modelplan.formats import load_model
+from modelplan.planning.pipeline import configured_runtime
+from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.runtimes.tflm.declaration import required_arena
 from modelplan.runtimes.tflm.file import read_tflite
 from modelplan.runtimes.tflm.kernels import KERNELS, LIBRARIES, Call, KernelSet, Operand, find_library, scratch_sizes

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from modelplan.cli import sharing_out
-from modelplan.errors import RequestError
+from modelplan.primitives import copied_processes as sharing_out
+from modelplan.primitives.errors import RequestError
 
 
 def leave(path: Path) -> None:

@@ -12,7 +12,7 @@ from graphs import graph
 from hypothesis import given, settings
 
 from modelplan import Graph, Op, RequestError, Tensor, check, height, plan
-from modelplan.loaders import load_model
+from modelplan.formats import load_model
 
 ROOT = Path(__file__).resolve().parents[2]
 

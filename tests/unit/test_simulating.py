@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from modelplan.errors import BrokenPlanError
-from modelplan.memories.region_layout import Access, Copy, Layout, RegionProblem, Stay, Timetable
-from modelplan.memories.simulating import simulate
-from modelplan.memories.timing import timetable_of
+from modelplan.answers.region_layout import Access, Copy, Layout, RegionProblem, Stay, Timetable
+from modelplan.checking.moves_simulator import simulate
+from modelplan.model import Problem
+from modelplan.primitives.errors import BrokenPlanError
+from modelplan.questions.memories.timing import timetable_of
 from modelplan.targets.device import Dma, Region
-from modelplan.types import Problem
 
 SRAM, PSRAM = 0, 1
 #: x is made at step 0, sleeps in PSRAM while y and z use its bytes, and is changed at step 4; w comes from its home.

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from moving_problems import least_cost, region_problem
 
-from modelplan.errors import RequestError
-from modelplan.memories.exact_spilling import Program
-from modelplan.memories.referee import check_layout
-from modelplan.memories.region_layout import Access, RegionProblem
-from modelplan.memories.simulating import simulate
-from modelplan.memories.spilling import spill
-from modelplan.memories.timing import timetable_of
-from modelplan.memories.tracks import Costs, room
+from modelplan.answers.region_layout import Access, RegionProblem
+from modelplan.checking.moves_simulator import simulate
+from modelplan.checking.region_referee import check_layout
+from modelplan.model import Problem
+from modelplan.primitives.errors import RequestError
+from modelplan.questions.memories.exact_spilling import Program
+from modelplan.questions.memories.spilling import spill
+from modelplan.questions.memories.timing import timetable_of
+from modelplan.questions.memories.tracks import Costs, room
 from modelplan.targets.device import Region
-from modelplan.types import Problem
 
 
 def test_the_exact_program_equals_its_slow_twin() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from modelplan.errors import RequestError
+from modelplan.primitives.errors import RequestError
 from modelplan.targets.device import Region
 from modelplan.targets.stated_regions import check_regions, parse_region
 

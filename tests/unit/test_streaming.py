@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from modelplan import load, plan
+from modelplan.checking.moves_simulator import simulate
 from modelplan.cli import main
-from modelplan.errors import RequestError
-from modelplan.memories.simulating import simulate
-from modelplan.memories.streaming import Link, Stream, point, stream_curve, stream_of, streamed, swapped
-from modelplan.outputs.stream_report import sections_of
-from modelplan.types import Graph, Plan
+from modelplan.model import Graph, Plan
+from modelplan.outputs.reports.stream_report import sections_of
+from modelplan.primitives.errors import RequestError
+from modelplan.questions.memories.streaming import Link, Stream, point, stream_curve, stream_of, streamed, swapped
 
 MODELS = Path(__file__).parents[2] / "models"
 LINK = Link(1_000_000_000, 1e11, 20_000_000_000, 1000.0)

@@ -14,26 +14,15 @@ import strategies
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from modelplan import (
-    BrokenPlanError,
-    Graph,
-    Placement,
-    RequestError,
-    aliasing,
-    lifetimes,
-    pipeline,
-    place,
-    render,
-    runtimes,
-    streams,
-)
+from modelplan import BrokenPlanError, Graph, Placement, RequestError, place, render, runtimes
+from modelplan.answers.drawing import of_plan
+from modelplan.answers.saved_plan import read
+from modelplan.checking.verifier.concurrency import check_streams
 from modelplan.cli import main
-from modelplan.outputs import canvas
-from modelplan.outputs.drawing import of_plan
-from modelplan.outputs.lifetime_chart import draw
-from modelplan.saved_plan import read
-from modelplan.types import Problem
-from modelplan.verifier.concurrency import check_streams
+from modelplan.model import Problem
+from modelplan.outputs.figures import canvas
+from modelplan.outputs.figures.lifetime_chart import draw
+from modelplan.planning import aliasing, lifetimes, pipeline, streams
 
 RUNTIME = runtimes.runtime("generic", "tflite")
 

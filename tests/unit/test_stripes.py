@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelplan.errors import BrokenPlanError
+from modelplan.model import Graph, Kind, Op, Tensor
 from modelplan.ops.tflite import OPERATORS
+from modelplan.primitives.errors import BrokenPlanError
 from modelplan.rewriting import costs
 from modelplan.rewriting.stripes import placing
 from modelplan.rewriting.stripes.building import built
@@ -20,7 +21,6 @@ from modelplan.rewriting.stripes.placing import Packing
 from modelplan.rewriting.stripes.program import Access, block_runs, segments
 from modelplan.rewriting.stripes.regions import Region, ground
 from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer, fed, needed
-from modelplan.types import Graph, Kind, Op, Tensor
 
 
 def same(rows: int, reach: int, stride: int) -> Layer:

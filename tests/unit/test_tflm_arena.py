@@ -12,8 +12,8 @@ import pytest
 from tflm_models import MAKERS, Op, S, T, build, single, sweep, zeros
 from tflm_sweep import KIT, ask_kit, ask_wheel, differences, kit_folder
 
-from modelplan.errors import RequestError
-from modelplan.rewriting.flatbuffer import set_metadata
+from modelplan.formats.tflite.flatbuffer import set_metadata
+from modelplan.primitives.errors import RequestError
 from modelplan.runtimes.tflm.abi import ABIS, GROUPS
 from modelplan.runtimes.tflm.arena import (
     BUFFERS,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from modelplan.outputs.tflm_headers import arena_header, shim_header
+from modelplan.outputs.firmware.tflm_headers import arena_header, shim_header
 from modelplan.rewriting.packing import offline_plan
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor, read_tflite

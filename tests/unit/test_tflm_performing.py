@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from tflm_models import MAKERS, Draw
 
-from modelplan.errors import ModelError
+from modelplan.primitives.errors import ModelError
 from modelplan.runtimes.tflm.file import read_tflite
 from modelplan.runtimes.tflm.kernels import KERNELS, Call, Operand, find_library
 from modelplan.runtimes.tflm.kernels.calls import WEIGHTED

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from tflite_models import looping
 
-from modelplan.errors import ModelError
-from modelplan.rewriting import flatbuffer
+from modelplan.formats.tflite import flatbuffer
+from modelplan.primitives.errors import ModelError
 from modelplan.rewriting.packing import offline_plan
-from modelplan.rewriting.plan_metadata import write_plan
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor, read_tflite
+from modelplan.runtimes.tflm.plan_metadata import write_plan
 from modelplan.runtimes.tflm.planner import Request, greedy_offsets, head_bytes, requests
 
 

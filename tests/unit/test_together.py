@@ -13,16 +13,16 @@ from graphs import graph
 from tflm_models import T, single
 
 from modelplan import Buffer, Kind, Member, ModelError, Placement, Problem, RequestError, height, place, share_memory
-from modelplan.outputs.drawing import of_shared
-from modelplan.outputs.shared_header import shared_header
+from modelplan.answers.drawing import of_shared
+from modelplan.answers.shared_plan import Part, SharedPlan, TflmArenas
+from modelplan.outputs.firmware.shared_header import shared_header
+from modelplan.questions.together.relating import related
+from modelplan.questions.together.shared_memory import planned_together, written_files
+from modelplan.questions.together.shared_memory import share_memory as shared
 from modelplan.runtimes.generic import GENERIC
 from modelplan.runtimes.tflm.file import FileModel, FileSubgraph, FileTensor
 from modelplan.runtimes.tflm.planner import Request
 from modelplan.runtimes.tflm.shared_arena import SharedArena
-from modelplan.together.relating import related
-from modelplan.together.shared_memory import planned_together, written_files
-from modelplan.together.shared_memory import share_memory as shared
-from modelplan.together.shared_plan import Part, SharedPlan, TflmArenas
 
 #: What TFLM's headers declare of what ours use.
 STUBS = {
@@ -267,6 +267,6 @@ def test_the_map_has_a_colour_for_each_model() -> None:
 
 
 def svg_of(made: SharedPlan) -> bytes:
-    from modelplan.outputs import figures
+    from modelplan.outputs import rendering as figures
 
     return figures.render(of_shared(made), ".map.svg")

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from modelplan.model import Graph, Kind, Op, Tensor
 from modelplan.ops.traffic import TABLES, Amount, traffic_of
-from modelplan.types import Graph, Kind, Op, Tensor
 
 
 def graph_of(kind: str, shapes: list[tuple[int, ...]], y: tuple[int, ...], dtype: str = "int8", **facts: Any) -> Graph:

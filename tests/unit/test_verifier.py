@@ -11,20 +11,20 @@ import pytest
 from graphs import graph
 
 from modelplan import BrokenPlanError, Graph, Merge, ModelError, Options, Placement, Plan, Problem, plan
-from modelplan.rewriting import flatbuffer as fb
+from modelplan.checking.verifier.addresses import Layout, Scratch
+from modelplan.checking.verifier.program import file_program, graph_program
+from modelplan.checking.verifier.proof import prove
+from modelplan.checking.verifier.replay import replay
+from modelplan.checking.verifier.static import check_static
+from modelplan.checking.verifier.subject import offline_subject, plan_subject, table_subject
+from modelplan.checking.verifier.values import replay_golden
+from modelplan.formats.tflite import flatbuffer as fb
+from modelplan.model import BufferKind, Member
 from modelplan.rewriting.packing import offline_plan
-from modelplan.rewriting.plan_metadata import write_plan
 from modelplan.runtimes import RUNTIMES
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor, read_tflite
-from modelplan.types import BufferKind, Member
-from modelplan.verifier.addresses import Layout, Scratch
-from modelplan.verifier.program import file_program, graph_program
-from modelplan.verifier.proof import prove
-from modelplan.verifier.replay import replay
-from modelplan.verifier.static import check_static
-from modelplan.verifier.subject import offline_subject, plan_subject, table_subject
-from modelplan.verifier.values import replay_golden
+from modelplan.runtimes.tflm.plan_metadata import write_plan
 
 
 def diamond() -> Graph:

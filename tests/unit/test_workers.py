@@ -12,7 +12,7 @@ import pytest
 from striped_files import three_convolutions
 
 from modelplan import fit
-from modelplan.rewriting.workers import Workers
+from modelplan.primitives.workers import Workers
 
 TASKS = {"add": operator.add, "divide": operator.truediv, "process": os.getpid}
 

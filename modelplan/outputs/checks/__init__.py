@@ -5,7 +5,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import cast
 
-from modelplan.budgets.findings import Findings
+from modelplan.answers.check_outcomes import Findings
+
+#: The version of the JSON document: raised when a field changes its meaning or goes, not when one is added.
+SCHEMA = 1
 
 #: Formats, and the module and function that write each; the module is imported when it is used.
 FORMATS = {

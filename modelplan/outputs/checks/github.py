@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from posixpath import join, normpath
 
-from modelplan.budgets.findings import Findings, Outcome
+from modelplan.answers.check_outcomes import Findings, Outcome
 from modelplan.outputs.checks.report import arena_change, headline, model_changes, outlook, remedy_lines, unknown_lines
 from modelplan.outputs.report import printable
-from modelplan.outputs.units import counted, human
+from modelplan.primitives.units import counted, human
 
 #: GitHub shows so many annotations of one step and drops the rest in silence.
 MOST = 10

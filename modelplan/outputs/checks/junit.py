@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from modelplan.budgets.findings import Findings, Judgement, Outcome
+from modelplan.answers.check_outcomes import Findings, Judgement, Outcome
 from modelplan.outputs.checks.report import outlook, remedy_lines
 from modelplan.outputs.checks.size_limit import limit_name
 from modelplan.outputs.report import printable
-from modelplan.outputs.units import human
+from modelplan.primitives.units import human
 
 
 def junit_document(findings: Findings) -> str:

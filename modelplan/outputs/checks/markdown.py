@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from modelplan.budgets.findings import Findings, Outcome
+from modelplan.answers.check_outcomes import Findings, Outcome
 from modelplan.outputs.checks.report import (
     ModelChange,
     arena_change,
@@ -17,9 +17,9 @@ from modelplan.outputs.checks.report import (
     remedy_commands,
     unknown_lines,
 )
-from modelplan.outputs.markdown import literal
 from modelplan.outputs.report import printable
-from modelplan.outputs.units import counted
+from modelplan.outputs.reports.markdown import literal
+from modelplan.primitives.units import counted
 
 #: GitHub refuses a comment with more characters; bytes are never fewer than characters.
 MOST = 65_536

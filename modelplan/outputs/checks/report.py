@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from modelplan.budgets.findings import Findings, Judgement, Outcome, Setting
-from modelplan.outputs.arena_report import lower_alternatives
+from modelplan.answers.check_outcomes import Findings, Judgement, Outcome, Setting
 from modelplan.outputs.report import Section, Table, plain
-from modelplan.outputs.units import counted, human
+from modelplan.outputs.reports.arena_report import lower_alternatives
+from modelplan.primitives.units import counted, human
 
 #: Said of a model for which there was no time to plan it otherwise.
 _NO_TIME = "what would fit was not looked for in the time there was; `modelplan explain` and --seconds look longer"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from modelplan.budgets.findings import Findings, Judgement, Outcome
+from modelplan.answers.check_outcomes import Findings, Judgement, Outcome
 
 #: The version of the list: raised when a field changes its meaning or goes, not when one is added.
 SCHEMA = 1

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from modelplan import bounds
-from modelplan.outputs.page.views import Page, View
+from modelplan.answers.page_views import Page, View
+from modelplan.model import Graph, bounds
 from modelplan.outputs.report import printable
-from modelplan.types import Graph
 
 #: The longest name that the page carries, in characters, and how many of them are the end.
 _LONGEST, _END = 240, 80

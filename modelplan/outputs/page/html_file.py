@@ -12,10 +12,10 @@ from hashlib import sha256
 from html import escape
 from importlib.resources import files
 
+from modelplan.answers.page_views import Page, page_of
+from modelplan.model import Plan
 from modelplan.outputs.page.columns import columns_of, shown
 from modelplan.outputs.page.library import library_scripts
-from modelplan.outputs.page.views import Page, page_of
-from modelplan.types import Plan
 
 #: The page's own scripts, in the order in which they are run: each uses what stands before it.
 SCRIPTS = (

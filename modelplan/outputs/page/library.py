@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 
-from modelplan.errors import RequestError
+from modelplan.primitives.errors import RequestError
 
 #: The parts of BokehJS that the page uses.
 _FILES = ("bokeh.min.js", "bokeh-api.min.js")

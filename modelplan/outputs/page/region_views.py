@@ -6,14 +6,14 @@ from collections import Counter
 
 import numpy as np
 
-from modelplan.memories.findings import MovingPlan
-from modelplan.memories.region_layout import Copy, Layout, RegionProblem
-from modelplan.memories.region_plan import RegionPlan
-from modelplan.outputs.drawing import Drawing
+from modelplan.answers.drawing import Drawing
+from modelplan.answers.moving_layout import MovingPlan
+from modelplan.answers.page_views import Arrow, Band, Page, View
+from modelplan.answers.region_layout import Copy, Layout, RegionProblem
+from modelplan.answers.region_plan import RegionPlan
+from modelplan.model import BufferKind, Placement, Problem
 from modelplan.outputs.page import html_file
-from modelplan.outputs.page.views import Arrow, Band, Page, View
-from modelplan.outputs.units import counted, human
-from modelplan.types import BufferKind, Placement, Problem
+from modelplan.primitives.units import counted, human
 
 #: What a rectangle is: a buffer, working memory of an operator, or content that stands in a home, such as weights.
 _LABELS = ("buffer", "scratch", "weights")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 
+from modelplan.model import Graph
 from modelplan.rewriting.striped_onnx.layers import SLICE_OPERANDS, Reading, likely_axes
 from modelplan.rewriting.striped_onnx.pieces import (
     Program,
@@ -24,7 +25,6 @@ from modelplan.rewriting.striped_onnx.pieces import (
 )
 from modelplan.rewriting.stripes.regions import Region
 from modelplan.rewriting.stripes.windows import IllegalStripeError
-from modelplan.types import Graph
 
 #: Extra work so far, the regions so far, and whether the last of them ends here, so that its results are in pieces.
 _Found = tuple[int, tuple[Region, ...], bool]

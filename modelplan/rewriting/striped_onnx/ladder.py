@@ -13,9 +13,10 @@ from math import ceil, isfinite
 from pathlib import Path
 from typing import Any
 
-from modelplan import pipeline
-from modelplan.errors import ModelError, RequestError
-from modelplan.loaders import load_model
+from modelplan.formats import load_model
+from modelplan.model import Graph
+from modelplan.planning import pipeline
+from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.rewriting import reordering
 from modelplan.rewriting.striped_onnx.choosing import Plan, Search, hoisted
 from modelplan.rewriting.striped_onnx.comparing import Difference, compare_outputs
@@ -36,7 +37,6 @@ from modelplan.runtimes.ort.measuring import (
     time_in_turn,
     write_optimized,
 )
-from modelplan.types import Graph
 
 #: The rungs in the order in which they are tried, with what each changes.
 RUNGS = {

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy.typing as npt
 
+from modelplan.model import Graph, Kind, Op
 from modelplan.ops.conditions import number, numbers
 from modelplan.rewriting.striped_onnx.paddings import (
     PAD_OPERANDS,
@@ -25,7 +26,6 @@ from modelplan.rewriting.striped_onnx.paddings import (
     same_inside,
 )
 from modelplan.rewriting.stripes.windows import Layer
-from modelplan.types import Graph, Kind, Op
 
 #: The small constant called by a name, None where it is none or large.
 Constants = Callable[[str], npt.NDArray[Any] | None]

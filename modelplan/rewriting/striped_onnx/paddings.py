@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from modelplan.model import Graph, Op
 from modelplan.ops.conditions import number, numbers
-from modelplan.types import Graph, Op
 
 #: Where convolutions have their weights.
 WEIGHTS = {"Conv": 1, "ConvInteger": 1, "QLinearConv": 3}

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from modelplan.dtypes import nbytes
+from modelplan.model import Graph, Kind
+from modelplan.planning.session_blocks import WORKING, depth_first, workspace_bytes
+from modelplan.primitives.dtypes import nbytes
 from modelplan.rewriting.striped_onnx.layers import SLICE_OPERANDS, Reading, Rowed, block, ways
 from modelplan.rewriting.stripes.regions import Ground, Region, Rows, stripe_rows
 from modelplan.rewriting.stripes.windows import IllegalStripeError, Window
 from modelplan.runtimes.ort import ORT
-from modelplan.session_blocks import WORKING, depth_first, workspace_bytes
-from modelplan.types import Graph, Kind
 
 
 @dataclass(frozen=True, slots=True)

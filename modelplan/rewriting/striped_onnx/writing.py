@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from modelplan.errors import ModelError
-from modelplan.loaders.onnx_functions import graphs_of
+from modelplan.formats.onnx.onnx_functions import graphs_of
+from modelplan.model import Graph, Kind
+from modelplan.primitives.errors import ModelError
 from modelplan.rewriting.striped_onnx.layers import SLICE_OPERANDS, Reading
 from modelplan.rewriting.striped_onnx.paddings import PAD_OPERANDS, WINDOWS, is_valid, margins
 from modelplan.rewriting.striped_onnx.pieces import Cut, Program, Step
-from modelplan.types import Graph, Kind
 
 #: Constants of more elements than this decide nothing about rows.
 _MOST_ELEMENTS = 1024

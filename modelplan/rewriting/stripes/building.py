@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from modelplan.model import Graph
 from modelplan.rewriting.stripes.loops import looped
 from modelplan.rewriting.stripes.program import Program
 from modelplan.rewriting.stripes.regions import Region, ground
 from modelplan.rewriting.stripes.unrolled import Builder
-from modelplan.types import Graph
 
 
 def built(graph: Graph, order: Sequence[int], regions: Sequence[Region], file_ops: Sequence[int] = ()) -> Program:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from modelplan.model import Graph, Kind
 from modelplan.ops.macs import op_macs
 from modelplan.rewriting.stripes.building import built
 from modelplan.rewriting.stripes.estimating import Prices, estimate, estimate_loop, even_cuts
@@ -18,7 +19,6 @@ from modelplan.rewriting.stripes.placing import Leads
 from modelplan.rewriting.stripes.program import VIEWS
 from modelplan.rewriting.stripes.regions import Ground, Region, ground, stripe_rows
 from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer
-from modelplan.types import Graph, Kind
 
 #: Numbers of stripes that are tried, beside one for each row of maps of few rows.
 _STRIPES = (2, 3, 4, 6, 8, 12, 16, 24)

@@ -8,10 +8,10 @@ from math import prod
 
 import numpy as np
 
+from modelplan.model import Graph, IntArray
 from modelplan.rewriting.stripes.loops import Tiling, tiling
 from modelplan.rewriting.stripes.program import MOST_JOINED
 from modelplan.rewriting.stripes.regions import Ground, Rows
-from modelplan.types import Graph, IntArray
 
 #: Numbers of a begin vector.
 _RANK = 4

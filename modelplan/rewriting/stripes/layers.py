@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
+from modelplan.model import Graph, Kind, Op
 from modelplan.ops.conditions import number
 from modelplan.ops.macs import element_macs, op_macs
 from modelplan.rewriting.stripes.windows import Layer
-from modelplan.types import Graph, Kind, Op
 
 #: Element i of the output from element i of each operand alone.
 _POINTWISE = frozenset(

@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from modelplan import bounds
-from modelplan.aliasing.overlapping import kernel_overlaps
-from modelplan.aliasing.rules import overwrites
-from modelplan.allocators import place
-from modelplan.errors import BrokenPlanError
+from modelplan.model import Budget, Graph, IntArray, Kind, Problem, Runtime, bounds
+from modelplan.planning.aliasing.overlapping import kernel_overlaps
+from modelplan.planning.aliasing.rules import overwrites
+from modelplan.planning.allocators import place
+from modelplan.primitives.errors import BrokenPlanError
 from modelplan.rewriting.stripes.program import (
     VIEWS,
     Access,
@@ -34,7 +34,6 @@ from modelplan.rewriting.stripes.program import (
     step_op,
     takes_rows,
 )
-from modelplan.types import Budget, Graph, IntArray, Kind, Problem, Runtime
 
 #: (operand, bytes, exact): the output may start so many bytes before the operand or more; `exact`: just there.
 Lead = tuple[int, int, bool]

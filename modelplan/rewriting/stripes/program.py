@@ -13,8 +13,8 @@ from itertools import product
 from math import prod
 from typing import NamedTuple
 
-from modelplan.types import Graph, Kind, Op, Tensor
-from modelplan.types import Value as Attribute
+from modelplan.model import Graph, Kind, Op, Tensor
+from modelplan.model import Value as Attribute
 
 #: Operators that leave the bytes of operand 0 as they are.
 VIEWS = frozenset({"RESHAPE", "SQUEEZE", "EXPAND_DIMS"})

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+from modelplan.model import Graph
 from modelplan.rewriting.stripes.layers import layer_of
 from modelplan.rewriting.stripes.unfolding import unfolded
 from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer, Window, needed
-from modelplan.types import Graph
 
 
 @dataclass(frozen=True, slots=True)

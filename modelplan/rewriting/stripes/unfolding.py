@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
+from modelplan.model import Graph, Op, Tensor
 from modelplan.rewriting.stripes.windows import Layer
-from modelplan.types import Graph, Op, Tensor
 
 
 @dataclass(frozen=True)

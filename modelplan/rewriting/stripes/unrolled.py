@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from modelplan.model import Graph, Kind, Op
 from modelplan.rewriting.stripes.layers import sized
 from modelplan.rewriting.stripes.program import MOST_JOINED, VIEWS, Added, Home, Program, Step
 from modelplan.rewriting.stripes.regions import Ground, Rows, stripe_rows
 from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer, Window, fed
-from modelplan.types import Graph, Kind, Op
 
 
 class Builder:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modelplan.types import InPlace, Runtime, Sharing
+from modelplan.model import InPlace, Runtime, Sharing
 
 _OVERWRITTEN = """
 Celu Elu HardSigmoid LeakyRelu Relu Selu Sigmoid Softplus Softsign Tanh ThresholdedRelu Clip Softmax LogSoftmax Shrink

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from modelplan import _core
-from modelplan.errors import ModelError, RequestError
+from modelplan.primitives.errors import ModelError, RequestError
 
 INSTALL = "pip install 'modelplan[verify]'"
 LEVELS = ("disable", "basic", "extended", "all")

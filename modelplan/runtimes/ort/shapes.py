@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from modelplan.types import Graph
+from modelplan.model import Graph
 
 
 def unknown_tensors(path: str, graph: Graph) -> frozenset[int]:

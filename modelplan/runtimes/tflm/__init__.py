@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from modelplan.model import Graph, InPlace, KernelLibrary, Kind, Op, Requirement, Runtime, Sharing, Tensor
 from modelplan.runtimes.tflm.kernels import LIBRARIES, Call, Operand, scratch_sizes
-from modelplan.types import Graph, InPlace, KernelLibrary, Kind, Op, Requirement, Runtime, Sharing, Tensor
 
 
 def _in_place(kinds: str, dtypes: str, operands: tuple[int, ...] = (0,)) -> dict[str, InPlace]:

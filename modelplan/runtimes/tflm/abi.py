@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple, TypeAlias
 
-from modelplan.errors import RequestError
+from modelplan.primitives.errors import RequestError
 
 #: A structure: its members' kinds in order. "int32*5" is an array; a tuple inside is a structure of its own.
 Struct: TypeAlias = "tuple[str | Struct, ...]"

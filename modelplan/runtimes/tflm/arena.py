@@ -17,7 +17,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from modelplan.errors import ModelError
+from modelplan.primitives.errors import ModelError
 from modelplan.runtimes.tflm import performing, planner
 from modelplan.runtimes.tflm.abi import ABIS, Abi, Layout, Struct, find_abis, layout
 from modelplan.runtimes.tflm.arena_memory import ArenaMemory

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
+from modelplan.model import IntArray
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.abi import Abi, Layout, Struct, layout
-from modelplan.types import IntArray
 
 #: Bytes that the greedy planner works with for each buffer.
 PLANNED_BUFFER = 40

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from modelplan.errors import ModelError
+from modelplan.model import Part, Requirement
+from modelplan.primitives.errors import ModelError
 from modelplan.runtimes.tflm.abi import ABIS
 from modelplan.runtimes.tflm.arena import RELEASE, VERSION, Arena, arena
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.refused_operators import told
-from modelplan.types import Part, Requirement
 
 #: The name under which firmware declares the size of its arena.
 MACRO = "TENSOR_ARENA_SIZE"

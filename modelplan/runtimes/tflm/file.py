@@ -10,11 +10,10 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from modelplan.errors import ModelError
-from modelplan.loaders import tflite_schema as schema
-from modelplan.loaders.files import read_bytes
-from modelplan.loaders.flatbuffer_columns import DAMAGE, Columns
-from modelplan.loaders.tflite_file import (
+from modelplan.formats.files import read_bytes
+from modelplan.formats.tflite import tflite_schema as schema
+from modelplan.formats.tflite.flatbuffer_columns import DAMAGE, Columns
+from modelplan.formats.tflite.tflite_file import (
     CodeRow,
     OperatorRow,
     ScaleRow,
@@ -23,8 +22,9 @@ from modelplan.loaders.tflite_file import (
     plain_accessors,
     widest_number,
 )
-from modelplan.loaders.tflite_schema import BODIES, DTYPES
-from modelplan.loaders.tflite_tables import get_metadata
+from modelplan.formats.tflite.tflite_schema import BODIES, DTYPES
+from modelplan.formats.tflite.tflite_tables import get_metadata
+from modelplan.primitives.errors import ModelError
 from modelplan.runtimes.tflm.kernels.calls import ELEMENT_BYTES
 
 #: The operators whose subgraphs TFLM plans.

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from modelplan.errors import RequestError
+from modelplan.primitives.errors import RequestError
 from modelplan.runtimes.tflm.file import FileModel
 
 #: The first day of the repository; what came with it is older.

@@ -6,12 +6,12 @@ from functools import lru_cache
 
 import numpy as np
 
+from modelplan.model import IntArray
 from modelplan.runtimes.tflm.file import FileModel, FileOp, SameFile
 from modelplan.runtimes.tflm.kernels import Call, Others
 from modelplan.runtimes.tflm.kernels.preparation import ResourceVariables
 from modelplan.runtimes.tflm.performing import Done, Kernels, Taken, kernels_of
 from modelplan.runtimes.tflm.scratch import call_of, calls_of
-from modelplan.types import IntArray
 
 #: The limit on the requests for scratch of one operator.
 _MOST_REQUESTS = 12

@@ -15,7 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
-from modelplan.errors import ModelError, RequestError
+from modelplan.primitives.errors import ModelError, RequestError
 
 INSTALL = "pip install --pre 'modelplan[tflm]'"
 

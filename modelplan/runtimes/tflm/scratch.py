@@ -9,8 +9,8 @@ from functools import cache, lru_cache
 from operator import attrgetter
 from typing import Any, TypeAlias
 
-from modelplan.errors import ModelError
-from modelplan.loaders.tflite_schema import DTYPES
+from modelplan.formats.tflite.tflite_schema import DTYPES
+from modelplan.primitives.errors import ModelError
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor, SameBytes, SameFile
 from modelplan.runtimes.tflm.kernels import Call, Operand, Quantization, Subgraph
 from modelplan.runtimes.tflm.kernels.calls import WEIGHTED

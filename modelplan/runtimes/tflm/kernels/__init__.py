@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from modelplan.errors import RequestError
 from modelplan.ops.op_facts import Lead
+from modelplan.primitives.errors import RequestError
 from modelplan.runtimes.tflm.abi import ABIS
 from modelplan.runtimes.tflm.kernels import cmsis_nn, esp_nn, reference
 from modelplan.runtimes.tflm.kernels.calls import Call, Operand, Quantization, Subgraph

@@ -19,11 +19,11 @@ from math import prod
 
 import numpy as np
 
+from modelplan.model import Graph, IntArray, Op, Tensor
 from modelplan.ops import safe_overlap
 from modelplan.ops.conditions import number, result, source
 from modelplan.ops.op_facts import Lead
 from modelplan.runtimes.tflm.kernels.cmsis_nn import MVE_BLOCK, Path
-from modelplan.types import Graph, IntArray, Op, Tensor
 
 _NARROW = frozenset({"int8", "int16"})
 

@@ -1,0 +1,1 @@
+"""Every record that an output reads."""

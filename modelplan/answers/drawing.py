@@ -1,0 +1,179 @@
+"""What every figure shows, as plain data: a placed problem with a kind for each buffer and a name for each step.
+
+A plan yields one, and so does a problem that came without a graph. Nothing here knows how it will be drawn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from modelplan.answers.summary import summary
+from modelplan.model import BoolArray, Buffer, BufferKind, Graph, IntArray, Kind, Placement, Plan, Problem, bounds
+
+if TYPE_CHECKING:
+    from modelplan.answers.shared_plan import SharedPlan
+
+#: Kinds of buffers in the order in which figures stack and list them.
+KINDS = ("input", "output", "activation", "shared", "state", "scratch", "buffer")
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """A placed problem with the words that a figure needs.
+
+    `kinds` holds an index into `labels` for each buffer; `ops` the operator at each step, empty without a graph;
+    `banks` the banks of the memory with the addresses at which they begin; `models` the names of several models, each
+    with the first of its steps; `kept` the bytes that the runtime takes of the same memory beside what is drawn;
+    `streams` the stream of the operator at each step, empty where they run one after the other.
+    """
+
+    title: str
+    problem: Problem
+    placement: Placement
+    arena: int
+    kinds: IntArray
+    ops: tuple[str, ...]
+    made_by: str
+    banks: tuple[tuple[str, int], ...] = ()
+    labels: tuple[str, ...] = KINDS
+    models: tuple[tuple[int, str], ...] = ()
+    kept: int = 0
+    streams: tuple[int, ...] = ()
+
+    @property
+    def room(self) -> int | None:
+        """What of the capacity is left for the arena that is drawn; None where there is no capacity."""
+        capacity = self.problem.capacity
+        return None if capacity is None else max(capacity - self.kept, 0)
+
+    @property
+    def steps(self) -> int:
+        """How many steps the time axis has: at least 1."""
+        return max(len(self.ops), int(self.problem.end.max(initial=1)))
+
+    @property
+    def height(self) -> int:
+        """The end of the highest buffer."""
+        return bounds.height(self.problem, self.placement)
+
+    @property
+    def lower_bound(self) -> int:
+        """What no placement can beat."""
+        return self.placement.lower_bound
+
+    @property
+    def peak_step(self) -> int:
+        """The first step at which most bytes are alive."""
+        return bounds.peak_step(self.problem)
+
+    @property
+    def peak(self) -> int:
+        """The bytes alive at the peak step, without alignment."""
+        alive = bounds.alive_at(self.problem, self.peak_step)
+        return int(self.problem.size[alive].sum())
+
+    @property
+    def at_peak(self) -> BoolArray:
+        """For each buffer whether it is alive at a step at which as much is alive as at the peak step."""
+        spans = np.array(self.peak_spans, dtype=np.int64).reshape(-1, 2)
+        following = np.searchsorted(spans[:, 1], self.problem.start, side="right")
+        begins = np.append(spans[:, 0], np.iinfo(np.int64).max)
+        return begins[following] < self.problem.end
+
+    @cached_property
+    def peak_spans(self) -> tuple[tuple[int, int], ...]:
+        """The half-open runs of steps at which as much is alive as at the peak step."""
+        if not len(self.problem):
+            return ()
+        times, live = live_by_kind(self)
+        even = live.sum(axis=0)[:-1] == self.peak
+        spans: list[tuple[int, int]] = []
+        for first, last in zip(times[:-1][even].tolist(), times[1:][even].tolist(), strict=True):
+            if spans and spans[-1][1] == first:
+                first = spans.pop()[0]
+            spans.append((first, last))
+        return tuple(spans)
+
+    @property
+    def excess(self) -> int:
+        """Bytes of the arena beyond the room there is; 0 when it fits or there is no capacity."""
+        return 0 if self.room is None else max(self.arena - self.room, 0)
+
+
+def of_plan(plan: Plan) -> Drawing:
+    """The drawing of a plan: kinds from the graph, operators from the schedule."""
+    graph, problem = plan.graph, plan.problem
+    kinds = [KINDS.index(kind_of(graph, buffer)) for buffer in problem]
+    return Drawing(
+        title=graph.name,
+        problem=problem,
+        placement=plan.placement,
+        arena=summary(plan).arena,
+        kinds=np.array(kinds, dtype=np.int64),
+        ops=tuple(graph.ops[index].kind for index in plan.schedule.order),
+        made_by=plan.made_by,
+        banks=plan.banks,
+        kept=plan.requirement.kept if plan.requirement else 0,
+        streams=tuple(plan.streams[index] for index in plan.schedule.order) if plan.streams else (),
+    )
+
+
+def of_shared(made: SharedPlan) -> Drawing:
+    """The drawing of several models in one memory: a kind for each model, for what is handed on, and for what stays."""
+    names = tuple(part.name for part in made.parts)
+    end = int(made.problem.end.max(initial=1))
+    handed, always = len(names), len(names) + 1
+    kinds = [handed if len({one.model for one in owners}) > 1 else owners[0].model for owners in made.owners]
+    kinds = [always if b.start == 0 and b.end == end else kind for b, kind in zip(made.problem, kinds, strict=True)]
+    labels = [made.parts[group[0].model].problem.names[group[0].buffer] for group in made.owners]
+    return Drawing(
+        title=", ".join(names),
+        problem=replace(made.problem, names=tuple(labels)),
+        placement=made.placement,
+        arena=made.height,
+        kinds=np.array(kinds, dtype=np.int64),
+        ops=(),
+        made_by=made.made_by,
+        labels=(*names, "handed from model to model", "kept all the time"),
+        models=tuple((made.starts[m], names[m]) for m in made.relation.order),
+    )
+
+
+def of_problem(title: str, problem: Problem, placement: Placement, made_by: str = "modelplan") -> Drawing:
+    """The drawing of a problem that came without a graph: one kind, steps without names."""
+    kinds = np.full(len(problem), KINDS.index("buffer"), dtype=np.int64)
+    return Drawing(title, problem, placement, bounds.height(problem, placement), kinds, (), made_by)
+
+
+def live_by_kind(drawing: Drawing) -> tuple[IntArray, IntArray]:
+    """When the live bytes change, and how many of each kind there are from then on.
+
+    Returns:
+        `times`, ascending, from 0 to the end; `live` with a row for each kind and a column for each time.
+
+    Cost: O(n log n) whatever the number of steps.
+    """
+    problem = drawing.problem
+    times = np.unique(np.concatenate([[0, drawing.steps], problem.start, problem.end]))
+    change = np.zeros((len(drawing.labels), len(times)), dtype=np.int64)
+    np.add.at(change, (drawing.kinds, np.searchsorted(times, problem.start)), problem.size)
+    np.add.at(change, (drawing.kinds, np.searchsorted(times, problem.end)), -problem.size)
+    return times, np.cumsum(change, axis=1)
+
+
+def kind_of(graph: Graph, buffer: Buffer) -> str:
+    """What a buffer is called in a legend; the strongest claim on its memory decides."""
+    tensors = [m.tensor for m in buffer.members]
+    if buffer.kind is BufferKind.SCRATCH:
+        return buffer.kind
+    if any(graph.tensors[t].kind is Kind.STATE for t in tensors):
+        return "state"
+    if any(t in graph.inputs for t in tensors):
+        return "input"
+    if any(t in graph.outputs for t in tensors):
+        return "output"
+    return "shared" if len(tensors) > 1 else "activation"

@@ -1,0 +1,154 @@
+"""What `explain` finds out, as frozen records: the peak with all that is alive, and suggestions with their bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from modelplan.model import Requirement
+
+
+class Needs(IntEnum):
+    """What a change asks for beside the edit of a file, the least first."""
+
+    NOTHING = 0
+    """Outputs stay equal, and a run does no more work."""
+    WORK = 1
+    """Outputs stay equal; a run does more work."""
+    PLATFORM = 2
+    """Other kernels, another runtime, other firmware or a second memory."""
+    MODEL = 3
+    """Another model, whose accuracy is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveBuffer:
+    """A buffer alive at the peak: its tensors, bytes, share of the peak, who makes it, and what keeps it until when.
+
+    `until` is the step after which its bytes are free, -1 where they stay to the end of the run. `rules` say why its
+    tensors share these bytes.
+    """
+
+    tensors: tuple[str, ...]
+    nbytes: int
+    share: float
+    made_by: str
+    until: int
+    keeper: str
+    why: str
+    rules: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StepLoad:
+    """A step of a plan: its operator, and the bytes alive while it runs; `alike` are later steps with as many."""
+
+    step: int
+    operator: str
+    nbytes: int
+    alike: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """The step at which most is alive, what is, the steps near it, and the peaks that follow once it is lower.
+
+    `near` are the other steps with at least nine tenths of the peak, in the order of the run. Of `following` each is
+    the first of the highest steps once the peak and all steps before in the list are lower. `height` is where the plan
+    ends, in bytes: gaps that the planner leaves lie between that and the peak.
+    """
+
+    top: StepLoad
+    alive: tuple[LiveBuffer, ...]
+    near: tuple[StepLoad, ...]
+    following: tuple[StepLoad, ...]
+    height: int
+
+
+@dataclass(frozen=True, slots=True)
+class Compression:
+    """What a compression that nothing carries out would do: bytes before and after.
+
+    `count` constants or activations are compressed. `flash` are the constants. `head` are the planned activations in
+    one order: `head_after` with decompression into the arena, `head_direct` with kernels that need none.
+    """
+
+    name: str
+    count: int
+    flash_before: int
+    flash_after: int
+    head_before: int
+    head_after: int
+    head_direct: int
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """Changes that lower what a model needs, with the bytes of the plan that was made for the changed model.
+
+    `steps` name the changes in the order in which they are made. `arena` and `saved_arena` are None where the other
+    side counts the planned activations only. `needs` is the most that any of the steps asks for. `commands` are to
+    paste; `todo` says in words what no command does.
+    """
+
+    steps: tuple[str, ...]
+    arena: int | None
+    head: int
+    saved_arena: int | None
+    saved_head: int
+    costs: tuple[str, ...]
+    needs: Needs
+    commands: tuple[str, ...] = ()
+    todo: tuple[str, ...] = ()
+
+    @property
+    def free(self) -> bool:
+        """Whether the outputs stay equal, a run does no more work and nothing else is asked for."""
+        return self.needs is Needs.NOTHING
+
+    @property
+    def name(self) -> str:
+        """The changes in one line."""
+        return " + ".join(self.steps)
+
+    @property
+    def saved(self) -> int:
+        """Bytes saved of the arena, or of the planned part where only that can be compared."""
+        return self.saved_head if self.saved_arena is None else self.saved_arena
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What was tried on a model: what needs less, most saved first; what does not; what cannot be done, and why.
+
+    `same` also holds what comes to the same bytes as a suggestion of its kind. `untried` are changes for which there
+    was no time.
+    """
+
+    suggestions: tuple[Suggestion, ...]
+    same: tuple[str, ...] = ()
+    refused: tuple[tuple[str, str], ...] = ()
+    untried: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What a model file needs as it stands, its peak, and what would help; `capacity` are the bytes there are.
+
+    `what_if` are compressions that were asked about; nothing carries them out.
+    """
+
+    model: str
+    needed: Requirement
+    peak: Peak
+    advice: Advice
+    capacity: int | None = None
+    what_if: tuple[Compression, ...] = ()
+
+    @property
+    def remedy(self) -> Suggestion | None:
+        """The suggestion that fits the capacity and asks for the least; None where the file fits as it is."""
+        if self.capacity is None or self.needed.fits(self.capacity):
+            return None
+        fitting = [one for one in self.advice.suggestions if one.arena is not None and one.arena <= self.capacity]
+        return min(fitting, key=lambda one: (one.needs, len(one.steps)), default=None)

@@ -1,0 +1,168 @@
+"""What the page shows, as plain data: several plans of one subject, each with a name, and the words for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from modelplan.answers import drawing
+from modelplan.answers.allocator_field import Field
+from modelplan.answers.drawing import Drawing
+from modelplan.answers.summary import summary
+from modelplan.model import Graph, Merge, Plan
+from modelplan.primitives.units import human
+
+#: Which tensors share bytes in each mode of `--alias`, in words.
+SHARING = {
+    "none": "no two tensors share bytes",
+    "views": "reshapes and other views share bytes",
+    "safe": "views share bytes, and outputs may take the bytes of inputs",
+    "max": "views, outputs over inputs, joins and splits share bytes",
+    "runtime": "tensors share bytes as the runtime does by itself",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A region of several that are stacked: its number, name, where it begins in the stack, bytes used, its size, and
+    the bytes of the stack that it takes.
+    """
+
+    region: int
+    name: str
+    base: int
+    used: int
+    size: int
+    height: int
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow:
+    """A copy between regions: rectangles by number (-1: a home, which has none), first step and the step by which it is
+    done, addresses in the stack, bytes.
+    """
+
+    source: int
+    target: int
+    issued: int
+    due: int
+    start: int
+    end: int
+    size: int
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """One plan of the page.
+
+    `name` is what the switch calls it, `about` says in a sentence what it is; `facts` are labels with values.
+    `graph`, `order` and `merges` are empty where the buffers come without a model. `refused`: the
+    runtime would not run the model. `twins` name plans that came out the same. `bands`
+    are the regions where several are stacked, `arrows` the copies between them. `parts`: buffers keep only parts of
+    their tensors, so that bytes alive are counted once however many buffers have them. `op_labels` are what the page
+    calls the operators of `graph`, where that is not their number and kind; `op_callers` the operator whose body each
+    one stands in, or -1. `given` are the buffers whose addresses the plan in the file gives.
+    """
+
+    name: str
+    about: str
+    drawing: Drawing
+    graph: Graph | None = None
+    order: tuple[int, ...] = ()
+    merges: tuple[Merge, ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()
+    refused: bool = False
+    twins: tuple[str, ...] = ()
+    bands: tuple[Band, ...] = ()
+    arrows: tuple[Arrow, ...] = ()
+    parts: bool = False
+    op_labels: tuple[str, ...] = ()
+    op_callers: tuple[int, ...] = ()
+    given: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Page:
+    """What one file holds: a title, a line below it, and the views, of which the first is shown at first.
+
+    `field` holds the answers of all allocators where the views are answers to one problem. `change`: the last view is
+    what the first became, and the page opens with that and what changed.
+    """
+
+    title: str
+    subtitle: str
+    views: tuple[View, ...]
+    made_by: str
+    field: Field | None = None
+    change: bool = False
+
+
+def view_of(plan: Plan, name: str, about: str) -> View:
+    """The view of one plan."""
+    refused = bool(plan.requirement and plan.requirement.refusals)
+    drawn = drawing.of_plan(plan)
+    return View(name, about, drawn, plan.graph, plan.schedule.order, plan.merges, _facts(plan), refused)
+
+
+def distinct(views: Sequence[View]) -> tuple[View, ...]:
+    """The views without those that show the same as one before them, of which that one then tells."""
+    kept: list[View] = []
+    for view in views:
+        for place, other in enumerate(kept):
+            if _same(view, other):
+                kept[place] = replace(other, twins=(*other.twins, view.name))
+                break
+        else:
+            kept.append(view)
+    return tuple(kept)
+
+
+def _same(one: View, other: View) -> bool:
+    """Whether two views show the same buffers at the same addresses in the same order of operators."""
+    a, b = one.drawing, other.drawing
+    return (
+        one.graph == other.graph
+        and one.order == other.order
+        and len(a.problem) == len(b.problem)
+        and np.array_equal(a.placement.offsets, b.placement.offsets)
+        and a.problem.names == b.problem.names
+        and all(np.array_equal(getattr(a.problem, c), getattr(b.problem, c)) for c in ("size", "start", "end"))
+    )
+
+
+def page_of(plan: Plan) -> Page:
+    """The page of one plan alone."""
+    return Page(plan.graph.name, subtitle(plan), (view_of(plan, "this plan", ""),), plan.made_by)
+
+
+def page_of_drawing(drawn: Drawing) -> Page:
+    """The page of a placed problem that came without a model."""
+    view = View("this plan", "", drawn)
+    return Page(drawn.title, f"{len(drawn.problem):,} buffers", (view,), drawn.made_by)
+
+
+def subtitle(plan: Plan) -> str:
+    """The runtime and the size of the model in a line."""
+    graph, runtime = plan.graph, plan.runtime
+    return f"{graph.format}, {len(graph.ops):,} operators; runtime {runtime.name}, alignment {runtime.alignment}"
+
+
+def _facts(plan: Plan) -> tuple[tuple[str, str], ...]:
+    """The figures that stand beside the map."""
+    found = summary(plan)
+    proved = "order and layout" if found.jointly_optimal else "layout" if found.optimal else ""
+    rows = [
+        ("alignment loss at the peak", human(found.alignment_loss)),
+        ("fragmentation", human(found.fragmentation)),
+        ("shared while overlapping", human(found.overlapped) if found.overlapped else ""),
+        ("proved lowest", proved),
+        ("order", f"{plan.schedule.method}{', optimal' if plan.schedule.optimal else ''}"),
+        ("sharing", SHARING[plan.alias]),
+        ("allocator", plan.allocator),
+        ("constants in flash", human(found.constants)),
+        ("state kept between runs", human(found.state) if found.state else ""),
+    ]
+    rows += [("refused by the runtime", why) for why in (plan.requirement.refusals if plan.requirement else ())]
+    return tuple((label, value) for label, value in rows if value)

@@ -1,0 +1,59 @@
+"""What is known of dropping values and computing them again: plans of the graph with repeated operators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from modelplan.model import Graph, Plan
+
+
+@dataclass(frozen=True, eq=False)
+class Repeated:
+    """A plan of the graph in which some operators run again.
+
+    `origins` holds for each operator of the plan's graph the operator of the model that it repeats; `work` is that of
+    one run: multiply-accumulates, and one for each element that another operator writes. `method` names the search;
+    `bound` is work below which no sequence of its form stays within the bytes that were asked for, 0 where none is
+    proved.
+    """
+
+    plan: Plan
+    origins: tuple[int, ...]
+    height: int
+    work: int
+    method: str
+    bound: int = 0
+
+    @property
+    def again(self) -> int:
+        """How many operators run more than once, each counted as often as it runs again."""
+        return len(self.origins) - len(set(self.origins))
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Plans from little work to much, each lower than those before it; the first repeats nothing.
+
+    `chosen` is the index of the one that was asked for, -1 where none keeps to what was asked. `remarks` say what was
+    left out; `model` is the graph without repetitions, as the file has it.
+    """
+
+    model: Graph
+    points: tuple[Repeated, ...]
+    chosen: int
+    remarks: tuple[str, ...]
+    made_by: str
+
+    @property
+    def title(self) -> str:
+        """What the model is called."""
+        return self.model.name
+
+    @property
+    def first(self) -> Repeated:
+        """The plan without repetitions."""
+        return self.points[0]
+
+    def extra_work(self, point: Repeated) -> float:
+        """The extra work of a point as a share of the work without repetitions."""
+        return (point.work - self.first.work) / max(self.first.work, 1)

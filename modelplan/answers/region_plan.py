@@ -1,0 +1,148 @@
+"""What is known once several memories are planned: the question, the answer, and what both say of each region."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from modelplan.answers.region_layout import Layout, RegionProblem, Stay
+from modelplan.model import Plan
+from modelplan.targets.device import Region
+
+
+@dataclass(frozen=True, slots=True)
+class RegionUse:
+    """What a layout does with one region, in bytes and seconds.
+
+    `low` is the end of what lies at the lower end, counted from the base, `high` the start of what lies at the upper
+    end (the region's size where nothing does). `most` are the most bytes in use at a step, `stored` those that have
+    their home here. `read`, `written` and `seconds` are those of operators, not of copies.
+    """
+
+    region: Region
+    buffers: int
+    low: int
+    high: int
+    most: int
+    stored: int
+    read: int
+    written: int
+    seconds: float
+
+    @property
+    def free(self) -> int:
+        """Bytes between the two ends that nothing uses; what is reserved at the upper end is not free."""
+        kept = self.region.reserved if self.region.reserved_at == "end" and self.high == self.region.size else 0
+        return self.high - kept - self.low
+
+
+@dataclass(frozen=True, slots=True)
+class TflmArena:
+    """One of TFLM's two arenas: its bytes, what it is made of, and the region that holds it, -1 without one."""
+
+    name: str
+    nbytes: int
+    holds: str
+    region: int
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class RegionPlan:
+    """The layout of models in several memories, with all that outputs say of it.
+
+    `plans` are the plans of the models, one behind the other in time; their placements are not used. `owners` says of
+    each buffer which model's it is and what it is for: weights, state, scratch, input, output or activation.
+    `reader` and `macs_per_second` are what else was asked. `arenas` are TFLM's two arenas, where it runs the model.
+    """
+
+    plans: tuple[Plan, ...]
+    problem: RegionProblem
+    layout: Layout
+    owners: tuple[tuple[int, str], ...]
+    both_ends: bool
+    made_by: str
+    reader: str = ""
+    macs_per_second: float | None = None
+    arenas: tuple[TflmArena, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The names of the models."""
+        return ", ".join(plan.graph.name for plan in self.plans)
+
+    @property
+    def ops(self) -> tuple[str, ...]:
+        """The operator of each step; empty where a step has none."""
+        found: list[str] = []
+        for plan in self.plans:
+            steps = max(len(plan.schedule.order), int(plan.problem.end.max(initial=1)))
+            kinds = [plan.graph.ops[index].kind for index in plan.schedule.order]
+            found += [*kinds, *[""] * (steps - len(kinds))]
+        return tuple(found)
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """The first step of each model."""
+        lengths = [max(len(p.schedule.order), int(p.problem.end.max(initial=1))) for p in self.plans]
+        return tuple(int(at) for at in np.cumsum([0, *lengths[:-1]]))
+
+    @property
+    def seconds(self) -> float:
+        """How long operators wait for memory in one run of all models."""
+        return sum(use.seconds for use in self.uses)
+
+    @cached_property
+    def uses(self) -> tuple[RegionUse, ...]:
+        """What each region holds and how it is used, in the order of the regions."""
+        return tuple(self._use(number) for number in range(len(self.problem.regions)))
+
+    def _use(self, number: int) -> RegionUse:
+        region, rows = self.problem.regions[number], self.problem.problem
+        stays = [stay for stay in self.layout.stays if stay.region == number and rows.size[stay.buffer]]
+        upper = [stay for stay in stays if self._is_upper(stay)]
+        lower = [stay for stay in stays if not self._is_upper(stay)]
+        low = max((stay.offset + int(rows.size[stay.buffer]) for stay in lower), default=self._first(region))
+        high = min((stay.offset for stay in upper), default=region.size)
+        read, written, seconds = self._traffic[number]
+        stored = sum(int(s) for s, home in zip(rows.size, self.problem.home, strict=True) if home == number)
+        low = max(low, self._first(region) + stored)
+        return RegionUse(region, len(stays), low, high, self._most(stays), stored, read, written, seconds)
+
+    @staticmethod
+    def _first(region: Region) -> int:
+        return region.reserved if region.reserved_at == "start" else 0
+
+    def _is_upper(self, stay: Stay) -> bool:
+        whole = stay.start == 0 and stay.end == int(self.problem.problem.end.max(initial=1))
+        return self.both_ends and whole
+
+    def _most(self, stays: list[Stay]) -> int:
+        """The most bytes in use at a step."""
+        change: dict[int, int] = defaultdict(int)
+        for stay in stays:
+            change[stay.start] += int(self.problem.problem.size[stay.buffer])
+            change[stay.end] -= int(self.problem.problem.size[stay.buffer])
+        live = most = 0
+        for step in sorted(change):
+            live += change[step]
+            most = max(most, live)
+        return most
+
+    @cached_property
+    def _traffic(self) -> list[tuple[int, int, float]]:
+        """Bytes read and written by operators and the seconds that they wait, for each region."""
+        found = [(0, 0, 0.0)] * len(self.problem.regions)
+        held: dict[int, list[Stay]] = defaultdict(list)
+        for stay in self.layout.stays:
+            held[stay.buffer].append(stay)
+        for access in self.problem.accesses:
+            there = [stay for stay in held[access.buffer] if stay.start <= access.step < stay.end]
+            place = max(there, key=lambda s: s.start).region if there else self.problem.home[access.buffer]
+            read, written, seconds = found[place]
+            waited = self.problem.regions[place].seconds(access.read, access.written)
+            found[place] = read + access.read, written + access.written, seconds + waited
+        return found

@@ -1,0 +1,69 @@
+"""Runs one model on LiteRT's reference kernels; started by `litert`, which says what goes in and what comes out.
+
+LiteRT ends the process on some models that it cannot run, so the interpreter has a process of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from modelplan.checking.verifier.random_inputs import random_array
+
+
+def main() -> int:
+    """Reads {model, seed, rounds, tensors, values} from standard input; writes digests as JSON, tensors as a file."""
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+    asked = json.load(sys.stdin)
+    try:
+        interpreter = Interpreter(
+            asked["model"],
+            experimental_preserve_all_tensors=bool(asked["tensors"]),
+            experimental_op_resolver_type=OpResolverType.BUILTIN_REF,
+        )
+        interpreter.allocate_tensors()
+        digests = [_invoked(interpreter, feeds) for feeds in _feeds(interpreter, asked["seed"], asked["rounds"])]
+        if asked["tensors"]:
+            np.savez(asked["values"], **{str(t): interpreter.get_tensor(t) for t in asked["tensors"]})
+    except (RuntimeError, ValueError) as problem:
+        sys.stderr.write(str(problem))
+        return 1
+    sys.stdout.write(json.dumps(digests))
+    return 0
+
+
+def _invoked(interpreter: Any, feeds: Sequence[Any]) -> str:
+    for details, array in zip(interpreter.get_input_details(), feeds, strict=True):
+        interpreter.set_tensor(details["index"], array)
+    interpreter.invoke()
+    digest = hashlib.sha256()
+    for details in interpreter.get_output_details():
+        digest.update(interpreter.get_tensor(details["index"]).tobytes())
+    return digest.hexdigest()
+
+
+def _feeds(interpreter: Any, seed: int, rounds: int) -> Iterator[list[Any]]:
+    """One array of random values for each input; with more than one round also the least, 0 and the greatest."""
+    rng, inputs = np.random.default_rng(seed), interpreter.get_input_details()
+    for _ in range(rounds):
+        yield [random_array(x["dtype"], x["shape"], rng) for x in inputs]
+    for extreme in (-1, 0, 1) if rounds > 1 else ():
+        yield [_constant(x, extreme) for x in inputs]
+
+
+def _constant(details: Any, extreme: int) -> Any:
+    kind = np.dtype(details["dtype"])
+    if kind.kind in "fb" or kind.itemsize >= 4:
+        return np.full(details["shape"], max(extreme, 0) if kind.kind != "f" else extreme, dtype=kind)
+    limits = np.iinfo(kind)
+    return np.full(details["shape"], {-1: limits.min, 0: 0, 1: limits.max}[extreme], dtype=kind)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,110 @@
+"""Whether a .tflite file computes what another does, row by row, by symbolic runs of both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from modelplan.checking.verifier.rewrites.contents import Catalogue, Content, Fault, Unproved, row_words
+from modelplan.checking.verifier.rewrites.reading import Cell, Source, surroundings_of
+from modelplan.checking.verifier.rewrites.running import Trace, fault_of, trace_run
+from modelplan.primitives.errors import RequestError
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Both runs, in which equal rows have equal coordinates."""
+
+    catalogue: Catalogue
+    original: Trace
+    rewritten: Trace
+
+
+def compare_rows(original: Source, rewritten: Source) -> Compared:
+    """Follows the rows of every tensor through both files; returns what was followed.
+
+    Raises:
+        Fault: an output of the second file is not, row by row, that of the first.
+        Unproved: an operator is not known, or the first file contradicts itself.
+        RequestError: the files have other inputs or outputs, or seem to be swapped.
+    """
+    _check_interface(original, rewritten)
+    catalogue = Catalogue()
+    try:
+        first = trace_run(original, catalogue)
+    except Fault as fault:
+        raise Unproved(f"cannot be proved: {original.name} itself cannot be followed: {fault}") from None
+    pieces = max((base.uses for base in catalogue.bases), default=0)
+    catalogue.close()
+    second = trace_run(rewritten, catalogue)
+    _check_not_swapped(original, rewritten, pieces, max((base.uses for base in catalogue.bases), default=0))
+    for position, (wanted, found) in enumerate(zip(first.outputs, second.outputs, strict=True)):
+        cell = rewritten.parts[0].cells[rewritten.parts[0].outputs[position]]
+        _check_output(catalogue, rewritten, cell, wanted, found)
+    _check_same_around(original, rewritten)
+    if first.keeping != second.keeping:
+        raise Fault("the file", "runs operators that keep values between runs in another order or number")
+    return Compared(catalogue, first, second)
+
+
+def _check_interface(original: Source, rewritten: Source) -> None:
+    for what in ("inputs", "outputs"):
+        cells = [[part.cells[t] for t in getattr(part, what)] for part in (original.parts[0], rewritten.parts[0])]
+        if len(cells[0]) != len(cells[1]):
+            raise RequestError(
+                f"{rewritten.name} is no rewrite of {original.name}: it has {len(cells[1])} {what}, not {len(cells[0])}"
+            )
+        for position, (a, b) in enumerate(zip(*cells, strict=True)):
+            for name in ("name", "shape", "coding"):
+                if getattr(a, name) != getattr(b, name):
+                    raise RequestError(
+                        f"{rewritten.name} is no rewrite of {original.name}: {what[:-1]} {position} has"
+                        f" {name} {_shown(b, name)}, the model's has {_shown(a, name)}"
+                    )
+
+
+def _check_same_around(original: Source, rewritten: Source) -> None:
+    """Checks what programs find beside the operators: signatures with their names, and metadata but for the plan."""
+    before, after = surroundings_of(original), surroundings_of(rewritten)
+    for what in sorted(before.keys() | after.keys()):
+        if what not in after:
+            raise Fault("the file", f"has no {what}, which the model has")
+        if before.get(what) != after[what]:
+            found = "which the model has not" if what not in before else "and not what the model says there"
+            raise Fault("the file", f"has {what}, {found}")
+
+
+def _shown(cell: Cell, name: str) -> str:
+    if name != "coding":
+        return f"{getattr(cell, name)!r}"
+    coding = cell.coding
+    return f"{coding.dtype}, scales {list(coding.scales)}, zero points {list(coding.zero_points)}"
+
+
+def _check_not_swapped(original: Source, rewritten: Source, before: int, after: int) -> None:
+    """A model is in one piece; where only the first file is in stripes, the two were given in the wrong order."""
+    if before > 1 and after <= 1:
+        raise RequestError(
+            f"{original.name} is computed in stripes and {rewritten.name} is not: were the two files swapped?"
+        )
+
+
+def _check_output(catalogue: Catalogue, source: Source, cell: Cell, wanted: Content, found: Content) -> None:
+    if wanted == found:
+        return
+    part = source.parts[0]
+    makers = [op for op in part.ops if part.outputs and cell.number in op.outputs]
+    where = makers[-1].label if makers else "the file"
+    reason = catalogue.explain(cell.label, found)
+    if reason is not None:
+        raise fault_of(catalogue, where, reason, f", and this stays in output {cell.name!r}")
+    if wanted.base != found.base:
+        made = catalogue.bases[found.base].name if found.base >= 0 else "nothing"
+        raise Fault(where, f"gives {cell.label} the values of {made!r}, not of {catalogue.bases[wanted.base].name!r}")
+    for axis, (a, b) in enumerate(zip(wanted.axes, found.axes, strict=True)):
+        if a != b:
+            first = next(i for i, (x, y) in enumerate(zip(a, b, strict=True)) if x != y)
+            raise Fault(
+                where,
+                f"puts {row_words(axis, b[first:])} of {catalogue.bases[found.base].name!r} into {cell.label} from"
+                f" place {first} on, where the model has {row_words(axis, a[first:])}",
+            )

@@ -1,0 +1,306 @@
+"""What stands in a tensor, axis by axis: which rows of which map, what padding, what was never written.
+
+An operator that computes gives a *base*: one map for each way of computing (kind, options, weights, operands' bases).
+A base has, along each axis, one coordinate for each *window*: what this row reads of the operands' rows. Two files
+that compute the same row in the same way thus get the same coordinate, whatever stripes the row is made in.
+A window that the first file does not have gets a coordinate of its own in the second, and is *foreign*: such a row may
+be made, but never be kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from modelplan.checking.verifier.rewrites.reading import Coding, Operation, digest_of
+
+#: Symbols along an axis: coordinates of a base are >= 0.
+EDGE = -1  #: beyond the border of an operand, where a kernel reads nothing
+UNWRITTEN = -2  #: whatever was in memory before
+_PADS = 1 << 33  #: elements of the code c, written by a PAD, have the symbol c - _PADS
+_WEIGHTS = 1 << 50  #: in a window, the weight w between the two rows before it is w - _WEIGHTS
+#: The base of a tensor into which nothing was written yet.
+NOTHING = -1
+
+Axis = tuple[int, ...]
+Window = tuple[int, ...]
+
+
+def padding(code: int) -> int:
+    """The symbol of elements that a PAD fills with `code`."""
+    return code - _PADS
+
+
+def is_padding(symbol: int) -> bool:
+    """Whether the symbol stands for elements that a PAD wrote."""
+    return symbol < UNWRITTEN
+
+
+def weight(share: int) -> int:
+    """The mark, in a window, of a weight between rows in 1024ths."""
+    return share - _WEIGHTS
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The rows of base `base` that stand in a tensor, as symbols along each axis.
+
+    Of a map that is written tile by tile, `filled` has for each row the columns that are written, as bits; it is empty
+    for every other tensor.
+    """
+
+    base: int
+    axes: tuple[Axis, ...]
+    filled: tuple[int, ...] = ()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents."""
+        return tuple(len(axis) for axis in self.axes)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A small tensor of whole numbers or truth values that are known."""
+
+    array: npt.NDArray[np.generic]
+    dtype: str
+
+
+Value = Content | Numbers
+
+
+def unwritten(shape: Iterable[int]) -> Content:
+    """A tensor into which nothing was written."""
+    return Content(NOTHING, tuple((UNWRITTEN,) * n for n in shape))
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """An operator's operand: the tensor's name in messages and what stands in it."""
+
+    label: str
+    content: Content
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Where a foreign row was made: base, axis, the operator, its output, the place in it, what it was made of."""
+
+    base: int
+    axis: int
+    where: str
+    output: str
+    local: int
+    window: Window
+    readers: tuple[Reader, ...]
+
+
+@dataclass
+class Base:
+    """A map that an operator computes; `fields` are the parts of its key by name."""
+
+    kind: str
+    fields: tuple[tuple[str, Hashable], ...]
+    made_by: str
+    name: str
+    windows: list[dict[Window, int]]
+    known: list[int] = field(default_factory=list)
+    causes: dict[tuple[int, int], Cause] = field(default_factory=dict)
+    uses: int = 0
+
+
+class Catalogue:
+    """All bases, with the coordinates of their axes; after `close` what is new is foreign."""
+
+    def __init__(self) -> None:
+        self.bases: list[Base] = []
+        self.number: dict[Hashable, int] = {}
+        self.closed: int | None = None
+
+    def close(self) -> None:
+        """Ends the first file: its bases and coordinates are the ones that are right."""
+        self.closed = len(self.bases)
+        for base in self.bases:
+            base.known = [len(windows) for windows in base.windows]
+            base.uses = 0
+
+    def base(self, kind: str, fields: Sequence[tuple[str, Hashable]], rank: int, made_by: str, name: str) -> int:
+        """The number of the base with this key."""
+        key = (kind, rank, tuple(fields))
+        if key not in self.number:
+            self.number[key] = len(self.bases)
+            self.bases.append(Base(kind, tuple(fields), made_by, name, [{} for _ in range(rank)], [0] * rank))
+        return self.number[key]
+
+    def constant(self, data: bytes, coding: Coding, shape: tuple[int, ...], name: str) -> Content:
+        """The content of a constant."""
+        fields = [("values", digest_of(data)), ("type", coding.dtype), ("shape", shape)]
+        return self.whole("constant", fields, shape, "the file", name)
+
+    def whole(
+        self, kind: str, fields: Sequence[tuple[str, Hashable]], shape: Sequence[int], made_by: str, name: str
+    ) -> Content:
+        """A base of which each row is itself."""
+        number = self.base(kind, fields, len(shape), made_by, name)
+        return Content(number, tuple(self.coordinates(number, a, each_row(n)) for a, n in enumerate(shape)))
+
+    def coordinates(self, base: int, axis: int, windows: Sequence[Window]) -> Axis:
+        """The coordinate of each window along an axis of a base."""
+        known = self.bases[base].windows[axis]
+        return tuple(known.setdefault(window, len(known)) for window in windows)
+
+    def is_foreign(self, base: int, axis: int, symbol: int) -> bool:
+        """Whether a row is one that the first file does not make; those of constants are all right."""
+        if symbol == UNWRITTEN:
+            return True
+        return symbol >= 0 and not self.is_foreign_base(base) and symbol >= self.bases[base].known[axis]
+
+    def is_foreign_base(self, base: int) -> bool:
+        """Whether the first file computes nothing in this way."""
+        return self.closed is not None and base >= self.closed
+
+    def explain(self, label: str, content: Content) -> tuple[Cause, ...] | str | None:
+        """Why a tensor holds rows that the first file does not have: where they were made first, and what read those.
+
+        None where it holds none.
+        """
+        if content.filled:
+            row = next(i for i, columns in enumerate(content.filled) if columns != _all_of(content))
+            columns = [i for i in range(content.shape[2]) if not content.filled[row] >> i & 1]
+            return f"{row_words(1, [row])}, {row_words(2, columns)} of {label} hold what nothing wrote"
+        for axis, symbols in enumerate(content.axes):
+            for local, symbol in enumerate(symbols):
+                if symbol == UNWRITTEN:
+                    return f"{row_words(axis, [local])} of {label} hold what nothing wrote"
+                if symbol >= 0 and self.is_foreign(content.base, axis, symbol):
+                    return tuple(self._causes(content.base, axis, symbol))
+        return None
+
+    def _causes(self, base: int, axis: int, symbol: int) -> Iterator[Cause]:
+        """Where a foreign row was made, those that it was made of before it."""
+        cause = self.bases[base].causes.get((axis, symbol))
+        if cause is None:
+            return
+        for reader in cause.readers:
+            content = reader.content
+            foreign = (
+                (a, s)
+                for a, symbols in enumerate(content.axes)
+                for s in symbols
+                if s >= 0 and s in cause.window and self.is_foreign(content.base, a, s)
+            )
+            found = next(foreign, None)
+            if found is not None:
+                yield from self._causes(content.base, *found)
+                break
+        yield cause
+
+    def nearest_window(self, base: int, axis: int, window: Window) -> tuple[int, Window] | None:
+        """The first file's window that is most like this one."""
+        known = self.bases[base].windows[axis]
+        own = [(w, i) for w, i in known.items() if i < self.bases[base].known[axis] and len(w) == len(window)]
+        if not own:
+            return None
+        found = max(own, key=lambda pair: sum(a == b for a, b in zip(pair[0], window, strict=True)))
+        return found[1], found[0]
+
+
+def each_row(extent: int) -> tuple[Window, ...]:
+    """The windows of an axis along which each row is itself."""
+    return tuple((i,) for i in range(extent))
+
+
+def row_words(axis: int, symbols: Sequence[int]) -> str:
+    """Rows in messages: `rows 3, 4, border`.
+
+    >>> row_words(1, [0, 1, 2, 7, EDGE])
+    'rows 0 to 2, 7, border'
+    """
+    name = {1: "rows", 2: "columns"}.get(axis, f"indices of axis {axis}")
+    return f"{name} {', '.join(_runs(symbols))}"
+
+
+def _runs(symbols: Sequence[int]) -> list[str]:
+    runs: list[list[int]] = []
+    for symbol in symbols:
+        if runs and symbol >= 0 and runs[-1][-1] >= 0 and symbol == runs[-1][-1] + 1:
+            runs[-1].append(symbol)
+        elif not runs or symbol >= 0 or runs[-1][-1] != symbol:
+            runs.append([symbol])
+    return [_word(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs]
+
+
+def _word(symbol: int) -> str:
+    if symbol >= 0:
+        return str(symbol)
+    words = {EDGE: "border", UNWRITTEN: "nothing written"}
+    if symbol < -_WEIGHTS // 2:
+        return f"weight {symbol + _WEIGHTS}/1024"
+    return words.get(symbol) or f"padding with {symbol + _PADS}"
+
+
+def _all_of(content: Content) -> int:
+    """All columns of a map, as bits."""
+    return (1 << content.shape[2]) - 1
+
+
+def _written(content: Content) -> tuple[int, ...]:
+    """For each row of a map that is not written tile by tile, the columns that are written, as bits."""
+    columns = sum(1 << i for i, symbol in enumerate(content.axes[2]) if symbol != UNWRITTEN)
+    return tuple(columns * (symbol != UNWRITTEN) for symbol in content.axes[1])
+
+
+def patched(whole: Content, part: Content, row: int, column: int) -> Content | str:
+    """A map of four axes with a tile of the same map put at a row and a column, or why that makes no map.
+
+    Cost: O(rows of the tile + extents of the map).
+    """
+    bits = (1 << part.shape[2]) - 1 << column
+    held, filled = whole.base != NOTHING, list(whole.filled or _written(whole))
+    if any(UNWRITTEN in axis for axis in part.axes):
+        return "of which nothing wrote a part"
+    if held and (whole.base != part.base or whole.axes[0] != part.axes[0] or whole.axes[3] != part.axes[3]):
+        return "which holds another map"
+    below = range(row, row + part.shape[1])
+    kept = (
+        any(bits & filled[i] != filled[i] for i in below),
+        any(columns & bits for i, columns in enumerate(filled) if i not in below),
+    )
+    axes = []
+    for axis, (start, beside) in enumerate(zip((row, column), kept, strict=True), 1):
+        old, new = list(whole.axes[axis]), part.axes[axis]
+        before = old[start : start + len(new)]
+        if beside and any(UNWRITTEN != a != b for a, b in zip(before, new, strict=True)):
+            return f"which holds {row_words(axis, before)} where {row_words(axis, new)} are put beside them"
+        old[start : start + len(new)] = new
+        axes.append(tuple(old))
+    for i in below:
+        filled[i] |= bits
+    complete = all(columns == _all_of(whole) for columns in filled)
+    return Content(part.base, (part.axes[0], *axes, part.axes[3]), () if complete else tuple(filled))
+
+
+def is_ascending(axis: Axis) -> bool:
+    """Whether the coordinates of an axis follow one another."""
+    return all(b == a + 1 for a, b in pairwise(axis))
+
+
+class Fault(Exception):  # noqa: N818
+    """The second file does not compute what the first does; `where` is the operator."""
+
+    def __init__(self, where: str, text: str) -> None:
+        super().__init__(f"{where} {text}")
+
+
+class Unproved(Exception):  # noqa: N818
+    """The proof does not know an operator, or what it depends on; says which and why."""
+
+
+def unproved(op: Operation, reason: str) -> Unproved:
+    """The refusal to judge an operator."""
+    return Unproved(f"cannot be proved: {op.label}: {reason}")

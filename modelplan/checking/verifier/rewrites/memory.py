@@ -1,0 +1,321 @@
+"""Replay of a rewritten file's memory plan, byte by byte: each operator must find what the symbolic run says it reads.
+
+The arena is an array with one fingerprint for each byte: of the map, the row and the column that stands there. Copies
+take along whatever stands at their source, right or not; operators that compute must find their own elements, except
+those of which no output is made. Parent, condition and body of a loop share the arena and run in TFLM's order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from modelplan.checking.verifier.addresses import Layout
+from modelplan.checking.verifier.cmsis_nn import GATHERED
+from modelplan.checking.verifier.program import Program, Step
+from modelplan.checking.verifier.rewrites.contents import Catalogue, Content, Fault, row_words
+from modelplan.checking.verifier.rewrites.copy_order import PADS, Addresses, Move, in_order, meet, run_elements
+from modelplan.checking.verifier.rewrites.fingerprints import JUNK, U64, Fingerprints
+from modelplan.checking.verifier.rewrites.moving import Copy, Places
+from modelplan.checking.verifier.rewrites.needs import Mask, Masks, counting_elements
+from modelplan.checking.verifier.rewrites.reading import Cell, Operation, Source
+from modelplan.checking.verifier.rewrites.running import Event, Trace
+from modelplan.checking.verifier.safe_overlap import may_overlap
+from modelplan.checking.verifier.semantics import moves_of
+from modelplan.checking.verifier.subject import Subject, offline_subject, online_subject
+from modelplan.runtimes.tflm import planner
+
+#: Operands that a kernel reads before it writes anything: where and how much to cut.
+_READ_FIRST = {"SLICE": {1, 2}}
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """Bytes of the arena, and what was checked."""
+
+    arena: int
+    operators: int
+    loops: int
+    planned: bool
+
+
+def replay_memory(source: Source, trace: Trace, catalogue: Catalogue, kernels: str = "reference") -> Replayed:
+    """Replays the run `trace` of a file in the memory that its plan, or without one TFLM's planner, gives it.
+
+    Raises:
+        Fault: the first operator that finds other bytes than its own, or writes over what it still reads.
+        BrokenPlanError: the plan cannot be read.
+
+    Cost: the bytes that all operators read and write.
+    """
+    planned = planner.read_plan(source.model) is not None
+    online = (planner.ONLINE,) * len(source.model.tensors)
+    subject = offline_subject(source.model, kernels) if planned else online_subject(source.model, online, kernels)
+    loops = _check_loops(source, subject.layout) if planned else 0
+    memory = _Memory(source, subject, catalogue)
+    memory.write_inputs(trace)
+    for event, masks in zip(trace.events, counting_elements(source, trace), strict=True):
+        memory.perform(event, masks)
+    memory.check_outputs(trace)
+    return Replayed(len(memory.bytes), len(trace.events), loops, planned)
+
+
+def _check_loops(source: Source, layout: Layout) -> int:
+    """Checks that every value of a loop has one address in its parent, condition and body; returns the loops.
+
+    Else TFLM would copy it, over rows that a plan for one address does not keep free.
+    """
+    count = 0
+    for part in source.parts:
+        for op in part.ops:
+            if op.kind != "WHILE":
+                continue
+            count += 1
+            condition, body = (source.parts[n] for n in op.calls)
+            for position, t in enumerate(op.outputs):
+                same = [part.cells[t], part.cells[op.inputs[position]], condition.cells[condition.inputs[position]]]
+                same += [body.cells[body.inputs[position]], body.cells[body.outputs[position]]]
+                _check_one_address(op, layout, same)
+    return count
+
+
+def _check_one_address(op: Operation, layout: Layout, cells: Sequence[Cell]) -> None:
+    placed = [(cell, layout.address[cell.number]) for cell in cells if cell.number in layout.address]
+    for cell, at in placed:
+        if at != placed[0][1]:
+            first = placed[0][0]
+            raise Fault(
+                op.label, f"has {first.label} at byte {placed[0][1]} and {cell.label} at {at}: one value, two places"
+            )
+
+
+#: Bytes of an element; four where not listed.
+_WIDTHS = {"int8": 1, "uint8": 1, "bool": 1, "int16": 2, "uint16": 2, "float16": 2, "int64": 8, "float64": 8,
+           "uint64": 8, "complex64": 8, "complex128": 16}  # fmt: skip
+#: Operators that hand on all bytes of their operand as they are.
+_VIEWS = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
+
+
+class _Memory:
+    def __init__(self, source: Source, subject: Subject, catalogue: Catalogue) -> None:
+        self.source = source
+        self.program: Program = subject.program
+        self.layout: Layout = subject.layout
+        self.cells = {cell.number: cell for part in source.parts for cell in part.cells}
+        self.width = {n: _WIDTHS.get(cell.coding.dtype, 4) for n, cell in self.cells.items()}
+        ends = [at + self._size(t) for t, at in self.layout.address.items()]
+        top = max([*ends, *(use.end for use in self.layout.scratch)], default=0)
+        self.bytes: U64 = np.zeros(top, dtype=np.uint64)
+        self.writer = np.zeros(top, dtype=np.int32)
+        self.writers = ["nothing"]
+        self.prints = Fingerprints(catalogue)
+        self.steps = {(step.subgraph, step.op): step for step in self.program.steps if not step.moves and step.outputs}
+        self.scratch: dict[tuple[int, int], set[tuple[int, int]]] = {}
+        for use in self.layout.scratch:
+            step = self.program.steps[use.step]
+            self.scratch.setdefault((step.subgraph, step.op), set()).add((use.start, use.end))
+
+    def _size(self, t: int) -> int:
+        return int(np.prod(self.cells[t].shape, dtype=np.int64)) * self.width[t]
+
+    def _span(self, t: int) -> tuple[int, int] | None:
+        at = self.layout.address.get(t)
+        return None if at is None or not self._size(t) else (at, at + self._size(t))
+
+    def write_inputs(self, trace: Trace) -> None:
+        main = self.source.parts[0]
+        for t, content in zip(main.inputs, trace.inputs, strict=True):
+            self._store(main.cells[t].number, content, self._writer("the caller"))
+
+    def check_outputs(self, trace: Trace) -> None:
+        main = self.source.parts[0]
+        for t, content in zip(main.outputs, trace.outputs, strict=True):
+            self._check(main.cells[t].number, content, "the caller")
+
+    def perform(self, event: Event, masks: Masks) -> None:
+        """One operator: its reads are checked, or its copies made; then its results stand in memory.
+
+        `masks` say of its operands which elements count.
+        """
+        writer = self._writer(event.where)
+        if event.passes:
+            self._pass(event, writer)
+            return
+        if event.copies:
+            self._move(event, masks, writer)
+            return
+        for (t, content), mask in zip(event.reads, masks, strict=True):
+            self._check(t, content, event.where, mask)
+        self._check_overlaps(event, range(len(event.reads)))
+        self._use_scratch(event, writer)
+        if event.op.kind in _VIEWS:
+            (x, before), (y, after) = event.reads[0], event.writes[0]
+            self.prints.join(self._prints(y, after), self._prints(x, before))
+        for t, content in event.writes:
+            self._store(t, content, writer)
+
+    def _writer(self, name: str) -> int:
+        self.writers.append(name)
+        return len(self.writers) - 1
+
+    def _check(self, t: int, content: Content, where: str, mask: Mask | None = None) -> None:
+        span = self._span(t)
+        if span is None:
+            return
+        found = self.bytes[span[0] : span[1]].reshape(*content.shape, self.width[t])
+        expected = self.prints.of_bytes(content, self.width[t])
+        wrong = found != expected
+        if wrong.any():
+            wrong = self.prints.first_of(found) != self.prints.first_of(expected)
+        wanted = self.prints.wanted(content)
+        if wanted is not None:
+            wrong &= wanted[..., None]
+        if mask is not None:
+            wrong &= mask[..., None]
+        if wrong.any():
+            self._refuse(t, span[0], wrong, where)
+
+    def _refuse(self, t: int, start: int, wrong: npt.NDArray[np.bool_], where: str) -> None:
+        at = np.flatnonzero(wrong.reshape(-1))
+        culprit = self.writers[int(self.writer[start + int(at[0])])]
+        axis = 1 if wrong.ndim > 2 and wrong.shape[1] > 1 else max(wrong.ndim - 3, 0)
+        rows = np.flatnonzero(wrong.any(axis=tuple(a for a in range(wrong.ndim) if a != axis)))
+        verb = "which nothing wrote" if culprit == "nothing" else f"overwritten by {culprit}"
+        raise Fault(
+            where,
+            f"reads {self.cells[t].label} {row_words(axis, rows.tolist())}, bytes {start + int(at[0])} to"
+            f" {start + int(at[-1])} of the arena, {verb}",
+        )
+
+    def _prints(self, t: int, content: Content) -> U64:
+        return self.prints.of_bytes(content, self.width[t]).reshape(-1)
+
+    def _store(self, t: int, content: Content, writer: int) -> None:
+        span = self._span(t)
+        if span is not None:
+            self.bytes[span[0] : span[1]] = self._prints(t, content)
+            self.writer[span[0] : span[1]] = writer
+
+    def _pass(self, event: Event, writer: int) -> None:
+        """Copies of whole tensors between an operator and a subgraph; equal addresses are left alone."""
+        for (x, content), (y, _) in zip(event.reads, event.writes, strict=True):
+            source, target = self._span(x), self._span(y)
+            if target is None or source == target:
+                continue
+            if source is None:
+                self._store(y, content, writer)
+                continue
+            if source[0] < target[1] and target[0] < source[1]:
+                raise Fault(event.where, f"copies {self.cells[x].label} onto itself, shifted, in {self.cells[y].label}")
+            self.bytes[target[0] : target[1]] = self.bytes[source[0] : source[1]]
+            self.writer[target[0] : target[1]] = writer
+
+    def _move(self, event: Event, masks: Masks, writer: int) -> None:
+        """Copies as the operator makes them: what stands at the source, right or wrong, comes to the target."""
+        moved = {copy.operand for copy in event.copies}
+        steering = [i for i in range(len(event.reads)) if i not in moved]
+        for i in steering:
+            self._check(*event.reads[i], event.where)
+        self._check_overlaps(event, steering)
+        moves = [found for copy in event.copies if (found := self._addresses(event, copy, masks)) is not None]
+        self._check_moves(event, moves)
+        self._use_scratch(event, writer)
+        taken = [None if move.source is None else self.bytes[move.source] for move in moves]
+        if event.op.kind in PADS:
+            self._store(*event.writes[0], writer)
+        for move, stood in zip(moves, taken, strict=True):
+            if move.source is None or stood is None:
+                self.bytes[move.target] = self._prints(*event.reads[move.operand])
+                self.writer[move.target] = writer
+                continue
+            changed = move.source != move.target
+            self.bytes[move.target[changed]] = stood[changed]
+            self.writer[move.target[changed]] = writer
+
+    def _addresses(self, event: Event, copy: Copy, masks: Masks) -> Move | None:
+        """Where the bytes of a copy come from and go to; None where the target is not in the arena."""
+        mask = masks[copy.operand]
+        x, y = event.reads[copy.operand][0], event.writes[copy.output][0]
+        target, source = self._span(y), self._span(x)
+        if target is None:
+            return None
+        run = self.width[x] * run_elements(event.op, copy, len(self.cells[x].shape))
+        to = self._places(y, target[0], copy.target)
+        counts = None if mask is None else np.repeat(mask[np.ix_(*copy.source)].reshape(-1), self.width[x])
+        return Move(copy.operand, None if source is None else self._places(x, source[0], copy.source), to, run, counts)
+
+    def _places(self, t: int, start: int, places: tuple[Places, ...]) -> Addresses:
+        """The address of every byte of a block, element by element."""
+        width, shape = self.width[t], self.cells[t].shape
+        total: Addresses = np.zeros((1,) * len(shape), dtype=np.int64)
+        stride = width
+        for axis in reversed(range(len(shape))):
+            at = [1] * len(shape)
+            at[axis] = len(places[axis])
+            total = total + np.array(places[axis], dtype=np.int64).reshape(at) * stride
+            stride *= shape[axis]
+        return (total.reshape(-1, 1) + np.arange(width, dtype=np.int64) + start).reshape(-1)
+
+    def _check_moves(self, event: Event, moves: Sequence[Move]) -> None:
+        """Checks that no copy of an operator overwrites what it, or another of its copies, still has to read."""
+        span = self._span(event.writes[0][0])
+        whole = np.arange(*span) if event.op.kind in PADS and span is not None else None
+        for move in moves:
+            targets = [other.changed for other in moves] if whole is None else [whole]
+            if move.source is None:
+                continue
+            read = move.source if whole is not None else move.source[move.counting]
+            if not any(meet(read, target) for target in targets):
+                continue
+            if not (self.program.sequential and self._in_order(event, moves, whole)):
+                raise Fault(
+                    event.where, f"writes over {self.cells[event.reads[move.operand][0]].label} while it copies it"
+                )
+
+    def _in_order(self, event: Event, moves: Sequence[Move], whole: Addresses | None) -> bool:
+        """Whether the kernel reads what it copies before it overwrites it; CMSIS-NN pads by rows, TFLM by elements."""
+        if event.op.kind in PADS and self.program.library in GATHERED:
+            return self._permitted(event, moves[0].operand, 0)
+        return in_order(event.op, moves, whole)
+
+    def _check_overlaps(self, event: Event, operands: Sequence[int]) -> None:
+        for output, (y, _) in enumerate(event.writes):
+            for operand in operands:
+                x = event.reads[operand][0]
+                a, b = self._span(x), self._span(y)
+                if a is None or b is None or not (a[0] < b[1] and b[0] < a[1]):
+                    continue
+                if not self._permitted(event, operand, output):
+                    raise Fault(
+                        event.where,
+                        f"writes {self.cells[y].label} over bytes {max(a[0], b[0])} to {min(a[1], b[1]) - 1} of"
+                        f" {self.cells[x].label}, which it still reads",
+                    )
+
+    def _permitted(self, event: Event, operand: int, output: int) -> bool:
+        """Whether the kernel reads and writes in an order that this overlap permits."""
+        step = self.steps.get((event.op.subgraph, event.op.number))
+        if step is None:
+            return False
+        position = [i for i, t in enumerate(step.inputs) if t == event.reads[operand][0]]
+        if position and all(i in _READ_FIRST.get(step.kind, ()) for i in position):
+            return True
+        return any(self._kernel_permits(step, i, output) for i in position)
+
+    def _kernel_permits(self, step: Step, operand: int, output: int) -> bool:
+        x, y = step.inputs[operand], step.outputs[output]
+        if self.layout.address[x] == self.layout.address[y] and step.kind in _VIEWS:
+            return bool(moves_of(self.program, step))
+        return may_overlap(self.program, self.layout, step, operand, output)
+
+    def _use_scratch(self, event: Event, writer: int) -> None:
+        for start, end in self.scratch.get((event.op.subgraph, event.op.number), ()):
+            for t, _ in (*event.reads, *event.writes):
+                span = self._span(t)
+                if span is not None and start < span[1] and span[0] < end:
+                    raise Fault(event.where, f"has scratch at bytes {start} to {end - 1} over {self.cells[t].label}")
+            self.bytes[start:end] = JUNK
+            self.writer[start:end] = writer

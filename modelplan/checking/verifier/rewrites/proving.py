@@ -1,0 +1,104 @@
+"""The levels of proof that one .tflite file computes what another does, with the verdict of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from modelplan.checking.verifier.rewrites.comparing import Compared, compare_rows
+from modelplan.checking.verifier.rewrites.contents import Fault, Unproved
+from modelplan.checking.verifier.rewrites.executing import Effort, execute_on_litert, execute_on_tflm
+from modelplan.checking.verifier.rewrites.memory import replay_memory
+from modelplan.checking.verifier.rewrites.reading import Source, read_source
+from modelplan.checking.verifier.verdicts import Skipped, Verdict
+from modelplan.primitives.errors import BrokenPlanError
+from modelplan.runtimes.tflm.file import FileModel, read_tflite
+
+NAMES = ("rows", "memory", "TFLM", "LiteRT")
+
+
+def prove_rewrite(
+    original: bytes, rewritten: bytes, kernels: str = "reference", effort: Effort | None = None
+) -> list[Verdict]:
+    """The verdicts of the levels rows and memory, which need the two files alone; with `effort` of all levels.
+
+    Raises:
+        BrokenPlanError: the second file does not compute what the first does; names the operator.
+
+    Cost: the bytes that all operators of the second file read and write.
+    """
+    files = read_tflite(original, "the model"), read_tflite(rewritten, "the rewritten model")
+    verdicts = list(rewrite_levels(*files, kernels, effort))
+    for verdict in verdicts:
+        if verdict.outcome == "broken":
+            raise BrokenPlanError(f"the rewritten model is not equal to the model: {verdict.details}")
+    return verdicts
+
+
+def rewrite_levels(
+    original: FileModel,
+    rewritten: FileModel,
+    kernels: str = "reference",
+    effort: Effort | None = None,
+) -> Iterator[Verdict]:
+    """The verdict of each level, up to the first that fails; without `effort` only those that run no kernel.
+
+    Raises:
+        ModelError: a file holds what cannot be compared.
+        RequestError: the files have other inputs or outputs, or seem to be swapped.
+    """
+    before, after = read_source(original), read_source(rewritten)
+    try:
+        compared = compare_rows(before, after)
+    except Fault as fault:
+        yield Verdict(NAMES[0], "broken", str(fault))
+        return
+    except Unproved as reason:
+        yield Verdict(NAMES[0], "unproved", str(reason))
+        return
+    yield Verdict(NAMES[0], "ok", _counted(after, compared))
+    verdict = _verdict(NAMES[1], lambda: _replayed(after, compared, kernels))
+    yield verdict
+    if effort is None or verdict.outcome != "ok":
+        return
+    with ThreadPoolExecutor(2) as runtimes:  # TFLM runs in a process of its own, LiteRT without Python's lock
+        tflm = runtimes.submit(_verdict, NAMES[2], lambda: execute_on_tflm(before, after, compared, effort, kernels))
+        litert = runtimes.submit(_verdict, NAMES[3], lambda: execute_on_litert(before, after, compared, effort))
+        found = tflm.result(), litert.result()
+    yield from found
+
+
+def _counted(source: Source, compared: Compared) -> str:
+    """What was followed: subgraphs, operators and how often they ran, tensors, rows, iterations."""
+    trace = compared.rewritten
+    ran = sum(not event.passes for event in trace.events)
+    rows = sum(max(content.shape[1:3], default=1) for event in trace.events for _, content in event.writes)
+    counts = [
+        _many(len(source.parts), "subgraph"),
+        f"{_many(sum(len(part.ops) for part in source.parts), 'operator')} run {ran:,} times",
+        _many(sum(len(part.cells) for part in source.parts), "tensor"),
+        _many(rows, "row"),
+    ]
+    if trace.iterations:
+        counts.append(_many(sum(trace.iterations.values()), "iteration"))
+    return ", ".join(counts)
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}" + "s" * (count != 1)
+
+
+def _replayed(source: Source, compared: Compared, kernels: str) -> str:
+    found = replay_memory(source, compared.rewritten, compared.catalogue, kernels)
+    by = "the file's plan" if found.planned else "TFLM's own planner"
+    loops = f", {_many(found.loops, 'loop')} with one address for each value" if found.loops else ""
+    return f"{found.arena:,} bytes placed by {by}, {_many(found.operators, 'run')} of operators and copies{loops}"
+
+
+def _verdict(level: str, run: Callable[[], str]) -> Verdict:
+    try:
+        return Verdict(level, "ok", run())
+    except (BrokenPlanError, Fault) as problem:
+        return Verdict(level, "broken", str(problem))
+    except Skipped as reason:
+        return Verdict(level, "skipped", str(reason))

@@ -1,0 +1,205 @@
+"""A .tflite file as the proof sees it: operators with all options, tensors with their whole coding, constants."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from modelplan.formats.tflite.tflite_schema import DTYPES
+from modelplan.primitives.errors import ModelError
+from modelplan.runtimes.tflm.file import FileModel, FileOp, FileTensor
+from modelplan.runtimes.tflm.planner import METADATA
+
+#: The longest axis and the largest tensor that are followed.
+_MOST_EXTENT, _MOST_BYTES = 1 << 20, 1 << 28
+#: Element types whose constants are numbers that steer operators: offsets, sizes, counters, conditions.
+NUMBERS: dict[str, np.dtype[Any]] = {
+    "int32": np.dtype(np.int32), "int64": np.dtype(np.int64), "bool": np.dtype(np.bool_)
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Coding:
+    """What the bytes of a tensor mean: element type and quantisation."""
+
+    dtype: str
+    scales: tuple[float, ...] = ()
+    zero_points: tuple[int, ...] = ()
+    axis: int = 0
+    details: int = 0
+
+    @property
+    def zero(self) -> int:
+        """The code that stands for 0 in all channels; 0 where nothing is quantised."""
+        return self.zero_points[0] if self.zero_points else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A tensor; `number` counts over all subgraphs, `data` is the content of a constant."""
+
+    name: str
+    shape: tuple[int, ...]
+    coding: Coding
+    number: int
+    variable: bool
+    data: bytes | None
+
+    @property
+    def label(self) -> str:
+        """The tensor in messages."""
+        return f"tensor {self.number} {self.name!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An operator with its options by name; `place` is the byte of the file at which its table starts."""
+
+    subgraph: int
+    number: int
+    kind: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    options: tuple[tuple[str, Hashable], ...]
+    calls: tuple[int, ...]
+    place: int
+    custom: bool
+
+    def option(self, name: str, default: int = 0) -> int:
+        """An option that is a whole number."""
+        found = dict(self.options).get(name, default)
+        return int(found) if isinstance(found, (int, np.integer)) else default
+
+    @property
+    def label(self) -> str:
+        """The operator in messages."""
+        where = f" of subgraph {self.subgraph}" if self.subgraph else ""
+        return f"op {self.number} {self.kind}{where} (byte {self.place} of the file)"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A subgraph; operators name its tensors by their place in `cells`."""
+
+    cells: tuple[Cell, ...]
+    ops: tuple[Operation, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A whole file."""
+
+    name: str
+    parts: tuple[Part, ...]
+    model: FileModel
+
+
+def read_source(model: FileModel) -> Source:
+    """The file with everything that decides what it computes.
+
+    Raises:
+        ModelError: it has no subgraph or operator, a tensor is too large, or data lie where they cannot be compared.
+    """
+    import tflite
+
+    if model.compressed:
+        raise ModelError(f"{model.name}: its weights are compressed, so they cannot be compared")
+    if not model.subgraphs or not model.subgraphs[0].ops:
+        raise ModelError(f"{model.name}: holds no operator")
+    table = tflite.Model.GetRootAs(model.data, 0)
+    try:
+        return Source(model.name, tuple(_parts(model, table)), model)
+    except (ValueError, IndexError, struct.error) as error:
+        raise ModelError(f"{model.name}: not a TFLite model that can be read: {error}") from None
+
+
+def _parts(model: FileModel, table: Any) -> Iterator[Part]:
+    for number, (subgraph, base) in enumerate(zip(model.subgraphs, model.firsts, strict=True)):
+        raw = table.Subgraphs(number)
+        cells = tuple(_cell(model, t, base + i, raw.Tensors(i)) for i, t in enumerate(subgraph.tensors))
+        ops = tuple(_operation(number, i, op, raw.Operators(i)) for i, op in enumerate(subgraph.ops))
+        yield Part(cells, ops, subgraph.inputs, subgraph.outputs)
+
+
+def digest_of(data: bytes) -> str:
+    """A constant's content in 32 bytes that no two contents share."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def surroundings_of(source: Source) -> dict[str, Hashable]:
+    """What a file says beside its operators, by where it says it: description, signatures, metadata but for the plan.
+
+    Tensors of signatures are given by their names.
+    """
+    import tflite
+
+    model = tflite.Model.GetRootAs(source.model.data, 0)
+    found: dict[str, Hashable] = {"a description": model.Description(), "a version": model.Version()}
+    for i in range(model.SignatureDefsLength()):
+        signature: Any = model.SignatureDefs(i)
+        maps = [
+            [getattr(signature, side)(j) for j in range(getattr(signature, f"{side}Length")())]
+            for side in ("Inputs", "Outputs")
+        ]
+        part = source.parts[signature.SubgraphIndex()]
+        named = tuple(tuple((one.Name(), part.cells[one.TensorIndex()].name) for one in side) for side in maps)
+        found[f"signature {i} {_text(signature.SignatureKey())!r}"] = (signature.SubgraphIndex(), *named)
+    for i in range(model.MetadataLength()):
+        entry: Any = model.Metadata(i)
+        if entry.Name() != METADATA.encode():
+            buffer = model.Buffers(entry.Buffer())
+            found[f"metadata {_text(entry.Name())!r}"] = buffer.DataAsNumpy().tobytes() if buffer.DataLength() else b""
+    return found
+
+
+def _text(name: bytes | None) -> str:
+    return (name or b"").decode(errors="replace")
+
+
+def _cell(model: FileModel, tensor: FileTensor, number: int, raw: Any) -> Cell:
+    start, length = tensor.content
+    if max(tensor.shape, default=0) > _MOST_EXTENT or tensor.nbytes > _MOST_BYTES:
+        raise ModelError(
+            f"{model.name}: tensor {number} {tensor.name!r} of {list(tensor.shape)} is too large to follow"
+        )
+    if tensor.constant and not length:
+        raise ModelError(f"{model.name}: tensor {number} {tensor.name!r} keeps its data outside of the flatbuffer")
+    data = model.data[start : start + length] if tensor.constant else None
+    return Cell(tensor.name, tensor.shape, _coding(tensor, raw.Quantization()), number, tensor.variable, data)
+
+
+def _coding(tensor: FileTensor, quantization: Any) -> Coding:
+    dtype = DTYPES[tensor.type]
+    if quantization is None or not quantization.ScaleLength():
+        return Coding(dtype)
+    scales = tuple(float(v) for v in quantization.ScaleAsNumpy())
+    zeros = tuple(int(v) for v in quantization.ZeroPointAsNumpy()) if quantization.ZeroPointLength() else ()
+    axis = quantization.QuantizedDimension() if len(scales) > 1 else 0
+    return Coding(dtype, scales, zeros, axis, quantization.DetailsType())
+
+
+def _operation(subgraph: int, number: int, op: FileOp, raw: Any) -> Operation:
+    return Operation(
+        subgraph, number, op.kind, op.inputs, op.outputs, _options(op), op.calls, raw._tab.Pos, op.custom  # noqa: SLF001
+    )  # fmt: skip
+
+
+def _options(op: FileOp) -> tuple[tuple[str, Hashable], ...]:
+    """All fields of the options, those at their default values too."""
+    if op.custom or op.options is None:
+        return ()
+    kind: Any = type(op.options)
+    names = [n for n in vars(kind) if n[0].isupper() and not n.startswith(("GetRootAs", "Init"))]
+    plain = [n for n in names if getattr(kind, n).__code__.co_argcount == 1]
+    return tuple((name, _hashable(getattr(op.options, name)())) for name in sorted(plain))
+
+
+def _hashable(value: Any) -> Hashable:
+    return tuple(value.tolist()) if isinstance(value, np.ndarray) else value

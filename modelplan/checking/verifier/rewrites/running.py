@@ -1,0 +1,368 @@
+"""A symbolic run of a .tflite file: what stands in each tensor after each operator, loops iteration by iteration."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from modelplan.checking.verifier.rewrites.contents import (
+    NOTHING,
+    Catalogue,
+    Cause,
+    Content,
+    Fault,
+    Numbers,
+    Reader,
+    Value,
+    row_words,
+    unproved,
+    unwritten,
+)
+from modelplan.checking.verifier.rewrites.moving import Copy, Given, calculated, is_moving, moved
+from modelplan.checking.verifier.rewrites.reading import NUMBERS, Cell, Operation, Part, Source
+from modelplan.checking.verifier.rewrites.windows import Operand, same_in_both, spread_of
+
+#: Most operators that a run may take, loops counted out.
+_MOST_STEPS = 60_000
+#: Operators that keep values between runs: proved only where both files run all of them in the same order.
+_KEEPING = {
+    "SVDF", "LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_LSTM", "RNN",
+    "UNIDIRECTIONAL_SEQUENCE_RNN", "BIDIRECTIONAL_SEQUENCE_RNN", "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One run of an operator, or one copy between an operator and the subgraph that it calls.
+
+    Tensors are counted over all subgraphs. `copies` are there where it only moves; `iteration` counts from 1.
+    """
+
+    op: Operation
+    where: str
+    reads: tuple[tuple[int, Content], ...]
+    writes: tuple[tuple[int, Content], ...]
+    copies: tuple[Copy, ...] = ()
+    passes: bool = False
+
+
+@dataclass
+class Trace:
+    """All that happened in a run, and what its inputs and outputs were."""
+
+    inputs: list[Content] = field(default_factory=list)
+    outputs: list[Content] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    values: dict[int, Content] = field(default_factory=dict)
+    keeping: list[Hashable] = field(default_factory=list)
+    iterations: Counter[int] = field(default_factory=Counter)
+
+
+def trace_run(source: Source, catalogue: Catalogue) -> Trace:
+    """Runs a file on unknown inputs.
+
+    Raises:
+        Fault: an operator reads or writes outside of a tensor, or computes what the catalogue's first file does not.
+        Unproved: an operator is not known.
+
+    Cost: O(operators run x extents of their tensors).
+    """
+    return _Runner(source, catalogue).run()
+
+
+class _Runner:
+    def __init__(self, source: Source, catalogue: Catalogue) -> None:
+        self.source, self.catalogue = source, catalogue
+        self.trace = Trace()
+        self.held: list[dict[int, Value]] = [{} for _ in source.parts]
+        self.iteration: list[int] = []
+        self.running: list[int] = []
+        self.constants: dict[int, Content] = {}
+
+    def run(self) -> Trace:
+        main = self.source.parts[0]
+        for position, t in enumerate(main.inputs):
+            cell = main.cells[t]
+            fields = [("position", position), ("coding", cell.coding), ("shape", cell.shape)]
+            content = self.catalogue.whole("input", fields, cell.shape, "the caller", cell.name)
+            self.held[0][t] = content
+            self.trace.inputs.append(content)
+        self._part(0)
+        self.trace.outputs = [self._content(0, t) for t in main.outputs]
+        self.trace.values = {
+            main.cells[t].number: value for t, value in self.held[0].items() if isinstance(value, Content)
+        }
+        return self.trace
+
+    def _part(self, number: int) -> None:
+        part = self.source.parts[number]
+        self.running.append(number)
+        for op in part.ops:
+            if len(self.trace.events) > _MOST_STEPS:
+                raise unproved(op, f"the file runs more than {_MOST_STEPS:,} operators")
+            if op.kind == "WHILE":
+                self._loop(op)
+            else:
+                self._step(part, op)
+        self.running.pop()
+
+    def _where(self, op: Operation) -> str:
+        loop = f", iteration {self.iteration[-1]}" if self.iteration else ""
+        return f"{op.label}{loop}"
+
+    def _value(self, number: int, t: int) -> Value:
+        if t in self.held[number]:
+            return self.held[number][t]
+        cell = self.source.parts[number].cells[t]
+        if cell.data is None:
+            return unwritten(cell.shape)
+        if cell.coding.dtype in NUMBERS and not cell.coding.scales:
+            array = np.frombuffer(cell.data, NUMBERS[cell.coding.dtype])
+            if array.size == int(np.prod(cell.shape)):
+                return Numbers(array.reshape(cell.shape), cell.coding.dtype)
+        return self._constant(cell)
+
+    def _constant(self, cell: Cell) -> Content:
+        if cell.number not in self.constants:
+            found = self.catalogue.constant(cell.data or b"", cell.coding, cell.shape, cell.name)
+            self.constants[cell.number] = found
+        return self.constants[cell.number]
+
+    def _content(self, number: int, t: int) -> Content:
+        """What stands in a tensor, numbers as a constant with these values."""
+        cell, value = self.source.parts[number].cells[t], self._value(number, t)
+        if isinstance(value, Content):
+            return value
+        if cell.data is not None:
+            return self._constant(cell)
+        return self.catalogue.constant(value.array.tobytes(), cell.coding, value.array.shape, cell.name)
+
+    def _step(self, part: Part, op: Operation) -> None:
+        where = self._where(op)
+        if op.calls or op.custom:
+            raise unproved(op, "a custom operator" if op.custom else "calls subgraphs that depend on data")
+        number, cells = op.subgraph, part.cells
+        outputs = [cells[t] for t in op.outputs if t >= 0]
+        if len(outputs) != len(op.outputs) or not outputs:
+            raise unproved(op, "has no output or an absent one")
+        given = [self._given(number, t) if t >= 0 else None for t in op.inputs]
+        reads = tuple((x.cell.number, x.content) for x in given if x is not None)
+        numbers = self._calculated(op, given, outputs)
+        copies: tuple[Copy, ...] = ()
+        if numbers is not None:
+            self.held[number][op.outputs[0]] = numbers
+            contents: tuple[Content, ...] = (self._content(number, op.outputs[0]),)
+        else:
+            contents, copies = self._made(op, where, given, outputs)
+            self.held[number].update(zip(op.outputs, contents, strict=True))
+        for content, cell in zip(contents, outputs, strict=True):
+            _check_shape(where, content, cell)
+        writes = tuple((cell.number, content) for cell, content in zip(outputs, contents, strict=True))
+        self.trace.events.append(Event(op, where, reads, writes, copies))
+
+    def _given(self, number: int, t: int) -> Given:
+        value = self._value(number, t)
+        numbers = value if isinstance(value, Numbers) else None
+        return Given(self.source.parts[number].cells[t], self._content(number, t), numbers)
+
+    def _calculated(self, op: Operation, given: Sequence[Given | None], outputs: Sequence[Cell]) -> Numbers | None:
+        known = [x.numbers for x in given if x is not None and x.numbers is not None]
+        if not known or len(known) != len(given) or len(outputs) != 1:
+            return None
+        return calculated(op, known, outputs[0])
+
+    def _made(
+        self, op: Operation, where: str, given: Sequence[Given | None], outputs: Sequence[Cell]
+    ) -> tuple[tuple[Content, ...], tuple[Copy, ...]]:
+        if op.kind in _KEEPING:
+            return self._kept(op, where, given, outputs), ()
+        if any(x is not None and x.content.filled for x in given[op.kind == "DYNAMIC_UPDATE_SLICE" :]):
+            return tuple(unwritten(cell.shape) for cell in outputs), ()  # of maps that are not complete
+        try:
+            found = moved(op, given, outputs)
+        except Fault as fault:
+            raise Fault(where, str(fault).removeprefix(op.label).strip()) from None
+        if found is not None:
+            return found.contents, found.copies
+        present = [x for x in given if x is not None]
+        if any(x.content.base == NOTHING for x in present):
+            return tuple(unwritten(cell.shape) for cell in outputs), ()
+        return tuple(self._computed(op, where, given, outputs, i) for i in range(len(outputs))), ()
+
+    def _computed(
+        self, op: Operation, where: str, given: Sequence[Given | None], outputs: Sequence[Cell], position: int
+    ) -> Content:
+        output = outputs[position]
+        operands = [Operand(x.cell, x.content) if x is not None else None for x in given]
+        spread = spread_of(op, operands, output)
+        if spread is None:
+            raise unproved(op, "its rows are not known")
+        options = [(f"option {name}", value) for name, value in same_in_both(op)]
+        fields = [*options, *spread.rest, ("output's coding", output.coding), ("output", position)]
+        base = self.catalogue.base(op.kind, fields, len(spread.axes), where, output.name)
+        if self.catalogue.is_foreign_base(base):
+            raise self._stranger(op, where, given, base)
+        self.catalogue.bases[base].uses += 1
+        axes = tuple(self.catalogue.coordinates(base, a, windows) for a, windows in enumerate(spread.axes))
+        self._note_foreign(base, axes, spread.axes, where, output, given)
+        return Content(base, axes)
+
+    def _note_foreign(
+        self,
+        base: int,
+        axes: Sequence[tuple[int, ...]],
+        windows: Sequence[Sequence[tuple[int, ...]]],
+        where: str,
+        output: Cell,
+        given: Sequence[Given | None],
+    ) -> None:
+        """Keeps where rows that the first file does not make were made first."""
+        made = self.catalogue.bases[base]
+        if self.catalogue.closed is None:
+            return
+        readers = tuple(Reader(x.cell.label, x.content) for x in given if x is not None)
+        for axis, (symbols, read) in enumerate(zip(axes, windows, strict=True)):
+            if max(symbols, default=0) < made.known[axis]:
+                continue
+            for local, symbol in enumerate(symbols):
+                if symbol >= made.known[axis] and (axis, symbol) not in made.causes:
+                    made.causes[axis, symbol] = Cause(base, axis, where, output.label, local, read[local], readers)
+
+    def _kept(
+        self, op: Operation, where: str, given: Sequence[Given | None], outputs: Sequence[Cell]
+    ) -> tuple[Content, ...]:
+        """An operator that keeps values: a function of its operands and of its place among all such operators."""
+        turn = len(self.trace.keeping)
+        options = [(f"option {name}", value) for name, value in same_in_both(op)]
+        fields = [("turn", turn), *options]
+        for i, x in enumerate(given):
+            kept = x is None or x.cell.variable
+            fields.append((f"operand {i}", x and (x.cell.name if kept else x.content, x.cell.coding)))
+        if self.iteration:
+            raise unproved(op, "keeps values between runs and stands in a loop")
+        contents = []
+        for i, cell in enumerate(outputs):
+            whole = [*fields, ("output", i), ("output's coding", cell.coding)]
+            content = self.catalogue.whole(op.kind, whole, cell.shape, where, cell.name)
+            if self.catalogue.is_foreign_base(content.base):
+                raise self._stranger(op, where, given, content.base)
+            contents.append(content)
+        self.trace.keeping.append((op.kind, tuple(fields)))
+        return tuple(contents)
+
+    def _stranger(self, op: Operation, where: str, given: Sequence[Given | None], base: int) -> Fault:
+        """Why the first file has no such operator: a wrong row in an operand, or the field that differs."""
+        for x in given:
+            reason = self.catalogue.explain(x.cell.label, x.content) if x is not None else None
+            if reason is not None:
+                return fault_of(self.catalogue, where, reason, "")
+        made = self.catalogue.bases[base]
+        closed = self.catalogue.closed or 0
+        alike = [other for other in self.catalogue.bases[:closed] if other.kind == op.kind]
+        if not alike and is_moving(op.kind):
+            return Fault(where, "puts together what is not one map of the model, or changes its type or quantisation")
+        if not alike:
+            raise unproved(op, "the model has no such operator")
+        nearest = max(alike, key=lambda other: len(set(other.fields) & set(made.fields)))
+        differing = [name for name, value in made.fields if (name, value) not in nearest.fields]
+        there = f"{nearest.made_by}, which makes {nearest.name!r}"
+        return Fault(where, f"differs from the model's in {self._differences(differing, given)}; nearest is {there}")
+
+    def _differences(self, fields: Sequence[str], given: Sequence[Given | None]) -> str:
+        words = []
+        for name in fields:
+            kind, _, position = name.partition(" ")
+            if kind == "operand" and position.isdigit() and (x := given[int(position)]) is not None:
+                words.append(f"operand {position} ({x.cell.label}{self._order(x.content)})")
+            else:
+                words.append(name)
+        return ", ".join(words) or "nothing that can be named"
+
+    def _order(self, content: Content) -> str:
+        """Which axis of a tensor is not in order, where one is not."""
+        for axis, symbols in enumerate(content.axes):
+            if any(b != a + 1 for a, b in pairwise(symbols)):
+                return f", which holds {row_words(axis, symbols)} of {self.catalogue.bases[content.base].name!r}"
+        return ""
+
+    def _loop(self, op: Operation) -> None:
+        """A WHILE, in the order in which TFLM copies its values.
+
+        Source: while.cc and kernel_util.cc of tflite-micro.
+        """
+        condition, body = self._called(op)
+        self._pass(op, [(op.subgraph, t) for t in op.inputs], [(condition, t) for t in self._entered(condition)])
+        self._pass(op, [(op.subgraph, t) for t in op.inputs], [(op.subgraph, t) for t in op.outputs])
+        self.iteration.append(0)
+        while self._goes_on(op, condition):
+            self.iteration[-1] += 1
+            outputs = [(op.subgraph, t) for t in op.outputs]
+            self._pass(op, outputs, [(body, t) for t in self._entered(body)])
+            self._part(body)
+            self._pass(op, [(body, t) for t in self.source.parts[body].outputs], outputs)
+            self._pass(op, outputs, [(condition, t) for t in self._entered(condition)])
+        self.trace.iterations[body] += self.iteration.pop()
+
+    def _called(self, op: Operation) -> tuple[int, int]:
+        parts = self.source.parts
+        if len(op.calls) != 2 or any(not 0 < n < len(parts) or n in self.running for n in op.calls):
+            raise unproved(op, "calls subgraphs that do not exist, or itself")
+        if min((*op.inputs, *op.outputs), default=-1) < 0:
+            raise unproved(op, "has no value or an absent one")
+        condition, body = op.calls
+        counts = {len(op.inputs), len(op.outputs), *(len(parts[n].inputs) for n in op.calls), len(parts[body].outputs)}
+        if len(counts) != 1 or len(parts[condition].outputs) != 1:
+            raise Fault(op.label, "hands over another number of values than its subgraphs take")
+        return condition, body
+
+    def _entered(self, number: int) -> tuple[int, ...]:
+        return self.source.parts[number].inputs
+
+    def _goes_on(self, op: Operation, condition: int) -> bool:
+        self._part(condition)
+        value = self._value(condition, self.source.parts[condition].outputs[0])
+        if not isinstance(value, Numbers) or value.array.size < 1 or value.dtype != "bool":
+            raise unproved(op, "how often it runs depends on data")
+        return bool(value.array.reshape(-1)[0])
+
+    def _pass(self, op: Operation, sources: Sequence[tuple[int, int]], targets: Sequence[tuple[int, int]]) -> None:
+        """Copies values between an operator and a subgraph."""
+        where = self._where(op)
+        reads, writes, values = [], [], []
+        for (a, x), (b, y) in zip(sources, targets, strict=True):
+            source, target = self.source.parts[a].cells[x], self.source.parts[b].cells[y]
+            if (source.shape, source.coding.dtype) != (target.shape, target.coding.dtype):
+                raise Fault(where, f"copies {source.label} to {target.label}, which has another shape or type")
+            content = self._content(a, x)
+            reads.append((source.number, content))
+            writes.append((target.number, content))
+            values.append((b, y, self._value(a, x)))
+        for b, y, value in values:
+            self.held[b][y] = value
+        self.trace.events.append(Event(op, where, tuple(reads), tuple(writes), passes=True))
+
+
+def _check_shape(where: str, content: Content, cell: Cell) -> None:
+    if content.shape != cell.shape:
+        found, wanted = list(content.shape), list(cell.shape)
+        raise Fault(where, f"makes {found} of {cell.label}, whose shape in the file is {wanted}")
+
+
+def fault_of(catalogue: Catalogue, where: str, reason: tuple[Cause, ...] | str, what: str) -> Fault:
+    """The fault behind rows that the first file does not have; `what` says where they were met."""
+    if isinstance(reason, str):
+        return Fault(where, f"takes what is not there: {reason}{what}")
+    cause = reason[0]
+    operands = ", ".join(x.label for x in cause.readers if catalogue.bases[x.content.base].kind != "constant")
+    text = f"makes {row_words(cause.axis, [cause.local])} of {cause.output} from {row_words(cause.axis, cause.window)}"
+    text += f" of what is in {operands}"
+    nearest = catalogue.nearest_window(cause.base, cause.axis, cause.window)
+    if nearest is not None:
+        text += f"; the model makes {row_words(cause.axis, [nearest[0]])} from {row_words(cause.axis, nearest[1])}"
+    for reader in reason[1:2]:
+        text += f"; {reader.where} reads it"
+    return Fault(cause.where, f"{text}{what}")

@@ -1,0 +1,85 @@
+"""Models cut off behind an operator, so that a whole map becomes the output: ten bytes of a classifier prove little.
+
+The file is changed where it stands: the vector of operators gets shorter, the vector of outputs names one tensor.
+Bodies that nothing runs any more lose their operators, since TFLM prepares all subgraphs and plans only what runs.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+from modelplan.checking.verifier.rewrites.comparing import Compared
+from modelplan.checking.verifier.rewrites.reading import Operation, Source
+
+#: Places of the fields `outputs` and `operators` in a subgraph's table of fields.
+_OUTPUTS, _OPERATORS = 8, 10
+#: Operators that end a region: they put a map together.
+_ENDS = {"CONCATENATION", "WHILE", "DYNAMIC_UPDATE_SLICE"}
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A map that both files make whole: its name, and in each file its tensor and the operator that finishes it."""
+
+    name: str
+    original: tuple[int, int]
+    rewritten: tuple[int, int]
+
+
+def region_ends(original: Source, rewritten: Source, compared: Compared) -> list[Cut]:
+    """The maps that the second file puts together out of stripes and the first computes in one piece."""
+    known = {}
+    for op in original.parts[0].ops:
+        for t in op.outputs:
+            content = compared.original.values.get(t)
+            if content is not None and op.kind not in _ENDS:
+                known[content] = (t, op.number)
+    cuts: dict[int, Cut] = {}
+    for op in rewritten.parts[0].ops:
+        for t in _joined_by(op, compared):
+            content = compared.rewritten.values.get(t)
+            if content is not None and content in known:
+                name = original.parts[0].cells[known[content][0]].name
+                cuts[known[content][0]] = Cut(name, known[content], (t, op.number))
+    return list(cuts.values())
+
+
+def _joined_by(op: Operation, compared: Compared) -> list[int]:
+    """The tensors that an operator puts together; a loop also hands on what it took, which may be overwritten then."""
+    if op.kind not in _ENDS:
+        return []
+    taken = [compared.rewritten.values.get(t) for t in op.inputs]
+    return [t for t in op.outputs if op.kind != "WHILE" or compared.rewritten.values.get(t) not in taken]
+
+
+def cut_off(source: Source, tensor: int, last: int) -> bytes:
+    """The file with only its operators up to number `last`, and one tensor of the main graph as its output."""
+    import tflite
+
+    data = bytearray(source.model.data)
+    model = tflite.Model.GetRootAs(source.model.data, 0)
+    outputs, operators = (_vector(model.Subgraphs(0), field) for field in (_OUTPUTS, _OPERATORS))
+    struct.pack_into("<I", data, operators - 4, last + 1)
+    struct.pack_into("<Ii", data, outputs - 4, 1, tensor)
+    for number in set(range(len(source.parts))) - _run_up_to(source, last):
+        if source.parts[number].ops:
+            struct.pack_into("<I", data, _vector(model.Subgraphs(number), _OPERATORS) - 4, 0)
+    return bytes(data)
+
+
+def _vector(subgraph: Any, field: int) -> int:
+    """The byte behind the length of a vector of a subgraph."""
+    table = subgraph._tab  # noqa: SLF001
+    return int(table.Vector(table.Offset(field)))
+
+
+def _run_up_to(source: Source, last: int) -> set[int]:
+    """The main graph and the bodies that its operators up to number `last` run, at any depth."""
+    found, waiting = {0}, [op for op in source.parts[0].ops if op.number <= last]
+    while waiting:
+        for number in set(waiting.pop().calls) - found:
+            found.add(number)
+            waiting += source.parts[number].ops
+    return found

@@ -1,0 +1,332 @@
+"""What each row of an operator's output is made of, axis by axis, from the kernel's own formulas.
+
+A *spread* gives for each axis of the output the window behind each index; what does not depend on the index (weights,
+channels that are summed over) is in `rest` and must be the same in both files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from modelplan.checking.verifier.rewrites.contents import EDGE, Axis, Content, Window, each_row, padding, weight
+from modelplan.checking.verifier.rewrites.reading import Cell, Operation
+from modelplan.checking.verifier.safe_overlap import POINTWISE
+
+_SAME = 0
+#: Options that a window cannot do without.
+_AT_LEAST_ONE = ("StrideH", "StrideW", "DilationHFactor", "DilationWFactor", "FilterHeight", "FilterWidth")
+#: Rows that a stride or a window may reach over.
+_MOST = 1 << 16
+#: Options that only say which windows are read; a dilation says nothing of a kernel of one row or column.
+_WINDOW_OPTIONS = {"Padding", "DilationHFactor", "DilationWFactor"}
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An operand as an operator reads it."""
+
+    cell: Cell
+    content: Content
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """For each axis of the output the window of each index, and what all of them depend on."""
+
+    axes: tuple[tuple[Window, ...], ...]
+    rest: tuple[tuple[str, Hashable], ...]
+
+
+#: Operands (None where absent), output.
+Rule = Callable[[Operation, Sequence["Operand | None"], Cell], "Spread | None"]
+
+
+def spread_of(op: Operation, operands: Sequence[Operand | None], output: Cell) -> Spread | None:
+    """How the output depends on the operands' rows; None for an operator that the proof does not know.
+
+    Cost: O(extents of the output x kernel).
+    """
+    rule = _RULES.get(op.kind)
+    odd = any(not 1 <= op.option(name, 1) <= _MOST for name in _AT_LEAST_ONE) or not operands or operands[0] is None
+    found = rule(op, operands, output) if rule and not odd else None
+    if found is not None:
+        return found
+    if rule is None and op.kind not in _WHOLE:
+        return None
+    return _whole(op, operands, output)
+
+
+def places_read(
+    op: Operation, operands: Sequence[Cell], data: int, output: Cell
+) -> tuple[tuple[Window, ...], ...] | None:
+    """For each index along batch, rows and columns of the output the places of operand `data` that it reads.
+
+    Places that are none of the operand's stand for its borders. None where this is not known; all channels are read.
+    """
+    rule, x = _RULES.get(op.kind), operands[data]
+    if rule is None or len(x.shape) != 4 or not all(1 <= op.option(name, 1) <= _MOST for name in _AT_LEAST_ONE):
+        return None
+    placed = [Operand(cell, Content(0, tuple(tuple(range(n)) for n in cell.shape))) for cell in operands]
+    found = rule(op, placed, output)
+    return None if found is None or len(found.axes) != 4 else found.axes[:3]
+
+
+def _whole(op: Operation, operands: Sequence[Operand | None], output: Cell) -> Spread:
+    """An operator that is the same only where all of its operands and options are."""
+    rest = tuple((f"operand {i}", _everything(x)) for i, x in enumerate(operands))
+    options = tuple((f"option {name}", value) for name, value in op.options if name in _WINDOW_OPTIONS)
+    return Spread(tuple(each_row(n) for n in output.shape), (*rest, *options, ("shape", output.shape)))
+
+
+def _everything(x: Operand | None) -> Hashable:
+    return None if x is None else (x.content.base, x.cell.coding, x.content.axes)
+
+
+def _without(x: Operand, axes: Sequence[int]) -> Hashable:
+    """What an operand is apart from the axes that are given by windows."""
+    return (x.content.base, x.cell.coding, tuple(a for i, a in enumerate(x.content.axes) if i not in axes))
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The window of a kernel along one axis: `zero` is the padding that counts as beyond the border, or None."""
+
+    stride: int
+    dilation: int
+    kernel: int
+    same: bool
+    zero: int | None
+
+
+@lru_cache(maxsize=8192)
+def _windows(reach: Reach, axis: Axis) -> tuple[Window, ...]:
+    """The symbols that each output index reads, in the order of the kernel's taps."""
+    extent = (reach.kernel - 1) * reach.dilation + 1
+    made = -(-len(axis) // reach.stride) if reach.same else (len(axis) - extent) // reach.stride + 1
+    before = max((made - 1) * reach.stride + extent - len(axis), 0) // 2 if reach.same else 0
+    edge = None if reach.zero is None else padding(reach.zero)
+    read = tuple(EDGE if symbol == edge else symbol for symbol in axis)
+    return tuple(
+        tuple(
+            read[at] if 0 <= (at := row * reach.stride - before + tap * reach.dilation) < len(axis) else EDGE
+            for tap in range(reach.kernel)
+        )
+        for row in range(made)
+    )
+
+
+def _convolution(op: Operation, operands: Sequence[Operand | None], output: Cell) -> Spread | None:
+    """CONV_2D and DEPTHWISE_CONV_2D: what is beyond the border counts as 0, like padding with the zero point."""
+    x, weights = operands[0], operands[1] if len(operands) > 1 else None
+    if x is None or weights is None or len(x.content.axes) != 4 or len(weights.cell.shape) != 4:
+        return None
+    reaches = [
+        Reach(
+            op.option(f"Stride{'HW'[a]}", 1), op.option(f"Dilation{'HW'[a]}Factor", 1), weights.cell.shape[1 + a],
+            op.option("Padding") == _SAME, x.cell.coding.zero,
+        )
+        for a in (0, 1)
+    ]  # fmt: skip
+    steps = tuple((f"option Dilation{'HW'[a]}Factor", r.dilation if r.kernel > 1 else 1) for a, r in enumerate(reaches))
+    rest = (("operand 0", _without(x, (0, 1, 2))), *steps, *_others(operands, 1))
+    return _over_map(x, reaches, each_row(output.shape[-1]), rest)
+
+
+def _pool(op: Operation, operands: Sequence[Operand | None], _output: Cell) -> Spread | None:
+    """Pools: what is beyond the border is not counted, unlike padding."""
+    x = operands[0]
+    if x is None or len(x.content.axes) != 4:
+        return None
+    sizes = op.option("FilterHeight"), op.option("FilterWidth")
+    same = op.option("Padding") == _SAME
+    reaches = [Reach(op.option(f"Stride{'HW'[a]}", 1), 1, sizes[a], same, None) for a in (0, 1)]
+    channels = tuple((s,) for s in x.content.axes[3])
+    return _over_map(x, reaches, channels, (("operand 0", _without(x, (0, 1, 2, 3))),))
+
+
+def _over_map(
+    x: Operand, reaches: Sequence[Reach], channels: tuple[Window, ...], rest: tuple[tuple[str, Hashable], ...]
+) -> Spread:
+    batch, rows, columns = x.content.axes[:3]
+    axes = (tuple((s,) for s in batch), _windows(reaches[0], rows), _windows(reaches[1], columns), channels)
+    return Spread(axes, rest)
+
+
+def _others(operands: Sequence[Operand | None], first: int) -> tuple[tuple[str, Hashable], ...]:
+    return tuple((f"operand {i}", _everything(x)) for i, x in enumerate(operands) if i >= first)
+
+
+def _transposed_convolution(op: Operation, operands: Sequence[Operand | None], output: Cell) -> Spread | None:
+    """TRANSPOSE_CONV, of shape, weights and data: row r takes what tap k of row (r + p - k) / s adds.
+
+    Source: tflite-micro's transpose_conv: the padding is that of a convolution from the output back to the operand.
+    """
+    weights, x = operands[1:3] if len(operands) > 2 else (None, None)
+    if x is None or weights is None or len(x.content.axes) != 4 or len(weights.cell.shape) != 4:
+        return None
+    axes: list[tuple[Window, ...]] = [tuple((s,) for s in x.content.axes[0])]
+    for a in (0, 1):
+        stride, taps, made = op.option(f"Stride{'HW'[a]}", 1), weights.cell.shape[1 + a], output.shape[1 + a]
+        same = op.option("Padding") == _SAME
+        outside = -(-made // stride) if same else (made - taps) // stride + 1
+        before = max((outside - 1) * stride + taps - made, 0) // 2
+        axes.append(_scattered(x.content.axes[1 + a], stride, taps, made, before))
+    axes.append(each_row(output.shape[3]))
+    rest = (("operand 2", _without(x, (0, 1, 2))), ("operand 1", _everything(weights)), *_others(operands, 3))
+    return Spread(tuple(axes), rest)
+
+
+@lru_cache(maxsize=4096)
+def _scattered(axis: Axis, stride: int, taps: int, made: int, before: int) -> tuple[Window, ...]:
+    def tap(row: int, k: int) -> int:
+        at, rest = divmod(row + before - k, stride)
+        return axis[at] if not rest and 0 <= at < len(axis) else EDGE
+
+    return tuple(tuple(tap(row, k) for k in range(taps)) for row in range(made))
+
+
+def _pointwise(_op: Operation, operands: Sequence[Operand | None], output: Cell) -> Spread | None:
+    """Element by element, operands of extent 1 repeated."""
+    present = [x for x in operands if x is not None]
+    if any(len(cell.coding.scales) > 1 for cell in (output, *(x.cell for x in present))):
+        return None  # scaled by index along an axis, so rows of other indices are no equals
+    rank = max(len(x.content.axes) for x in present)
+    columns: list[list[Axis]] = [[] for _ in range(rank)]
+    for x in present:
+        missing = rank - len(x.content.axes)
+        for a in range(rank):
+            columns[a].append(x.content.axes[a - missing] if a >= missing else (0,))
+    if any(len({len(axis) for axis in axes} - {1}) > 1 for axes in columns):
+        return None
+    rest = tuple((f"operand {i}", x and (x.content.base, x.cell.coding)) for i, x in enumerate(operands))
+    return Spread(tuple(_beside(tuple(axes)) for axes in columns), rest)
+
+
+@lru_cache(maxsize=8192)
+def _beside(axes: tuple[Axis, ...]) -> tuple[Window, ...]:
+    extent = max(len(axis) for axis in axes)
+    return tuple(tuple(axis[i if len(axis) > 1 else 0] for axis in axes) for i in range(extent))
+
+
+def _along_last(_op: Operation, operands: Sequence[Operand | None], output: Cell) -> Spread | None:
+    """Operators that look at all elements along the last axis, for each other index by itself."""
+    x = operands[0]
+    if x is None or len(x.content.axes) != len(output.shape) or not output.shape:
+        return None
+    last = len(output.shape) - 1
+    axes = (*(tuple((s,) for s in axis) for axis in x.content.axes[:-1]), each_row(output.shape[-1]))
+    return Spread(axes, (("operand 0", _without(x, range(last))), *_others(operands, 1)))
+
+
+def _joined(op: Operation, operands: Sequence[Operand | None], output: Cell) -> Spread | None:
+    """CONCATENATION of different maps: along the joined axis all of them, along the others index by index."""
+    rank = len(output.shape)
+    joined = op.option("Axis") % rank if rank else 0
+    present = [x for x in operands if x is not None]
+    if len(present) != len(operands) or any(len(x.content.axes) != rank for x in present) or not rank:
+        return None
+    others = [a for a in range(rank) if a != joined]
+    if any(x.content.shape[a] != present[0].content.shape[a] for x in present for a in others):
+        return None
+    axes = tuple(
+        each_row(output.shape[a]) if a == joined else _beside(tuple(x.content.axes[a] for x in present))
+        for a in range(rank)
+    )
+    return Spread(axes, tuple((f"operand {i}", _without(x, others)) for i, x in enumerate(present)))
+
+
+def _permuted(_op: Operation, operands: Sequence[Operand | None], _output: Cell) -> Spread | None:
+    """TRANSPOSE by a constant permutation."""
+    x, order = operands[0], operands[1] if len(operands) > 1 else None
+    if x is None or order is None or order.cell.data is None or order.cell.coding.dtype != "int32":
+        return None
+    axes = [int(a) for a in np.frombuffer(order.cell.data, np.int32)]
+    if sorted(axes) != list(range(len(x.content.axes))):
+        return None
+    read = tuple(tuple((s,) for s in x.content.axes[a]) for a in axes)
+    return Spread(read, (("operand 0", _without(x, range(len(axes)))), ("permutation", tuple(axes))))
+
+
+def _nearest(op: Operation, operands: Sequence[Operand | None], output: Cell) -> Spread | None:
+    """RESIZE_NEAREST_NEIGHBOR in the kernel's single precision."""
+    return _resized(op, operands, output, _nearest_rows)
+
+
+def _bilinear(op: Operation, operands: Sequence[Operand | None], output: Cell) -> Spread | None:
+    """RESIZE_BILINEAR: two rows and the weight between them, in the kernel's arithmetic."""
+    x = operands[0]
+    exact = x is not None and x.cell.coding.dtype == "int8"
+    return _resized(op, operands, output, _weighed_rows) if exact else None
+
+
+def _resized(
+    op: Operation,
+    operands: Sequence[Operand | None],
+    output: Cell,
+    rows: Callable[[Axis, int, bool, bool], tuple[Window, ...]],
+) -> Spread | None:
+    x = operands[0]
+    if x is None or len(x.content.axes) != 4 or len(output.shape) != 4:
+        return None
+    corners, half = bool(op.option("AlignCorners")), bool(op.option("HalfPixelCenters"))
+    batch, high, wide, channels = x.content.axes
+    spread = [rows(high, output.shape[1], corners, half), rows(wide, output.shape[2], corners, half)]
+    axes = (tuple((s,) for s in batch), *spread, tuple((s,) for s in channels))
+    return Spread(axes, (("operand 0", _without(x, (0, 1, 2, 3))),))
+
+
+@lru_cache(maxsize=1024)
+def _nearest_rows(axis: Axis, made: int, corners: bool, half: bool) -> tuple[Window, ...]:  # noqa: FBT001
+    single, extent = np.float32, len(axis)
+    between = corners and made > 1
+    scale = single(extent - 1) / single(made - 1) if between else single(extent) / single(made)
+    places = [(single(i) + single(0.5 if half else 0)) * scale for i in range(made)]
+    rounded = [int(np.floor(p + single(0.5))) if corners else int(np.floor(p)) for p in places]
+    return tuple((axis[max(min(at, extent - 1), 0)],) for at in rounded)
+
+
+@lru_cache(maxsize=1024)
+def _weighed_rows(axis: Axis, made: int, corners: bool, half: bool) -> tuple[Window, ...]:  # noqa: FBT001
+    extent = len(axis)
+    top, bottom = (extent - 1, made - 1) if corners and made > 1 else (extent, made)
+    scale = ((top << 10) + bottom // 2) // bottom
+    windows = []
+    for i in range(made):
+        scaled = i * scale + (scale // 2 - (1 << 9) if half else 0)
+        low = max(int(scaled / (1 << 10)), 0)
+        high = min(int((scaled + (1 << 10) - 1) / (1 << 10)), extent - 1)
+        windows.append((axis[low], axis[high], weight(scaled - (low << 10))))
+    return tuple(windows)
+
+
+_RULES: dict[str, Rule] = {
+    **dict.fromkeys(POINTWISE, _pointwise),
+    **dict.fromkeys(("CONV_2D", "DEPTHWISE_CONV_2D"), _convolution),
+    **dict.fromkeys(("MAX_POOL_2D", "AVERAGE_POOL_2D", "L2_POOL_2D"), _pool),
+    **dict.fromkeys(("SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION"), _along_last),
+    "TRANSPOSE_CONV": _transposed_convolution,
+    "CONCATENATION": _joined,
+    "TRANSPOSE": _permuted,
+    "RESIZE_NEAREST_NEIGHBOR": _nearest,
+    "RESIZE_BILINEAR": _bilinear,
+}
+#: Pure functions of their operands whose rows are not followed: they must have the same operands in both files.
+_WHOLE = {
+    "FULLY_CONNECTED", "RESHAPE", "SQUEEZE", "EXPAND_DIMS", "MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD",
+    "REDUCE_ANY", "REDUCE_ALL", "ARG_MAX", "ARG_MIN", "BATCH_MATMUL", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE",
+    "SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND", "UNPACK", "PACK", "SPLIT", "SPLIT_V", "SLICE", "STRIDED_SLICE", "GATHER",
+    "GATHER_ND", "TILE", "BROADCAST_TO", "BROADCAST_ARGS", "MIRROR_PAD", "PAD", "PADV2", "CUMSUM", "SHAPE", "RANK",
+    "FILL", "CONV_3D", "CONV_3D_TRANSPOSE", "DYNAMIC_UPDATE_SLICE", "EMBEDDING_LOOKUP", "TOPK_V2", "ONE_HOT", "RANGE",
+    "REVERSE_V2", "REVERSE_SEQUENCE", "SCATTER_ND", "SEGMENT_SUM", "SPARSE_TO_DENSE", "WHERE",
+    "LOCAL_RESPONSE_NORMALIZATION", "MATRIX_DIAG", "MATRIX_SET_DIAG",
+}  # fmt: skip
+
+
+def same_in_both(op: Operation) -> tuple[tuple[str, Hashable], ...]:
+    """The options of an operator apart from those that its windows already say."""
+    windowed = op.kind in _RULES
+    return tuple((name, value) for name, value in op.options if not (windowed and name in _WINDOW_OPTIONS))

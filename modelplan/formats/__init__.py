@@ -1,0 +1,163 @@
+"""The table of file formats, and `load`, the only door to them: a Graph, a Problem or a ModelError, nothing else."""
+
+from __future__ import annotations
+
+import stat
+import struct
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from modelplan.formats.dims import parsed
+from modelplan.model import Graph, Problem
+from modelplan.primitives.errors import ModelError, RequestError
+
+if TYPE_CHECKING:
+    from modelplan.formats.contents import Contents
+
+
+@dataclass(frozen=True, slots=True)
+class Loader:
+    """One row of the table. `module` is imported when a file of its kind is read; `matches` judges the first bytes."""
+
+    suffix: str
+    module: str
+    what: str
+    matches: Callable[[bytes], bool]
+
+
+def _is_text(head: bytes) -> bool:
+    return bool(head) and not any(byte < 9 or 13 < byte < 32 for byte in head)
+
+
+def _is_tflite(head: bytes) -> bool:
+    return head[4:8] == b"TFL3"
+
+
+def _is_onnx(head: bytes) -> bool:
+    """A protobuf message that starts with a field of ModelProto: no magic number exists."""
+    return not _is_tflite(head) and not _is_text(head[:64]) and head[:1] in _ONNX_FIRST_BYTES
+
+
+#: Field number and wire type of every ModelProto field, as the first byte on the wire.
+_ONNX_FIRST_BYTES = [bytes([b]) for b in (0x08, 0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42, 0x72, 0xA2, 0xCA, 0xD2)]
+
+_LONGEST_MESSAGE = 20_000
+
+LOADERS: dict[str, Loader] = {
+    row.suffix: row
+    for row in (
+        Loader(".tflite", "modelplan.formats.tflite.tflite_graph", "a TFLite flatbuffer", _is_tflite),
+        Loader(".onnx", "modelplan.formats.onnx.onnx_graph", "an ONNX protobuf", _is_onnx),
+        Loader(".csv", "modelplan.formats.problem_csv", "a CSV table of buffers", _is_text),
+    )
+}
+
+
+def load(path: str | Path, dims: Iterable[str] = (), shapes: Iterable[str] = ()) -> Graph | Problem:
+    """What the file `path` holds: a model as a Graph, a CSV of buffers as a Problem.
+
+    Args:
+        path: the file; its suffix and its first bytes must agree.
+        dims: extents that the file leaves open, each `SYMBOL=N` or, to plan for a bound, `SYMBOL<=N`.
+        shapes: shapes of tensors whose extents the file leaves open, each `TENSOR=N,N,...`.
+
+    Raises:
+        RequestError: a binding that cannot be read or that nothing in the file asks for.
+        ModelError: the file is missing, damaged or not supported; one line with the file, the place in it,
+            what was found and what was expected.
+    """
+    path = Path(path)
+    row = _row(path)
+    head = _head(path)
+    if not row.matches(head):
+        raise ModelError(f"{path}: found {_description(head)}, expected {row.what}")
+    try:
+        loaded = import_module(row.module).read(path, parsed(dims, shapes))
+    except ModelError as problem:
+        raise ModelError(_one_line(str(problem))) from None
+    except (ValueError, OSError) as problem:
+        raise ModelError(_one_line(f"{path}: {problem}")) from None
+    assert isinstance(loaded, Graph | Problem)
+    if isinstance(loaded, Graph):
+        object.__setattr__(loaded, "source", str(path))  # `replace` would check the whole graph once more
+    return loaded
+
+
+def load_model(path: str | Path, dims: Iterable[str] = (), shapes: Iterable[str] = ()) -> Graph:
+    """The model in the file `path`; a problem is a RequestError that names the commands for it."""
+    loaded = load(path, dims, shapes)
+    if isinstance(loaded, Problem):
+        raise RequestError(f"{path} holds a problem, not a model; use `modelplan solve` or `modelplan compare`")
+    return loaded
+
+
+def load_problem(path: str | Path) -> Problem:
+    """The problem in the file `path`; a model is a RequestError that names the command for it."""
+    loaded = load(path)
+    if not isinstance(loaded, Problem):
+        raise RequestError(f"{path} holds a model, not a problem; use `modelplan analyze`")
+    return loaded
+
+
+#: The modules that read what a graph leaves out.
+_CONTENTS = {
+    "onnx": "modelplan.formats.onnx.onnx_contents",
+    "tflite": "modelplan.formats.tflite.tflite_contents",
+}
+
+
+def read_contents(content: bytes, path: str, graph: Graph) -> Contents:
+    """What the model file `path` with these bytes says beside the graph that was read from it.
+
+    Raises:
+        ModelError: a part of the file that the graph does not need is damaged.
+    """
+    module = import_module(_CONTENTS[graph.format])
+    try:
+        found = module.read_contents_of(content, graph)
+    except (struct.error, IndexError, KeyError, TypeError, AttributeError, ValueError, OverflowError) as problem:
+        raise ModelError(f"{path}: values, options or quantisation: {' '.join(str(problem).split())[:300]}") from None
+    return cast("Contents", found)
+
+
+def _one_line(message: str) -> str:
+    """The message on one line and of bounded length, whatever the names in the file are."""
+    line = " ".join(message.splitlines())
+    return line if len(line) <= _LONGEST_MESSAGE else f"{line[:_LONGEST_MESSAGE]} ..."
+
+
+def _row(path: Path) -> Loader:
+    suffix = path.suffix.lower()
+    if suffix not in LOADERS:
+        found = f"suffix {suffix!r}" if suffix else "no suffix"
+        raise ModelError(f"{path}: {found}, expected one of {', '.join(LOADERS)}")
+    return LOADERS[suffix]
+
+
+def _head(path: Path) -> bytes:
+    """The first bytes of a regular, non-empty file; anything else could hang or hold nothing."""
+    try:
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            raise ModelError(f"{path}: found a directory, expected a file")
+        if not stat.S_ISREG(mode):
+            raise ModelError(f"{path}: found a device or pipe, expected a file")
+        with path.open("rb") as file:
+            head = file.read(256)
+    except (OSError, ValueError) as problem:
+        raise ModelError(f"{path}: {getattr(problem, 'strerror', None) or problem}") from None
+    if not head:
+        raise ModelError(f"{path}: the file is empty")
+    return head
+
+
+def _description(head: bytes) -> str:
+    for row in LOADERS.values():
+        if row.suffix != ".csv" and row.matches(head):
+            return row.what
+    if head.startswith(b"version https://git-lfs."):
+        return "a pointer of Git LFS, which `git lfs pull` replaces by the file"
+    return "text" if _is_text(head) else f"bytes that start {head[:8].hex(' ')}"

@@ -1,0 +1,208 @@
+"""What the caller says about extents that the file leaves open.
+
+`batch=1` is the size of a symbol, `seq<=512` an upper bound of one, `input=1,3,640,640` the shape of a tensor.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from modelplan.primitives.errors import RequestError
+
+_BINDING = re.compile(r"(?P<symbol>.+?)\s*(?P<relation><=|=)\s*(?P<extent>[0-9]{1,15})")
+_SHAPE = re.compile(r"(?P<name>.+)=(?P<extents>(?:\s*[0-9]{1,15}\s*(?:,\s*[0-9]{1,15}\s*)*)?)", re.DOTALL)
+_EXPRESSION = re.compile(r"[\w\s+*/()-]*[+*/-][\w\s+*/()-]*")
+_LONGEST_EXPRESSION = 200
+_OPERATIONS: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+}
+
+
+def is_symbol(text: str) -> bool:
+    """Whether a file's word for an open extent is a symbol, the same number wherever it stands.
+
+    `?`, `-1` and `unk__7` are what tools write for an extent that they know nothing of; many extents share the first.
+    """
+    return text not in ("", "?", "-1") and not text.startswith("unk__")
+
+
+def dim_option(symbol: str, extent: int | str, sign: str = "=") -> str:
+    """The option that binds a symbol, quoted for a shell."""
+    return f"--dim {shlex.quote(f'{symbol}{sign}{extent}')}"
+
+
+def shape_option(name: str, shape: Sequence[int | str]) -> str:
+    """The option that gives a tensor its shape, quoted for a shell."""
+    extents = ",".join(map(str, shape))
+    return f"--shape {shlex.quote(f'{name}={extents}')}"
+
+
+@dataclass(slots=True)
+class Dims:
+    """What the caller binds: `extents` by symbol, a name from the file or `TENSOR:AXIS`, and `shapes` by tensor.
+
+    `bounds` are the symbols whose extent is an upper bound. `used` collects the symbols and tensors that the model
+    asked for, so that the others can be refused. `implied` are the symbols that the shape of an input binds: the extent
+    and the option that says so.
+    """
+
+    extents: dict[str, int] = field(default_factory=dict)
+    bounds: frozenset[str] = frozenset()
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)
+    implied: dict[str, tuple[int, str]] = field(default_factory=dict)
+
+    def extent(self, *symbols: str) -> int | None:
+        """The extent of the first of `symbols` that is bound or a sum, difference or product of bound ones."""
+        for symbol in symbols:
+            if symbol in self.extents:
+                self.used.add(symbol)
+                return self.extents[symbol]
+            if symbol in self.implied:
+                return self.implied[symbol][0]
+            if (found := self._in_shape(symbol)) is not None:
+                return found
+            if (self.extents or self.implied) and (found := self._computed(symbol)) is not None:
+                return found
+        return None
+
+    def _in_shape(self, symbol: str) -> int | None:
+        """The extent that a shape gives to `TENSOR:AXIS`."""
+        name, _, axis = symbol.rpartition(":")
+        if name not in self.shapes or not axis.isdecimal() or int(axis) >= len(self.shapes[name]):
+            return None
+        return self.shapes[name][int(axis)]
+
+    def shape(self, name: str, declared: Sequence[int | str | None] | None) -> tuple[int, ...] | None:
+        """The shape that the caller gives to the tensor, None where there is none; `declared` is what is known of it.
+
+        Raises:
+            RequestError: another rank or another extent than declared.
+        """
+        given = self.shapes.get(name)
+        if given is None:
+            return None
+        self.used.add(name)
+        known = given if declared is None else declared
+        if len(known) != len(given) or any(isinstance(x, int) and x != y for x, y in zip(known, given, strict=True)):
+            words = ", ".join("?" if extent is None else str(extent) for extent in known)
+            raise RequestError(f"{shape_option(name, given)}: the model has [{words}] there")
+        return given
+
+    def imply(self, name: str, declared: Sequence[int | str | None] | None) -> None:
+        """Takes the symbols of an input's declared shape as bound by the shape that the caller gives to it.
+
+        Raises:
+            RequestError: as `shape`, or another shape or extent gives the symbol another number.
+        """
+        for symbol, extent in zip(declared or (), self.shape(name, declared) or (), strict=False):
+            if not isinstance(symbol, str) or not is_symbol(symbol):
+                continue
+            before, source = self.implied.get(symbol, (self.extents.get(symbol, extent), f"--dim {symbol}"))
+            if before != extent:
+                option = shape_option(name, self.shapes[name])
+                raise RequestError(f"{option}: makes {symbol} {extent}, but {source} makes it {before}")
+            self.used.add(symbol)
+            self.implied.setdefault(symbol, (extent, shape_option(name, self.shapes[name])))
+
+    def options(self) -> str:
+        """The options that say the same on a command line; empty where nothing is bound."""
+        signs = {symbol: "<=" if symbol in self.bounds else "=" for symbol in self.extents}
+        dims = [dim_option(symbol, n, signs[symbol]) for symbol, n in self.extents.items()]
+        return " ".join((*dims, *(shape_option(name, shape) for name, shape in self.shapes.items())))
+
+    def _computed(self, symbol: str) -> int | None:
+        """The value of an exporter's expression such as `past_sequence + sequence`."""
+        if len(symbol) > _LONGEST_EXPRESSION or not _EXPRESSION.fullmatch(symbol):
+            return None
+        try:
+            found = self._evaluated(ast.parse(symbol.strip(), mode="eval").body)
+        except (SyntaxError, RecursionError, ZeroDivisionError):
+            return None
+        return found if found is not None and found >= 0 else None
+
+    def _evaluated(self, node: ast.expr) -> int | None:
+        if isinstance(node, ast.Constant) and type(node.value) is int:
+            return node.value
+        if isinstance(node, ast.Name):
+            return self.extent(node.id)
+        if not isinstance(node, ast.BinOp) or type(node.op) not in _OPERATIONS:
+            return None
+        left, right = self._evaluated(node.left), self._evaluated(node.right)
+        return None if left is None or right is None else _OPERATIONS[type(node.op)](left, right)
+
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader of the plan must know about the bindings."""
+        bounds = sorted(self.bounds & self.used)
+        return tuple(f"planned for the upper bound {symbol} <= {self.extents[symbol]}" for symbol in bounds)
+
+    def check_used(self, known: Iterable[str]) -> None:
+        """Refuses a binding that nothing in the file asked for.
+
+        Raises:
+            RequestError: names the symbol and those that there are, without expressions of these.
+        """
+        for symbol in self.extents:
+            if symbol not in self.used:
+                there = ", ".join(_without_expressions(known)[:20]) or "none"
+                raise RequestError(f"--dim {symbol}: the model has no open extent of that name; there are: {there}")
+        for name, shape in self.shapes.items():
+            if name not in self.used:
+                raise RequestError(
+                    f"{shape_option(name, shape)}: the model has no tensor of that name that it could set"
+                )
+
+
+def _without_expressions(known: Iterable[str]) -> list[str]:
+    """The symbols in order, without those that only combine others.
+
+    >>> _without_expressions(["n", "floor(n/2 - 1/2) + 1", "batch-size", "x:0"])
+    ['batch-size', 'n', 'x:0']
+    """
+    names = sorted(set(known))
+    there = {*names, "floor", "ceil", "ceiling", "max", "min"}
+    words = {name: re.findall(r"\w+", name) for name in names}
+    return [
+        name for name in names if words[name] == [name] or not all(w in there or w.isdecimal() for w in words[name])
+    ]
+
+
+def parsed(bindings: Iterable[str], shapes: Iterable[str] = ()) -> Dims:
+    """The bindings `SYMBOL=N` and `SYMBOL<=N`, and the shapes `TENSOR=N,N,...`, where no N is a scalar.
+
+    Raises:
+        RequestError: another form, or a symbol or a tensor that is given twice.
+    """
+    extents: dict[str, int] = {}
+    bounds = set()
+    for text in bindings:
+        match = _BINDING.fullmatch(text.strip())
+        if not match:
+            raise RequestError(f"--dim {text!r}: expected SYMBOL=N or SYMBOL<=N")
+        symbol = match["symbol"]
+        if symbol in extents:
+            raise RequestError(f"--dim {symbol} is given twice")
+        extents[symbol] = int(match["extent"])
+        if match["relation"] == "<=":
+            bounds.add(symbol)
+    return Dims(extents, frozenset(bounds), _parsed_shapes(shapes))
+
+
+def _parsed_shapes(shapes: Iterable[str]) -> dict[str, tuple[int, ...]]:
+    found: dict[str, tuple[int, ...]] = {}
+    for text in shapes:
+        match = _SHAPE.fullmatch(text)
+        if not match:
+            raise RequestError(f"--shape {text!r}: expected TENSOR=N,N,... such as input=1,3,640,640")
+        if match["name"] in found:
+            raise RequestError(f"--shape {match['name']} is given twice")
+        found[match["name"]] = tuple(int(n) for n in match["extents"].split(",") if n.strip())
+    return found

@@ -1,0 +1,30 @@
+"""Reads whole files; a file that cannot be read is a ModelError that names it."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from modelplan.primitives.errors import ModelError
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """The content of the file."""
+    try:
+        return Path(path).read_bytes()
+    except OSError as problem:
+        raise ModelError(f"{path}: {problem.strerror}") from None
+
+
+def read_text(path: str | Path) -> str:
+    """The content of the file, decoded as UTF-8."""
+    try:
+        return read_bytes(path).decode("utf-8")
+    except UnicodeDecodeError as problem:
+        raise ModelError(f"{path}: not text: {problem.reason}") from None
+
+
+def fingerprint(content: Any) -> str:
+    """The SHA-256 of a file's bytes in hexadecimal, which a plan keeps of the model that it was made for."""
+    return sha256(content).hexdigest()

@@ -1,0 +1,75 @@
+"""How large a model may be: far beyond any real one, small enough that no sum overflows and no loop takes for ever.
+
+A file of ten megabytes can hold half a million operators or a hundred thousand bodies. Within these limits whatever
+such a file holds is read in less than ten seconds and a gigabyte; a larger file may hold more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from modelplan.model import Tensor
+
+#: Axes of a tensor: numpy's limit.
+MOST_AXES = 64
+#: Bytes of one tensor: 16 TiB.
+MOST_TENSOR_BYTES = 2**44
+#: Bytes of all tensors together: 1 PiB.
+MOST_BYTES = 2**50
+
+#: Bytes that an operator takes in a real file, with the tensors that it writes.
+_OPERATOR_BYTES = 100
+
+Part = Literal["operators", "tensors", "bodies"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a model may hold, over all its bodies, once functions and calls are put in place."""
+
+    operators: int
+    tensors: int
+    bodies: int
+
+    @classmethod
+    def of(cls, size: int) -> Limits:
+        """The limits for a file of `size` bytes: 100,000 operators, more from ten megabytes on, at most a million."""
+        operators = min(max(100_000, size // _OPERATOR_BYTES), 1_000_000)
+        return cls(operators, operators * 3 // 2, 20_000)
+
+
+@dataclass(slots=True)
+class Tally:
+    """How much of a model was read so far. `times`: how often each part may be read."""
+
+    limits: Limits
+    times: int = 1
+    found: dict[Part, int] = field(default_factory=lambda: {"operators": 0, "tensors": 0, "bodies": 0})
+
+    def add(self, what: Part, count: int = 1) -> None:
+        """Counts `count` more of `what`.
+
+        Raises:
+            ValueError: that is more than a model may hold.
+        """
+        self.found[what] += count
+        most = self.times * int(getattr(self.limits, what))
+        if self.found[what] > most:
+            raise ValueError(f"found more than {most:,} {what}")
+
+
+def check_sizes(tensors: list[Tensor]) -> None:
+    """Refuses a model whose tensors are larger than any machine.
+
+    Raises:
+        ValueError: names the tensor.
+    """
+    total = 0
+    for i, tensor in enumerate(tensors):
+        size = tensor.nbytes
+        if size > MOST_TENSOR_BYTES:
+            raise ValueError(f"tensor {i} {tensor.name!r} takes {size} bytes, expected at most {MOST_TENSOR_BYTES}")
+        total += size
+    if total > MOST_BYTES:
+        raise ValueError(f"the tensors take {total} bytes together, expected at most {MOST_BYTES}")

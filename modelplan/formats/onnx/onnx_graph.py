@@ -1,0 +1,257 @@
+"""ONNX protobufs as a Graph: initialisers and what depends on nothing else are constants, the rest is planned.
+
+Shapes come from the file, from onnx's own inference and, where those leave something open, from the values of small
+constants. Weights are never read to be sized. A body of If, Loop or Scan becomes a subgraph of its operator, whose
+inputs then end with what the body reads from outside.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from modelplan.formats.dims import Dims, is_symbol
+from modelplan.formats.files import fingerprint
+from modelplan.formats.limits import Limits, Tally, check_sizes
+from modelplan.formats.onnx.onnx_builder import Builder, Model
+from modelplan.formats.onnx.onnx_control import add_control
+from modelplan.formats.onnx.onnx_functions import graphs_of, inlined
+from modelplan.formats.onnx.onnx_guards import check_counts, check_nodes
+from modelplan.formats.onnx.onnx_open import OpenExtentsError, OpenValue, asked
+from modelplan.formats.onnx.onnx_types import Type, dtype_name, is_known, plain, read_type, refusals
+from modelplan.model import Graph
+from modelplan.primitives.dtypes import UNPLANNED, nbytes
+from modelplan.primitives.errors import ModelError
+
+#: Initialisers with more bytes than this are weights, whose values decide no shape.
+WEIGHT_BYTES = 1 << 16
+#: A model with more operators than this is not read again to find extents that it accepts.
+_MOST_TRIED = 5_000
+
+
+def read(path: Path, dims: Dims) -> Graph:
+    """The main graph of the model.
+
+    Raises:
+        ModelError: damaged, open or not supported.
+        RequestError: a binding of `dims` that nothing asks for.
+    """
+    proto = _parsed(path)
+    try:
+        return _graph(path, proto, dims)
+    except OpenExtentsError as problem:
+        raise ModelError(f"{path}: {_asked(path, problem, dims)}") from None
+    except (ValueError, TypeError, OverflowError, RecursionError) as problem:
+        given = f"with {dims.options()}: " if dims.extents or dims.shapes else ""
+        raise ModelError(f"{path}: {given}{_line(problem)}") from None
+
+
+def _asked(path: Path, problem: OpenExtentsError, dims: Dims) -> str:
+    """The message about open extents; tried sizes are those of a small model, since each try reads the file again."""
+
+    def still_open(shapes: dict[str, tuple[int, ...]]) -> list[OpenValue]:
+        tried = Dims(dict(dims.extents), dims.bounds, dims.shapes | shapes)
+        try:
+            _graph(path, _parsed(path), tried)
+        except OpenExtentsError as found:
+            return list(found.values)
+        return []
+
+    return asked(problem, still_open if problem.operators <= _MOST_TRIED else None)
+
+
+def _parsed(path: Path) -> Any:
+    import onnx
+    from google.protobuf.message import DecodeError
+
+    try:
+        model = onnx.load_model_from_string(path.read_bytes())
+    except DecodeError:
+        raise ModelError(f"{path}: damaged: the protobuf ends or breaks off early") from None
+    if not model.HasField("graph"):
+        raise ModelError(f"{path}: found no graph, expected an ONNX model")
+    return model
+
+
+def _graph(path: Path, proto: Any, dims: Dims) -> Graph:
+    limits = Limits.of(path.stat().st_size)
+    parts = [part for owner in (proto.graph, *proto.functions) for part in graphs_of(owner)]
+    check_counts(parts, limits)
+    _check_opsets(proto, parts)
+    if proto.functions:
+        proto = inlined(proto, limits.operators)
+        parts = graphs_of(proto.graph)
+        check_counts(parts, limits)
+    opsets = {i.domain: i.version for i in proto.opset_import}
+    check_nodes(parts, opsets)
+    stored = _lightened(parts)
+    symbols = _bound(parts, dims)
+    model = Model(opsets, dims, stored, Tally(limits, times=2), add_control, fingerprint(path.read_bytes()))
+    builder = Builder(model, _inferred(proto, model).graph)
+    try:
+        graph = builder.graph(path.stem)
+    except OpenExtentsError:
+        dims.check_used(symbols)  # a name may be misspelt
+        raise
+    dims.check_used(symbols)
+    check_sizes(list(graph.tensors))
+    return graph
+
+
+def _check_opsets(proto: Any, parts: list[Any]) -> None:
+    """Writes the standard domain as "" everywhere and makes sure that its version is one that onnx knows."""
+    import onnx
+
+    for entry in (*proto.opset_import, *(i for f in proto.functions for i in f.opset_import)):
+        if entry.domain == "ai.onnx":
+            entry.domain = ""
+        newest = onnx.defs.onnx_opset_version()
+        if entry.domain == "" and not 1 <= entry.version <= newest:
+            raise ValueError(f"found opset {entry.version}, expected 1 to {newest}")
+    if not any(entry.domain == "" for entry in proto.opset_import):
+        proto.opset_import.add(domain="", version=1)
+    for part in parts:
+        for node in part.node:
+            if node.domain == "ai.onnx":
+                node.domain = ""
+
+
+def _lightened(graphs: list[Any]) -> dict[tuple[str, tuple[int, ...]], int]:
+    """Checks the size of every initialiser and drops the data of weights; returns those that are not `nbytes`."""
+    stored = {}
+    for graph in graphs:
+        for tensor in graph.initializer:
+            size = _stored_bytes(tensor)
+            if len(tensor.raw_data) > WEIGHT_BYTES:
+                tensor.ClearField("raw_data")
+            if size is not None:
+                stored[tensor.name, tuple(tensor.dims)] = size
+        for sparse in graph.sparse_initializer:
+            values, indices = sparse.values, sparse.indices
+            size = nbytes(dtype_name(values.data_type), tuple(values.dims)) + 8 * _count(indices.dims)
+            stored[values.name, tuple(sparse.dims)] = size
+    return stored
+
+
+def _count(dims: Any) -> int:
+    return nbytes("int8", tuple(dims))
+
+
+def _stored_bytes(tensor: Any) -> int | None:
+    """Bytes that the file holds for an initialiser, None where that is what its type and shape say."""
+    import onnx
+
+    place = f"initialiser {tensor.name!r}"
+    dtype = dtype_name(tensor.data_type)
+    if min(tensor.dims, default=0) < 0:
+        raise ValueError(f"{place}: found an extent of {min(tensor.dims)}, expected at least 0")
+    size = nbytes(dtype, tuple(tensor.dims))
+    if dtype in UNPLANNED:
+        return sum(map(len, tensor.string_data))
+    found = len(tensor.raw_data) or None
+    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        found = next((_length(place, e.value) for e in tensor.external_data if e.key == "length"), None)
+    if found is not None and found != size:
+        raise ValueError(f"{place}: found {found} bytes of data, expected {size} for {dtype} {list(tensor.dims)}")
+    return None
+
+
+def _length(place: str, text: str) -> int:
+    if not text.isdecimal() or len(text) > 18:
+        raise ValueError(f"{place}: found length {text[:40]!r} of external data, expected a number of bytes")
+    return int(text)
+
+
+def _bound(graphs: list[Any], dims: Dims) -> set[str]:
+    """Replaces the symbols that the caller binds in all graphs; returns all symbols of the file."""
+    symbols = set()
+    for value in graphs[0].input:
+        dims.imply(value.name, _declared(value))
+    for graph in graphs:
+        for value in (*graph.input, *graph.output, *graph.value_info):
+            for tensor_type in _tensor_types(value.type):
+                for axis, dim in enumerate(tensor_type.shape.dim):
+                    if dim.HasField("dim_value") and dim.dim_value >= 0:
+                        continue
+                    symbol = dim.dim_param if is_symbol(dim.dim_param) else f"{value.name}:{axis}"
+                    symbols.add(symbol)
+                    extent = dims.extent(dim.dim_param or symbol, f"{value.name}:{axis}")
+                    if extent is not None:
+                        dim.dim_value = extent
+                    elif dim.HasField("dim_value"):
+                        dim.ClearField("dim_value")  # ONNX Runtime takes an extent below zero as an open one
+    return symbols
+
+
+def _declared(value: Any) -> list[int | str] | None:
+    """The shape that the file declares for an input, None where it says no rank."""
+    tensor_type = value.type.tensor_type
+    if not tensor_type.HasField("shape"):
+        return None
+    dims = tensor_type.shape.dim
+    return [d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else d.dim_param or "?" for d in dims]
+
+
+def _tensor_types(proto: Any) -> list[Any]:
+    """The tensor types inside a type."""
+    found = []
+    while proto is not None:
+        kind = proto.WhichOneof("value")
+        if kind == "tensor_type":
+            found.append(proto.tensor_type)
+        proto = getattr(proto, kind).elem_type if kind in ("sequence_type", "optional_type") else None
+    return found
+
+
+def _inferred(proto: Any, model: Model) -> Any:
+    """The model with the types that onnx infers; `model.claims` takes what the file says of computed values.
+
+    Without onnx's own data propagation, which allocates as much memory as a damaged extent says: the builder
+    computes the few small values that decide shapes. What onnx refuses the builder meets again and tells where.
+    """
+    import onnx
+
+    claims = [_taken_claims(part, model.opsets) for part in graphs_of(proto.graph)]
+    infer = onnx.shape_inference.infer_shapes
+    try:
+        inferred = infer(proto, strict_mode=True)
+    except refusals():
+        try:
+            inferred = infer(proto, strict_mode=False)
+        except refusals() as problem:
+            raise ValueError(f"shapes contradict each other: {plain(problem)}") from None
+    model.parts = graphs_of(inferred.graph)
+    model.claims = {id(part): found for part, found in zip(model.parts, claims, strict=True)}
+    return inferred
+
+
+def _taken_claims(graph: Any, opsets: dict[str, int]) -> dict[str, Type]:
+    """Takes from the graph what it says of the shapes of computed values, but for operators that onnx does not know.
+
+    Such shapes are often those of the run that the model was exported from.
+    """
+    unknown = {name for node in graph.node if not is_known(node, opsets) for name in node.output}
+    given = {value.name for value in graph.input}
+    claims = {value.name: _claim(value) for value in (*graph.value_info, *graph.output) if value.name not in given}
+    kept = [value for value in graph.value_info if value.name in unknown]
+    del graph.value_info[:]
+    graph.value_info.extend(kept)
+    for value in graph.output:
+        if value.name not in unknown | given and value.type.WhichOneof("value") == "tensor_type":
+            value.type.tensor_type.ClearField("shape")
+    return {name: claim for name, claim in claims.items() if claim is not None}
+
+
+def _claim(value: Any) -> Type | None:
+    if not value.type.WhichOneof("value"):
+        return None
+    proto = type(value.type)()
+    proto.CopyFrom(value.type)
+    try:
+        return read_type(proto)
+    except ValueError as problem:
+        raise ValueError(f"value {value.name!r}: {problem}") from None
+
+
+def _line(problem: Exception) -> str:
+    return " ".join(str(problem).split())[:2000] or type(problem).__name__

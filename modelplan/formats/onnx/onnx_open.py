@@ -1,0 +1,114 @@
+"""Extents that a model leaves open: the refusal that names all of them, with options to paste."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from modelplan.formats.dims import dim_option, is_symbol, shape_option
+from modelplan.formats.onnx.onnx_types import Extent
+from modelplan.primitives.errors import ModelPlanError
+
+#: Extents that are tried for what is open behind a first axis, which is taken as a batch of 1.
+_SIZES = (64, 512, 16, 224, 640, 1)
+#: Times that what is found open behind other open values is filled in before the rest is left to the caller.
+_MOST_ROUNDS = 8
+#: Most values that a message names.
+_MOST_NAMED = 40
+
+Shapes = dict[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenValue:
+    """A value with an open extent; `shape` is None where even the rank is open."""
+
+    name: str
+    shape: tuple[Extent, ...] | None
+    is_input: bool
+
+    def __str__(self) -> str:
+        return f"{self.name!r} {_written(self.shape)}"
+
+
+class OpenExtentsError(ValueError):
+    """Values whose extents stay open; `followers` more follow from them. `operators` were read."""
+
+    def __init__(self, values: Sequence[OpenValue], followers: int, operators: int) -> None:
+        super().__init__("open extents")
+        self.values = tuple(values)
+        self.followers = followers
+        self.operators = operators
+
+
+def asked(problem: OpenExtentsError, still_open: Callable[[Shapes], list[OpenValue]] | None) -> str:
+    """What is open and which options settle it.
+
+    Args:
+        problem: what the first reading found open.
+        still_open: reads the model again with more shapes given and returns what is open then; None for a model
+            that takes too long for that.
+    """
+    inner, shapes = list(problem.values), None
+    if still_open:
+        inner, shapes = _tried(problem.values, still_open)
+    values = list({value.name: value for value in (*problem.values, *inner)}.values())
+    rest = f" and {len(values) - _MOST_NAMED} more" if len(values) > _MOST_NAMED else ""
+    follow = f"; {problem.followers} more follow from these" if problem.followers else ""
+    bound = "" if all(value.is_input for value in values) else " (--dim TENSOR:AXIS<=N plans for an upper bound)"
+    start = f"unknown extents: {', '.join(map(str, values[:_MOST_NAMED]))}{rest}{follow};"
+    if shapes is None:
+        return f"{start} give numbers{bound}: {_options(values, {})}"
+    return f"{start} give numbers{bound}; the model accepts, for example: {_options(values, shapes)}"
+
+
+def _tried(
+    values: Sequence[OpenValue], still_open: Callable[[Shapes], list[OpenValue]]
+) -> tuple[list[OpenValue], Shapes | None]:
+    """All that is open once the inputs have shapes, and shapes with which nothing is; None where no try succeeds."""
+    for size in _SIZES:
+        found, shapes = list(values), _guessed(values, size)
+        try:
+            for _ in range(_MOST_ROUNDS):
+                more = still_open(shapes)
+                if not more:
+                    return found, shapes
+                found += more
+                shapes |= _guessed(more, size)
+        except (ValueError, TypeError, OverflowError, RecursionError, ModelPlanError):
+            continue  # these extents do not go together; the next ones may
+    return list(values), None
+
+
+def _guessed(values: Sequence[OpenValue], size: int) -> Shapes:
+    """Extents for what is open: 1 on a first axis and where later inputs leave something unnamed, `size` elsewhere."""
+    symbols: dict[Extent, int] = {}
+    shapes = {}
+    for position, value in enumerate(values):
+        shape = []
+        for axis, extent in enumerate(value.shape or ()):
+            named = isinstance(extent, str) and is_symbol(extent)
+            guess = 1 if axis == 0 or (position and not named and value.is_input) else size
+            shape.append(extent if isinstance(extent, int) else symbols.setdefault(extent, guess) if named else guess)
+        shapes[value.name] = tuple(shape)
+    return shapes
+
+
+def _options(values: Sequence[OpenValue], shapes: Shapes) -> str:
+    """`--dim` for what has a symbol of its own, `--shape` for the rest; N where no number is known."""
+    options: list[str] = []
+    for value in values:
+        open_extents = [(axis, e) for axis, e in enumerate(value.shape or ()) if not isinstance(e, int)]
+        numbers = shapes.get(value.name, ())
+        if value.shape is not None and all(isinstance(e, str) and is_symbol(e) for _, e in open_extents):
+            options += [dim_option(str(e), numbers[axis] if numbers else "N") for axis, e in open_extents]
+            continue
+        known = numbers or [e if isinstance(e, int) else "N" for e in value.shape or ("N", "...")]
+        options.append(shape_option(value.name, known))
+    return " ".join(dict.fromkeys(options))
+
+
+def _written(shape: tuple[Extent, ...] | None) -> str:
+    if shape is None:
+        return "of unknown rank"
+    return f"[{', '.join(str(e) if isinstance(e, int) or (e and is_symbol(e)) else '?' for e in shape)}]"

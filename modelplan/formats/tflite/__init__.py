@@ -1,0 +1,1 @@
+"""Reading and editing .tflite files."""

@@ -1,0 +1,175 @@
+"""New flatbuffer tables in front of an old file, which point into it for all that stays as it is.
+
+A builder writes from its end forwards, and counts offsets from its end. The old file follows right behind, so its
+position p is the offset -p of the builder: forward references from new tables to old ones need nothing else.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from modelplan.primitives.errors import ModelError
+
+#: More than any alignment that the schema forces, so the old file keeps its alignment.
+_FRONT = 64
+#: How far a field may lie behind its table, in bytes: the largest entry of a vtable; and what alignment may add.
+_FARTHEST, _ALIGNED = 0xFFFF, 8
+#: A field that refers to a table, vector or string; numbers are the bytes of a field that holds a value.
+REFERENCE = 0
+
+#: The fields of the tables of the TFLite schema that are written anew, by number.
+MODEL = (4, 0, 0, 0, 0, 0, 0, 0)
+SUBGRAPH = (0, 0, 0, 0, 0, 4)
+OPERATOR = (4, 0, 0, 1, 0, 0, 1, 0, 0, 8, 8, 1, 0, 4)
+TENSOR = (0, 1, 4, 0, 0, 1, 0, 0, 1, 0)
+#: Options with padding in field 0: of CONV_2D, DEPTHWISE_CONV_2D and pools.
+OPTIONS = {
+    "CONV_2D": (1, 4, 4, 1, 4, 4, 1),
+    "DEPTHWISE_CONV_2D": (1, 4, 4, 4, 1, 4, 4),
+    "AVERAGE_POOL_2D": (1, 4, 4, 4, 4, 1),
+    "MAX_POOL_2D": (1, 4, 4, 4, 4, 1),
+}
+_FORMATS = {1: "<b", 4: "<i", 8: "<q"}
+
+
+class Front:
+    """New tables in front of `old`. Offsets are the builder's; `at(p)` is that of position p of the old file."""
+
+    def __init__(self, old: bytes) -> None:
+        import flatbuffers
+
+        self.old = old
+        self.builder: Any = flatbuffers.Builder(1024)
+
+    @staticmethod
+    def at(position: int) -> int:
+        """The offset of a position of the old file."""
+        return -position
+
+    def table(self, fields: Sequence[int], values: Mapping[int, int], like: int = 0, what: str = "") -> int:
+        """A table with `values` by field number; the other fields as in the old table at `like`, if any.
+
+        Fields behind those of `fields` are of a newer schema. With `what`, the table's name, they stay where they are,
+        and the new table points to them; without they cannot be carried over.
+
+        Raises:
+            ModelError: the old table has such fields, and they lie too far behind the new one, or must not be kept.
+        """
+        kept = self._kept(fields, like) if like else {}
+        newer = self._newer(fields, like, what) if like else {}
+        self.builder.StartObject(max([len(fields), *(number + 1 for number in newer)]))
+        merged: dict[int, int] = {**kept, **values}
+        for number in sorted(merged, key=lambda n: -fields[n]):
+            size, value = fields[number], merged[number]
+            if size == REFERENCE:
+                self.builder.PrependUOffsetTRelative(value)
+            else:
+                _PREPEND[size](self.builder)(value)
+            self.builder.Slot(number)
+        for number, position in newer.items():
+            if self.builder.Offset() + 2 * _ALIGNED + position > _FARTHEST:
+                raise ModelError(f"fields of the {what} that modelplan does not know lie too far behind the new ones")
+            self.builder.current_vtable[number] = self.at(position)
+        offset: int = self.builder.EndObject()
+        return offset
+
+    def _kept(self, fields: Sequence[int], table: int) -> dict[int, int]:
+        """The values of the known fields of an old table."""
+        found = {}
+        for number, place in enumerate(vtable(self.old, table)[: len(fields)]):
+            at = table + place
+            if place and fields[number] == REFERENCE:
+                found[number] = self.at(at + int(struct.unpack_from("<I", self.old, at)[0]))
+            elif place:
+                found[number] = int(struct.unpack_from(_FORMATS[fields[number]], self.old, at)[0])
+        return found
+
+    def _newer(self, fields: Sequence[int], table: int, what: str) -> dict[int, int]:
+        """The positions of the fields of an old table that are not known."""
+        found = unknown_fields(self.old, table, len(fields))
+        if found and not what:
+            raise ModelError(
+                f"the table at byte {table} has fields that modelplan does not know, so no other is made of it"
+            )
+        return found
+
+    def references(self, offsets: Sequence[int]) -> int:
+        """A vector of references."""
+        self.builder.StartVector(4, len(offsets), 4)
+        for offset in reversed(offsets):
+            self.builder.PrependUOffsetTRelative(offset)
+        return int(self.builder.EndVector())
+
+    def numbers(self, values: Sequence[int]) -> int:
+        """A vector of 32-bit numbers."""
+        self.builder.StartVector(4, len(values), 4)
+        for value in reversed(values):
+            self.builder.PrependInt32(value)
+        return int(self.builder.EndVector())
+
+    def data(self, content: bytes) -> int:
+        """A vector of bytes, aligned to 16."""
+        self.builder.StartVector(1, len(content), 16)
+        for byte in reversed(content):
+            self.builder.PrependByte(byte)
+        return int(self.builder.EndVector())
+
+    def text(self, content: str) -> int:
+        """A string."""
+        return int(self.builder.CreateString(content))
+
+    def file(self, root: int) -> bytes:
+        """The new front and the old file behind it."""
+        self.builder.Prep(_FRONT, 0)
+        self.builder.Finish(root, file_identifier=b"TFL3")
+        return bytes(self.builder.Output()) + self.old
+
+
+_PREPEND: dict[int, Callable[[Any], Callable[[int], None]]] = {
+    1: lambda builder: builder.PrependInt8,
+    4: lambda builder: builder.PrependInt32,
+    8: lambda builder: builder.PrependInt64,
+}
+
+
+def vtable(data: bytes, table: int) -> tuple[int, ...]:
+    """For each field number of a table its distance from the table, 0 where the field is absent."""
+    at = table - struct.unpack_from("<i", data, table)[0]
+    size = struct.unpack_from("<H", data, at)[0]
+    return struct.unpack_from(f"<{max(size // 2 - 2, 0)}H", data, at + 4)
+
+
+def unknown_fields(data: bytes, table: int, known: int) -> dict[int, int]:
+    """The positions of the fields of a table behind its first `known` ones."""
+    return {number: table + place for number, place in enumerate(vtable(data, table)) if number >= known and place}
+
+
+def field(data: bytes, table: int, number: int) -> int:
+    """The position of a field of a table, 0 where it is absent."""
+    places = vtable(data, table)
+    return table + places[number] if number < len(places) and places[number] else 0
+
+
+def child(data: bytes, table: int, number: int) -> int:
+    """The position that a reference field leads to, 0 where it is absent."""
+    at = field(data, table, number)
+    return at + int(struct.unpack_from("<I", data, at)[0]) if at else 0
+
+
+def root(data: bytes) -> int:
+    """The position of the root table."""
+    return int(struct.unpack_from("<I", data, 0)[0])
+
+
+def elements(data: bytes, table: int, number: int) -> list[int]:
+    """The positions of the elements of a vector field of 4-byte elements; none where it is absent."""
+    vector = child(data, table, number)
+    count = int(struct.unpack_from("<I", data, vector)[0]) if vector else 0
+    return [vector + 4 + 4 * i for i in range(count)]
+
+
+def tables(data: bytes, table: int, number: int) -> list[int]:
+    """The positions of the tables in a vector field."""
+    return [at + int(struct.unpack_from("<I", data, at)[0]) for at in elements(data, table, number)]

@@ -1,0 +1,91 @@
+"""Buffers with their offsets as a MiniMalloc CSV: `id,lower,upper,size,offset`, and what else the problem states."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from modelplan.model import Placement, Plan, Problem
+
+#: What a spreadsheet takes for a formula when a cell begins with it; such ids are written behind an apostrophe.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def render(plan: Plan) -> str:
+    """The buffers of `plan` with their offsets; a name that several tensors have is followed by the tensor's number."""
+    counts = Counter(tensor.name for tensor in plan.graph.tensors)
+    firsts = [members[0].tensor if members else -1 for members in plan.problem.members] or [-1] * len(plan.problem)
+    pairs = zip(plan.problem.names, firsts, strict=True)
+    names = tuple(f"{name} (tensor {t})" if t >= 0 and counts[name] > 1 else name for name, t in pairs)
+    return write(replace(plan.problem, names=names), plan.placement)
+
+
+def write(problem: Problem, placement: Placement | None = None) -> str:
+    """One line per buffer, half-open steps, bytes.
+
+    The ids are the buffers' names; of those with a name that came before, with the number of the buffer behind it. A
+    column `alignment` appears where a buffer has one, `kind` where one is scratch, `group` and `delta` where there are
+    rigid groups, `list` and `position` where there are contiguous lists, `offset` where there is a placement.
+    """
+    headings = ["id", "lower", "upper", "size"]
+    columns = [
+        [cell(name) for name in _distinct(problem.names)],
+        problem.start.tolist(),
+        problem.end.tolist(),
+        problem.size.tolist(),
+    ]
+    if (problem.alignment > 1).any():
+        headings.append("alignment")
+        columns.append(problem.alignment.tolist())
+    if problem.kinds:
+        headings.append("kind")
+        columns.append(problem.kinds)
+    if len(problem.groups):
+        headings += ["group", "delta"]
+        columns += _group_cells(problem)
+    if problem.contiguous:
+        headings += ["list", "position"]
+        columns += _list_cells(problem)
+    if placement is not None:
+        headings.append("offset")
+        columns.append(placement.offsets.tolist())
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(headings)
+    writer.writerows(zip(*columns, strict=True))
+    return text.getvalue()
+
+
+def _group_cells(problem: Problem) -> list[list[str]]:
+    """The group and the delta of each buffer, empty where it stands alone."""
+    cells = {buffer: (str(group), str(delta)) for buffer, group, delta in problem.groups.tolist()}
+    return [[cells.get(i, ("", ""))[part] for i in range(len(problem))] for part in (0, 1)]
+
+
+def _list_cells(problem: Problem) -> list[list[str]]:
+    """The contiguous list of each buffer and its position there, empty where it is in none."""
+    cells = {
+        b: (str(number), str(position))
+        for number, members in enumerate(problem.contiguous)
+        for position, b in enumerate(members)
+    }
+    return [[cells.get(i, ("", ""))[part] for i in range(len(problem))] for part in (0, 1)]
+
+
+def _distinct(names: Sequence[str]) -> Iterator[str]:
+    """The names, no two of them equal."""
+    taken = set(names)
+    seen: set[str] = set()
+    for number, name in enumerate(names):
+        distinct = name
+        while distinct in seen or (distinct != name and distinct in taken):
+            distinct = f"{distinct} (buffer {number})"
+        seen.add(distinct)
+        yield distinct
+
+
+def cell(name: str) -> str:
+    return f"'{name}" if name.lstrip("'").startswith(_FORMULA) else name

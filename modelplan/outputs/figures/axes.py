@@ -1,0 +1,455 @@
+"""What all figures share around their plot: head, legend, steps below, bytes beside, levels across, the peak above."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from modelplan.answers.drawing import KINDS, Drawing
+from modelplan.outputs.figures import canvas, lettering
+from modelplan.outputs.figures.canvas import BODY, FAINT, INK, MUTED, SMALL, TITLE, WARNING, Margins, Sheet
+from modelplan.primitives.units import brief, human
+
+#: Fill of each kind of buffer: after Okabe and Ito's colour-blind safe set (2008), light enough to write on.
+COLOURS = {
+    "input": "#6fc9a4",
+    "output": "#f0b357",
+    "activation": "#a9d0f0",
+    "shared": "#cf8abf",
+    "state": "#8e8e8e",
+    "scratch": "#efe68a",
+    "buffer": "#a9d0f0",
+}
+#: Fills of several models in turn, then of what they hand on and of what is kept.
+_OF_MODELS = ("#a9d0f0", "#f0b357", "#6fc9a4", "#efe68a", "#e9a08c", "#b9b3e6", "#c9d89a", "#d9bfa5")
+_BEHIND_MODELS = ("#cf8abf", "#8e8e8e")
+_MEANINGS = {"shared": "activations sharing a buffer"}
+
+_NARROWEST, _WIDEST = 640.0, 1060.0
+_POINTS_PER_STEP = 20.0
+_ROW = 14.0
+_EDGE = 12.0
+_NOTE = 26.0
+_LONGEST_OP = 110.0
+_BROKEN_ABOVE = 2.0
+_MOST_PEAKS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of a legend: what it says and how its swatch is drawn."""
+
+    text: str
+    style: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A horizontal line: where it is drawn, what it is called, how it looks."""
+
+    at: float
+    text: str
+    style: dict[str, Any]
+
+
+# Vertical scale ------------------------------------------------------------------------------------------------------
+
+
+def tallest(drawing: Drawing) -> int:
+    """The highest address that a figure must show to scale: at least 1."""
+    return max(drawing.arena, drawing.height, drawing.lower_bound, 1)
+
+
+def is_broken(drawing: Drawing) -> bool:
+    """Whether the capacity is so far above the arena that its line is drawn out of scale."""
+    room = drawing.room
+    return room is not None and room > _BROKEN_ABOVE * tallest(drawing)
+
+
+def top(drawing: Drawing) -> float:
+    """The upper end of the axis of bytes."""
+    if is_broken(drawing):
+        return 1.16 * tallest(drawing)
+    return 1.03 * max(tallest(drawing), drawing.room or 0)
+
+
+def levels(drawing: Drawing) -> list[Level]:
+    """The lines for arena, lower bound and capacity; equal ones become one."""
+    arena, bound, capacity = drawing.arena, drawing.lower_bound, drawing.problem.capacity
+    if arena == bound:
+        found = [Level(arena, f"arena = bound\n{brief(arena)}", _line(INK, "-"))]
+    else:
+        found = [
+            Level(arena, f"arena\n{brief(arena)}", _line(INK, "-")),
+            Level(bound, f"lower bound\n{brief(bound)}", _line(INK, (0, (4, 3)))),
+        ]
+    if capacity is not None and drawing.room is not None:
+        at = 1.11 * tallest(drawing) if is_broken(drawing) else drawing.room
+        kept = f"\nless {brief(drawing.kept)}\nkept by the runtime" if drawing.kept else ""
+        scale = "\nnot to scale" if is_broken(drawing) else ""
+        found.append(Level(at, f"capacity\n{brief(capacity)}{kept}{scale}", _line(WARNING, "-", 1.6)))
+    return found
+
+
+def bank_levels(drawing: Drawing, plot_height: float) -> list[Level]:
+    """The lines where banks begin, those to scale; a name where the one below leaves the room."""
+    end = tallest(drawing) * 1.03 if is_broken(drawing) else top(drawing)
+    apart = lettering.line_height(SMALL) * top(drawing) / plot_height
+    found: list[Level] = []
+    named = -math.inf
+    for name, start in drawing.banks:
+        at = max(start, 0)
+        if at < end:
+            text = lettering.drawable(name) if at - named >= apart else ""
+            named = at if text else named
+            found.append(Level(at, text, _line(MUTED, (0, (1, 2)))))
+    return found
+
+
+def _line(colour: str, dashes: object, width: float = 0.9) -> dict[str, Any]:
+    return {"color": colour, "linestyle": dashes, "linewidth": width, "solid_capstyle": "butt"}
+
+
+def darker(colour: str) -> str:
+    """The same hue with four fifths of its light."""
+    return "#" + "".join(f"{int(colour[i : i + 2], 16) * 4 // 5:02x}" for i in (1, 3, 5))
+
+
+# Margins -------------------------------------------------------------------------------------------------------------
+
+
+def head_height(drawing: Drawing, entries: Sequence[Entry], room: float) -> float:
+    """Points above the plot for title, facts, legend and note."""
+    rows = len(facts(drawing)) + len(legend_rows(entries, room))
+    return _EDGE + TITLE + 6 + rows * _ROW + _NOTE
+
+
+def foot_height(drawing: Drawing, per_step: float) -> float:
+    """Points below the plot for the steps and their operators."""
+    ticks = _op_ticks(drawing, per_step) if drawing.ops else []
+    if _is_roomy(ticks, per_step):
+        return _EDGE + 2 * _ROW
+    return _EDGE + _ROW + 4 + max(lettering.width(text, SMALL, bold=True) for _, text in ticks)
+
+
+def levels_width(found: Sequence[Level]) -> float:
+    """Points right of the plot for the names of the levels."""
+    lines = [line for level in found for line in level.text.split("\n")]
+    return _EDGE + 8 + max(lettering.width(line, SMALL) for line in lines)
+
+
+def bytes_width(drawing: Drawing) -> float:
+    """Points left of the plot for an axis of bytes."""
+    return _EDGE + _ROW + 8 + max(lettering.width(text, SMALL) for _, text in byte_ticks(top(drawing))[0])
+
+
+# Head ----------------------------------------------------------------------------------------------------------------
+
+
+def bytes_sheet(drawing: Drawing, entries: Sequence[Entry], plot_height: float, found: Sequence[Level]) -> Sheet:
+    """A sheet for bytes over steps, with room for the head, the byte axis, the levels and the step axis."""
+    width = min(max(drawing.steps * _POINTS_PER_STEP, _NARROWEST), _WIDEST)
+    left, right = bytes_width(drawing), levels_width(found)
+    above = head_height(drawing, entries, width + left + right - 24)
+    margins = Margins(left, right, above, foot_height(drawing, width / drawing.steps))
+    return canvas.sheet(margins, width, plot_height, drawing.steps, top(drawing))
+
+
+def facts(drawing: Drawing) -> list[tuple[str, str]]:
+    """The lines under the title, each with its colour."""
+    arena, bound, capacity = drawing.arena, drawing.lower_bound, drawing.problem.capacity
+    proof = "proven optimal for this order" if drawing.ops else "proven optimal"
+    gap = proof if arena == bound else f"gap {human(arena - bound)}"
+    if bound and arena != bound:
+        gap += f" = {(arena - bound) / bound:.2%}"
+    lines = [(f"arena {human(arena)}  ·  lower bound {human(bound)}  ·  {gap}", INK)]
+    if capacity is not None and drawing.room is not None:
+        kept = f", {human(drawing.kept)} of it kept by the runtime" if drawing.kept else ""
+        spare = f"{human(drawing.room - arena)} to spare" if not drawing.excess else f"{human(drawing.excess)} too much"
+        lines.append((f"capacity {human(capacity)}{kept}  ·  {spare}", WARNING if drawing.excess else INK))
+    if drawing.banks:
+        lines.append((f"buffers in {held_banks(drawing):,} of {len(drawing.banks):,} banks", INK))
+    return lines
+
+
+def held_banks(drawing: Drawing) -> int:
+    """How many banks hold a byte of a buffer at some time."""
+    low, high = drawing.placement.offsets, drawing.placement.offsets + drawing.problem.size
+    ends = [*(start for _, start in drawing.banks[1:]), math.inf]
+    return sum(bool(((low < end) & (high > start)).any()) for (_, start), end in zip(drawing.banks, ends, strict=True))
+
+
+def head(sheet: Sheet, drawing: Drawing, what: str, entries: Sequence[Entry]) -> None:
+    """Title, facts and legend above the plot."""
+    left = _EDGE
+    room = sheet.right + sheet.margins.right - 2 * _EDGE
+    y = sheet.ceiling + sheet.margins.top - _EDGE - TITLE
+    suffix = f"   {what}, {_count(len(drawing.problem), 'buffer')}, {_count(drawing.steps, 'step')}"
+    used = lettering.width(suffix, BODY)
+    title = lettering.folded(lettering.drawable(drawing.title), (room - used) / 1.15, TITLE) or "model"
+    sheet.write(left, y, title, TITLE, weight="bold", va="baseline")
+    sheet.write(left + lettering.width(title, TITLE, bold=True), y, suffix, BODY, color=MUTED, va="baseline")
+    for text, colour in facts(drawing):
+        y -= _ROW
+        sheet.write(left, y, lettering.folded(text, room, BODY), BODY, color=colour, va="baseline")
+    y -= 4
+    for row in legend_rows(entries, room):
+        y -= _ROW
+        for x, entry in row:
+            sheet.swatch(left + x, y - 1, **entry.style)
+            sheet.write(left + x + 14, y, entry.text, SMALL, va="baseline")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
+def kind_entry(drawing: Drawing, kind: int) -> Entry:
+    """The legend line of a kind of buffer."""
+    label = lettering.folded(lettering.drawable(drawing.labels[kind]), _LONGEST_OP, SMALL)
+    text = _MEANINGS.get(label, label) if drawing.labels is KINDS else label
+    return Entry(text, {"facecolor": fill(drawing, kind), "edgecolor": MUTED, "linewidth": 0.4})
+
+
+def fill(drawing: Drawing, kind: int) -> str:
+    """The colour of a kind of buffer; of several models each has its own, as long as there are enough."""
+    if drawing.labels is KINDS:
+        return COLOURS[KINDS[kind]]
+    shared = len(drawing.labels) - len(_BEHIND_MODELS)
+    return _BEHIND_MODELS[kind - shared] if kind >= shared else _OF_MODELS[kind % len(_OF_MODELS)]
+
+
+def legend_rows(entries: Sequence[Entry], room: float) -> list[list[tuple[float, Entry]]]:
+    """The entries with their x, broken into rows of at most `room` points."""
+    rows: list[list[tuple[float, Entry]]] = []
+    x = 0.0
+    for entry in entries:
+        needed = 14 + lettering.width(entry.text, SMALL) + 14
+        if not rows or x + needed > room:
+            rows.append([])
+            x = 0.0
+        rows[-1].append((x, entry))
+        x += needed
+    return rows
+
+
+# Steps ---------------------------------------------------------------------------------------------------------------
+
+
+def step_axis(sheet: Sheet, drawing: Drawing) -> None:
+    """Ticks below the plot: each step with its operator where that fits, else every n-th, the peak always."""
+    if drawing.ops:
+        _draw_ops(sheet, drawing)
+    else:
+        _draw_numbers(sheet, drawing)
+    if drawing.models:
+        _draw_models(sheet, drawing)
+        return
+    words = "step and operator" if drawing.ops else "step"
+    sheet.write(sheet.margins.left + sheet.plot_width / 2, _EDGE, words, BODY, ha="center", color=MUTED)
+
+
+def _draw_models(sheet: Sheet, drawing: Drawing) -> None:
+    """A line where each model begins, and its name below its steps."""
+    ends = [*(start for start, _ in drawing.models[1:]), drawing.steps]
+    for (start, name), end in zip(drawing.models, ends, strict=True):
+        if start:
+            sheet.axes.axvline(start, color=INK, linewidth=0.8, linestyle=(0, (4, 3)), zorder=3.5)
+        room = (end - start) * sheet.per_step - 4
+        text = lettering.folded(lettering.drawable(name), room, BODY)
+        sheet.write(sheet.x((start + end) / 2), _EDGE, text, BODY, ha="center", weight="bold")
+
+
+def _draw_ops(sheet: Sheet, drawing: Drawing) -> None:
+    """Level where every operator has the room, else upright."""
+    ticks = _op_ticks(drawing, sheet.per_step)
+    style = {} if _is_roomy(ticks, sheet.per_step) else {"rotation": 90}
+    for step, text in ticks:
+        _draw_tick(sheet, drawing, step, text, **style)
+
+
+def _is_roomy(ticks: Sequence[tuple[int, str]], per_step: float) -> bool:
+    """Whether the words under a step are narrower than the step."""
+    return all(lettering.width(text, SMALL, bold=True) + 6 <= per_step for _, text in ticks)
+
+
+def _draw_numbers(sheet: Sheet, drawing: Drawing) -> None:
+    widest = lettering.width(f"{drawing.steps:,}", SMALL, bold=True) + 12
+    for step in _ticked(drawing, sheet.per_step, widest):
+        _draw_tick(sheet, drawing, step, f"{step:,}")
+
+
+def _draw_tick(sheet: Sheet, drawing: Drawing, step: int, text: str, **style: Any) -> None:
+    x, y = sheet.x(step + 0.5), sheet.margins.bottom
+    style |= {"color": WARNING, "weight": "bold"} if step == drawing.peak_step else {}
+    sheet.line((x, x), (y - 3, y), color=MUTED, linewidth=0.5)
+    sheet.write(x, y - 6, text, SMALL, ha="center", va="top", **style)
+
+
+def _ticked(drawing: Drawing, per_step: float, apart: float) -> list[int]:
+    """Round steps at least `apart` points from each other, and the peak in place of those too close to it."""
+    peak = drawing.peak_step
+    steps = range(0, drawing.steps, stride(per_step, apart))
+    return sorted({peak, *(s for s in steps if abs(s - peak) * per_step >= apart)})
+
+
+def _op_ticks(drawing: Drawing, per_step: float) -> list[tuple[int, str]]:
+    """Steps with the words under them, far enough apart for upright lines."""
+    steps = _ticked(drawing, per_step, lettering.line_height(SMALL))
+    return [(s, _op_tick(drawing, s)) for s in steps if s < len(drawing.ops)]
+
+
+def _op_tick(drawing: Drawing, step: int) -> str:
+    words = lettering.drawable(f"{drawing.ops[step]}  {step}")
+    return lettering.folded(words, _LONGEST_OP, SMALL)
+
+
+def stride(pitch: float, apart: float) -> int:
+    """The least of 1, 2, 5, 10, 20, 50, ... whose multiples of `pitch` are `apart` or more."""
+    scale = 1
+    while True:
+        for factor in (1, 2, 5):
+            if factor * scale * pitch >= apart:
+                return factor * scale
+        scale *= 10
+
+
+# Bytes ---------------------------------------------------------------------------------------------------------------
+
+
+def byte_ticks(top: float) -> tuple[list[tuple[int, str]], str]:
+    """At most nine round addresses below `top`, a power of two apart, in whole units; and the unit."""
+    spacing = 1
+    while top / spacing > 9:
+        spacing *= 2
+    unit, scale = next((u, s) for u, s in _UNITS if spacing >= s)
+    return [(at, f"{at // scale:,}") for at in range(0, int(top) + 1, spacing)], unit
+
+
+def draw_live_bytes(sheet: Sheet, left: float) -> None:
+    """The scale of a memory curve with faint lines across, and what it counts `left` points from the sheet's edge."""
+    ticks, unit = byte_ticks(sheet.top)
+    for at, text in ticks:
+        y, edge = sheet.y(at), sheet.margins.left
+        sheet.line((edge - 3, edge), (y, y), color=MUTED, linewidth=0.5)
+        sheet.write(edge - 5, y, text, SMALL, ha="right")
+        sheet.axes.axhline(at, color=FAINT, linewidth=0.5, zorder=0.2)
+    middle = sheet.margins.bottom + sheet.plot_height / 2
+    sheet.write(left, middle, f"live bytes in {unit}", BODY, rotation=90, ha="center", va="center", color=MUTED)
+
+
+_UNITS = (("GiB", 1024**3), ("MiB", 1024**2), ("KiB", 1024), ("B", 1))
+
+
+def byte_axis(sheet: Sheet, drawing: Drawing, name: str, *, grid: bool = False) -> None:
+    """Round addresses left of the plot; nothing above a break of the axis."""
+    ticks, unit = byte_ticks(sheet.top)
+    left = sheet.margins.left
+    end = tallest(drawing) * 1.03 if is_broken(drawing) else sheet.top
+    for at, text in ticks:
+        if at <= end:
+            y = sheet.y(at)
+            sheet.line((left - 3, left), (y, y), color=MUTED, linewidth=0.5)
+            sheet.write(left - 5, y, text, SMALL, ha="right")
+            if grid and at:
+                sheet.axes.axhline(at, color=canvas.FAINT, linewidth=0.5, zorder=0)
+    middle = sheet.margins.bottom + sheet.plot_height / 2
+    sheet.write(_EDGE, middle, f"{name} in {unit}", BODY, rotation=90, ha="center", va="center", color=MUTED)
+    if is_broken(drawing):
+        _draw_break(sheet, drawing)
+
+
+def _draw_break(sheet: Sheet, drawing: Drawing) -> None:
+    """Two slanted strokes across the axis where its scale ends."""
+    left, y = sheet.margins.left, sheet.y(1.06 * tallest(drawing))
+    sheet.line((left, left), (y - 2, y + 2), color="white", linewidth=2, zorder=6)
+    for shift in (-2, 2):
+        sheet.line((left - 4, left + 4), (y + shift - 2, y + shift + 2), color=MUTED, linewidth=0.8, zorder=7)
+
+
+# Levels and peak -----------------------------------------------------------------------------------------------------
+
+
+def draw_levels(sheet: Sheet, found: Sequence[Level]) -> None:
+    """Lines across the plot, named at the right without touching each other."""
+    for level in found:
+        sheet.axes.axhline(level.at, zorder=4, **level.style)
+    ordered = sorted((level for level in found if level.text), key=lambda level: level.at)
+    heights = [lettering.line_height(SMALL) * len(level.text.split("\n")) for level in ordered]
+    centres = spread([sheet.y(level.at) for level in ordered], heights)
+    for level, centre in zip(ordered, centres, strict=True):
+        x, y = sheet.right, sheet.y(level.at)
+        sheet.line((x, x + 6), (y, centre), color=level.style["color"], linewidth=0.6)
+        lines = level.text.split("\n")
+        for row, text in enumerate(lines):
+            shift = ((len(lines) - 1) / 2 - row) * lettering.line_height(SMALL)
+            sheet.write(x + 8, centre + shift, text, SMALL, va="center_baseline", color=level.style["color"])
+
+
+def spread(wanted: Sequence[float], heights: Sequence[float]) -> list[float]:
+    """Centres close to the `wanted` ascending ones such that boxes of these heights do not touch.
+
+    Boxes that would touch form a block that is centred on what its boxes wanted.
+    """
+    blocks: list[tuple[list[int], float]] = []
+    for i in range(len(wanted)):
+        members, bottom = [i], wanted[i] - heights[i] / 2
+        while blocks and _top_of(blocks[-1], heights) > bottom:
+            members = blocks.pop()[0] + members
+            bottom = _resting(members, wanted, heights)
+        blocks.append((members, bottom))
+    centres = [0.0] * len(wanted)
+    for members, bottom in blocks:
+        for i in members:
+            centres[i] = bottom + heights[i] / 2
+            bottom += heights[i]
+    return centres
+
+
+def _top_of(block: tuple[list[int], float], heights: Sequence[float]) -> float:
+    return block[1] + sum(heights[i] for i in block[0])
+
+
+def _resting(members: Sequence[int], wanted: Sequence[float], heights: Sequence[float]) -> float:
+    """The bottom of a stack whose boxes are on the whole as far above as below where they want to be."""
+    below, drift = 0.0, 0.0
+    for i in members:
+        drift += wanted[i] - (below + heights[i] / 2)
+        below += heights[i]
+    return drift / len(members)
+
+
+def peak_marks(drawing: Drawing) -> list[int]:
+    """The steps that are marked as peaks: all ties, of a run of them the first, the peak step among them."""
+    firsts = [first for first, _ in drawing.peak_spans if first != drawing.peak_step]
+    return sorted([drawing.peak_step, *firsts[: _MOST_PEAKS - 1]])
+
+
+def draw_peak(sheet: Sheet, drawing: Drawing) -> None:
+    """A line at each step of the peak, and a pointer to it above the plot with the step, its operator and the bytes."""
+    if not len(drawing.problem):
+        return
+    step = drawing.peak_step
+    op = f", {drawing.ops[step]}" if step < len(drawing.ops) else ""
+    room = sheet.right + sheet.margins.right - 2 * _EDGE
+    words = f"peak: step {step:,}{op}, {human(drawing.peak)} alive{_ties(drawing)}"
+    text = lettering.folded(lettering.drawable(words), room, SMALL)
+    half = lettering.width(text, SMALL, bold=True) / 2
+    x, y = sheet.x(step + 0.5), sheet.ceiling
+    centre = min(max(x, _EDGE + half), _EDGE + room - half)
+    sheet.write(centre, y + 11, text, SMALL, ha="center", va="baseline", color=WARNING, weight="bold")
+    for at in peak_marks(drawing):
+        sheet.axes.axvline(at + 0.5, color=WARNING, linewidth=0.7, linestyle=(0, (1, 2)), zorder=3.5)
+        sheet.line((sheet.x(at + 0.5),), (y + 4,), marker="v", markersize=5, color=WARNING, markeredgewidth=0)
+    long = [(first, 0, last, sheet.top) for first, last in drawing.peak_spans[:_MOST_PEAKS] if last - first > 1]
+    sheet.boxes(np.array(long, dtype=np.float64).reshape(-1, 4), facecolor=WARNING, alpha=0.07, linewidth=0, zorder=3.4)
+
+
+def _ties(drawing: Drawing) -> str:
+    """At how many other steps as much is alive."""
+    others = sum(last - first for first, last in drawing.peak_spans) - 1
+    return f", and at {_count(others, 'other step')}" if others > 0 else ""

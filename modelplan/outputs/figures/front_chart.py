@@ -1,0 +1,227 @@
+"""The front of a ladder: the arena of each plan against the work it adds, with the operators of the best.
+
+arena ^ o as is                 Dots without a name are plans that were built. The line joins those that no other beats
+      | o views                 in both, each with its operators behind it. Rungs of the ladder have a ring and a name.
+      |   o---.
+      |        o------o 30 ops
+      +-------------------> extra multiply-accumulates
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from modelplan.answers.recomputation import Curve
+from modelplan.outputs.figures import canvas, lettering
+from modelplan.outputs.figures.canvas import BODY, FAINT, INK, MUTED, SMALL, TITLE, WARNING, Margins, Sheet
+from modelplan.primitives.units import counted, human
+
+_WIDTH, _HEIGHT, _EDGE, _ROW, _BOTTOM = 520.0, 320.0, 12.0, 14.0, 44.0
+_LINE = lettering.line_height(SMALL)
+_PLAN, _FRONT = "#b9c7d3", "#0072b2"
+#: Plans of so many times the dearest rung's work, or of more bytes than the file as it stands, are not shown.
+_MOST_WORK = 1.5
+
+
+Point = tuple[float, float]
+Box = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One plan: arena in bytes, multiply-accumulates that it adds, operators; a rung has a name."""
+
+    arena: int
+    macs: int
+    ops: int
+    name: str = ""
+    chosen: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """The rungs of a ladder, the rungs and plans that no other beats, and all plans; `macs` are the model's own."""
+
+    title: str
+    macs: int
+    rungs: tuple[Mark, ...]
+    front: tuple[Mark, ...]
+    plans: tuple[Mark, ...]
+    made_by: str
+
+    def work(self, mark: Mark) -> float:
+        """Percent of extra work."""
+        return 100 * mark.macs / max(self.macs, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """The ends of the axes: percent of extra work, from `least` to `most`, and bytes of the arena."""
+
+    least: float
+    most: float
+    arena: float
+
+
+def of_curve(curve: Curve) -> Front:
+    """The chart of a curve of recomputation: bytes against work."""
+    marks = [Mark(point.height, point.work - curve.first.work, len(point.origins)) for point in curve.points]
+    named = []
+    for i, name in ((0, "as it is"), (curve.chosen, "chosen"), (len(marks) - 1, "lowest")):
+        if i >= 0 and (i == 0 or (i != curve.chosen and name == "lowest") or name == "chosen"):
+            named.append(Mark(marks[i].arena, marks[i].macs, marks[i].ops, name, i == curve.chosen))
+    rungs = tuple(
+        mark for i, mark in enumerate(named) if (mark.arena, mark.macs) not in {(m.arena, m.macs) for m in named[:i]}
+    )
+    return Front(curve.title, curve.first.work, rungs, tuple(marks), tuple(marks), curve.made_by)
+
+
+def draw(front: Front) -> Sheet:
+    """The chart of a front; must run inside `canvas.style()`."""
+    scale = _scale(front)
+    left = _EDGE + _ROW + 8 + lettering.width(human(int(scale.arena)).partition(" (")[0], SMALL)
+    margins = Margins(left, 3 * _EDGE, 2 * _EDGE + TITLE + 2 * _ROW, _BOTTOM)
+    sheet = canvas.sheet(margins, _WIDTH, _HEIGHT, scale.most - scale.least, scale.arena)
+    _axes(sheet, scale)
+    _head(sheet, front)
+    shown = [mark for mark in front.plans if _inside(front, scale, mark)]
+    for mark in shown:
+        _dot(sheet, _at(sheet, front, scale, mark), _PLAN)
+    best = [mark for mark in front.front if _inside(front, scale, mark)]
+    line = _stairs([_at(sheet, front, scale, mark) for mark in sorted(best, key=lambda mark: mark.macs)])
+    if line:
+        xs, ys = zip(*line, strict=True)
+        sheet.line(xs, ys, color=_FRONT, linewidth=0.9)
+    for mark in best:
+        _dot(sheet, _at(sheet, front, scale, mark), _FRONT)
+    for mark in front.rungs:
+        _dot(sheet, _at(sheet, front, scale, mark), WARNING if mark.chosen else INK, ring=True)
+    dots = [_around(*_at(sheet, front, scale, mark), 2.5) for mark in shown]
+    _names(sheet, front, scale, [*dots, *_thin(line)])
+    return sheet
+
+
+def _scale(front: Front) -> _Scale:
+    rungs = [front.work(mark) for mark in front.rungs]
+    least = min([0.0, *rungs, *(front.work(mark) for mark in front.front)])
+    most = max([10.0, *(_MOST_WORK * w for w in rungs)])
+    return _Scale(1.04 * least, most, 1.08 * max((mark.arena for mark in front.rungs), default=1))
+
+
+def _inside(front: Front, scale: _Scale, mark: Mark) -> bool:
+    return scale.least <= front.work(mark) <= scale.most and mark.arena <= scale.arena
+
+
+def _axes(sheet: Sheet, scale: _Scale) -> None:
+    left, bottom = sheet.margins.left, sheet.margins.bottom
+    for value in _ticks(0, scale.arena / 1024):
+        y = sheet.y(value * 1024)
+        sheet.axes.axhline(value * 1024, color=FAINT, linewidth=0.5, zorder=0)
+        sheet.write(left - 5, y, f"{value:,.0f} KiB", SMALL, ha="right")
+    for value in _ticks(scale.least, scale.most):
+        sheet.axes.axvline(value - scale.least, color=FAINT, linewidth=0.5, zorder=0)
+        sheet.write(sheet.x(value - scale.least), bottom - 11, f"{value:g} %", SMALL, ha="center")
+    label = "extra multiply-accumulates"
+    sheet.write(left + _WIDTH / 2, _EDGE, label, BODY, ha="center", va="baseline", color=MUTED)
+    sheet.write(_EDGE, bottom + _HEIGHT / 2, "arena", BODY, rotation=90, ha="center", va="center", color=MUTED)
+
+
+def _ticks(least: float, most: float) -> Iterator[float]:
+    """Round numbers from `least`, which is at most 0, to `most`, four to ten of them."""
+    span = most - least
+    step = 10 ** math.floor(math.log10(span))
+    step = next(step * part for part in (1, 0.5, 0.25, 0.1) if span / (step * part) >= 4)
+    return (step * i for i in range(math.ceil(least / step), int(most / step) + 1))
+
+
+def _head(sheet: Sheet, front: Front) -> None:
+    room = sheet.right + sheet.margins.right - 2 * _EDGE
+    y = sheet.ceiling + sheet.margins.top - _EDGE - TITLE
+    title = lettering.folded(lettering.drawable(front.title), room / 1.15, TITLE) or "model"
+    sheet.write(_EDGE, y, title, TITLE, weight="bold", va="baseline")
+    least = min((mark.arena for mark in (*front.rungs, *front.plans)), default=0)
+    facts = f"{counted(len(front.plans), 'plan')}  ·  least arena {human(least)}"
+    sheet.write(_EDGE, y - _ROW, facts, BODY, va="baseline")
+
+
+def _at(sheet: Sheet, front: Front, scale: _Scale, mark: Mark) -> Point:
+    return sheet.x(front.work(mark) - scale.least), sheet.y(mark.arena)
+
+
+def _dot(sheet: Sheet, at: Point, colour: str, *, ring: bool = False) -> None:
+    x, y = at
+    face, edge, width = ("white", colour, 1.4) if ring else (colour, "white", 0.3)
+    size = 6.0 if ring else 4.0
+    sheet.line((x,), (y,), marker="o", markersize=size, color=face, markeredgecolor=edge, markeredgewidth=width)
+
+
+def _stairs(points: list[Point]) -> list[Point]:
+    """The border of what the plans of the front beat: right, then down, from little work to much."""
+    return [point for i, (x, y) in enumerate(points) for point in ([(x, points[i - 1][1])] if i else []) + [(x, y)]]
+
+
+def _around(x: float, y: float, reach: float) -> Box:
+    return x - reach, y - reach, x + reach, y + reach
+
+
+def _thin(line: list[Point]) -> Iterator[Box]:
+    """The pieces of a line whose points lie right of or below one another."""
+    for (x, y), (right, low) in itertools.pairwise(line):
+        yield x, low - 0.5, right, y + 0.5
+
+
+def _names(sheet: Sheet, front: Front, scale: _Scale, drawn: list[Box]) -> None:
+    """Rungs by name, plans of the front by operators, where the text touches neither a named mark nor another text.
+
+    Places that touch nothing that is `drawn` come first.
+    """
+    named = list(_named_rungs(front.rungs))
+    rungs = {(mark.arena, mark.macs) for mark in front.rungs}
+    plans = [mark for mark in front.front if _inside(front, scale, mark) and (mark.arena, mark.macs) not in rungs]
+    named += [(mark, f"{mark.ops}") for mark in plans]
+    on_line = {(mark.arena, mark.macs) for mark in front.front}
+    taken = [_around(*_at(sheet, front, scale, mark), 4) for mark, _ in named]
+    edges = (sheet.margins.left + 1, sheet.margins.bottom + 1, sheet.right - 1, sheet.ceiling - 1)
+    for mark, text in named:
+        width, rung = lettering.width(text, SMALL) + 2, (mark.arena, mark.macs) not in on_line
+        spots = [
+            box
+            for box in _spots(*_at(sheet, front, scale, mark), width, rung=rung)
+            if box[0] >= edges[0] and box[1] >= edges[1] and box[2] <= edges[2] and box[3] <= edges[3]
+            and not any(_touch(box, other) for other in taken)
+        ]  # fmt: skip
+        clear = (box for box in spots if not any(_touch(box, other) for other in drawn))
+        box = next(clear, spots[0] if spots else None)
+        if box is not None:
+            taken.append(box)
+            colour = WARNING if mark.chosen else INK if mark.name else _FRONT
+            sheet.write(box[0] + 1, (box[1] + box[3]) / 2, text, SMALL, color=colour)
+
+
+def _named_rungs(rungs: tuple[Mark, ...]) -> Iterator[tuple[Mark, str]]:
+    """A text for each place where rungs stand: those of one place have one ring, and one text names them all."""
+    places: dict[tuple[int, int], list[Mark]] = {}
+    for mark in rungs:
+        places.setdefault((mark.arena, mark.macs), []).append(mark)
+    for marks in places.values():
+        ops = sorted({mark.ops for mark in marks})
+        counts = counted(ops[0], "operator") if len(ops) == 1 else f"{ops[0]} to {counted(ops[-1], 'operator')}"
+        shown = next((mark for mark in marks if mark.chosen), marks[0])
+        yield shown, f"{', '.join(mark.name for mark in marks)}, {counts}"
+
+
+def _spots(x: float, y: float, width: float, *, rung: bool) -> Iterator[Box]:
+    """Where a text may stand: a rung's beside its mark, that of another plan off the line that leads right and down."""
+    half, gap = _LINE / 2, 5.5
+    beside = ((x + gap, y), (x - gap - width, y), (x + gap, y + 3.4 * half))
+    above = ((x + gap, y + 1.6 * half), (x - width / 2, y + half + gap))
+    below = ((x - gap - width, y - half), (x - width / 2, y - half - gap), (x + gap, y - 1.6 * half))
+    for left, centre in (*beside, *above, *below) if rung else (*above, *below):
+        yield left, centre - half, left + width, centre + half
+
+
+def _touch(a: Box, b: Box) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]

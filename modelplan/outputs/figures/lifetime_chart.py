@@ -1,0 +1,189 @@
+"""The lifetime chart: one bar for each buffer, in order of start, its colour the share of the peak that it takes.
+
+conv1      24 KiB  |####|
+conv2      12 KiB  |   ####|        Where rows are too many to name, neighbours share a label:
+add        12 KiB  |      ##|       the largest of them, how many more there are, their bytes.
+                   +---------> step
+
+Where operators run on several streams, a lane for each stream above the bars shows at which steps it runs one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from modelplan.answers.drawing import Drawing, of_plan
+from modelplan.model import IntArray, Plan, Problem
+from modelplan.outputs.figures import axes, canvas, lettering
+from modelplan.outputs.figures.canvas import MUTED, SMALL, Margins, Sheet
+from modelplan.primitives.units import brief
+
+#: Shares of the peak from which a bar gets its colour, one hue from light to dark, and what the legend says.
+CLASSES = (
+    (0.0, "#d3e2f0", "under 0.1% of the peak"),
+    (0.001, "#a9cae6", "0.1% to 1%"),
+    (0.01, "#74a9d8", "1% to 5%"),
+    (0.05, "#3a7fb8", "5% to 20%"),
+    (0.2, "#12446f", "20% and more"),
+)
+
+_NARROWEST, _WIDEST = 480.0, 860.0
+_POINTS_PER_STEP = 14.0
+_ROW = 11.0
+_MOST_ROWS = 64
+_LONGEST_NAME = 190.0
+_THINNEST = 0.6
+#: Points of the lane of a stream, and the room below the lanes.
+_LANE, _GAP = 11.0, 8.0
+_LANE_COLOURS = ("#4d7f17", "#b3590b", "#6a4c93", "#0072b2", "#8c2d3f", "#5c5c5c")
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Rows `first` to `last` (exclusive) with the name and the size of the largest, which stand beside them."""
+
+    first: int
+    last: int
+    name: str
+    size: str
+
+
+def svg(plan: Plan) -> bytes:
+    """The lifetime chart of `plan` as SVG."""
+    return canvas.svg(draw, of_plan(plan))
+
+
+def png(plan: Plan) -> bytes:
+    """The lifetime chart of `plan` as PNG."""
+    return canvas.png(draw, of_plan(plan))
+
+
+def draw(drawing: Drawing) -> Sheet:
+    """The lifetime chart of a drawing; must run inside `canvas.style()`.
+
+    Cost: O(n log n), with at most 64 labels however many buffers there are.
+    """
+    order = in_order(drawing)
+    found = groups(drawing, order)
+    entries = [axes.Entry(text, {"facecolor": colour, "linewidth": 0}) for _, colour, text in CLASSES]
+    entries.append(axes.Entry("alive at the peak", {"facecolor": "none", **canvas.AT_PEAK}))
+    sheet = _sheet(drawing, found, entries)
+    _draw_bands(sheet, found, len(order))
+    _draw_bars(sheet, drawing, order)
+    _write_groups(sheet, found, len(order))
+    _draw_lanes(sheet, drawing)
+    axes.head(sheet, drawing, "lifetimes", entries)
+    axes.step_axis(sheet, drawing)
+    axes.draw_peak(sheet, drawing)
+    return sheet
+
+
+def in_order(drawing: Drawing) -> IntArray:
+    """The buffers from top to bottom: by start, then the longer-lived, then by index."""
+    problem = drawing.problem
+    return np.lexsort((np.arange(len(problem)), -problem.end, problem.start))
+
+
+def groups(drawing: Drawing, order: IntArray) -> list[Group]:
+    """At most 64 runs of rows, all as long but the last, each with its label."""
+    each = _rows_each(len(order))
+    cuts = [*range(0, len(order), each), len(order)]
+    forms = lettering.forms(drawing.problem.names)
+    return [_group(drawing.problem, forms, order[first:last], first) for first, last in pairwise(cuts)]
+
+
+def _rows_each(rows: int) -> int:
+    """How many rows share a label."""
+    return max(-(-rows // _MOST_ROWS), 1)
+
+
+def _group(problem: Problem, forms: Sequence[Sequence[str]], rows: IntArray, first: int) -> Group:
+    others = f" and {len(rows) - 1:,} more" if len(rows) > 1 else ""
+    room = _LONGEST_NAME - lettering.width(others, SMALL)
+    largest = int(rows[np.argmax(problem.size[rows])])
+    name = lettering.fitting(forms[largest], room, SMALL)
+    most = "≤ " if len(rows) > 1 else ""
+    return Group(first, first + len(rows), name + others, most + brief(int(problem.size[largest])))
+
+
+def _sheet(drawing: Drawing, found: list[Group], entries: list[axes.Entry]) -> Sheet:
+    width = min(max(drawing.steps * _POINTS_PER_STEP, _NARROWEST), _WIDEST)
+    rows = len(drawing.problem)
+    height = max(rows / _rows_each(rows), 3) * _ROW
+    lanes = _lanes_height(drawing)
+    left = 12 + max(_names_width(found), _lane_names_width(drawing)) + 10 + _sizes_width(found) + 8
+    above = axes.head_height(drawing, entries, width + left)
+    margins = Margins(left, 24, above, axes.foot_height(drawing, width / drawing.steps))
+    top = max(len(drawing.problem), 1)
+    return canvas.sheet(margins, width, height + lanes, drawing.steps, top * (1 + lanes / height))
+
+
+def _names_width(found: list[Group]) -> float:
+    return max((lettering.width(group.name, SMALL) for group in found), default=0.0)
+
+
+def _sizes_width(found: list[Group]) -> float:
+    return max((lettering.width(group.size, SMALL) for group in found), default=0.0)
+
+
+def _draw_bands(sheet: Sheet, found: list[Group], rows: int) -> None:
+    """A faint ground behind every other group leads the eye from the label to the bars."""
+    bands = [(0, rows - group.last, sheet.steps, rows - group.first) for group in found[::2]]
+    sheet.boxes(np.array(bands, dtype=np.float64).reshape(-1, 4), facecolor="#f6f6f4", linewidth=0, zorder=0)
+
+
+def _draw_bars(sheet: Sheet, drawing: Drawing, order: IntArray) -> None:
+    """Light to dark, so that what matters is never under what does not; no bar too thin to see."""
+    problem, rows = drawing.problem, len(order)
+    share = problem.size[order] / max(drawing.peak, 1)
+    classes = np.searchsorted([least for least, _, _ in CLASSES], share, side="right") - 1
+    half = max(0.36 if sheet.per_unit >= 4 else 0.5, _THINNEST / 2 / sheet.per_unit)
+    centre = rows - 0.5 - np.arange(rows)
+    start = problem.start[order]
+    end = np.maximum(problem.end[order], start + _THINNEST / sheet.per_step)
+    bars = np.stack([start, centre - half, end, centre + half], axis=1)
+    for index, (_, colour, _) in enumerate(CLASSES):
+        sheet.boxes(bars[classes == index], facecolor=colour, linewidth=0, rasterized=rows > canvas.DENSE, zorder=2)
+    peak = bars[drawing.at_peak[order]]
+    sheet.boxes(peak, facecolor="none", rasterized=rows > canvas.DENSE, zorder=2.5, **canvas.AT_PEAK)
+
+
+def _write_groups(sheet: Sheet, found: list[Group], rows: int) -> None:
+    """Beside the middle of the rows; a last group that is shorter pushes its neighbours a little."""
+    upwards = found[::-1]
+    middles = [sheet.y(rows - (group.first + group.last) / 2) for group in upwards]
+    heights = [lettering.line_height(SMALL)] * len(upwards)
+    for group, y in zip(upwards, axes.spread(middles, heights), strict=True):
+        sheet.write(12, y, group.name, SMALL)
+        sheet.write(sheet.margins.left - 6, y, group.size, SMALL, ha="right", color=MUTED)
+
+
+def _lanes(drawing: Drawing) -> list[int]:
+    """The streams, one lane each."""
+    return sorted(set(drawing.streams))
+
+
+def _lanes_height(drawing: Drawing) -> float:
+    return len(_lanes(drawing)) * _LANE + _GAP if drawing.streams else 0.0
+
+
+def _lane_names_width(drawing: Drawing) -> float:
+    return max((lettering.width(f"stream {stream}", SMALL) for stream in _lanes(drawing)), default=0.0)
+
+
+def _draw_lanes(sheet: Sheet, drawing: Drawing) -> None:
+    """A box in the lane of a stream at each step that runs an operator on it, the lowest number at the top."""
+    stream = np.array(drawing.streams, dtype=np.int64)
+    steps = np.arange(len(stream), dtype=np.float64)
+    for lane, number in enumerate(_lanes(drawing)):
+        high = sheet.top - lane * _LANE / sheet.per_unit
+        low = high - _LANE / sheet.per_unit
+        middle, half = (low + high) / 2, 0.36 * (high - low)
+        at = steps[stream == number]
+        boxes = np.stack([at + 0.06, at * 0 + middle - half, at + 0.94, at * 0 + middle + half], axis=1)
+        sheet.boxes(boxes, facecolor=_LANE_COLOURS[lane % len(_LANE_COLOURS)], linewidth=0, zorder=2)
+        sheet.write(12, sheet.y(middle), f"stream {number}", SMALL)

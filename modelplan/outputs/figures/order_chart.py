@@ -1,0 +1,182 @@
+r"""The order chart: the memory curve in file order and in the plan's order on one plot, and which operators moved.
+
+bytes ^   ___      file order        Below the plot each operator is a line from its step in the
+      |__/ _ \___                   file to its step in the plan. Ops that kept their place among
+      |_/ \______  this order       the others are faint; the fewest that had to move are bold.
+      +-----------> step
+      | |\ /| |     file
+      | | X | |
+      | |/ \| |     plan
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from modelplan.model import Aliases, IntArray, Plan, bounds
+from modelplan.outputs.figures import canvas, lettering
+from modelplan.outputs.figures.axes import draw_live_bytes, spread, stride
+from modelplan.outputs.figures.canvas import BODY, INK, MUTED, SMALL, TITLE, WARNING, Margins, Sheet
+from modelplan.planning import lifetimes
+from modelplan.primitives.units import brief, human
+from modelplan.rewriting.reordering import moved
+
+_BEFORE, _AFTER = "#d98b2b", "#2b6fb3"
+_NARROWEST, _WIDEST = 640.0, 1060.0
+_POINTS_PER_STEP = 14.0
+_PLOT_HEIGHT, _BAND, _EDGE, _ROW = 220.0, 120.0, 12.0, 14.0
+_LEFT, _RIGHT, _TOP = 62.0, 112.0, 74.0
+_WORDS = 96.0
+
+
+@dataclass(frozen=True, eq=False)
+class OrderDrawing:
+    """Live bytes by step in file order and in the plan's, the plan's order, and what had to move for it."""
+
+    title: str
+    before: IntArray
+    after: IntArray
+    order: tuple[int, ...]
+    moved: frozenset[int]
+    kinds: tuple[str, ...]
+    lower_bound: int
+    proof: str
+    made_by: str
+
+    @property
+    def peak_before(self) -> int:
+        """The most bytes alive in file order."""
+        return int(self.before.max(initial=0))
+
+    @property
+    def peak_after(self) -> int:
+        """The most bytes alive in the plan's order."""
+        return int(self.after.max(initial=0))
+
+
+def svg(plan: Plan) -> bytes:
+    """The order chart of `plan` as SVG."""
+    return canvas.svg(draw, of_plan(plan))
+
+
+def png(plan: Plan) -> bytes:
+    """The order chart of `plan` as PNG."""
+    return canvas.png(draw, of_plan(plan))
+
+
+def of_plan(plan: Plan) -> OrderDrawing:
+    """The two orders of a plan under its own sharing of memory."""
+    graph, order, steps = plan.graph, plan.schedule.order, max(len(plan.schedule.order), 1)
+    aliases = Aliases(tuple(buffer.members for buffer in plan.problem if buffer.members))
+    in_file = lifetimes.buffers(graph, graph.producers_first, aliases, plan.runtime)
+    return OrderDrawing(
+        graph.name,
+        bounds.live_bytes(in_file, steps),
+        bounds.live_bytes(plan.problem, steps),
+        order,
+        frozenset(moved(order)),
+        tuple(op.kind for op in graph.ops),
+        plan.schedule.lower_bound,
+        plan.schedule.proof,
+        plan.made_by,
+    )
+
+
+def draw(drawing: OrderDrawing) -> Sheet:
+    """The order chart; must run inside `canvas.style()`. Cost: O(operators)."""
+    steps = max(len(drawing.order), 1)
+    width = min(max(steps * _POINTS_PER_STEP, _NARROWEST), _WIDEST)
+    top = 1.05 * max(drawing.peak_before, drawing.peak_after, drawing.lower_bound, 1)
+    foot = _EDGE + 2 * _ROW + _BAND + _words_height(drawing)
+    sheet = canvas.sheet(Margins(_LEFT, _RIGHT, _TOP, foot), width, _PLOT_HEIGHT, steps, top)
+    _draw_curves(sheet, drawing)
+    draw_live_bytes(sheet, _EDGE)
+    _draw_levels(sheet, drawing)
+    _draw_head(sheet, drawing)
+    _draw_moves(sheet, drawing)
+    return sheet
+
+
+def _draw_curves(sheet: Sheet, drawing: OrderDrawing) -> None:
+    """Steps, not slopes; what this order saves is filled."""
+    edges = np.arange(len(drawing.before) + 1)
+    lines = [(drawing.before, _BEFORE, 1.0), (drawing.after, _AFTER, 1.4)]
+    for live, colour, width in lines:
+        sheet.axes.stairs(live, edges, color=colour, linewidth=width, zorder=3)
+    sheet.axes.stairs(drawing.after, edges, fill=True, color=_AFTER, alpha=0.16, linewidth=0, zorder=1)
+
+
+def _draw_levels(sheet: Sheet, drawing: OrderDrawing) -> None:
+    """The two peaks and the bound, named at the right; equal ones share a line."""
+    names: dict[int, list[str]] = {}
+    for at, name in [
+        (drawing.lower_bound, "bound of every order"),
+        (drawing.peak_after, "this order"),
+        (drawing.peak_before, "file order"),
+    ]:
+        names.setdefault(at, []).append(name)
+    levels = sorted(names)
+    texts = [[*names[at], brief(at)] for at in levels]
+    heights = [lettering.line_height(SMALL) * len(text) + 2 for text in texts]
+    centres = spread([sheet.y(at) for at in levels], heights)
+    for at, text, centre in zip(levels, texts, centres, strict=True):
+        sheet.axes.axhline(at, color=INK, linewidth=0.6, linestyle=(0, (4, 3)), zorder=2)
+        sheet.line((sheet.right, sheet.right + 6), (sheet.y(at), centre), color=INK, linewidth=0.6)
+        for row, line in enumerate(text):
+            shift = ((len(text) - 1) / 2 - row) * lettering.line_height(SMALL)
+            sheet.write(sheet.right + 8, centre + shift, line, SMALL)
+
+
+def _draw_head(sheet: Sheet, drawing: OrderDrawing) -> None:
+    room = sheet.right + sheet.margins.right - 2 * _EDGE
+    y = sheet.ceiling + sheet.margins.top - _EDGE - TITLE
+    title = lettering.folded(lettering.drawable(drawing.title), room / 1.15, TITLE) or "model"
+    sheet.write(_EDGE, y, title, TITLE, weight="bold", va="baseline")
+    saved = drawing.peak_before - drawing.peak_after
+    share = saved / drawing.peak_before if drawing.peak_before else 0.0
+    proof = f"optimal ({drawing.proof})" if drawing.peak_after == drawing.lower_bound else "not proved least"
+    facts = f"order saves {human(saved)} = {share:.1%} of the peak  ·  {proof}"
+    sheet.write(_EDGE, y - _ROW, lettering.folded(facts, room, BODY), BODY, va="baseline")
+    x, y = _EDGE, y - 2 * _ROW - 4
+    for text, colour in [("file order", _BEFORE), ("this order", _AFTER), ("operator that moved", WARNING)]:
+        sheet.swatch(x, y - 1, facecolor=colour, edgecolor=MUTED, linewidth=0.4)
+        sheet.write(x + 14, y, text, SMALL, va="baseline")
+        x += 14 + lettering.width(text, SMALL) + 14
+
+
+def _draw_moves(sheet: Sheet, drawing: OrderDrawing) -> None:
+    """From the step in the file, above, to the step in the plan, below."""
+    upper = sheet.margins.bottom - _ROW
+    lower = upper - _BAND
+    sheet.write(sheet.right + 8, upper, "step in the file", SMALL, color=MUTED)
+    sheet.write(sheet.right + 8, lower, "step in this order", SMALL, color=MUTED)
+    for step, op in enumerate(drawing.order):
+        bold = op in drawing.moved
+        style = {"color": WARNING, "linewidth": 1.0} if bold else {"color": "#b9b9b9", "linewidth": 0.5}
+        ends = (sheet.x(op + 0.5), sheet.x(step + 0.5))
+        sheet.line(ends, (upper, lower), zorder=3 if bold else 2, **style)
+    for step, text in _words(drawing, sheet.per_step):
+        x = sheet.x(step + 0.5)
+        sheet.write(x, lower - 6, text, SMALL, ha="center", va="top", rotation=90, color=WARNING)
+    middle = sheet.margins.left + sheet.plot_width / 2
+    words = f"{len(drawing.moved):,} of {len(drawing.order):,} operators moved"
+    sheet.write(middle, _EDGE, words, BODY, ha="center", color=MUTED)
+
+
+def _words(drawing: OrderDrawing, per_step: float) -> list[tuple[int, str]]:
+    """The moved operators whose names fit under the plan's steps without touching each other."""
+    apart = stride(per_step, lettering.line_height(SMALL))
+    found: list[tuple[int, str]] = []
+    for step, op in enumerate(drawing.order):
+        if op in drawing.moved and (not found or step - found[-1][0] >= apart):
+            words = lettering.drawable(f"{drawing.kinds[op]}  {op}")
+            found.append((step, lettering.folded(words, _WORDS, SMALL)))
+    return found
+
+
+def _words_height(drawing: OrderDrawing) -> float:
+    steps = max(len(drawing.order), 1)
+    per_step = min(max(steps * _POINTS_PER_STEP, _NARROWEST), _WIDEST) / steps
+    return 8 + max((lettering.width(text, SMALL) for _, text in _words(drawing, per_step)), default=0.0)

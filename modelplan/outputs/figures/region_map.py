@@ -1,0 +1,230 @@
+"""The stacked map: one panel of addresses for each memory, all on one time axis.
+
+psram  +---------------------------+   A buffer in a region is a rectangle: steps to the right, addresses
+       |        weights            |   upwards. What nothing uses is drawn as a narrow band with its bytes,
+       |~~~~~~ 7.9 MiB free ~~~~~~~|   so that both ends of a large memory can be seen.
+       +---------------------------+
+sram   |  A  |   B   |      C      |
+       +---------------------------+--> step
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from modelplan.answers.region_layout import Stay
+from modelplan.answers.region_plan import RegionPlan, RegionUse
+from modelplan.outputs.figures import axes, canvas, lettering
+from modelplan.outputs.figures.canvas import BODY, FREE, INK, MUTED, SMALL, TITLE, Boxes, Margins, Sheet
+from modelplan.outputs.reports.region_report import duration, memory_count
+from modelplan.primitives.units import brief, counted
+
+#: Fills of what buffers are for, in the order of the legend.
+COLOURS = {**{kind: axes.COLOURS[kind] for kind in ("input", "output", "activation", "state", "scratch")},
+           "weights": "#d9bfa5"}  # fmt: skip
+#: Weights that are stored in a region and used in another one.
+_STORED: dict[str, Any] = {"facecolor": "#f3eae0", "edgecolor": MUTED, "linewidth": 0.4, "hatch": "////"}
+_STORED_WORDS = "weights copied from here"
+_EDGE, _ROW, _LEFT, _RIGHT = 12.0, 14.0, 84.0, 20.0
+_PLOT, _LEAST, _HEAD, _BAND = 420.0, 34.0, 18.0, 18.0
+_NARROWEST, _WIDEST, _PER_STEP = 640.0, 1060.0, 20.0
+_LONGEST_OP = 110.0
+_MOST_TICKED = 70
+#: Rectangles that are thinner, in points, have no outline: it would hide them. Two shades take turns instead.
+_SLIM = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """Where one region stands in the plot, in points from its bottom: its offsets in up to two runs, a band between.
+
+    `low` and `high` are the ends of the used runs as in `RegionUse`; `scale` points stand for a byte.
+    """
+
+    use: RegionUse
+    bottom: float
+    top: float
+    scale: float
+    band: float
+
+    def y(self, offset: int) -> float:
+        """The height of an offset, in points from the bottom of the plot."""
+        first = min(self.use.low, offset)
+        if offset <= self.use.low:
+            return self.bottom + first * self.scale
+        if offset < self.use.high:
+            return self.bottom + self.use.low * self.scale + self.band / 2
+        return self.bottom + self.use.low * self.scale + self.band + (offset - self.use.high) * self.scale
+
+
+def svg(made: RegionPlan) -> bytes:
+    """The stacked map as SVG."""
+    return canvas.svg(draw, made)
+
+
+def png(made: RegionPlan) -> bytes:
+    """The stacked map as PNG."""
+    return canvas.png(draw, made)
+
+
+def panels(made: RegionPlan) -> tuple[Panel, ...]:
+    """The regions from the bottom up, the first lowest, each as high as its used bytes ask for."""
+    used = [use.low + use.region.size - use.high for use in made.uses]
+    whole = max(sum(used), 1)
+    found, at = [], 0.0
+    for use, size in zip(made.uses, used, strict=True):
+        band = _BAND if use.high > use.low else 0.0
+        room = max(_PLOT * size / whole, _LEAST if size else 0.0)
+        found.append(Panel(use, at, at + room + band, room / size if size else 0.0, band))
+        at += room + band + _HEAD
+    return tuple(found)
+
+
+def rectangle(made: RegionPlan, panel: Panel, stay: Stay) -> tuple[float, float, float, float]:
+    """The rectangle of a stay: steps, and points from the bottom of the plot."""
+    size = int(made.problem.problem.size[stay.buffer])
+    low = panel.y(stay.offset)
+    return stay.start, low, stay.end, low + size * panel.scale
+
+
+def stored_runs(made: RegionPlan, number: int) -> list[tuple[int, int]]:
+    """Offsets [low, high) of a region that hold weights which are copied to other regions before the first run.
+
+    Only where all that lies in the region has its home there (flash); what operators read in place is left out.
+    """
+    use, homes, sizes = made.uses[number], made.problem.home, made.problem.problem.size
+    stays = [stay for stay in made.layout.stays if stay.region == number]
+    if not use.stored or any(homes[stay.buffer] != number for stay in stays):
+        return []
+    at = use.region.reserved if use.region.reserved_at == "start" else 0
+    found = []
+    for low, high in sorted((stay.offset, stay.offset + int(sizes[stay.buffer])) for stay in stays):
+        found.append((at, low))
+        at = max(at, high)
+    return [(low, high) for low, high in (*found, (at, use.low)) if low < high]
+
+
+def draw(made: RegionPlan) -> Sheet:
+    """The stacked map of a plan for several memories; must run inside `canvas.style()`.
+
+    Cost: O(stays).
+    """
+    stacked, steps = panels(made), max(len(made.ops), 1)
+    width = min(max(steps * _PER_STEP, _NARROWEST), _WIDEST)
+    ticks = step_ticks(made.ops, width / steps)
+    foot = _EDGE + _ROW + 8 + max((lettering.width(text, SMALL) for _, text in ticks), default=0.0)
+    entries = [axes.Entry(kind, {"facecolor": COLOURS[kind], "edgecolor": MUTED, "linewidth": 0.4})
+               for kind in COLOURS if any(kind == own for _, own in made.owners)]  # fmt: skip
+    stored = [stored_runs(made, number) for number in range(len(stacked))]
+    if any(stored):
+        entries.append(axes.Entry(_STORED_WORDS, _STORED))
+    above = _EDGE + TITLE + 2 * _ROW + 10
+    sheet = canvas.sheet(
+        Margins(_LEFT, _RIGHT, above, foot), width, stacked[-1].top + _HEAD, steps, stacked[-1].top + _HEAD
+    )
+    sheet.axes.spines["left"].set_visible(False)
+    forms = lettering.forms(made.problem.problem.names)
+    for number, panel in enumerate(stacked):
+        _draw_stored(sheet, panel, stored[number])
+        _draw_panel(sheet, made, panel, [stay for stay in made.layout.stays if stay.region == number], forms)
+    _draw_head(sheet, made, entries)
+    for step, text in ticks:
+        x, y = sheet.x(step + 0.5), sheet.margins.bottom
+        sheet.line((x, x), (y - 3, y), color=MUTED, linewidth=0.5)
+        sheet.write(x, y - 6, text, SMALL, ha="center", va="top", rotation=90)
+    sheet.write(
+        _LEFT + width / 2, _EDGE, "step and operator" if any(made.ops) else "step", BODY, ha="center", color=MUTED
+    )
+    return sheet
+
+
+def _draw_head(sheet: Sheet, made: RegionPlan, entries: Sequence[axes.Entry]) -> None:
+    room = sheet.right + sheet.margins.right - 2 * _EDGE
+    y = sheet.ceiling + sheet.margins.top - _EDGE - TITLE
+    title = lettering.folded(lettering.drawable(made.title), room * 0.6, TITLE)
+    sheet.write(_EDGE, y, title, TITLE, weight="bold", va="baseline")
+    count = f"   {counted(len(made.layout.stays), 'buffer')} in {memory_count(made)}"
+    sheet.write(_EDGE + lettering.width(title, TITLE, bold=True), y, count, BODY, color=MUTED, va="baseline")
+    optimal = "proven optimal" if made.layout.ended == "optimal" else f"lower bound {duration(made.layout.bound)}"
+    y -= _ROW
+    sheet.write(_EDGE, y, f"memory time {duration(made.seconds)} for each run  ·  {optimal}", BODY, va="baseline")
+    y -= _ROW + 4
+    for x, entry in axes.legend_rows(entries, room)[0]:
+        sheet.swatch(_EDGE + x, y - 1, **entry.style)
+        sheet.write(_EDGE + x + 14, y, entry.text, SMALL, va="baseline")
+
+
+def _draw_panel(
+    sheet: Sheet, made: RegionPlan, panel: Panel, stays: Sequence[Stay], forms: Sequence[tuple[str, ...]]
+) -> None:
+    """One memory: its ground, its buffers, the band of what is free, addresses, and a line of figures above."""
+    use, region = panel.use, panel.use.region
+    sheet.boxes(np.array([[0, panel.bottom, sheet.steps, panel.top]]), facecolor=FREE, edgecolor=MUTED, linewidth=0.4)
+    for kind, colour in COLOURS.items():
+        boxes = [rectangle(made, panel, stay) for stay in stays if made.owners[stay.buffer][1] == kind]
+        found: Boxes = np.array(sorted(boxes, key=lambda box: (box[1], box[0])), dtype=np.float64).reshape(-1, 4)
+        found = found[found[:, 3] > found[:, 1]]
+        slim = np.minimum((found[:, 2] - found[:, 0]) * sheet.per_step, found[:, 3] - found[:, 1]) < _SLIM
+        for turn, shade in enumerate((colour, axes.darker(colour))):
+            thin = found[slim & (np.arange(len(found)) % 2 == turn)]
+            sheet.boxes(thin, facecolor=shade, edgecolor=shade, linewidth=0.1, zorder=2)
+        sheet.boxes(found[~slim], facecolor=colour, edgecolor=MUTED, linewidth=0.4, zorder=2)
+    for stay in stays:
+        _name(sheet, made, panel, stay, forms[stay.buffer])
+    if panel.band:
+        middle = panel.bottom + use.low * panel.scale + panel.band / 2
+        text = f"{brief(use.free)} free"
+        sheet.write(sheet.x(sheet.steps / 2), sheet.y(middle), text, SMALL, ha="center", va="center", color=MUTED)
+    named: list[float] = []
+    for offset in (0, use.high, use.low, region.size):
+        y = sheet.y(panel.y(offset) if offset < region.size else panel.top)
+        if all(abs(y - other) >= lettering.line_height(SMALL) for other in named):
+            named.append(y)
+            text = brief(offset).replace(".00", "") if region.base is None else f"{region.base + offset:#x}"
+            sheet.line((_LEFT - 3, _LEFT), (y, y), color=MUTED, linewidth=0.5)
+            sheet.write(_LEFT - 5, y, text, SMALL, ha="right")
+    y = sheet.y(panel.top) + 4
+    facts = f"  {region.kind}, {brief(region.size)}  ·  {duration(use.seconds)} of memory time"
+    name = lettering.drawable(region.name)
+    sheet.write(_LEFT, y, name, BODY, weight="bold", va="baseline")
+    sheet.write(_LEFT + lettering.width(name, BODY, bold=True), y, facts, SMALL, color=INK, va="baseline")
+
+
+def _draw_stored(sheet: Sheet, panel: Panel, runs: Sequence[tuple[int, int]]) -> None:
+    """The weights that are copied from a region, with the bytes of the largest block where it has room."""
+    if not runs:
+        return
+    boxes = [(0, panel.y(low), sheet.steps, panel.bottom + high * panel.scale) for low, high in runs]
+    sheet.boxes(np.array(boxes, dtype=np.float64), zorder=2, **_STORED)
+    low, high = max(runs, key=lambda run: run[1] - run[0])
+    if (high - low) * panel.scale >= lettering.line_height(SMALL):
+        x, y = sheet.x(sheet.steps / 2), sheet.y(panel.y(low) + (high - low) * panel.scale / 2)
+        ground = {"facecolor": _STORED["facecolor"], "edgecolor": "none", "pad": 2.0}
+        sheet.write(x, y, f"{_STORED_WORDS}   {brief(high - low)}", SMALL, ha="center", va="center", bbox=ground)
+
+
+def _name(sheet: Sheet, made: RegionPlan, panel: Panel, stay: Stay, forms: Sequence[str]) -> None:
+    """The buffer's name with its bytes, or either, where its rectangle has the room."""
+    x0, y0, x1, y1 = rectangle(made, panel, stay)
+    room, high = (x1 - x0) * sheet.per_step - 6, y1 - y0
+    if high < lettering.line_height(SMALL):
+        return
+    rows = made.problem.problem
+    size = brief(int(rows.size[stay.buffer])).replace(".00", "")
+    text = lettering.fitting((*(f"{form}   {size}" for form in forms), *forms, size), room, SMALL)
+    if text:
+        sheet.write(sheet.x((x0 + x1) / 2), sheet.y((y0 + y1) / 2), text, SMALL, ha="center", va="center")
+
+
+def step_ticks(ops: Sequence[str], per_step: float) -> list[tuple[int, str]]:
+    """Steps of `per_step` points with the words under them: operators while there are few, else round numbers."""
+    count = len(ops)
+    if count <= _MOST_TICKED and any(ops):
+        words = [lettering.drawable(f"{kind}  {step}") for step, kind in enumerate(ops)]
+        every = axes.stride(per_step, lettering.line_height(SMALL))
+        return [(s, lettering.folded(words[s], _LONGEST_OP, SMALL)) for s in range(0, count, every)]
+    return [(step, f"{step:,}") for step in range(0, count, axes.stride(per_step, 40.0))]

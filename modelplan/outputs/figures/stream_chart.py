@@ -1,0 +1,87 @@
+"""The time of a run against the memory of the device, one line for each rate of the link."""
+
+from __future__ import annotations
+
+import math
+
+from modelplan.answers.moving_layout import StreamCurve
+from modelplan.outputs.figures import canvas, lettering
+from modelplan.outputs.figures.canvas import BODY, FAINT, INK, MUTED, SMALL, TITLE, Margins, Sheet
+from modelplan.outputs.reports.moves_report import milliseconds
+from modelplan.outputs.reports.stream_report import rate_text
+from modelplan.primitives.units import brief
+
+_WIDTH, _HEIGHT, _EDGE, _ROW = 560.0, 300.0, 12.0, 14.0
+_LINES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+
+
+def svg(made: StreamCurve) -> bytes:
+    """The chart as SVG."""
+    return canvas.svg(draw, made)
+
+
+def png(made: StreamCurve) -> bytes:
+    """The chart as PNG."""
+    return canvas.png(draw, made)
+
+
+def draw(made: StreamCurve) -> Sheet:
+    """The chart; must run inside `canvas.style()`."""
+    points = [point for _, own in made.curves for point in own]
+    memory, time = max(p.memory for p in points) * 1.02, max(p.seconds for p in points) * 1.08
+    left = _EDGE + _ROW + 10 + lettering.width(milliseconds(time), SMALL)
+    right = 2 * _EDGE + max(lettering.width(rate_text(rate), SMALL) for rate, _ in made.curves)
+    sheet = canvas.sheet(Margins(left, right, 2 * _EDGE + TITLE + 2 * _ROW, 46.0), _WIDTH, _HEIGHT, memory, time)
+    _axes(sheet, memory, time)
+    _head(sheet, made)
+    base = sheet.y(made.computing)
+    sheet.line((left, sheet.right), (base, base), color=MUTED, linewidth=0.8, linestyle="--")
+    for number, (_, own) in enumerate(made.curves):
+        colour = _LINES[number % len(_LINES)]
+        xs, ys = [sheet.x(p.memory) for p in own], [sheet.y(p.seconds) for p in own]
+        sheet.line(xs, ys, color=colour, linewidth=1.3, marker="o", markersize=3)
+    _labels(sheet, made)
+    if made.chosen is not None and made.simulated is not None:
+        x, y = sheet.x(made.chosen), sheet.y(made.simulated.seconds)
+        sheet.line((x,), (y,), marker="o", markersize=7, color="white", markeredgecolor=INK, markeredgewidth=1.4)
+    return sheet
+
+
+def _labels(sheet: Sheet, made: StreamCurve) -> None:
+    """The rate of each line at its left end, on its upper side."""
+    for number, (rate, own) in enumerate(made.curves):
+        first = own[0]
+        y = sheet.y(first.seconds) + 8
+        sheet.write(sheet.x(first.memory) + 6, y, rate_text(rate), SMALL, color=_LINES[number % len(_LINES)])
+
+
+def _head(sheet: Sheet, made: StreamCurve) -> None:
+    y = sheet.ceiling + sheet.margins.top - _EDGE - TITLE
+    sheet.write(_EDGE, y, made.title, TITLE, weight="bold", va="baseline")
+    facts = f"weights {brief(made.weights)}, activations {brief(made.activations)}"
+    sheet.write(
+        _EDGE, y - _ROW, f"{facts}; dashed: all weights kept, {milliseconds(made.computing)}", BODY, va="baseline"
+    )
+    ring = "ring: a layout with addresses, replayed" if made.simulated is not None else "by the time model"
+    sheet.write(_EDGE, y - 2 * _ROW, ring, BODY, color=MUTED, va="baseline")
+
+
+def _axes(sheet: Sheet, memory: float, time: float) -> None:
+    left, bottom = sheet.margins.left, sheet.margins.bottom
+    for value in _ticks(time * 1e3):
+        y = sheet.y(value / 1e3)
+        sheet.line((left, sheet.right), (y, y), color=FAINT, linewidth=0.5)
+        sheet.write(left - 5, y, f"{value:,g} ms", SMALL, ha="right")
+    unit, scale = ("GiB", 2**30) if memory >= 2**31 else ("MiB", 2**20) if memory >= 2**21 else ("KiB", 2**10)
+    for value in _ticks(memory / scale):
+        sheet.write(sheet.x(value * scale), bottom - 12, f"{value:g} {unit}", SMALL, ha="center")
+    sheet.write(left + _WIDTH / 2, _EDGE, "memory of the device", BODY, ha="center", va="baseline", color=MUTED)
+    middle = bottom + _HEIGHT / 2
+    sheet.write(_EDGE, middle, "one run", BODY, rotation=90, ha="center", va="center", color=MUTED)
+
+
+def _ticks(most: float) -> list[float]:
+    """Round numbers from 0 to `most`, four to ten of them."""
+    step = 10.0 ** math.floor(math.log10(most))
+    step = next(step * part for part in (1, 0.5, 0.25, 0.1) if most / (step * part) >= 4)
+    return [step * i for i in range(int(most / step) + 1)]

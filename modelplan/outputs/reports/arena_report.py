@@ -1,0 +1,61 @@
+"""What a model file needs on its runtime, in words: the number to declare, its parts, and what would need less."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from modelplan.model import Alternative, Requirement
+from modelplan.outputs.report import Section, Table
+from modelplan.primitives.units import human
+
+
+def headline(model: str, needed: Requirement, capacity: int | None = None) -> Section:
+    """The number to paste or to expect, for what it holds, and whether it fits; or why the runtime would not run it."""
+    if needed.refusals:
+        return Section(f"{model}: the runtime would not run it ({needed.basis})", needed.refusals)
+    declared = f"#define {needed.macro} {needed.arena}" if needed.macro else f"memory {human(needed.arena)}"
+    lines = [declared, needed.basis]
+    if capacity is not None:
+        spare = capacity - needed.arena
+        word = f"fits, {human(spare)} to spare" if spare >= 0 else f"does not fit, {human(-spare)} too much"
+        lines.append(f"capacity {human(capacity)}: {word}")
+    return Section(model, tuple(lines))
+
+
+def parts_section(needed: Requirement) -> Section:
+    """The parts that add up to the arena, each with how far to trust it."""
+    rows = [(p.name, f"{p.nbytes:,}", str(p.count or ""), p.trust) for p in needed.parts]
+    rows.append(("in all", f"{needed.arena:,}", "", ""))
+    estimated = any(p.trust.startswith("estimated") for p in needed.parts)
+    lines = ("estimated on the ample side; what the runtime reports on the device tells more",) if estimated else ()
+    headings = ("part", ">bytes", ">count", "trust")
+    return Section("Why, for the file as it stands", lines, Table(headings, tuple(rows)))
+
+
+def alternatives_section(needed: Requirement, found: Sequence[Alternative]) -> Section:
+    """What other orders and plans of the same file would need, with the commands that write those that need less."""
+    less = lower_alternatives(needed, found)
+    lines = [f"{a.change}: {a.refusal}" for a in found if a.refusal]
+    same = [a.change for a in found if not a.refusal and a not in less]
+    if same:
+        lines.append(f"no less than that: {'; '.join(same)}")
+    if not less:
+        return Section("What would need less", tuple(lines))
+    rows = [_row(a.change, a.requirement, needed) for a in less if a.requirement is not None]
+    commands = tuple(" && ".join(a.commands) for a in less)
+    table = Table(("change", ">arena", ">less", ">head"), (_row("as it stands", needed, needed), *rows))
+    return Section("What would need less", tuple(lines), table, commands)
+
+
+def lower_alternatives(needed: Requirement, found: Sequence[Alternative]) -> list[Alternative]:
+    """The alternatives that need less memory than the file as it stands and than those before them."""
+    best, lower = needed.arena, []
+    for one in found:
+        if one.requirement is not None and not one.requirement.refusals and one.requirement.arena < best:
+            best = one.requirement.arena
+            lower.append(one)
+    return lower
+
+
+def _row(change: str, needed: Requirement, before: Requirement) -> tuple[str, ...]:
+    return (change, f"{needed.arena:,}", f"{before.arena - needed.arena:,}", f"{needed.head:,}")

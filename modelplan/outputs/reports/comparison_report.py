@@ -1,0 +1,73 @@
+"""All allocators on one problem as a report: ours first, the others lowest first, ties in one line, refusals last."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+
+from modelplan.answers.comparison import OURS, Comparison, Row
+from modelplan.outputs.report import Report, Section, Table, printable
+from modelplan.primitives.units import counted, human, stand_in
+
+#: The version of the JSON document: raised when a field changes its meaning or goes, not when one is added.
+SCHEMA = 1
+
+HEADINGS = ("allocator", ">height", ">objects", ">height/bound", ">gap", ">time us", "note")
+_WIDTH = 100
+
+
+def sections(comparison: Comparison, top: int | None = None) -> Report:
+    """The table with at most `top` heights below ours, who stands behind a line of several, and who refused."""
+    ours = [row for name in OURS for row in comparison.ranked if row.allocator == name]
+    ties = _ties(row for row in comparison.ranked if row not in ours)
+    shown = ties[:top]
+    lines = [
+        f"{counted(comparison.buffers, 'buffer')}, lower bound {human(comparison.lower_bound)}",
+        *comparison.remarks,
+        *([f"{len(shown)} of {len(ties)} heights shown"] if len(shown) < len(ties) else []),
+    ]
+    cells = tuple(_cells(tie, comparison.lower_bound) for tie in [*((row,) for row in ours), *shown])
+    found = [Section(printable(comparison.title), tuple(lines), Table(HEADINGS, cells))]
+    if same := [line for tie in shown if len(tie) > 1 for line in _names(tie)]:
+        found.append(Section("Same height", tuple(same)))
+    if whys := [row.why for row in comparison.rows if row.height is None]:
+        found.append(Section("Refused", tuple(whys)))
+    return found
+
+
+def _ties(rows: Iterable[Row]) -> list[tuple[Row, ...]]:
+    """The rows that stand in one line: of one height and one note, the first of them the fastest."""
+    ties: dict[tuple[int | None, int | None, str], list[Row]] = {}
+    for row in rows:
+        ties.setdefault((row.height, _padded(row), stand_in(row.found_by, row.own_height)), []).append(row)
+    return [tuple(tie) for tie in ties.values()]
+
+
+def _padded(row: Row) -> int | None:
+    """The bytes of the shared objects where padding between them makes the height another."""
+    return None if row.objects == row.height else row.objects
+
+
+def _cells(tie: Sequence[Row], bound: int) -> tuple[str, ...]:
+    first = tie[0]
+    height = first.height or 0
+    notes = ["optimal"] if height == bound else []
+    notes += [stand_in(first.found_by, first.own_height)] if first.found_by else []
+    return (
+        first.allocator + (f" +{len(tie) - 1}" if len(tie) > 1 else ""),
+        f"{height:,}",
+        "" if (objects := _padded(first)) is None else f"{objects:,}",
+        f"{height / bound if bound else 1.0:.4f}",
+        f"{height - bound:,}",
+        f"{first.microseconds:,}",
+        "; ".join(notes),
+    )
+
+
+def _names(tie: Sequence[Row]) -> Iterator[str]:
+    """The height and the names of a tie, as many to a line as fit."""
+    height = f"{tie[0].height:,}  "
+    names = ", ".join(row.allocator for row in tie)
+    yield from textwrap.wrap(
+        names, _WIDTH, initial_indent=height, subsequent_indent=" " * len(height), break_on_hyphens=False
+    )

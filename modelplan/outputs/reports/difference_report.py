@@ -1,0 +1,312 @@
+"""A difference in words and as JSON: settings, memory by part, peaks, operators in order of effect."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from modelplan.answers.model_difference import Bytes, Change, Difference, Named, OpChange, PeakPart
+from modelplan.outputs.report import Report, Section, Table, folded
+from modelplan.primitives.units import brief, counted, human
+
+_MOST_ROWS = 12
+#: How many of the operators that differ in values only are named.
+_MOST_NAMED = 4
+SCHEMA = 1
+_LONGEST_NAME = 40
+#: A long name as labels quote it.
+_QUOTED = re.compile(r"'([^']{41,})'")
+
+
+def sections_of(found: Difference) -> Report:
+    """The difference as sections; of two sides that are the same a single line."""
+    title = f"{found.old} -> {found.new}" if found.old != found.new else found.old
+    if found.empty:
+        return [Section(title, ("nothing differs but names, if anything",))]
+    first = Section(title, tuple(head_lines(found)))
+    return [first, *_memory(found), *_peak(found), *_operators(found)]
+
+
+# The head -------------------------------------------------------------------------------------------------------------
+
+
+def head_lines(found: Difference) -> Iterator[str]:
+    """The number before and after, what was chosen differently, and what holds for both."""
+    what = "arena" if found.whole else "activations"
+    if found.arena.before is not None and found.arena.after is not None:
+        yield f"{what} {became(found.arena)}"
+    for setting in found.settings:
+        yield f"{setting.name} {setting.before} -> {setting.after}"
+    yield f"sized for {', '.join(_basis(found))}"
+    for side, refusals in zip(("old", "new"), found.refusals, strict=True):
+        yield from (f"{side}: the runtime would not run it: {refusal}" for refusal in refusals)
+    yield from _capacities(found)
+
+
+def _basis(found: Difference) -> Iterator[str]:
+    """By which rules both sides are sized: what differs with both words, but not what a setting says already."""
+    old, new = (basis.split(", ") for basis in found.basis)
+    if len(old) != len(new):
+        yield f"{found.basis[0]} -> {found.basis[1]}"
+        return
+    for before, after in zip(old, new, strict=True):
+        if before == after:
+            yield before
+        elif not any(one.before in before and one.after in after for one in found.settings):
+            yield f"{before} -> {after}"
+
+
+def _capacities(found: Difference) -> Iterator[str]:
+    rows = zip(("old", "new"), found.capacities, (found.arena.before, found.arena.after), strict=True)
+    for side, capacity, arena in rows:
+        if capacity is not None and arena is not None:
+            spare = capacity - arena
+            word = f"fits, {human(spare)} to spare" if spare >= 0 else f"does not fit, {human(-spare)} too much"
+            yield f"{side}: capacity {human(capacity)}: {word}"
+
+
+def became(figure: Bytes) -> str:
+    """A figure before and after, and how much more or less that is.
+
+    >>> became(Bytes(1000, 1016)), became(Bytes(8, 8))
+    ('1,000 B -> 1,016 B, 16 B more (1.6%)', '8 B, unchanged')
+    """
+    before, after = figure.before or 0, figure.after or 0
+    if before == after:
+        return f"{human(after)}, unchanged"
+    share = f" ({abs(figure.delta) / before:.1%})" if before and abs(figure.delta) * 1000 >= before else ""
+    word = "more" if figure.delta > 0 else "less"
+    return f"{human(before)} -> {human(after)}, {brief(abs(figure.delta))} {word}{share}"
+
+
+def signed(delta: int) -> str:
+    """A difference in bytes with its sign; nothing for none.
+
+    >>> signed(-1024), signed(0)
+    ('-1,024', '')
+    """
+    return f"{delta:+,}" if delta else ""
+
+
+# Memory and peak ------------------------------------------------------------------------------------------------------
+
+
+def memory_rows(found: Difference) -> list[tuple[str, ...]]:
+    """The parts that differ by what they differ, those that do not in one row, then what lies in flash."""
+    differing = [part for part in found.parts if part.bytes.delta]
+    same = [part for part in found.parts if not part.bytes.delta]
+    rows = [_row(part) for part in differing]
+    if same:
+        size = sum(part.bytes.after or 0 for part in same)
+        rows.append((f"[{counted(len(same), 'part')} unchanged]", f"{size:,}", f"{size:,}", ""))
+    return [*rows, *(_row(Named(f"flash: {part.name}", part.bytes)) for part in found.flash if part.bytes.delta)]
+
+
+def _row(part: Named) -> tuple[str, ...]:
+    return part.name, shown(part.bytes.before), shown(part.bytes.after), signed(part.bytes.delta)
+
+
+def shown(value: int | None) -> str:
+    """A figure, or a dash for a side that has no such thing."""
+    return "-" if value is None else f"{value:,}"
+
+
+def _memory(found: Difference) -> Sequence[Section]:
+    if not any(part.bytes.delta for part in (*found.parts, *found.flash)):
+        return []
+    headings = ("part", ">before", ">after", ">change")
+    return [Section("Memory", (), Table(headings, tuple(memory_rows(found))))]
+
+
+def peak_title(found: Difference) -> str:
+    """The bytes alive at the peaks and the operators there."""
+    old, new = found.peaks
+    where = old.operator if old.operator == new.operator else f"{old.operator} -> {new.operator}"
+    return f"Peak {became(Bytes(old.nbytes, new.nbytes))}: {where}"
+
+
+def peak_rows(found: Difference) -> list[tuple[str, ...]]:
+    """What is alive at the peaks, what differs first, what does not in one row."""
+    differing = [part for part in found.peak_parts if part.bytes.before != part.bytes.after]
+    same = [part for part in found.peak_parts if part.bytes.before == part.bytes.after]
+    rows = [_peak_row(part) for part in differing[:_MOST_ROWS]]
+    if rest := differing[_MOST_ROWS:]:
+        before, after = sum(p.bytes.before or 0 for p in rest), sum(p.bytes.after or 0 for p in rest)
+        rows.append((f"[{len(rest)} others]", "", f"{before:,}", f"{after:,}", signed(after - before)))
+    if same:
+        size = f"{sum(part.bytes.after or 0 for part in same):,}"
+        rows.append((f"[{len(same)} unchanged]", "", size, size, ""))
+    return rows
+
+
+def _peak_row(part: PeakPart) -> tuple[str, ...]:
+    name = folded(" = ".join(part.tensors), _LONGEST_NAME)
+    figures = shown(part.bytes.before), shown(part.bytes.after), signed(part.bytes.delta)
+    return (name, part.made_by, *figures)
+
+
+def peak_lines(found: Difference) -> Iterator[str]:
+    """Gaps that the planners leave above the bytes alive, and plans that keep parts of tensors."""
+    over = [peak.height - peak.nbytes for peak in found.peaks]
+    gaps, shared = Bytes(*(max(size, 0) for size in over)), Bytes(*(max(-size, 0) for size in over))
+    if gaps.before or gaps.after:
+        yield f"gaps that the planner leaves above it {became(gaps)}"
+    if shared.before or shared.after:
+        yield f"bytes of it that operators write over while they read them {became(shared)}"
+    for side, head in parts_kept(found):
+        yield (
+            f"{side}: the plan in the file keeps parts of tensors and needs {human(head)}; the figures here and of"
+            " operators are those of whole tensors"
+        )
+
+
+def parts_kept(found: Difference) -> Iterator[tuple[str, int]]:
+    """The sides whose file carries a plan that keeps parts of tensors, with the bytes that this plan needs."""
+    for side, head, peak in zip(("old", "new"), found.heads, found.peaks, strict=True):
+        if head is not None and head < peak.height:
+            yield side, head
+
+
+def _peak(found: Difference) -> Sequence[Section]:
+    differing = any(part.bytes.before != part.bytes.after for part in found.peak_parts)
+    if not differing:
+        return [Section(f"{peak_title(found)}; the same is alive there", tuple(peak_lines(found)))]
+    headings = ("alive", "made by", ">before", ">after", ">change")
+    return [Section(peak_title(found), tuple(peak_lines(found)), Table(headings, tuple(peak_rows(found))))]
+
+
+# Operators ------------------------------------------------------------------------------------------------------------
+
+
+def _operators(found: Difference) -> Sequence[Section]:
+    lines = [f"{signed(one.effect) or '0':>9}  {short_names(one.line)}" for one in own_changes(found)[:_MOST_ROWS]]
+    lines += others_line(own_changes(found)[_MOST_ROWS:])
+    sections = []
+    if lines:
+        sections.append(Section(EFFECT_TITLE, tuple(lines)))
+    if rest := [*following_lines(found), *value_lines(found), *order_lines(found)]:
+        sections.append(Section("Besides", tuple(rest)))
+    return sections
+
+
+def short_names(line: str) -> str:
+    """The line with long names in quotes folded.
+
+    >>> short_names("op 3 Conv 'a': gone")
+    "op 3 Conv 'a': gone"
+    """
+    return _QUOTED.sub(lambda match: f"'{folded(match[1], _LONGEST_NAME)}'", line)
+
+
+#: What the figures beside operators count.
+EFFECT_TITLE = "Operators that differ, with the bytes more or less that they have at the peak and kept for them"
+
+
+def own_changes(found: Difference) -> list[OpChange]:
+    """What differs by itself, values aside."""
+    return [one for one in found.changes if one.change not in (Change.FOLLOWS, Change.VALUES)]
+
+
+def others_line(rest: Sequence[OpChange]) -> list[str]:
+    """One line for what is not listed; nothing where all is."""
+    if not rest:
+        return []
+    words = [f"{sum(one.change is change for one in rest)} {change}" for change in Change]
+    counts = ", ".join(word for word in words if not word.startswith("0 "))
+    return [f"{signed(sum(one.effect for one in rest)) or '0':>9}  [{len(rest)} others: {counts}]"]
+
+
+def following_lines(found: Difference) -> list[str]:
+    """One line for all that differs only because what it reads does."""
+    following = found.of(Change.FOLLOWS)
+    if not following:
+        return []
+    sums = [
+        f"{name} {became(Bytes(sum(b.before or 0 for b in column), sum(b.after or 0 for b in column)))}"
+        for name, column in (
+            ("outputs", [one.outputs for one in following]),
+            ("scratch", [one.scratch for one in following]),
+            ("kept", [one.kept for one in following]),
+        )
+        if any(figure.delta for figure in column)
+    ]
+    most = [f"{short_names(one.label)} {signed(one.effect)}" for one in following[:_MOST_NAMED] if one.effect]
+    largest = [f"most effect: {', '.join(most)}"] if most else []
+    what = "; ".join([*sums, *largest]) or "no bytes differ"
+    return [f"{counted(len(following), 'operator')} behind these {_follow(len(following))}: {what}"]
+
+
+def _follow(count: int) -> str:
+    return "follows" if count == 1 else "follow"
+
+
+def value_lines(found: Difference) -> list[str]:
+    """One line for what differs in values or quantisation only, which no memory depends on."""
+    values = found.of(Change.VALUES)
+    if not values:
+        return []
+    named = [f"{short_names(one.label)} ({', '.join(one.details)})" for one in values[:_MOST_NAMED]]
+    rest = [f"[{len(values) - len(named)} others]"] if len(values) > len(named) else []
+    return [f"values or quantisation only, no bytes: {'; '.join([*named, *rest])}"]
+
+
+def order_lines(found: Difference) -> list[str]:
+    """How many operators run at another place in the order; nothing where none does."""
+    if not found.moved:
+        return []
+    verb = "runs" if found.moved == 1 else "run"
+    return [f"{counted(found.moved, 'operator')} {verb} at another place in the order"]
+
+
+# JSON -----------------------------------------------------------------------------------------------------------------
+
+
+def as_json(found: Difference) -> str:
+    """The difference as JSON: every operator, none folded; figures in bytes, null where a side has no such thing."""
+    document = {
+        "schema": SCHEMA,
+        "old": {"model": found.old, "basis": found.basis[0], **_side(found, 0)},
+        "new": {"model": found.new, "basis": found.basis[1], **_side(found, 1)},
+        "same": found.empty,
+        "whole": found.whole,
+        "settings": [asdict(setting) for setting in found.settings],
+        "arena": _figure(found.arena),
+        "parts": [{"name": part.name, **_figure(part.bytes)} for part in found.parts],
+        "flash": [{"name": part.name, **_figure(part.bytes)} for part in found.flash],
+        "alive": [
+            {"tensors": part.tensors, "made_by": part.made_by, **_figure(part.bytes)} for part in found.peak_parts
+        ],
+        "changes": [_change(one) for one in found.changes],
+        "moved": found.moved,
+    }
+    return json.dumps(document, indent=1) + "\n"
+
+
+def _side(found: Difference, which: int) -> dict[str, Any]:
+    return {
+        "refusals": found.refusals[which],
+        "capacity": found.capacities[which],
+        "peak": asdict(found.peaks[which]),
+        "live": found.live[which],
+    }
+
+
+def _figure(figure: Bytes) -> dict[str, int | None]:
+    return {"before": figure.before, "after": figure.after, "delta": figure.delta}
+
+
+def _change(one: OpChange) -> dict[str, Any]:
+    columns = ("outputs", "scratch", "kept", "weights", "in_peak", "live")
+    return {
+        "change": one.change.value,
+        "before": one.before if one.before >= 0 else None,
+        "after": one.after if one.after >= 0 else None,
+        "label": one.label,
+        "line": one.line,
+        "details": one.details,
+        "effect": one.effect,
+        **{name: _figure(getattr(one, name)) for name in columns},
+    }

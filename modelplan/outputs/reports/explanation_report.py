@@ -1,0 +1,224 @@
+"""An explanation in words and as JSON: the peak, what keeps it up, what comes after it, and what would help."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from modelplan.answers.explanation import (
+    Advice,
+    Compression,
+    Explanation,
+    LiveBuffer,
+    Needs,
+    Peak,
+    StepLoad,
+    Suggestion,
+)
+from modelplan.outputs.report import Report, Section, Table, folded_apart
+from modelplan.outputs.reports.arena_report import headline
+from modelplan.primitives.units import counted, human
+
+_MOST_ROWS = 12
+#: Characters of the name of a tensor at the peak, beside who made it and who keeps it.
+_NAME = 28
+SCHEMA = 1
+#: The lists of suggestions, by the most that they ask for.
+_TITLES = {
+    Needs.WORK: "What would help: with this model on this runtime",
+    Needs.PLATFORM: "With other kernels, another runtime or another memory",
+    Needs.MODEL: "With another model: sizes only, accuracy unknown",
+}
+
+_PRICES = {
+    Needs.NOTHING: "free",
+    Needs.WORK: "more work",
+    Needs.PLATFORM: "the platform",
+    Needs.MODEL: "another model",
+}
+
+
+def sections_of(found: Explanation) -> Report:
+    """The explanation as sections; of a model that its runtime would not run, the reasons alone."""
+    first = headline(found.model, found.needed, found.capacity)
+    if found.needed.refusals:
+        return [first]
+    helping = advice_sections(found.advice, found.needed.head)
+    return [first, *peak_sections(found.peak), *helping, *_remedy(found), *_what_if(found.what_if)]
+
+
+def _what_if(asked: Sequence[Compression]) -> Sequence[Section]:
+    """What compression would do to flash and to the planned activations; nothing where nobody asked."""
+    if not asked:
+        return []
+    lines = (
+        "sizes only: nothing is compressed, accuracy and time are unknown; activations as modelplan plans them",
+        "decoded: an operator writes what was compressed to the arena before each reader; direct: kernels read it",
+    )
+    rows = tuple(
+        (
+            one.name,
+            f"{one.count}",
+            f"{one.flash_after:,}",
+            f"{one.flash_before - one.flash_after:,}",
+            f"{one.head_after:,}",
+            f"{one.head_before - one.head_after:,}",
+            f"{one.head_direct:,}" if one.name.startswith("weights") else "",
+        )
+        for one in asked
+    )
+    headings = ("compress", ">of them", ">flash", ">less", ">decoded", ">less", ">direct")
+    return [Section("What if: compression", lines, Table(headings, rows))]
+
+
+def _remedy(found: Explanation) -> Sequence[Section]:
+    """What would make the model fit, or that nothing would; nothing where it fits or no capacity is known."""
+    if found.capacity is None or found.needed.fits(found.capacity):
+        return []
+    one = found.remedy
+    if one is None:
+        return [Section(f"Nothing that was tried fits in {human(found.capacity)}")]
+    spare = human(found.capacity - (one.arena or 0))
+    return [Section("The least that makes it fit", (f"{one.name}: {spare} to spare",), commands=one.commands)]
+
+
+def peak_sections(peak: Peak) -> Report:
+    """What is alive at the peak and why, the steps near it, and the peaks that follow."""
+    shown = peak.alive[:_MOST_ROWS]
+    names = folded_apart([" = ".join(live.tensors) for live in shown], _NAME)
+    rows = [_live_row(name, live) for name, live in zip(names, shown, strict=True)]
+    if len(peak.alive) > _MOST_ROWS:
+        rest = peak.alive[_MOST_ROWS:]
+        share = sum(live.share for live in rest)
+        rows.append((f"[{len(rest)} others]", f"{sum(live.nbytes for live in rest):,}", f"{share:.1%}", "", ""))
+    top, lines = peak.top, list[str]()
+    if peak.height > top.nbytes:
+        gaps = human(peak.height - top.nbytes)
+        lines.append(f"the plan ends at {human(peak.height)}: its planner leaves gaps of {gaps}")
+    table = Table(("alive", ">bytes", ">share", "made by", "kept until"), tuple(rows))
+    first = Section(f"Peak at step {top.step}: {top.operator}, {human(top.nbytes)}", tuple(lines), table)
+    return [first, *_shared(peak), *_near(peak), Section("Then", tuple(_following(peak)))]
+
+
+def _live_row(name: str, live: LiveBuffer) -> tuple[str, ...]:
+    until = "" if live.until < 0 else f"step {live.until}: "
+    return (name, f"{live.nbytes:,}", f"{live.share:.1%}", live.made_by, f"{until}{live.keeper} {live.why}")
+
+
+def _shared(peak: Peak) -> Sequence[Section]:
+    """By which rules tensors alive at the peak share bytes."""
+    lines = tuple(f"{' = '.join(live.tensors)}: {rule}" for live in peak.alive[:_MOST_ROWS] for rule in live.rules)
+    return [Section("Bytes that tensors alive there share", lines)] if lines else []
+
+
+def _near(peak: Peak) -> Sequence[Section]:
+    if not peak.near:
+        return []
+    shown = peak.near[:_MOST_ROWS]
+    rows = [(str(load.step), load.operator, f"{load.nbytes:,}", _share(load, peak)) for load in shown]
+    if len(peak.near) > len(shown):
+        rows.append((f"[{len(peak.near) - len(shown)} others]", "", "", ""))
+    table = Table((">step", "operator", ">bytes", ">of the peak"), tuple(rows))
+    return [Section("Other steps within 10 % of the peak", (), table)]
+
+
+def _share(load: StepLoad, peak: Peak) -> str:
+    return f"{load.nbytes / peak.top.nbytes:.1%}" if peak.top.nbytes else ""
+
+
+def _following(peak: Peak) -> Iterable[str]:
+    """The steps that are highest once those before them are lower."""
+    before = "Lower this one"
+    for load in peak.following:
+        others = f", with {counted(load.alike, 'more step')}" if load.alike else ""
+        yield f"{before} and the next is step {load.step}, {load.operator}, {human(load.nbytes)}{others}"
+        before = "lower that too" if not load.alike else "lower these too"
+    if not peak.following:
+        yield "no other step has anything alive"
+
+
+def advice_sections(advice: Advice, head: int) -> Report:
+    """What would help, in the order in which it was ranked, and what was tried besides."""
+    found = []
+    lower = Needs.NOTHING
+    for most, title in _TITLES.items():
+        listed = [one for one in advice.suggestions if lower <= one.needs <= most]
+        lower = Needs(min(most + 1, Needs.MODEL))
+        if listed:
+            found.append(_ranked(title, listed))
+    if not found:
+        found.append(Section("What would help", (f"nothing that was tried needs less than a head of {human(head)}",)))
+    tried = list[str]()
+    if advice.same:
+        tried.append(f"no less: {'; '.join(_grouped(advice.same))}")
+    reasons = dict.fromkeys(reason for _, reason in advice.refused)
+    for reason in reasons:
+        names = _grouped([name for name, why in advice.refused if why == reason])
+        tried.append(f"not possible: {'; '.join(names)}: {reason}")
+    if advice.untried:
+        tried.append(f"no time for: {'; '.join(_grouped(advice.untried))} (see --seconds)")
+    return [*found, Section("Tried besides", tuple(tried))] if tried else found
+
+
+def _grouped(names: Iterable[str]) -> list[str]:
+    """The names, the places of one change behind each other."""
+    places: dict[str, list[str]] = {}
+    for name in names:
+        change, _, place = name.partition(": ")
+        places.setdefault(change, []).append(place)
+    return [f"{change}: {', '.join(found)}" if any(found) else change for change, found in places.items()]
+
+
+def _ranked(title: str, suggestions: Sequence[Suggestion]) -> Section:
+    rows = [
+        (f"{number}", one.name, _bytes(one.arena), _bytes(one.saved_arena), f"{one.head:,}", f"{one.saved_head:,}",
+         _PRICES[one.needs])
+        for number, one in enumerate(suggestions, 1)
+    ]  # fmt: skip
+    headings = (">", "change", ">arena", ">less", ">head", ">less", "cost")
+    commands = tuple(pasted(number, one) for number, one in enumerate(suggestions, 1))
+    return Section(title, (), Table(headings, tuple(rows)), commands)
+
+
+def pasted(number: int, one: Suggestion) -> str:
+    """The commands of a suggestion in one line; costs and what no command does stand behind them as a comment."""
+    words = f"# {number}: {'; '.join((*one.todo, *one.costs)) or 'free'}"
+    return "  ".join([*([" && ".join(one.commands)] if one.commands else []), words])
+
+
+def _bytes(value: int | None) -> str:
+    return "" if value is None else f"{value:,}"
+
+
+def best_lines(suggestions: Sequence[Suggestion], most: int = 3) -> list[str]:
+    """The first suggestions in one line each: what they save, what they are, what they cost."""
+    return [
+        f"{one.saved:,} bytes less {'of the arena' if one.saved_arena is not None else 'of the activations'}:"
+        f" {one.name} ({'free' if one.free else '; '.join(one.costs)})"
+        for one in suggestions[:most]
+    ]
+
+
+def as_json(found: Explanation) -> str:
+    """The explanation as JSON."""
+    refused = [{"change": name, "reason": reason} for name, reason in found.advice.refused]
+    document = {
+        "schema": SCHEMA,
+        "model": found.model,
+        "capacity": found.capacity,
+        "fits_after": found.remedy.name if found.remedy else None,
+        "requirement": asdict(found.needed),
+        "peak": asdict(found.peak),
+        "suggestions": [_as_object(one) for one in found.advice.suggestions],
+        "same": list(found.advice.same),
+        "refused": refused,
+        "untried": list(found.advice.untried),
+        "what_if": [asdict(one) for one in found.what_if],
+    }
+    return json.dumps(document, indent=1) + "\n"
+
+
+def _as_object(one: Suggestion) -> dict[str, Any]:
+    return {"name": one.name, **asdict(one), "needs": one.needs.name.lower(), "free": one.free}

@@ -1,0 +1,161 @@
+"""What is said of models in several memories: text, JSON, and every buffer with its address as CSV."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+from typing import Any
+
+from modelplan.answers.region_plan import RegionPlan, RegionUse
+from modelplan.outputs.exchange import json_plan
+from modelplan.outputs.exchange.buffers_csv import cell
+from modelplan.outputs.report import Section, Table, folded
+from modelplan.primitives.units import counted, human
+
+#: The version of the JSON document.
+SCHEMA = 1
+#: How many buffers are named for each region.
+_NAMED = 4
+
+
+def sections_of(made: RegionPlan) -> list[Section]:
+    """The result, the regions, what lies where, and TFLM's arenas."""
+    layout, rows = made.layout, made.problem.problem
+    gap = "proven optimal" if layout.ended == "optimal" else f"at most {_over(made.seconds, layout.bound)} too much"
+    lines = [
+        f"memory time  {duration(made.seconds)} for each run: what operators wait for their operands",
+        f"lower bound  {duration(layout.bound)}: {gap}; {layout.method}",
+    ]
+    computing = sum(made.problem.seconds)
+    if computing:
+        lines.append(f"computing    {duration(computing)}")
+    title = f"{made.title}: {counted(len(rows), 'buffer')} in {memory_count(made)}"
+    found = [
+        Section(title, tuple(lines), _table(made)),
+        Section("What lies where, in bytes of all buffers together, which take turns", tuple(_contents(made))),
+    ]
+    if made.arenas:
+        found.append(
+            Section("TFLM, as the file stands: two arenas (MicroAllocator::Create), or one", tuple(_arena_lines(made)))
+        )
+    return found
+
+
+def memory_count(made: RegionPlan) -> str:
+    """How many memories there are, in words."""
+    count = len(made.problem.regions)
+    return "1 memory" if count == 1 else f"{count} memories"
+
+
+def _over(value: float, bound: float) -> str:
+    return f"{(value - bound) / bound:.2%}" if bound else duration(value)
+
+
+def duration(seconds: float) -> str:
+    """Seconds in a unit in which they are at least 1.
+
+    >>> duration(0.00025), duration(0)
+    ('250 us', '0 s')
+    """
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9)):
+        if seconds >= scale:
+            return f"{seconds / scale:.4g} {unit}"
+    return "0 s"
+
+
+def _table(made: RegionPlan) -> Table:
+    """A line for each region."""
+    cells = []
+    for use in made.uses:
+        region = use.region
+        base = "" if region.base is None else f"{region.base:#x}"
+        cells.append((region.name, region.kind, base, f"{region.size:,}", f"{_arena(made, use):,}", f"{use.free:,}",
+                      f"{use.buffers:,}", f"{use.read:,}", f"{use.written:,}", duration(use.seconds)))  # fmt: skip
+    headings = ("region", "kind", "base", ">size", ">arena", ">free", ">buffers", ">read", ">written", ">time")
+    return Table(headings, tuple(cells))
+
+
+def _arena(made: RegionPlan, use: RegionUse) -> int:
+    """The bytes that a layout takes of a region, at both ends."""
+    first = use.region.reserved if use.region.reserved_at == "start" else 0
+    return max(use.low - first, 0) + use.region.size - use.high if made.both_ends else max(use.low - first, 0)
+
+
+def _contents(made: RegionPlan) -> list[str]:
+    """The kinds of buffers in each region with their bytes, and the largest by name."""
+    lines, rows = [], made.problem.problem
+    for number, region in enumerate(made.problem.regions):
+        inside = [stay.buffer for stay in made.layout.stays if stay.region == number]
+        sums: dict[str, int] = {}
+        for buffer in inside:
+            sums[made.owners[buffer][1]] = sums.get(made.owners[buffer][1], 0) + int(rows.size[buffer])
+        kinds = ", ".join(f"{kind} {size:,}" for kind, size in sorted(sums.items(), key=lambda item: -item[1]))
+        away = made.uses[number].stored - sum(int(rows.size[b]) for b in inside if made.problem.home[b] == number)
+        copied = f"weights copied from here {away:,}" if away else ""
+        lines.append(f"{region.name}: {', '.join(filter(None, (kinds, copied))) or 'nothing'}")
+        largest = sorted(inside, key=lambda b: -int(rows.size[b]))[:_NAMED]
+        if largest:
+            more = f" and {len(inside) - len(largest):,} more" if len(inside) > len(largest) else ""
+            lines.append(
+                "    " + ", ".join(f"{folded(rows.names[b], 32)} {int(rows.size[b]):,}" for b in largest) + more
+            )
+    return lines
+
+
+def _arena_lines(made: RegionPlan) -> list[str]:
+    lines = []
+    for arena in made.arenas:
+        where = "fits in no region" if arena.region < 0 else f"in {made.problem.regions[arena.region].name}"
+        time = f", {duration(arena.seconds)} for each run" if arena.seconds else ""
+        lines.append(f"{arena.name:15} {human(arena.nbytes)} {where}{time}: {arena.holds}")
+    return lines
+
+
+def as_json(made: RegionPlan) -> str:
+    """All of it: plans of the models, regions, where every buffer lies; `region_document.read` reads it back."""
+    layout = made.layout
+    document: dict[str, Any] = {
+        "schema": SCHEMA,
+        "kind": "memories",
+        "made_by": made.made_by,
+        "seconds": made.seconds,
+        "bound": layout.bound,
+        "method": layout.method,
+        "ended": layout.ended,
+        "both_ends": made.both_ends,
+        "reader": made.reader,
+        "macs_per_second": made.macs_per_second,
+        "regions": [dataclasses.asdict(use.region) | _figures(made, use) for use in made.uses],
+        "stays": [_stay(made, number) for number in range(len(layout.stays))],
+        "copies": [dataclasses.asdict(copy) for copy in layout.copies],
+        "arenas": [dataclasses.asdict(arena) for arena in made.arenas],
+        "plans": [json.loads(json_plan.render(plan)) for plan in made.plans],
+    }
+    return json.dumps(document, indent=1, ensure_ascii=True) + "\n"
+
+
+def _figures(made: RegionPlan, use: RegionUse) -> dict[str, Any]:
+    return {"use": {"arena": _arena(made, use), "free": use.free, "buffers": use.buffers, "most": use.most,
+                    "read": use.read, "written": use.written, "seconds": use.seconds}}  # fmt: skip
+
+
+def _stay(made: RegionPlan, number: int) -> dict[str, Any]:
+    stay, rows = made.layout.stays[number], made.problem.problem
+    about = {"name": rows.names[stay.buffer], "size": int(rows.size[stay.buffer])}
+    return dataclasses.asdict(stay) | about | {"kind": made.owners[stay.buffer][1]}
+
+
+def as_csv(made: RegionPlan) -> str:
+    """A line for each stay: buffer, steps, size, offset in the region, the region, the address where it has one."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(("id", "lower", "upper", "size", "offset", "region", "address", "purpose"))
+    rows = made.problem.problem
+    for stay in made.layout.stays:
+        region = made.problem.regions[stay.region]
+        address = "" if region.base is None else f"{region.base + stay.offset:#x}"
+        writer.writerow((cell(rows.names[stay.buffer]), stay.start, stay.end, int(rows.size[stay.buffer]), stay.offset,
+                         region.name, address, made.owners[stay.buffer][1]))  # fmt: skip
+    return out.getvalue()

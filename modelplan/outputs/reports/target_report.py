@@ -1,0 +1,141 @@
+"""Devices in words: a table of them, one in detail, and which block of one was taken for the arena."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from modelplan.outputs.report import Section, Table
+from modelplan.primitives.units import brief, counted, human
+from modelplan.targets.choosing import Chosen
+from modelplan.targets.device import Block, Device, Dma, Region, blocks
+
+#: The version of the JSON document: raised when a field changes its meaning or goes, not when one is added.
+SCHEMA = 1
+
+#: What a program takes beside what a linker places.
+_UNSEEN = "a stack or heap without a section of its own is not in it; --reserve it"
+_QUALITY = {"P": " (primary)", "S": " (secondary)"}
+
+
+def usual_block(device: Device) -> Block | None:
+    """The block that counts where no region is chosen; None for a device without a figure for an arena."""
+    return next((block for block in blocks(device) if block.memory != "external" and block.usable), None)
+
+
+def target_lines(chosen: Chosen) -> list[str]:
+    """Which block of which target is meant, what is reserved of it, and what the program beside it occupies."""
+    device = chosen.device
+    lines = [f"target    {device.name}: {human(chosen.budget)} in one block, {_where(chosen.block)}"]
+    if device.benchmark:
+        lines.append("benchmark the capacity of a set of problems, not a figure of a device")
+    lines += [f"reserved  {_reserved(region)}" for region in chosen.reserved]
+    if chosen.used:
+        taken = ", ".join(f"{name} {brief(size)}" for name, size in chosen.taken if size) or "nothing of it"
+        lines.append(f"used      {chosen.used} occupies {taken}; {_UNSEEN}")
+    if chosen.arena:
+        size = human(chosen.arena.end - chosen.arena.start)
+        grows = "; a larger one moves what follows it into the free bytes behind" if chosen.grown else ""
+        lines.append(f"arena     its symbol {chosen.symbol} of {size} counts as free{grows}")
+    return [*lines, *(f"note      {remark}" for remark in device.remarks)]
+
+
+def target_facts(chosen: Chosen) -> dict[str, Any]:
+    """The same as an object."""
+    return {
+        "name": chosen.device.name,
+        "budget": chosen.budget,
+        "block": asdict(chosen.block),
+        "benchmark": chosen.device.benchmark,
+        "reserved": {region.name: region.reserved for region in chosen.reserved},
+        "used": dict(chosen.taken),
+        "arena_symbol": chosen.symbol,
+    }
+
+
+def table_section(devices: Sequence[Device]) -> Section:
+    """A line for each device."""
+    headings = ("target", ">largest block", "reserved", "ABI", "kernels", "device and source")
+    return Section("", (), Table(headings, tuple(map(_row, devices))))
+
+
+def _row(device: Device) -> tuple[str, ...]:
+    block = usual_block(device)
+    reserved = ", ".join(f"{r.name} {brief(r.reserved)}" for r in device.regions if r.reserved)
+    size = f"{block.usable:,}" if block else "no figure"
+    title = f"{device.title} (benchmark)" if device.benchmark else device.title
+    return device.name, size, reserved, device.abi, device.kernels, f"{title}; {device.quality}: {device.source}"
+
+
+def device_sections(device: Device) -> list[Section]:
+    """One device with its regions and blocks."""
+    facts = {
+        "ABI": device.abi,
+        "kernels": device.kernels,
+        "DMA": "" if device.dma is None else engine_words(device.dma),
+        "source": device.source + _QUALITY.get(device.quality, ""),
+        "note": device.note,
+        "no arena": device.no_arena,
+        "benchmark": "its capacity is that of a set of problems" if device.benchmark else "",
+    }
+    lines = [f"{name:9} {value}" for name, value in facts.items() if value]
+    lines += [f"note      {remark}" for remark in device.remarks]
+    regions = Table(("region", "kind", "base", ">bytes", "about it"), tuple(map(_region_row, device.regions)))
+    found = [Section(f"{device.name}: {device.title}", tuple(lines), regions if device.regions else None)]
+    rows = tuple((f"{b.usable:,}", b.memory, _where(b)) for b in blocks(device))
+    usual = usual_block(device)
+    say = (f"an arena gets {human(usual.usable)}",) if usual else ("no block is taken for an arena by default",)
+    return [
+        *found,
+        Section("Contiguous free blocks", say, Table((">bytes", "memory", "where"), rows) if rows else None),
+    ]
+
+
+def engine_words(engine: Dma) -> str:
+    """What an engine does, in words.
+
+    >>> engine_words(Dma(2, 4, 100_000_000))
+    '2 channels, 4 copies queued, 0.1 GB/s'
+    """
+    rate = f", {engine.bandwidth / 1e9:g} GB/s" if engine.bandwidth else ""
+    wait = f", {engine.latency_ns:g} ns" if engine.latency_ns else ""
+    queued = counted(engine.depth, "copy").replace("copys", "copies")
+    return f"{counted(engine.channels, 'channel')}, {queued} queued{rate}{wait}"
+
+
+def _region_row(region: Region) -> tuple[str, ...]:
+    base = "" if region.base is None else f"{region.base:#010x}"
+    return region.name, region.kind, base, f"{region.size:,}", "; ".join(region_facts(region))
+
+
+def region_facts(region: Region) -> list[str]:
+    """What else is known of a region."""
+    facts = [
+        _reserved(region) if region.reserved else "",
+        f"no arena: {region.no_arena}" if region.no_arena else "",
+        f"banks of {region.bank_size:,} bytes" if region.bank_size else "",
+        f"allocated in units of {region.granularity:,} bytes" if region.granularity > 1 else "",
+        "allocated in powers of two" if region.power_of_two else "",
+        f"read by {', '.join(region.readable_by)}" if region.readable_by else "",
+        "not reached by DMA" if region.dma is False else "",
+        f"{region.bandwidth / 1e9:g} GB/s" if region.bandwidth else "",
+        f"{region.read_bandwidth / 1e9:g} GB/s read" if region.read_bandwidth else "",
+        f"{region.write_bandwidth / 1e9:g} GB/s written" if region.write_bandwidth else "",
+        f"{region.latency_ns:g} ns" if region.latency_ns else "",
+        f"{region.latency} cycles" if region.latency else "",
+        region.note,
+    ]
+    return [fact for fact in facts if fact]
+
+
+def _reserved(region: Region) -> str:
+    why = f" for {region.reserved_for}, by default; --reserve {region.name}=BYTES replaces it"
+    asked = " as asked"
+    what = asked if region.reserved_for == "as asked" else why if region.reserved_for else " by its file"
+    return f"{human(region.reserved)} at the {region.reserved_at} of {region.name}{what}"
+
+
+def _where(block: Block) -> str:
+    place = "" if block.start is None else f" at {block.start:#x}"
+    return f"in {' and '.join(block.regions)}{place}" + ("" if block.memory == "on chip" else f" ({block.memory})")

@@ -1,0 +1,333 @@
+"""The JSON documents that commands write: of each its version and its JSON Schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from modelplan.answers import explanation as explaining
+from modelplan.answers import model_difference as differences
+from modelplan.answers.check_outcomes import Figures
+from modelplan.answers.comparison import Row
+from modelplan.answers.summary import RuntimePlan
+from modelplan.answers.sweep_summary import SweepFindings
+from modelplan.model import BufferKind, Part, Requirement
+from modelplan.outputs import checks
+from modelplan.outputs.checks import size_limit
+from modelplan.outputs.reports import (
+    comparison_report,
+    difference_report,
+    shared_report,
+    stream_report,
+    sweep_report,
+    target_report,
+)
+from modelplan.outputs.reports import explanation_report as explanation
+from modelplan.outputs.schemas.plan_schema import DIALECT, Definitions, plan_schema
+from modelplan.outputs.schemas.region_schema import moves_schema, region_schema
+from modelplan.questions.budgets import saved_figures
+from modelplan.targets.device import Block, Device
+
+Schema = dict[str, Any]
+Fields = Mapping[str, Schema]
+
+_INTEGER: Schema = {"type": "integer"}
+_INTEGER_OR_NONE: Schema = {"type": ["integer", "null"]}
+_TEXT: Schema = {"type": "string"}
+_TEXT_OR_NONE: Schema = {"type": ["string", "null"]}
+_FLAG: Schema = {"type": "boolean"}
+
+
+def schema_of(name: str) -> Schema:
+    """The schema of the document `name`, a key of `DOCUMENTS`; `$id` carries its version.
+
+    Fields may be added without a new version, so that unknown ones are allowed.
+    """
+    return DOCUMENTS[name]()
+
+
+def _explain() -> Schema:
+    made = Definitions()
+    refused = _record({"change": _TEXT, "reason": _TEXT})
+    suggestion = made.of(explaining.Suggestion)
+    changed: Fields = {"needs": {"enum": [one.name.lower() for one in explaining.Needs]}, "name": _TEXT, "free": _FLAG}
+    _extend(made, explaining.Suggestion, changed)
+    fields: Fields = {
+        "model": _TEXT,
+        "capacity": _INTEGER_OR_NONE,
+        "fits_after": _TEXT_OR_NONE,
+        "requirement": made.of(Requirement),
+        "peak": made.of(explaining.Peak),
+        "suggestions": _list(suggestion),
+        "same": _list(_TEXT),
+        "refused": _list(refused),
+        "untried": _list(_TEXT),
+        "what_if": _list(made.of(explaining.Compression)),
+    }
+    return _versioned("explain", explanation.SCHEMA, "what `explain --json` finds out", fields, made)
+
+
+def _diff() -> Schema:
+    made = Definitions()
+    figure = _record({"before": _INTEGER_OR_NONE, "after": _INTEGER_OR_NONE, "delta": _INTEGER})
+    side = {
+        "model": _TEXT,
+        "basis": _TEXT,
+        "refusals": _list(_TEXT),
+        "capacity": _INTEGER_OR_NONE,
+        "peak": made.of(differences.PeakStep),
+        "live": _list(_INTEGER),
+    }
+    named = _record({"name": _TEXT}, figure)
+    operator = {
+        "change": made.of(differences.Change),
+        "before": _INTEGER_OR_NONE,
+        "after": _INTEGER_OR_NONE,
+        "label": _TEXT,
+        "line": _TEXT,
+        "details": _list(_TEXT),
+        "effect": _INTEGER,
+        **dict.fromkeys(("outputs", "scratch", "kept", "weights", "in_peak", "live"), figure),
+    }
+    fields: Fields = {
+        "old": _record(side),
+        "new": _record(side),
+        "same": _FLAG,
+        "whole": _FLAG,
+        "settings": _list(made.of(differences.Setting)),
+        "arena": figure,
+        "parts": _list(named),
+        "flash": _list(named),
+        "alive": _list(_record({"tensors": _list(_TEXT), "made_by": _TEXT}, figure)),
+        "changes": _list(_record(operator)),
+        "moved": _INTEGER,
+    }
+    return _versioned("diff", difference_report.SCHEMA, "what `diff --json` finds out", fields, made)
+
+
+def _compare() -> Schema:
+    made = Definitions()
+    fields: Fields = {"source": _TEXT, "lower_bound": _INTEGER, "rows": _list(made.of(Row))}
+    more: Fields = {"kept": _INTEGER, "today": made.of(RuntimePlan), "target": _target(made)}
+    return _versioned("compare", comparison_report.SCHEMA, "all answers, from `compare --json`", fields, made, more)
+
+
+def _check() -> Schema:
+    made = Definitions()
+    alternative = _record({"change": _TEXT, "commands": _list(_TEXT), "refusal": _TEXT})
+    alternative["properties"] |= {"required": _INTEGER, "head": _INTEGER, "fits": _FLAG}
+    sized: Fields = {
+        "model": _TEXT,
+        "fits": _FLAG,
+        "required": _INTEGER_OR_NONE,
+        "excess": _INTEGER_OR_NONE,
+        "refusals": _list(_TEXT),
+        "basis": _TEXT,
+        "parts": _list(made.of(Part)),
+        "alternatives": _list(alternative),
+    }
+    model, unread = _record(sized), _record({"model": _TEXT, "fits": {"const": False}, "problem": _TEXT})
+    for one in (model, unread):
+        one["properties"] |= {"name": _TEXT}
+    number, either = {"type": "number"}, {"type": ["number", "null"]}
+    pair = _record({"before": number, "after": either})
+    region = _record({"name": _TEXT, "used": _INTEGER, "size": _INTEGER})
+    again = _record({"model": _TEXT, "fits": _FLAG, "seconds": pair, "traffic": pair, "regions": _list(region),
+                     "reasons": _list(_TEXT)})  # fmt: skip
+    fields: Fields = {"models": _list({"anyOf": [model, unread, again]})}
+    more: Fields = {"layout": _TEXT, "budget": _INTEGER_OR_NONE, "budgets": _TEXT, "target": _target(made)}
+    return _versioned("check", checks.SCHEMA, "verdicts, from `check --json`", fields, made, more)
+
+
+def _check_limits() -> Schema:
+    """The list of `check --format json`, in size-limit's form, which has no place for a version."""
+    made = Definitions()
+    figures = made.of(Figures)
+    _extend(made, Figures, {})
+    flat = made.definitions[Figures.__name__]["properties"]
+    settings = {"runtime": _TEXT, "abi": _TEXT, "kernels": _TEXT, "dims": _list(_TEXT), "shapes": _list(_TEXT)}
+    row = _record(
+        {"name": _TEXT, "passed": _FLAG, "size": _INTEGER_OR_NONE, "sizeLimit": _INTEGER_OR_NONE, "model": _TEXT}
+    )
+    baseline = _record({"source": _TEXT, "figures": {"anyOf": [figures, {"type": "null"}]}, "change": _INTEGER_OR_NONE})
+    baseline["properties"]["reason"] = _TEXT
+    row["properties"] |= {
+        "quantity": _TEXT,
+        "target": _TEXT_OR_NONE,
+        **settings,
+        **flat,
+        "reason": _TEXT,
+        "baseline": baseline,
+        "causes": _list(_TEXT),
+        "fix": _record({"change": _TEXT, "commands": _list(_TEXT), "size": _INTEGER_OR_NONE}),
+    }
+    version, what = size_limit.SCHEMA, "one object for each limit, from `check --format json`"
+    return _head("check-limits", version, what) | _list(row) | _defined(made)
+
+
+def _together() -> Schema:
+    end = _record({"model": _TEXT, "tensor": _INTEGER, "name": _TEXT})
+    member = _record({"tensor": _INTEGER, "delta": _INTEGER})
+    kinds = {"enum": [str(kind) for kind in BufferKind]}
+    numbers: Fields = dict.fromkeys(("offset", "size", "start", "end"), _INTEGER)
+    buffer = _record({"name": _TEXT, **numbers, "kind": kinds, "tensors": _list(member)})
+    model: Fields = {
+        **dict.fromkeys(("name", "path", "runtime", "alias"), _TEXT),
+        **dict.fromkeys(("alone", "first_step", "steps"), _INTEGER),
+        "buffers": _list(buffer),
+    }
+    arena = _record(
+        {"arena": _INTEGER, "head": _INTEGER, "tail": _INTEGER,
+         "tails": {"type": "object", "additionalProperties": _INTEGER}}
+    )  # fmt: skip
+    either = {"anyOf": [arena, {"type": "null"}]}
+    arenas = _record(
+        {"abi": _TEXT, "kernels": _TEXT, "separate": _list(_INTEGER), **dict.fromkeys(_SHARED_ARENAS, either)}
+    )
+    arenas["properties"]["reason"] = _TEXT
+    fields: Fields = {
+        "made_by": _TEXT,
+        "height": _INTEGER,
+        "lower_bound": _INTEGER,
+        "optimal": _FLAG,
+        "separate": _INTEGER,
+        "all_in_turn": _INTEGER,
+        "in_turn": _list(_list(_TEXT) | {"minItems": 2, "maxItems": 2}),
+        "order": _list(_TEXT),
+        "pipelines": _list(_record({"from": end, "to": end})),
+        "kept": _list(end),
+        "models": _list(_record(model)),
+    }
+    more: Fields = {"arenas": arenas, "capacity": _INTEGER, "fits": _FLAG}
+    what = "several models in one memory, from `together --json`"
+    return _versioned("together", shared_report.SCHEMA, what, fields, Definitions(), more)
+
+
+def _targets() -> Schema:
+    made = Definitions()
+    device = made.of(Device)
+    made.of(Block)
+    usable = {"allOf": [made.of(Block)], "required": ["usable"], "properties": {"usable": _INTEGER}}
+    _extend(made, Device, {"blocks": _list(usable), "arena": _INTEGER_OR_NONE})
+    fields: Fields = {"targets": _list(device)}
+    return _versioned("targets", target_report.SCHEMA, "devices, from `targets --json`", fields, made)
+
+
+def _report() -> Schema:
+    made = Definitions()
+    made.of(SweepFindings)
+    fields = made.definitions.pop(SweepFindings.__name__)["properties"]
+    return _versioned("report", sweep_report.SCHEMA, "what the rows of a sweep say, from `report --json`", fields, made)
+
+
+def _stream() -> Schema:
+    number, integers = {"type": "number"}, ("memory", "kept", "window", "streamed")
+    needed = {"type": ["number", "null"], "description": "Bytes per second; null where no rate is enough."}
+    point = _record({**dict.fromkeys(integers, _INTEGER), "seconds": number, "needed": needed})
+    chosen = _record(
+        {"memory": _INTEGER, "seconds": number, "waiting": number, "copied": _INTEGER, "activations_copied": _FLAG}
+    )
+    fields: Fields = {
+        "modelplan_stream": {"const": stream_report.SCHEMA, "description": "The version of the document."},
+        **dict.fromkeys(("made_by", "model"), _TEXT),
+        **dict.fromkeys(("weights", "activations", "least"), _INTEGER),
+        "computing": number,
+        "chosen": {"anyOf": [chosen, {"type": "null"}]},
+        "curves": _list(_record({"rate": _INTEGER, "points": _list(point)})),
+    }
+    return _head("stream", stream_report.SCHEMA, "memory against time, from `stream --json`") | _record(fields)
+
+
+def _baseline() -> Schema:
+    made = Definitions()
+    made.of(Figures)
+    figures = made.definitions[Figures.__name__]["properties"]
+    row = _record({"model": _TEXT, **figures})
+    row["properties"] |= {
+        **dict.fromkeys(("runtime", "abi", "kernels"), _TEXT),
+        **dict.fromkeys(("dims", "shapes"), _list(_TEXT)),
+    }
+    fields: Fields = {
+        "modelplan_baseline": {"const": saved_figures.SCHEMA, "description": "The version of the document."},
+        "made_by": _TEXT,
+        "models": _list(row),
+    }
+    head = _head("baseline", saved_figures.SCHEMA, "what models needed, from `budget baseline`")
+    return head | _record(fields) | _defined(made)
+
+
+def _target(made: Definitions) -> Schema:
+    """The target that was asked for."""
+    table = {"type": "object", "additionalProperties": _INTEGER}
+    return _record(
+        {"name": _TEXT, "budget": _INTEGER, "block": made.of(Block), "benchmark": _FLAG, "reserved": table,
+         "used": table, "arena_symbol": _TEXT}
+    )  # fmt: skip
+
+
+def _list(items: Schema) -> Schema:
+    return {"type": "array", "items": items}
+
+
+def _record(fields: Fields, *more: Schema) -> Schema:
+    """An object that has all these fields, and those of `more` objects."""
+    together = dict(fields)
+    for one in more:
+        together |= one["properties"]
+    return {"type": "object", "required": list(together), "properties": together}
+
+
+def _extend(made: Definitions, kind: type, fields: Fields) -> None:
+    """Gives the description of a type further fields, which the document adds."""
+    known = made.definitions[kind.__name__]
+    known["properties"] |= fields
+    known["required"] = list(known["properties"])
+
+
+def _head(name: str, version: int, what: str) -> Schema:
+    return {
+        "$schema": DIALECT,
+        "$id": f"urn:modelplan:{name}:{version}",
+        "title": f"modelplan {name}, schema {version}",
+        "description": f"{what[0].upper()}{what[1:]}. Sizes are bytes.",
+    }
+
+
+def _defined(made: Definitions) -> Schema:
+    """What the schemas of types refer to, without what a plan alone has."""
+    kinds = {name: one for name, one in sorted(made.definitions.items()) if name != "Value"}
+    return {"$defs": kinds} if kinds else {}
+
+
+def _versioned(
+    name: str,
+    version: int,
+    what: str,
+    fields: Fields,
+    made: Definitions,
+    optional: Fields | None = None,
+) -> Schema:
+    """The schema of an object with `fields` and its version, and with `optional` ones where they apply."""
+    record = _record({"schema": {"const": version, "description": "The version of the document."}, **fields})
+    record["properties"] |= optional or {}
+    return _head(name, version, what) | record | _defined(made)
+
+
+_SHARED_ARENAS: Sequence[str] = ("shared", "pinned", "written")
+
+#: The document of each name.
+DOCUMENTS: dict[str, Callable[[], Schema]] = {
+    "plan": plan_schema,
+    "explain": _explain,
+    "diff": _diff,
+    "compare": _compare,
+    "check": _check,
+    "check-limits": _check_limits,
+    "baseline": _baseline,
+    "together": _together,
+    "report": _report,
+    "targets": _targets,
+    "memories": region_schema,
+    "moves": moves_schema,
+    "stream": _stream,
+}

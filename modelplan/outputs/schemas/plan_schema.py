@@ -1,0 +1,151 @@
+"""The JSON Schema of the document that `json_plan.py` writes, made from the types that the document holds."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import types
+import typing
+from collections.abc import Mapping
+from enum import IntEnum, StrEnum
+from typing import Any, Literal, get_args, get_origin
+
+import numpy as np
+
+from modelplan import model as nouns
+from modelplan.answers import summary
+from modelplan.answers.saved_plan import RUNTIME_FIELDS, SCHEMA
+from modelplan.model import Graph, Op, Plan, Problem, Requirement, Runtime
+from modelplan.outputs.exchange.json_plan import ELSEWHERE, SUMMARY_KEYS
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+#: Columns of a problem that are tables: integers in each row.
+_TABLES = {"overlaps": 3, "conflicts": 2, "groups": 3, "meetings": 4}
+_INTEGER = {"type": "integer"}
+_SCALARS: dict[Any, dict[str, Any]] = {
+    bool: {"type": "boolean"}, int: _INTEGER, float: {"type": "number"}, str: {"type": "string"},
+    type(None): {"type": "null"},
+}  # fmt: skip
+#: Fields of an operator that stand otherwise in the document than in its type.
+_OF_OPERATORS: dict[str, dict[str, Any]] = {
+    "attributes": {
+        "type": "array",
+        "items": {
+            "type": "array",
+            "prefixItems": [_SCALARS[str], {"$ref": "#/$defs/Value"}],
+            "items": False,
+            "minItems": 2,
+        },
+    },
+    "subgraphs": {"type": "array", "items": _INTEGER, "description": "Numbers of `bodies`."},
+}
+
+
+def plan_schema() -> dict[str, Any]:
+    """The schema of a plan in JSON; `$id` and the field `schema` carry the version of the document.
+
+    Fields may be added without a new version, so that unknown ones are allowed; one that changes its meaning or goes
+    raises the version.
+    """
+    made = Definitions()
+    properties = {
+        "schema": {"const": SCHEMA, "description": "The version of the document."},
+        "summary": made.of(summary.Summary),
+        "plan": made.of(Plan),
+        "bodies": {
+            "type": "array",
+            "items": made.of(Graph),
+            "description": "Graphs that operators run, by the numbers in their `subgraphs`; absent without any.",
+        },
+        "requirement": made.of(Requirement)
+        | {"description": "What the file needs as it stands; absent where it is not known."},
+    }
+    return {
+        "$schema": DIALECT,
+        "$id": f"urn:modelplan:plan:{SCHEMA}",
+        "title": f"modelplan plan, schema {SCHEMA}",
+        "description": "A memory plan as `modelplan analyze --json` writes it. Sizes are bytes, lifetimes are steps.",
+        "type": "object",
+        "required": ["schema", "summary", "plan"],
+        "properties": properties,
+        "$defs": dict(sorted(made.definitions.items())),
+    }
+
+
+class Definitions:
+    """Schemas of types, by their names, as `dataclasses.asdict` writes them; each stands once and is referred to."""
+
+    def __init__(self) -> None:
+        self.definitions: dict[str, Any] = {
+            "Value": {
+                "description": "The value of an attribute.",
+                "type": ["boolean", "number", "string", "array"],
+                "items": {"$ref": "#/$defs/Value"},
+            }
+        }
+
+    def of(self, kind: Any) -> dict[str, Any]:
+        """The schema of a type, as a reference where it is a record."""
+        if kind in _SCALARS:
+            return _SCALARS[kind]
+        if dataclasses.is_dataclass(kind):
+            return self._reference(typing.cast("type", kind))
+        if isinstance(kind, type) and issubclass(kind, StrEnum):
+            return {"enum": [str(member) for member in kind]}
+        if isinstance(kind, type) and issubclass(kind, IntEnum):
+            return {"enum": [int(member) for member in kind]}
+        if isinstance(kind, type) and issubclass(kind, tuple):
+            return self._tuple(tuple(typing.get_type_hints(kind).values()))
+        if get_origin(kind) is Mapping:
+            return {"type": "object", "additionalProperties": self.of(get_args(kind)[1])}
+        if kind is np.ndarray or get_origin(kind) is np.ndarray:
+            return {"type": "array", "items": _INTEGER}
+        if get_origin(kind) is tuple:
+            return self._tuple(get_args(kind))
+        if get_origin(kind) is Literal:
+            return {"enum": list(get_args(kind))}
+        assert get_origin(kind) in (types.UnionType, typing.Union), kind
+        return {"anyOf": [self.of(one) for one in get_args(kind)]}
+
+    def _tuple(self, arguments: tuple[Any, ...]) -> dict[str, Any]:
+        if arguments[-1] is Ellipsis:
+            return {"type": "array", "items": self.of(arguments[0])}
+        items = [self.of(one) for one in arguments]
+        return {"type": "array", "prefixItems": items, "items": False, "minItems": len(items)}
+
+    def _reference(self, kind: type) -> dict[str, Any]:
+        name = kind.__name__
+        if name not in self.definitions:
+            self.definitions[name] = {}  # so that a type that holds itself ends here
+            fields = self._fields(kind)
+            self.definitions[name] = {
+                "description": (kind.__doc__ or "").strip().splitlines()[0],
+                "type": "object",
+                "required": list(fields),
+                "properties": fields,
+            }
+        return {"$ref": f"#/$defs/{name}"}
+
+    def _fields(self, kind: type) -> dict[str, Any]:
+        """The fields of a record as the document has them."""
+        hints = typing.get_type_hints(kind, vars(nouns) | vars(summary) | vars(sys.modules[kind.__module__]))
+        skipped = ELSEWHERE if kind in (Graph, Plan) else ()
+        named = [f.name for f in dataclasses.fields(kind) if f.name not in skipped]
+        if kind is Runtime:
+            return {name: self.of(hints[name]) for name in RUNTIME_FIELDS if name != "scratch"} | {
+                "scratch": {"type": "boolean", "description": "Whether working memory of kernels is planned."}
+            }
+        if kind is Op:
+            named = [name for name in named if name not in _OF_OPERATORS]
+        made = {name: self.of(hints[name]) for name in named} | (_OF_OPERATORS if kind is Op else {})
+        if kind is Problem:
+            made |= {name: _table(width) for name, width in _TABLES.items()}
+        if kind is summary.Summary:
+            made |= {"gap": _SCALARS[float], "fits": {"type": ["boolean", "null"]}}
+            made = {SUMMARY_KEYS.get(name, name): one for name, one in made.items()}
+        return made
+
+
+def _table(width: int) -> dict[str, Any]:
+    return {"type": "array", "items": {"type": "array", "items": _INTEGER, "minItems": width, "maxItems": width}}

@@ -1,0 +1,81 @@
+"""The JSON Schemas of layouts in several memories, of those without copies and of those that move."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from modelplan.answers.region_layout import Copy, Stay
+from modelplan.answers.region_plan import TflmArena
+from modelplan.outputs.reports import moves_report
+from modelplan.outputs.reports.region_report import SCHEMA
+from modelplan.outputs.schemas.plan_schema import DIALECT, Definitions, plan_schema
+from modelplan.targets.device import Dma, Region
+
+
+def region_schema() -> dict[str, Any]:
+    """The schema of a layout in JSON; `$id` and the field `schema` carry the version of the document.
+
+    The plans of the models stand in it as documents of their own, with the schema of plans under `$defs`.
+    """
+    made = Definitions()
+    number, text = {"type": "number"}, {"type": "string"}
+    properties: dict[str, Any] = {
+        "schema": {"const": SCHEMA, "description": "The version of the document."},
+        "kind": {"const": "memories"},
+        "made_by": text,
+        "seconds": number | {"description": "What operators wait for their operands in one run of all models."},
+        "bound": number | {"description": "No layout without copies takes less."},
+        "method": text,
+        "ended": text,
+        "both_ends": {"type": "boolean"},
+        "reader": text,
+        "macs_per_second": {"type": ["number", "null"]},
+    }
+    for name, kind in (("regions", Region), ("stays", Stay), ("copies", Copy), ("arenas", TflmArena)):
+        properties[name] = {"type": "array", "items": made.of(kind)}
+    properties["plans"] = {"type": "array", "items": {"$ref": plan_schema()["$id"]}, "minItems": 1}
+    return {
+        "$schema": DIALECT,
+        "$id": f"urn:modelplan:memories:{SCHEMA}",
+        "title": f"modelplan layout in several memories, schema {SCHEMA}",
+        "description": "What `modelplan memories --json` writes. Sizes are bytes, lifetimes are steps, times seconds.",
+        "type": "object",
+        "required": list(properties),
+        "properties": properties,
+        "$defs": dict(sorted(made.definitions.items())) | {"PlanDocument": plan_schema()},
+    }
+
+
+def moves_schema() -> dict[str, Any]:
+    """The schema of a layout that moves in JSON, likewise; channel -1 of a copy is the processor."""
+    made = Definitions()
+    number, text, count = {"type": "number"}, {"type": "string"}, {"type": "integer"}
+    figures = ("seconds", "waiting", "without_overlap", "floor", "memory", "relaxed")
+    times: dict[str, Any] = dict.fromkeys(figures, number) | {"begins": {"type": "array", "items": number}}
+    timed = {"required": ["channel", "begin", "end"], "properties": {"channel": count, "begin": number, "end": number}}
+    properties: dict[str, Any] = {
+        "schema": {"const": moves_report.SCHEMA, "description": "The version of the document."},
+        "kind": {"const": "moves"},
+        **dict.fromkeys(("made_by", "model", "method", "ended", "reader"), text),
+        "bound": number | {"description": "No choice of contents takes less for accesses and copies."},
+        "macs_per_second": {"type": ["number", "null"]},
+        "copied": count | {"description": "The bytes of all copies of a run."},
+        "times": {"type": "object", "required": list(times), "properties": times},
+        "steps": {"type": "array", "items": text},
+        "dma": made.of(Dma),
+        "copied_only": {"type": "array", "items": text},
+        "regions": {"type": "array", "items": made.of(Region)},
+        "stays": {"type": "array", "items": made.of(Stay)},
+        "copies": {"type": "array", "items": {"allOf": [made.of(Copy), timed]}},
+        "plan": {"$ref": plan_schema()["$id"]},
+    }
+    return {
+        "$schema": DIALECT,
+        "$id": f"urn:modelplan:moves:{moves_report.SCHEMA}",
+        "title": f"modelplan layout that moves, schema {moves_report.SCHEMA}",
+        "description": "What `modelplan spill --json` writes. Sizes are bytes, lifetimes are steps, times seconds.",
+        "type": "object",
+        "required": list(properties),
+        "properties": properties,
+        "$defs": dict(sorted(made.definitions.items())) | {"PlanDocument": plan_schema()},
+    }

@@ -1,0 +1,169 @@
+"""The table of allocators, and `place`, which runs one and checks its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from importlib import import_module
+
+from modelplan.checking import referee
+from modelplan.model import Budget, Placement, Problem, bounds
+from modelplan.planning.allocators import contiguous_lists
+from modelplan.planning.allocators.table import EVERY_DEMAND, Allocator, Demand
+from modelplan.primitives.errors import RequestError
+
+
+def _best(problem: Problem, budget: Budget) -> Placement:
+    """The lowest answer of the fast allocators that can take the problem, then of the solver, with its bound.
+
+    Each runs only while no answer has reached the load bound; of equal answers the first counts. Ctrl-C keeps the best.
+    """
+    bound, answers = bounds.load_bound(problem), list[Placement]()
+    try:
+        for row in (*(a for a in ALLOCATORS.values() if a.fast), ALLOCATORS[DEFAULT]):
+            if not _refusal(row, problem):
+                answers.append(_run(row, problem, budget))
+                if bounds.height(problem, answers[-1]) <= bound:
+                    break
+    except KeyboardInterrupt:
+        if not answers:
+            raise
+        answers.append(replace(answers[-1], ended="cancelled"))
+    lowest = min(answers, key=lambda answer: bounds.height(problem, answer))
+    last = answers[-1]
+    return replace(lowest, lower_bound=last.lower_bound, ended=last.ended, steps=last.steps)
+
+
+BEST = Allocator(
+    "best",
+    _best,
+    "modelplan",
+    "portfolio",
+    "never higher than any row it runs",
+    "the sum of the fast rows and of modelplan",
+    honours=EVERY_DEMAND,
+)
+
+#: The modules and the names of their rows, in order; a repaired variant follows its faithful row.
+ROWS_OF = {
+    "solver": "modelplan",
+    "systems.gpu_delegate": (
+        "naive tflite-equality tflite-greedy-in-order tflite-greedy-by-breadth tflite-greedy-by-size-objects"
+        " tflite-min-cost-flow tflite-greedy-best tflite-greedy-by-size tflite-greedy-by-breadth-offsets"
+    ),
+    "systems.micro": "tflite-arena tflite-arena-fixed tflm-greedy tflm-linear",
+    "systems.bfc": "tensorflow-bfc",
+    "systems.usmp": (
+        "tvm-greedy-by-size tvm-greedy-by-size-fixed tvm-greedy-by-conflicts tvm-greedy-by-conflicts-fixed"
+        " tvm-hill-climb tvm-hill-climb-fixed"
+    ),
+    "systems.tokens": "tvm-token-reuse",
+    "systems.somas": "somas somas-fixed",
+    "systems.triton": "triton",
+    "systems.xla": "xla-spatial xla-temporal xla-choose-best xla-constrained xla-repack xla-fast-merge xla-fast-split",
+    "systems.telamalloc": "telamalloc telamalloc-learned telamalloc-heuristic",
+    "systems.minimalloc": "minimalloc",
+    "systems.idealloc": "idealloc",
+    "cpsat": "cp-sat",
+    "systems.onnxruntime": "onnxruntime-reuse onnxruntime",
+    "systems.executorch": "executorch-naive executorch-greedy",
+    "systems.vela": "vela-linear vela-greedy vela-hill-climb vela-hill-climb-fixed",
+    "systems.iree": "iree iree-fixed",
+    "systems.openvino": "openvino",
+    "systems.glow": "glow",
+    "systems.onnx2c": "onnx2c",
+    "classic": (
+        "first-fit-start best-fit-start worst-fit-start first-fit-size best-fit-size worst-fit-size first-fit-area"
+        " best-fit-area worst-fit-area first-fit-duration best-fit-duration worst-fit-duration first-fit-conflicts"
+        " best-fit-conflicts worst-fit-conflicts interval-colouring"
+    ),
+}
+
+
+class _Table(Mapping[str, Allocator]):
+    """Rows by name. Knows the names; imports a module when one of its rows is asked for."""
+
+    def __init__(self) -> None:
+        self._home = {BEST.name: ""} | {name: module for module, names in ROWS_OF.items() for name in names.split()}
+        self._rows = {BEST.name: BEST}
+
+    def __getitem__(self, name: str) -> Allocator:
+        home = self._home[name]
+        if name not in self._rows:
+            for row in import_module(f"{__name__}.{home}").ROWS:
+                self._rows.update({variant.name: variant for variant in row.variants})
+        return self._rows[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._home)
+
+    def __len__(self) -> int:
+        return len(self._home)
+
+
+ALLOCATORS: Mapping[str, Allocator] = _Table()
+
+DEFAULT = "modelplan"
+
+
+def allocator(name: str) -> Allocator:
+    """The row called `name`.
+
+    Raises:
+        RequestError: there is none; the message lists the names.
+    """
+    if name not in ALLOCATORS:
+        raise RequestError(f"no allocator {name!r}; there are: {', '.join(ALLOCATORS)}")
+    return ALLOCATORS[name]
+
+
+def place(problem: Problem, name: str = DEFAULT, budget: Budget | None = None) -> Placement:
+    """A placement of `problem` by the allocator `name`, checked by the referee, its bound raised to the load bound.
+
+    A capacity is a question, not a demand: whether the answer fits is `height(problem, placement) <= capacity`.
+
+    Raises:
+        RequestError: unknown name, or the allocator cannot honour a demand of the problem.
+        BrokenPlanError: the allocator answered wrongly.
+    """
+    row = allocator(name)
+    if reason := _refusal(row, problem):
+        raise RequestError(reason)
+    answer = _run(row, problem, budget or Budget())
+    bound = max(answer.lower_bound, bounds.load_bound(problem))
+    referee.check(replace(problem, capacity=None), answer)
+    return replace(answer, lower_bound=bound)
+
+
+def _run(row: Allocator, problem: Problem, budget: Budget) -> Placement:
+    """The row's answer; where it knows no contiguous lists it gets each as one buffer."""
+    if problem.contiguous and "contiguous" not in row.honours:
+        return contiguous_lists.run_joined(row.run, problem, budget)
+    return row.run(problem, budget)
+
+
+def _demands(problem: Problem) -> Iterable[Demand]:
+    if (problem.alignment > 1).any():
+        yield "alignment"
+    if (problem.pin >= 0).any():
+        yield "pins"
+    if len(problem.overlaps):
+        yield "overlaps"
+    if len(problem.conflicts):
+        yield "conflicts"
+    if len(problem.groups):
+        yield "groups"
+    if len(problem.meetings):
+        yield "meetings"
+
+
+def _refusal(row: Allocator, problem: Problem) -> str:
+    """Why `row` cannot take `problem`, or nothing."""
+    unmet = [demand for demand in _demands(problem) if demand not in row.honours]
+    if unmet:
+        return f"allocator {row.name!r} does not honour {' and '.join(unmet)}"
+    if problem.contiguous and "contiguous" not in row.honours and (reason := contiguous_lists.refusal(problem)):
+        return f"allocator {row.name!r} {reason}"
+    if row.one_alignment and len(set(problem.alignment[problem.size > 0].tolist())) > 1:
+        return f"allocator {row.name!r} needs one alignment for all buffers: {row.quirks}"
+    return ""

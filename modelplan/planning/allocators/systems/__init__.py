@@ -1,0 +1,1 @@
+"""Allocators that follow other systems."""

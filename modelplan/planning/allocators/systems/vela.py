@@ -1,0 +1,113 @@
+"""Arm Vela's tensor allocators: linear, greedy, and the hill climb that replays its random numbers.
+
+Source: ethos-u-vela, ethosu/vela/greedy_allocation.py, hillclimb_allocation.py and tensor_allocation.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from modelplan import _core
+from modelplan.model import Budget, IntArray, Placement, Problem
+from modelplan.planning.allocators import narrowing
+from modelplan.planning.allocators.greedy import Fit, end_to_end, in_order, sizes_rounded
+from modelplan.planning.allocators.table import Allocator, baseline
+
+#: Pairs of buffers that one run of the hill climb may look at: about two seconds. Models stay far below it.
+MOST_PAIRS = 50_000_000
+
+
+def place_linear(problem: Problem, _budget: Budget) -> Placement:
+    """End to end, sizes rounded up to their alignment."""
+    return end_to_end(replace(problem, size=sizes_rounded(problem)))
+
+
+def place_greedy(problem: Problem, _budget: Budget) -> Placement:
+    """By start, of equal starts the longer life first; the gap with the fewest bytes, padding counted.
+
+    Sizes are rounded up to their alignment.
+    """
+    order = np.lexsort((-problem.end, problem.start))
+    return in_order(replace(problem, size=sizes_rounded(problem)), order, Fit.RAW)
+
+
+def climb(problem: Problem, budget: Budget) -> Placement:
+    """Swaps what the highest buffer rests on, keeps what is no worse, stops at the load or after 500 idle steps.
+
+    A capacity keeps it going beyond that, for up to 99,999 steps. The budget counts steps.
+    """
+    return _climb(problem, budget, restore=False)
+
+
+def climb_fixed(problem: Problem, budget: Budget) -> Placement:
+    """Like the original, but after a rejected step it goes on from the best placement."""
+    return _climb(problem, budget, restore=True)
+
+
+def _climb(problem: Problem, budget: Budget, *, restore: bool) -> Placement:
+    held = np.flatnonzero(problem.size > 0)
+    size, start, end, step = (c[held] for c in (problem.size, problem.start, problem.end, problem.alignment))
+    load, order = first_order(size, start, end)
+    limit = np.iinfo(np.int64).max if problem.capacity is None else problem.capacity
+    steps, seconds = narrowing.core_limits(budget)
+    found, done, ended = _core.climb(size, start, end, step, order, load, limit, steps, MOST_PAIRS, seconds, restore)
+    if len(found) < len(held):
+        return replace(narrowing.stand_in(problem), ended=ended)
+    offsets = np.zeros(len(problem), dtype=np.int64)
+    offsets[held] = found
+    return Placement(offsets, ended=ended, steps=done)
+
+
+def first_order(size: IntArray, start: IntArray, end: IntArray) -> tuple[int, IntArray]:
+    """The load, and the buffers by urgency (most bytes alive in their life), duration, start, size and number."""
+    steps = np.unique(start)
+    change = np.zeros(len(steps) + 1, dtype=np.int64)
+    first, past = np.searchsorted(steps, start), np.searchsorted(steps, end)
+    np.add.at(change, first, size)
+    np.add.at(change, past, -size)
+    urgency = _window_maxima(np.cumsum(change)[:-1], first, past)
+    return int(urgency.max(initial=0)), np.lexsort((-size, start, start - end, -urgency))
+
+
+def _window_maxima(values: IntArray, first: IntArray, past: IntArray) -> IntArray:
+    """The maximum of values[first:past] for each pair, none of which is empty. Cost: O(n log n)."""
+    found = np.zeros(len(first), dtype=np.int64)
+    width, most = 1, values
+    while width <= len(values):
+        fits = (past - first >= width) & (past - first < 2 * width)
+        found[fits] = np.maximum(most[first[fits]], most[past[fits] - width])
+        most = np.maximum(most[:-width], most[width:])
+        width *= 2
+    return found
+
+
+SOURCE = "ethos-u-vela, ethosu/vela"
+
+ROWS: tuple[Allocator, ...] = (
+    baseline("vela-linear", place_linear, f"{SOURCE}/tensor_allocation.py", alignment=16),
+    Allocator(
+        "vela-greedy",
+        place_greedy,
+        f"{SOURCE}/greedy_allocation.py",
+        "offsets",
+        "load for equal sizes",
+        "O(n log n + n k log k)",
+        alignment=16,
+        invariants=frozenset({"scaling", "load"}),
+    ),
+    Allocator(
+        "vela-hill-climb",
+        climb,
+        f"{SOURCE}/hillclimb_allocation.py",
+        "search",
+        "load where it ends early",
+        "O(steps n k)",
+        honours=frozenset({"alignment", "overlaps"}),
+        alignment=16,
+        quirks="goes on from where a rejected pass broke off",
+        fixed=climb_fixed,
+        invariants=frozenset({"scaling"}),
+    ),
+)

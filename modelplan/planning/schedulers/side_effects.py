@@ -1,0 +1,46 @@
+"""Operators that do more than compute their outputs: among themselves they keep the order of the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from modelplan.model import Graph
+
+#: Variables, hash tables and initialisation, and random numbers drawn from one stream. Whatever calls another
+#: subgraph may do any of it.
+_TFLITE = {
+    "ASSIGN_VARIABLE", "CALL", "CALL_ONCE", "HASHTABLE", "HASHTABLE_FIND", "HASHTABLE_IMPORT", "HASHTABLE_SIZE",
+    "IF", "MULTINOMIAL", "RANDOM_STANDARD_NORMAL", "RANDOM_UNIFORM", "READ_VARIABLE", "STABLEHLO_CASE",
+    "STABLEHLO_COMPOSITE", "STABLEHLO_CUSTOM_CALL", "STABLEHLO_RNG_BIT_GENERATOR", "STABLEHLO_WHILE", "VAR_HANDLE",
+    "WHILE",
+}  # fmt: skip
+_ONNX = {
+    "Bernoulli", "Dropout", "If", "Loop", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
+    "RandomUniformLike", "Scan", "SequenceMap",
+}  # fmt: skip
+_KINDS = {"tflite": _TFLITE, "onnx": _ONNX}
+
+
+def has_side_effects(file_format: str, kind: str) -> bool:
+    """Whether an operator of this kind may touch more than its outputs; what a custom one does is unknown."""
+    custom = kind.startswith(("CUSTOM", "DELEGATE", "PLACEHOLDER", "BUILTIN_")) or "." in kind or "::" in kind
+    return custom or kind in _KINDS[file_format]
+
+
+def precedences(graph: Graph) -> Iterator[tuple[int, int]]:
+    """Pairs (before, after) of ops that the data alone does not order.
+
+    Ops with side effects follow each other as in the file; so do ops that touch the same state tensor.
+    """
+    last_effect, state = -1, set(graph.state)
+    last_touch: dict[int, int] = {}
+    with_effects = {kind for kind in graph.kinds if has_side_effects(graph.format, kind)}
+    for index, op in enumerate(graph.ops if state or with_effects else ()):
+        if op.kind in with_effects:
+            if last_effect >= 0:
+                yield last_effect, index
+            last_effect = index
+        for t in state & {*op.reads, *op.writes}:
+            if t in last_touch:
+                yield last_touch[t], index
+            last_touch[t] = index

@@ -1,0 +1,1 @@
+"""What every room may use: errors, bytes, data types, processes; it knows nothing of models."""

@@ -1,0 +1,178 @@
+"""Processes that work beside the one that searches: tasks that depend on nothing but their arguments, results in order.
+
+What comes out does not depend on how many processes there are, nor on which of them did what.
+
+`concurrent.futures` would run the caller's script anew in each process (spawn), or copy a process that has threads
+(fork); a script that calls `fit` without a guard has to work.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import suppress
+from threading import Condition, Lock, Thread
+from typing import Any
+
+#: The most processes that are used without being asked for.
+_USUAL = 4
+_SERVE = "from modelplan.primitives.workers import serve; serve()"
+
+
+def usual_processes() -> int:
+    """As many as there are processors for this process, up to four."""
+    return min(_USUAL, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+
+
+class Workers:
+    """`processes` - 1 further processes that carry out tasks; `close` ends them.
+
+    Each calls `prepare(*arguments)` once, which returns its tasks by name; both are sent by pickle.
+    """
+
+    def __init__(
+        self, processes: int, prepare: Callable[..., Mapping[str, Callable[..., Any]]], *arguments: Any
+    ) -> None:
+        count = processes - 1 if sys.executable else 0
+        content = pickle.dumps((prepare, arguments)) if count > 0 else b""
+        self._workers = [_Worker(content) for _ in range(count)]
+
+    def map(self, name: str, found: Sequence[tuple[Any, ...]], own: Callable[..., Any]) -> Generator[Any, None, None]:
+        """The result of a task for each of many arguments, in their order; `own` carries it out in this process.
+
+        Tasks are begun in order, and none is begun any more once the caller stops to ask.
+        """
+        shared = _Shared(found)
+        for worker in self._workers:
+            Thread(target=worker.work, args=(name, shared), daemon=True).start()
+        try:
+            for index in range(len(found)):
+                yield shared.wait_for(index, own)
+        finally:
+            shared.stop()
+
+    def close(self) -> None:
+        """Ends the processes, whatever they are doing."""
+        for worker in self._workers:
+            worker.end()
+
+
+class _Shared:
+    """Tasks that several threads take, each the next one, and what came of them."""
+
+    def __init__(self, found: Sequence[tuple[Any, ...]]) -> None:
+        self.arguments, self.next, self.changed = found, 0, Condition()
+        self.results: dict[int, Any] = {}
+        self.left: list[int] = []
+
+    def take(self) -> int | None:
+        """The number of the next task, None where there is none."""
+        with self.changed:
+            if self.left:
+                return self.left.pop(0)
+            if self.next >= len(self.arguments):
+                return None
+            self.next += 1
+            return self.next - 1
+
+    def put(self, index: int, result: Any) -> None:
+        with self.changed:
+            self.results[index] = result
+            self.changed.notify_all()
+
+    def give_back(self, index: int) -> None:
+        """Leaves a task that a process could not carry out to the others."""
+        with self.changed:
+            self.left.append(index)
+            self.changed.notify_all()
+
+    def stop(self) -> None:
+        with self.changed:
+            self.next, self.left = len(self.arguments), []
+
+    def wait_for(self, index: int, own: Callable[..., Any]) -> Any:
+        """The result of a task; until it is there this thread carries out others."""
+        while True:
+            with self.changed:
+                if index in self.results:
+                    return self.results.pop(index)
+            mine = self.take()
+            if mine is not None:
+                self.put(mine, own(*self.arguments[mine]))
+                continue
+            with self.changed:
+                self.changed.wait_for(lambda: index in self.results or self.left)
+
+
+class _Worker:
+    """A process that carries out one task at a time."""
+
+    def __init__(self, content: bytes) -> None:
+        self.free = Lock()
+        self.process = subprocess.Popen(  # noqa: S603
+            [sys.executable, "-P", "-c", _SERVE],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # so that Ctrl-C reaches the process that searches alone
+        )
+        self.content: bytes | None = content
+
+    def work(self, name: str, shared: _Shared) -> None:
+        """Takes tasks until there are none; one that the process cannot do is left to others, and it takes no more."""
+        with self.free:
+            done = True
+            while done and (index := shared.take()) is not None:
+                done = False
+                try:
+                    done, result = self._ask(name, shared.arguments[index])
+                except (OSError, EOFError, ValueError, pickle.PickleError):  # the process has ended
+                    return
+                finally:
+                    if done:
+                        shared.put(index, result)
+                    else:
+                        shared.give_back(index)
+
+    def _ask(self, name: str, arguments: tuple[Any, ...]) -> tuple[bool, Any]:
+        stdin, stdout = self.process.stdin, self.process.stdout
+        if stdin is None or stdout is None:
+            raise EOFError
+        if self.content is not None:
+            stdin.write(self.content)
+            self.content = None
+        pickle.dump((name, arguments), stdin)
+        stdin.flush()
+        answer: tuple[bool, Any] = pickle.load(stdout)  # noqa: S301
+        return answer
+
+    def end(self) -> None:
+        """Ends the process."""
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                with suppress(BrokenPipeError):  # what the process did not read is of no use any more
+                    pipe.close()
+
+
+def serve() -> None:
+    """Carries out tasks that come in by the standard input, until it ends."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # so that nothing else gets between the answers
+    prepare, arguments = pickle.load(sys.stdin.buffer)  # noqa: S301
+    tasks = prepare(*arguments)
+    while True:
+        try:
+            name, found = pickle.load(sys.stdin.buffer)  # noqa: S301
+        except EOFError:
+            return
+        try:
+            answer = True, tasks[name](*found)
+        except Exception:  # noqa: BLE001 - it is carried out again by the process that asked, which then says why
+            answer = False, None
+        pickle.dump(answer, answers)
+        answers.flush()

@@ -1,0 +1,1 @@
+"""Every question that modelplan answers."""

@@ -1,0 +1,248 @@
+"""What a model file needs on its runtime as it stands, and what it would need as `reorder` and `pack` write it.
+
+Every figure is that of an order or a plan that was made, proved and sized as the runtime would.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from modelplan.checking.verifier import proof
+from modelplan.checking.verifier.subject import offline_subject
+from modelplan.formats import load_model
+from modelplan.formats.files import read_bytes
+from modelplan.model import Alternative, Graph, Part, Requirement, Runtime, bounds
+from modelplan.planning import pipeline
+from modelplan.planning.lifetimes import padded
+from modelplan.planning.pipeline import Options
+from modelplan.primitives.errors import ModelError, RequestError
+from modelplan.rewriting import packing, reordering
+from modelplan.runtimes.tflm.arena import arena
+from modelplan.runtimes.tflm.declaration import requirement_of
+from modelplan.runtimes.tflm.file import FileModel, read_tflite
+from modelplan.runtimes.tflm.plan_metadata import write_plan
+from modelplan.runtimes.tflm.planner import ONLINE, read_plan, requests
+
+#: What the commands of an alternative call the files that they write.
+_ORDERED, _PACKED = "ordered", "packed.tflite"
+_BEST = "best order"
+#: The plans that are tried, by alias mode: with one subgraph, and with several, which share no bytes.
+_PLANS = {"views": "plan: views share bytes", "safe": "plan: outputs over operands too"}
+_APART = {"none": "plan"}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A runtime, the name of the ABI that it is built for, and the options that tell `reorder` of the runtime."""
+
+    runtime: Runtime
+    abi: str
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFile:
+    """A model file: its path, its content, the graph in it."""
+
+    path: str
+    content: bytes
+    graph: Graph
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """A file made of another one: what changes, and the commands that write it.
+
+    Without a file, `refusal` says why there is none; where it is empty, none that needs less can be made so. `model` is
+    the file as TFLM reads it, where it is a file for TFLM.
+    """
+
+    change: str
+    commands: tuple[str, ...]
+    file: ModelFile | None = None
+    model: FileModel | None = None
+    refusal: str = ""
+
+
+def load_file(path: str, dims: Sequence[str] = (), shapes: Sequence[str] = ()) -> ModelFile:
+    """The model file `path`, with extents that it leaves open as `load` takes them."""
+    return ModelFile(path, read_bytes(path), load_model(path, dims, shapes))
+
+
+def as_it_stands(file: ModelFile, target: Target) -> Requirement:
+    """What the runtime needs to run the file, with the order and the plan that it carries.
+
+    Raises:
+        BrokenPlanError: the file carries a plan by which an operator would read what it should not.
+    """
+    runtime, found = target.runtime, with_proved_plan(file, target)
+    if not found.refusals and carries_plan(file, runtime):
+        proof.prove(offline_subject(read_tflite(file.content, file.path), runtime.kernels))
+    return found
+
+
+def with_proved_plan(file: ModelFile, target: Target) -> Requirement:
+    """The same for a file whose plan has been proved, or that carries none."""
+    runtime = target.runtime
+    if runtime.requires is None or file.graph.format != runtime.default_for:
+        return planned_by_itself(file.graph, runtime)
+    return runtime.requires(file.content, file.path, target.abi, runtime.kernels)
+
+
+def planned_by_itself(graph: Graph, runtime: Runtime) -> Requirement:
+    """What the runtime plans for the activations of a graph; it takes that memory by itself."""
+    plan = pipeline.runtime_plan(graph, runtime)
+    height = bounds.height(plan.problem, plan.placement)
+    arena = padded(height, replace(runtime, pad="tensor"))
+    basis = f"what {runtime.name} plans by itself: its own order, sharing and allocator ({runtime.allocator})"
+    return Requirement(arena, height, (Part("activations", height), Part("rounded up", arena - height)), basis)
+
+
+def carries_plan(file: ModelFile, runtime: Runtime) -> bool:
+    """Whether the file carries a plan that the runtime follows."""
+    if not runtime.offline_plans or file.graph.format != runtime.default_for:
+        return False
+    return read_plan(read_tflite(file.content, file.path)) is not None
+
+
+def carried_offsets(file: ModelFile, runtime: Runtime) -> tuple[int, ...]:
+    """The offsets of the plan that the file carries for the runtime, one for each tensor of the graph; else none.
+
+    Where other subgraphs need memory too, all run on one clock, and the plan says nothing of the graph alone. A plan
+    that keeps parts of tensors, as for models in stripes, is none of the graph's tensors either.
+    """
+    if not carries_plan(file, runtime):
+        return ()
+    model = read_tflite(file.content, file.path)
+    if not proof.keeps_whole_tensors(offline_subject(model, runtime.kernels)):
+        return ()
+    rows, own = requests(model, runtime.kernels), len(model.subgraphs[0].tensors)
+    alone = all(row.op[0] == 0 if row.scratch else row.tensor < own for row in rows)
+    return (read_plan(model) or ())[:own] if alone else ()
+
+
+def alternatives(file: ModelFile, target: Target) -> Iterator[Alternative]:
+    """The file in its best order, packed with views and with overwrites, and both together."""
+    return (sized(one, target) for one in rewritten_files(file, target))
+
+
+def lower_alternatives_of(
+    file: ModelFile, target: Target, needed: Requirement, order: Sequence[int] | None = None
+) -> Iterator[Alternative]:
+    """The same without the figures of those that can be known to need no less than the file as it stands.
+
+    `needed` is what that needs, `order` the best order of its operators where it is known.
+    """
+    return (sized(one, target) for one in rewritten_files(file, target, needed.arena, order))
+
+
+def sized(one: Rewritten, target: Target) -> Alternative:
+    """What a file that was made needs; its kernels are those that it was made for."""
+    if one.file is None:
+        return Alternative(one.change, one.commands, None, one.refusal)
+    if one.model is None:
+        needed = with_proved_plan(one.file, target)
+    else:
+        needed = requirement_of(one.model, target.abi, target.runtime.kernels)
+    return Alternative(one.change, one.commands, needed, file_bytes=len(one.file.content))
+
+
+def rewritten_files(
+    file: ModelFile, target: Target, below: int | None = None, order: Sequence[int] | None = None
+) -> Iterator[Rewritten]:
+    """The files that `reorder` and `pack` make of a file; they are the same for every ABI.
+
+    Those that can be known to need `below` bytes of arena or more on the target's ABI are not made. `order` is the best
+    order where it is known.
+    """
+    if target.runtime.sorts:
+        return
+    reorder = shlex.join(("modelplan", "reorder", file.path, "-o", _ORDERED + Path(file.path).suffix, *target.options))
+    ordered = _in_best_order(file, target, order)
+    if ordered.file is file and below is not None:
+        ordered = replace(ordered, file=None)
+    yield replace(ordered, commands=(reorder,))
+    if not target.runtime.offline_plans or file.graph.format != target.runtime.default_for:
+        return
+    own = _Plannable(file, read_tflite(file.content, file.path), target, below)
+    for alias, change in (_PLANS if len(own.model.subgraphs) == 1 else _APART).items():
+        yield own.packed(alias, change)
+    if ordered.file is not None and ordered.model is not None and ordered.file.content != file.content:
+        both = _Plannable(ordered.file, ordered.model, target, below, (reorder,))
+        yield both.packed("safe", f"best order, {_PLANS['safe']}")
+
+
+@dataclass(frozen=True)
+class _Plannable:
+    """A file that plans are written into, which the commands in `before` write; see `rewritten_files` for `below`."""
+
+    file: ModelFile
+    model: FileModel
+    target: Target
+    below: int | None
+    before: tuple[str, ...] = ()
+
+    def packed(self, alias: str, change: str) -> Rewritten:
+        """The file with a plan under an alias mode."""
+        file, model, kernels = self.file, self.model, self.target.runtime.kernels
+        words = ("modelplan", "pack", file.path, "-o", _PACKED, "--alias", alias, "--kernels", kernels)
+        usual = kernels == self.target.runtime.libraries[0].name
+        commands = (*self.before, shlex.join(words[:-2] if usual else words))
+        try:
+            packing.check_plannable(model)
+            if self.needs_as_much:
+                write_plan(model, (ONLINE,) * len(model.tensors))  # refused where no plan can be written
+                return Rewritten(change, commands)
+            asked = packing.question_of(model, file.graph, alias, kernels)
+            if self.reaches(asked.lower_bound):
+                write_plan(model, (ONLINE,) * len(model.tensors))
+                return Rewritten(change, commands)
+            made = packing.with_lowest_plan(asked)
+            content = write_plan(model, read_plan(made) or ())
+        except ModelError as problem:
+            return Rewritten(change, commands, refusal=str(problem))
+        return Rewritten(change, commands, replace(file, content=content), made)
+
+    @cached_property
+    def needs_as_much(self) -> bool:
+        """Whether the arena is too large whatever the plan, since it is without any head."""
+        return self.reaches(0)
+
+    def reaches(self, head: int) -> bool:
+        """Whether an arena with this head is one that need not be made.
+
+        Of files that carry a plan or have several subgraphs each is made: not every plan of these can be proved.
+        """
+        if self.below is None or len(self.model.subgraphs) > 1 or read_plan(self.model) is not None:
+            return False
+        return arena(self.model, self.target.abi, self.target.runtime.kernels, head).size() >= self.below
+
+
+def _in_best_order(file: ModelFile, target: Target, order: Sequence[int] | None) -> Rewritten:
+    """The file in the order that needs the least memory, or why it cannot be reordered."""
+    try:
+        if order is None:
+            order = pipeline.plan(file.graph, order_options(file, target)).schedule.order
+        content = reordering.reordered(file.content, file.graph, order)
+    except RequestError as problem:
+        return Rewritten(_BEST, (), refusal=str(problem))
+    if list(order) == sorted(order):
+        return Rewritten(_BEST, (), file)
+    ops = tuple(file.graph.ops[index] for index in order)
+    made = ModelFile(_ORDERED + Path(file.path).suffix, content, replace(file.graph, ops=ops))
+    if target.runtime.requires is None or file.graph.format != target.runtime.default_for:
+        return Rewritten(_BEST, (), made)
+    model = read_tflite(file.content, file.path)
+    main, *others = model.subgraphs
+    main = replace(main, ops=tuple(main.ops[index] for index in order))
+    return Rewritten(_BEST, (), made, replace(model, name=made.path, data=content, subgraphs=(main, *others)))
+
+
+def order_options(file: ModelFile, target: Target) -> Options:
+    """The options of the plan whose order `reorder` writes by itself."""
+    precedences = reordering.file_precedences(file.content, file.graph)
+    return Options(target.runtime.name, kernels=target.runtime.kernels, precedences=precedences)

@@ -1,0 +1,50 @@
+"""Names what made a model need more or less than an earlier form of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from modelplan.answers.model_difference import Change, Difference, OpChange
+from modelplan.primitives.errors import ModelPlanError
+from modelplan.questions.alternatives import ModelFile, Target
+from modelplan.questions.differences.comparing import difference
+from modelplan.questions.differences.sides import side_of
+
+#: How many operators are named; the others are counted.
+_MOST = 8
+
+
+def causes(old: ModelFile, new: ModelFile, target: Target) -> tuple[str, ...]:
+    """One line for each operator or input that changed what the model needs on the target, in order of effect.
+
+    Then follow the parts of the memory that differ and the two peaks; where the files cannot be compared, the reason.
+    """
+    try:
+        found = difference(side_of(old, target), side_of(new, target))
+    except ModelPlanError as problem:
+        return (f"operators not compared: {problem}",)
+    return tuple(_lines(found))
+
+
+def _lines(found: Difference) -> Iterator[str]:
+    own = [one for one in found.changes if one.change not in (Change.VALUES, Change.FOLLOWS)]
+    yield from map(_line, own[:_MOST])
+    if len(own) > _MOST:
+        yield f"[{len(own) - _MOST:,} others, which `modelplan diff` lists]"
+    follow, values = len(found.of(Change.FOLLOWS)), len(found.of(Change.VALUES))
+    if follow:
+        yield f"operators that differ since what they read does: {follow:,}"
+    if values and not own:
+        yield f"operators that differ in values only: {values:,}"
+    if found.moved:
+        yield f"operators elsewhere in the order: {found.moved:,}"
+    if parts := [f"{part.name} {part.bytes.delta:+,}" for part in found.parts if part.bytes.delta]:
+        yield f"bytes by part: {', '.join(parts)}"
+    before, after = found.peaks
+    if (before.operator, before.nbytes) != (after.operator, after.nbytes):
+        yield f"peak: {before.nbytes:,} bytes at {before.operator} -> {after.nbytes:,} bytes at {after.operator}"
+
+
+def _line(one: OpChange) -> str:
+    effect = f"; {one.effect:+,} bytes at the peak and kept for it" if one.effect else ""
+    return one.line + effect

@@ -1,0 +1,95 @@
+"""What models need: each file is loaded once, and sized once for each runtime, ABI and kernel library."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from modelplan.answers.check_outcomes import Setting
+from modelplan.model import Alternative, Requirement
+from modelplan.primitives.errors import ModelPlanError
+from modelplan.questions.alternatives import ModelFile, Rewritten, Target, as_it_stands, rewritten_files, sized
+from modelplan.questions.alternatives import load_file as read_model
+from modelplan.questions.budgets.revisions import Revision
+
+Answer = TypeVar("Answer")
+#: A model file of a revision, or why there is none.
+Before = ModelFile | str
+
+
+@dataclass(slots=True)
+class Measurements:
+    """The answers so far. No more alternatives are made once that has taken `seconds`; None: no end."""
+
+    seconds: float | None = None
+    spent: float = 0.0
+    answers: dict[Hashable, Any] = field(default_factory=dict)
+
+    def file(self, path: str, dims: tuple[str, ...] = (), shapes: tuple[str, ...] = ()) -> ModelFile:
+        """The model file `path`, with extents that it leaves open."""
+        return self._once(("file", path, dims, shapes), lambda: read_model(path, dims, shapes))
+
+    def earlier_file(self, revision: Revision, path: str, dims: tuple[str, ...], shapes: tuple[str, ...]) -> Before:
+        """The model file as a revision has it, or why there is none that can be read."""
+        key = ("earlier", revision.commit, path, dims, shapes)
+        return self._once(key, lambda: _from_revision(revision, path, dims, shapes))
+
+    def needed(self, file: ModelFile, target: Target) -> Requirement:
+        """What the runtime needs to run the file as it stands."""
+        return self._once(("needed", *_key(file, target), target.abi), lambda: as_it_stands(file, target))
+
+    def others(self, file: ModelFile, target: Target) -> tuple[Alternative, ...] | None:
+        """What other forms of the file need; None where no time is left to make them."""
+        key = ("rewritten", file.path, *_key(file, target))
+        if key not in self.answers and self.seconds is not None and self.spent >= self.seconds:
+            return None
+        start = time.monotonic()
+        made: tuple[Rewritten, ...] = self._once(key, lambda: tuple(rewritten_files(file, target)))
+        sizes = ("others", file.path, *_key(file, target), target.abi)
+        found = self._once(sizes, lambda: tuple(sized(one, target) for one in made))
+        self.spent += time.monotonic() - start
+        return found
+
+    def causes(self, old: ModelFile, new: ModelFile, target: Target) -> tuple[str, ...]:
+        """What made a model need more or less than an earlier form of it; nothing where it is the same file."""
+        if old.graph.fingerprint == new.graph.fingerprint:
+            return ()
+        from modelplan.questions.budgets.attribution import causes  # here, since without a baseline nothing is compared
+
+        key = ("causes", old.graph.fingerprint, *_key(new, target), target.abi)
+        return self._once(key, lambda: causes(old, new, target))
+
+    def _once(self, key: Hashable, make: Callable[[], Answer]) -> Answer:
+        if key not in self.answers:
+            self.answers[key] = make()
+        answer: Answer = self.answers[key]
+        return answer
+
+
+def _from_revision(revision: Revision, path: str, dims: tuple[str, ...], shapes: tuple[str, ...]) -> Before:
+    content = revision.content(path)
+    if isinstance(content, str):
+        return content
+    from tempfile import TemporaryDirectory  # with what it imports it takes as long as all of the command line
+
+    name = f"{revision.name}:{path}"
+    with TemporaryDirectory() as folder:
+        draft = Path(folder) / Path(path).name
+        draft.write_bytes(content)
+        try:
+            return replace(read_model(str(draft), dims, shapes), path=name)
+        except ModelPlanError as problem:
+            return str(problem).replace(str(draft), name)
+
+
+def setting_of(target: Target, dims: tuple[str, ...], shapes: tuple[str, ...]) -> Setting:
+    """What a model is sized for, by the names in a baseline."""
+    return Setting(target.runtime.name, target.abi, target.runtime.kernels, dims, shapes)
+
+
+def _key(file: ModelFile, target: Target) -> tuple[Hashable, ...]:
+    """What decides the size of a file; the options of the target hold what binds its open extents."""
+    return file.graph.fingerprint, target.runtime.name, target.runtime.kernels, target.options

@@ -1,0 +1,204 @@
+"""Reads the file that states budgets: `[[budget]]` in modelplan.toml, `[[tool.modelplan.budget]]` in pyproject.toml."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from modelplan.answers.check_outcomes import Growth, Limits
+from modelplan.formats.files import read_text
+from modelplan.primitives.byte_counts import parse_bytes
+from modelplan.primitives.errors import ModelError, RequestError
+
+#: The file that holds nothing but what modelplan reads, and the one that many tools share.
+OWN, SHARED = "modelplan.toml", "pyproject.toml"
+#: Keys of a budget that are options of `check`: those that hold one text, and those that hold one text or several.
+ONE_TEXT = ("runtime", "abi", "kernels", "used", "arena-symbol")
+TEXTS = ("dim", "shape", "reserve", "define", "include")
+_TEXT = ("name", *ONE_TEXT)
+_TEXTS = ("model", "target", *TEXTS)
+_BYTES = ("arena", "head", "flash")
+KEYS = ("name", "model", "target", *_BYTES, "growth", *ONE_TEXT, *TEXTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One budget as the file states it; `place` is how messages call it.
+
+    `options` are those that `check` takes, by their names without dashes in front, each with its texts.
+    """
+
+    place: str
+    name: str
+    models: tuple[str, ...]
+    targets: tuple[str, ...]
+    limits: Limits
+    options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetFile:
+    """The budgets of a file, and the baseline that it names, empty where it names none."""
+
+    path: Path
+    rows: tuple[Row, ...]
+    baseline: str = ""
+
+    @property
+    def prefix(self) -> str:
+        """What stands before `budget` in the headers of the file."""
+        return _prefix(self.path)
+
+
+def found_upwards(start: Path) -> Path:
+    """The file with budgets in `start` or in the nearest folder above.
+
+    Raises:
+        RequestError: there is none, or a folder has both.
+    """
+    for folder in (start, *start.parents):
+        own, shared = folder / OWN, folder / SHARED
+        shares = shared.is_file() and _shared_table(_parsed(shared)) is not None
+        if own.is_file() and shares:
+            raise RequestError(f"{own} and [tool.modelplan] in {shared}: keep the budgets in one of them")
+        if own.is_file() or shares:
+            return own if own.is_file() else shared
+    raise RequestError(f"no MODEL is named, and neither {OWN} nor a {SHARED} with [tool.modelplan] is here or above")
+
+
+def read_budgets(path: Path, *, may_be_empty: bool = False) -> BudgetFile:
+    """The budgets in a file.
+
+    Raises:
+        RequestError: names the file, the budget and the key that cannot be read.
+    """
+    document = _parsed(path)
+    table = _shared_table(document) if path.name == SHARED else document
+    if not isinstance(table, dict):
+        raise RequestError(f"{path}: no table [tool.modelplan]")
+    prefix = _prefix(path)
+    for key in table.keys() - {"budget", "baseline"}:
+        raise RequestError(f"{path}: {prefix}{key}: no such key; there are: {prefix}budget, {prefix}baseline")
+    baseline = table.get("baseline", "")
+    if not isinstance(baseline, str):
+        raise RequestError(f"{path}: {prefix}baseline is {baseline!r}, expected text: a .json file or a git revision")
+    rows = table.get("budget", [])
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise RequestError(f"{path}: {prefix}budget has to be an array of tables, [[{prefix}budget]]")
+    if not rows and not may_be_empty:
+        raise RequestError(f"{path}: no budget; state one as [[{prefix}budget]], or `modelplan budget set MODEL`")
+    return BudgetFile(path, tuple(_row(path, number, row) for number, row in enumerate(rows, 1)), baseline)
+
+
+def _prefix(path: Path) -> str:
+    return "tool.modelplan." if path.name == SHARED else ""
+
+
+def _parsed(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(read_text(path))
+    except ModelError as problem:
+        raise RequestError(f"cannot read {problem}") from None
+    except tomllib.TOMLDecodeError as problem:
+        raise RequestError(f"{path}: not TOML: {problem}") from None
+
+
+def _shared_table(document: Mapping[str, Any]) -> Any:
+    """What pyproject.toml holds for modelplan; None where it holds nothing."""
+    tool = document.get("tool")
+    return tool.get("modelplan") if isinstance(tool, dict) else None
+
+
+def _row(path: Path, number: int, table: Mapping[str, Any]) -> Row:
+    name = table.get("name")
+    place = f"{path}: budget {number}" + (f" {name!r}" if isinstance(name, str) else "")
+    for key in table:
+        if key not in KEYS:
+            raise RequestError(f"{place}: {key}: no such key; there are: {', '.join(KEYS)}")
+    texts = {key: _texts(place, key, table[key]) for key in (*_TEXT, *_TEXTS) if key in table}
+    limits = _limits(place, table)
+    if "model" not in texts:
+        raise RequestError(f"{place}: no model")
+    if limits == Limits() and "target" not in texts:
+        raise RequestError(f"{place}: no limit; state one of target, arena, head, flash, growth")
+    name, models, targets = (texts.pop(key, ()) for key in ("name", "model", "target"))
+    return Row(place, "".join(name), models, targets, limits, texts)
+
+
+def _texts(place: str, key: str, value: Any) -> tuple[str, ...]:
+    found = value if key in _TEXTS and isinstance(value, list) else [value]
+    expected = "text or a list of texts" if key in _TEXTS else "text"
+    if not found or not all(isinstance(one, str) and one for one in found):
+        raise RequestError(f"{place}: {key} is {value!r}, expected {expected}")
+    return tuple(found)
+
+
+def _limits(place: str, table: Mapping[str, Any]) -> Limits:
+    sizes = {key: _size(place, key, table[key]) for key in _BYTES if key in table}
+    growth = table.get("growth")
+    if growth is not None and (isinstance(growth, bool) or not isinstance(growth, int | str)):
+        raise RequestError(f"{place}: growth is {growth!r}, expected bytes such as '1KiB' or a share such as '5%'")
+    try:
+        return Limits(**sizes, growth=None if growth is None else parse_growth(str(growth)))
+    except RequestError as problem:
+        raise RequestError(f"{place}: growth: {problem}") from None
+
+
+def _size(place: str, key: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise RequestError(f"{place}: {key} is {value!r}, expected bytes such as '64KiB'")
+    try:
+        return parse_bytes(str(value))
+    except RequestError as problem:
+        raise RequestError(f"{place}: {key}: {problem}") from None
+
+
+def parse_growth(text: str) -> Growth:
+    """The growth that `text` allows: bytes as `parse_bytes` reads them, or a share such as 5%.
+
+    Raises:
+        RequestError: it is neither.
+
+    >>> parse_growth("2.5%").allowed(1000), parse_growth("1KiB").allowed(1000)
+    (25, 1024)
+    """
+    share = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", text)
+    if share:
+        return Growth(text.strip(), share=Fraction(share[1]) / 100)
+    try:
+        return Growth(text.strip(), parse_bytes(text))
+    except RequestError as problem:
+        raise RequestError(f"{problem}, or a share such as 5%") from None
+
+
+def matched(file: BudgetFile, row: Row) -> Iterator[tuple[Path, str]]:
+    """The models of a budget: path and the path relative to the folder of the file, in order of their names.
+
+    Raises:
+        RequestError: a pattern is not relative to the file, or matches nothing.
+    """
+    folder = file.path.parent
+    found: dict[str, Path] = {}
+    for pattern in row.models:
+        if Path(pattern).is_absolute():
+            raise RequestError(f"{row.place}: model {pattern}: expected a path or glob relative to the file")
+        paths = _paths(folder, pattern)
+        if not paths:
+            raise RequestError(f"{row.place}: model {pattern}: no such file, and no file matches")
+        found |= {path.relative_to(folder).as_posix(): path for path in paths}
+    yield from ((path, key) for key, path in sorted(found.items()))
+
+
+def _paths(folder: Path, pattern: str) -> list[Path]:
+    """The files that a path or glob names; what exists under exactly that name is meant, whatever characters it has."""
+    if (folder / pattern).exists():
+        return [folder / pattern]
+    try:
+        return [path for path in folder.glob(pattern) if path.is_file()]
+    except ValueError:
+        return []

@@ -1,0 +1,140 @@
+"""One side of a comparison: a model with what it needs, the plan behind that, and what its file says besides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from modelplan.formats import read_contents
+from modelplan.formats.contents import Contents, known_contents
+from modelplan.model import BufferKind, Graph, Kind, Part, Plan, Requirement, Runtime, bounds
+from modelplan.planning import pipeline
+from modelplan.questions.alternatives import ModelFile, Target, as_it_stands, carried_offsets, carries_plan
+from modelplan.questions.differences.labelling import Structure
+
+#: Who made a buffer that is alive at the peak: an operator, or an input or other tensor that none makes.
+Maker = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Side:
+    """What is compared: a graph, what it needs, and the plan that its planned part follows.
+
+    `graph` is as the file has it; that of the plan has the types of the runtime's memory. `whole`: the requirement is
+    all that the runtime needs, not only the planned part. `kept` are the bytes that the runtime keeps for each
+    operator, empty where it is not known. `settings` name the choices made for this side.
+    """
+
+    name: str
+    graph: Graph
+    needed: Requirement
+    plan: Plan
+    contents: Contents
+    whole: bool = False
+    kept: tuple[int, ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
+    file_bytes: int | None = None
+    capacity: int | None = None
+
+    @cached_property
+    def structure(self) -> Structure:
+        """The graph as far as matching looks at it."""
+        return Structure(self.graph, self.contents)
+
+    @cached_property
+    def steps(self) -> tuple[int, ...]:
+        """The step of each operator."""
+        found = [-1] * len(self.graph.ops)
+        for step, op in enumerate(self.plan.schedule.order):
+            found[op] = step
+        return tuple(found)
+
+    @cached_property
+    def live(self) -> tuple[int, ...]:
+        """The bytes alive at each step."""
+        return tuple(bounds.live_bytes(self.plan.problem, max(len(self.plan.schedule.order), 1)).tolist())
+
+    @cached_property
+    def peak_step(self) -> int:
+        """The first step at which most is alive."""
+        return int(np.argmax(self.live))
+
+    @cached_property
+    def peak_buffers(self) -> tuple[int, ...]:
+        """The buffers that are alive at the peak, largest first."""
+        return tuple(bounds.alive_at(self.plan.problem, self.peak_step).tolist())
+
+    def maker(self, buffer: int) -> Maker:
+        """Who made a buffer of the plan: ("op", operator) or, where no operator did, ("tensor", tensor)."""
+        row, graph = self.plan.problem[buffer], self.graph
+        order = self.plan.schedule.order
+        makers = {graph.producers[m.tensor] for m in row.members}
+        if row.kind is BufferKind.SCRATCH or -1 not in makers:
+            return "op", order[row.start]
+        return "tensor", next(m.tensor for m in row.members if graph.producers[m.tensor] < 0)
+
+
+def side_of(
+    file: ModelFile,
+    target: Target,
+    *,
+    name: str = "",
+    plan: Plan | None = None,
+    settings: Sequence[tuple[str, str]] = (),
+    capacity: int | None = None,
+) -> Side:
+    """The side that a file is on its runtime: by a given plan, else as it stands, with the order and plan it carries.
+
+    Raises:
+        BrokenPlanError: the file carries a plan by which an operator would read what it should not.
+        ModelError: it is damaged.
+    """
+    contents = read_contents(file.content, file.path, file.graph)
+    side = _standing(file, target, contents) if plan is None else planned_side(plan, file.path, contents)
+    return replace(
+        side,
+        name=name or file.path,
+        graph=file.graph,
+        settings=(*side.settings, *settings),
+        file_bytes=len(file.content),
+        capacity=capacity,
+    )
+
+
+def _standing(file: ModelFile, target: Target, contents: Contents) -> Side:
+    runtime = target.runtime
+    whole = runtime.requires is not None and file.graph.format == runtime.default_for
+    carried = carries_plan(file, runtime)
+    own = runtime.keeps(file.content, file.path, target.abi, runtime.kernels) if whole and runtime.keeps else ()
+    plan = pipeline.runtime_plan(file.graph, runtime, carried_offsets(file, runtime))
+    kept = own if len(own) == len(file.graph.ops) else ()
+    choices = _choices(runtime, "carried by the file" if carried else "as the runtime makes it")
+    abi = [("ABI", target.abi)] if whole else []
+    needed = as_it_stands(file, target)
+    plan = replace(plan, requirement=needed)
+    return Side(file.path, file.graph, needed, plan, contents, whole, kept, (*choices, *abi))
+
+
+def planned_side(plan: Plan, name: str = "", contents: Contents | None = None) -> Side:
+    """The side that a plan is by itself: its activations are all that counts."""
+    height = bounds.height(plan.problem, plan.placement)
+    arena = -(-height // plan.runtime.alignment) * plan.runtime.alignment
+    parts = (Part("activations", height), Part("rounded up", arena - height))
+    basis = f"the planned activations for {plan.runtime.name}"
+    needed = Requirement(arena, height, parts, basis)
+    known = contents or known_contents(plan.graph)
+    asked = f"{plan.schedule.method} order, aliases {plan.alias}, allocator {plan.allocator}"
+    return Side(name or plan.graph.name, plan.graph, needed, plan, known, settings=_choices(plan.runtime, asked))
+
+
+def _choices(runtime: Runtime, plan: str) -> tuple[tuple[str, str], ...]:
+    return ("runtime", runtime.name), ("kernels", runtime.kernels), ("plan", plan)
+
+
+def constant_bytes(graph: Graph) -> int:
+    """The bytes of all constants as the file holds them, those of bodies too."""
+    tensors = (t for part in (graph, *graph.bodies) for t in part.tensors if t.kind is Kind.CONSTANT)
+    return sum(t.nbytes if t.stored is None else max(t.stored, 0) for t in tensors)

@@ -1,0 +1,389 @@
+"""The table of changes that may lower what a model needs: one row and one small pure function for each.
+
+Rows stand in the order in which several changes are made together.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from modelplan import runtimes
+from modelplan.answers.explanation import Needs
+from modelplan.model import Graph
+from modelplan.planning import pipeline
+from modelplan.planning.pipeline import Options
+from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
+from modelplan.questions.explaining import quantising, structure
+from modelplan.questions.explaining.edits import Edit
+from modelplan.questions.explaining.onnx_inputs import with_inputs
+from modelplan.questions.explaining.shapes import FixedShapeError, Shape, resized_inputs, shapes_for, single_inputs
+from modelplan.questions.explaining.subjects import (
+    APART,
+    OWN,
+    PINNED,
+    RefusedChangeError,
+    Subject,
+    require_editable,
+    with_edit,
+    with_order,
+)
+from modelplan.rewriting import reordering
+from modelplan.runtimes import RUNTIMES
+from modelplan.runtimes.tflm.file import FileModel, read_tflite
+from modelplan.runtimes.tflm.planner import read_plan, requests
+
+#: Where a change is made: an operator of the file or several of them, the name of a variant, or "" where there is one
+#: place only.
+Place = int | tuple[int, ...] | str
+
+#: So many operators of several are named.
+_NAMED = 3
+
+#: Commands that write nothing which a later one reads.
+_ANALYZE = "modelplan analyze "
+#: The ABI that commands need not name.
+_USUAL_ABI = "32"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One way to need less.
+
+    Args:
+        name: what it is called.
+        applies: returns the places of a model where it can be tried; none where it has no meaning.
+        make: returns the changed model, given the model and one place; raises `RefusedChangeError`.
+        cost: what it costs, in words.
+        needs: what it asks for.
+        how: the command to paste, with {file}, {out}, {place} and sets of options, or what to do where none does it.
+        output: what the command calls the file that it writes; empty where it writes none.
+        group: of the changes of one group a model takes one; empty: it goes with all others.
+        effort: 0 takes milliseconds and is also tried by `analyze`, 1 plans anew, 2 searches.
+    """
+
+    name: str
+    applies: Callable[[Subject], Sequence[Place]]
+    make: Callable[[Subject, Place], Subject]
+    cost: str
+    needs: Needs
+    how: str
+    output: str = ""
+    group: str = ""
+    effort: int = 0
+
+    @property
+    def free(self) -> bool:
+        """Whether the outputs stay equal, a run does no more work and nothing else is asked for."""
+        return self.needs is Needs.NOTHING
+
+
+def made(change: Change, subject: Subject, place: Place) -> Subject:
+    """The subject after a change, with the command or the words that bring it about, and its costs.
+
+    Raises:
+        RefusedChangeError: the change cannot be made; the message says why.
+    """
+    try:
+        after = change.make(subject, place)
+    except (ModelError, RequestError, BrokenPlanError, FixedShapeError) as problem:
+        raise RefusedChangeError(str(problem)) from None
+    costs = tuple(dict.fromkeys((*after.costs, *([change.cost] if change.cost else []))))
+    written = _written(change, subject, place)
+    if not written.startswith("modelplan "):
+        return replace(after, todo=(*after.todo, written), costs=costs)
+    file = change.output.format(format=subject.graph.format) or after.file
+    kept = after.commands if change.output else tuple(c for c in after.commands if not c.startswith(_ANALYZE))
+    return replace(after, commands=(*kept, written), file=file, costs=costs)
+
+
+def _written(change: Change, before: Subject, place: Place) -> str:
+    """The command or the words of a change."""
+    sets = {
+        "reading": _worded(before, ("--dim", "--shape")),
+        "planning": _worded(before, ("--dim", "--shape", "--alignment", "--pad")),
+        "target": before.target.options,
+        "build": _build(before),
+    }
+    return change.how.format(
+        file=shlex.quote(before.file),
+        out=change.output.format(format=before.graph.format),
+        place=place_name(before, place),
+        runtime=before.target.runtime.name,
+        **{name: "".join(f" {shlex.quote(word)}" for word in words) for name, words in sets.items()},
+    )
+
+
+def _worded(subject: Subject, names: Sequence[str]) -> list[str]:
+    """Those of the options that the user gave that have these names."""
+    given = subject.target.options
+    return [word for pair in zip(given[::2], given[1::2], strict=True) if pair[0] in names for word in pair]
+
+
+def _build(subject: Subject) -> list[str]:
+    """The options that name kernels and ABI where they are not the usual ones."""
+    runtime, words = subject.target.runtime, list[str]()
+    if runtime.kernels != runtime.libraries[0].name:
+        words += ["--kernels", runtime.kernels]
+    return words + (["--abi", subject.target.abi] if subject.target.abi != _USUAL_ABI else [])
+
+
+def place_name(subject: Subject, place: Place) -> str:
+    """How messages call a place."""
+    if isinstance(place, str):
+        return place
+    if isinstance(place, tuple):
+        kinds = {subject.graph.ops[subject.place(op)].kind: None for op in place if op in subject.ops}
+        more = f" and {len(place) - _NAMED} more" if len(place) > _NAMED else ""
+        return " ".join((f"ops {', '.join(map(str, place[:_NAMED]))}{more}", *kinds))
+    return subject.graph.label(subject.place(place)) if place in subject.ops else f"op {place}"
+
+
+# -- operators that go -------------------------------------------------------------------------------------------------
+
+
+def _finds(kinds: frozenset[str]) -> Callable[[Subject], Sequence[Place]]:
+    return lambda subject: [subject.ops[i] for i in structure.found(subject.graph, kinds)]
+
+
+def _structural(edit: Callable[[Graph, int], tuple[Edit, str]]) -> Callable[[Subject, Place], Subject]:
+    """The change that `edit` makes at one operator, at one or several of them."""
+
+    def make(subject: Subject, place: Place) -> Subject:
+        for op in place if isinstance(place, tuple) else (int(place),):
+            found, said = edit(subject.graph, subject.place(op))
+            after = with_edit(subject, found)
+            subject = replace(after, costs=(*after.costs, said))
+        return subject
+
+    return make
+
+
+# -- other inputs and types --------------------------------------------------------------------------------------------
+
+
+def _always(_: Subject) -> Sequence[Place]:
+    return ("",)
+
+
+def _batched(subject: Subject) -> Sequence[Place]:
+    graph = subject.graph
+    batches = {graph.tensors[t].shape[0] for t in graph.inputs if graph.tensors[t].shape}
+    return ("",) if len(batches) == 1 and max(batches) > 1 else ()
+
+
+def _fed(
+    inputs: Callable[[FileModel], dict[int, Shape]], of_onnx: Callable[[Shape], Shape]
+) -> Callable[[Subject, Place], Subject]:
+    """The change to other shapes of inputs."""
+
+    def make(subject: Subject, _: Place) -> Subject:
+        require_editable(subject)
+        if subject.model is None:
+            return with_inputs(subject, of_onnx)
+        found = shapes_for(subject.model, inputs(subject.model))
+        windows = {op: {"filter_height": h, "filter_width": w} for op, (h, w) in found.windows.items()}
+        names = ", ".join(subject.graph.label(op) for op in windows)
+        after = with_edit(subject, Edit(shapes=found.shapes, options=windows))
+        return replace(after, costs=(*after.costs, *([f"{names} still covers the whole map"] if names else [])))
+
+    return make
+
+
+def _halved(shape: Shape) -> Shape:
+    """The shape of an ONNX map with its height and width halved; other shapes stay."""
+    return (*shape[:2], shape[2] // 2, shape[3] // 2) if len(shape) == 4 else shape
+
+
+def _floats(subject: Subject) -> Sequence[Place]:
+    return ("",) if quantising.is_float(subject.graph) else ()
+
+
+def _typed(dtype: str) -> Callable[[Subject, Place], Subject]:
+    return lambda subject, _: with_edit(subject, quantising.quantised(subject.graph, dtype))
+
+
+# -- order, kernels, runtime -------------------------------------------------------------------------------------------
+
+
+def _orderable(subject: Subject) -> Sequence[Place]:
+    return () if subject.target.runtime.sorts or len(subject.graph.ops) < 2 else ("",)
+
+
+def _ordered(subject: Subject, _: Place) -> Subject:
+    if subject.model is not None and read_plan(subject.model) is not None:
+        raise RefusedChangeError("the file carries a plan for its present order; reorder the model without it")
+    precedences: tuple[tuple[int, int], ...] = ()
+    if subject.source is not None:
+        precedences = reordering.file_precedences(subject.source.content, subject.graph)
+    elif subject.graph.format == "onnx":
+        raise RefusedChangeError("what the file orders is known only for the file as it stands")
+    plan = pipeline.plan_on(subject.graph, subject.target.runtime, Options(precedences=precedences))
+    return with_order(subject, plan.schedule.order)
+
+
+def _libraries(subject: Subject) -> Sequence[Place]:
+    """The other kernel libraries, each form once."""
+    runtime = subject.target.runtime
+    forms = {library.explains: library.name for library in reversed(runtime.libraries)}
+    return [name for explains, name in reversed(forms.items()) if explains != runtime.library.explains]
+
+
+def _with_library(subject: Subject, place: Place) -> Subject:
+    runtime = runtimes.with_kernels(subject.target.runtime, str(place))
+    cost = f"kernels for other chips: {runtime.library.explains}"
+    return replace(subject, target=replace(subject.target, runtime=runtime), costs=(*subject.costs, cost))
+
+
+def _runtimes(subject: Subject) -> Sequence[Place]:
+    own = subject.target.runtime.name
+    return [row.name for row in RUNTIMES.values() if row.name != own and subject.graph.format in row.runs]
+
+
+def _on_runtime(subject: Subject, place: Place) -> Subject:
+    """The same model on another runtime, with its usual kernels; a plan for TFLM is none for others."""
+    return replace(subject, target=replace(subject.target, runtime=RUNTIMES[str(place)]))
+
+
+def _keeps_inputs(subject: Subject) -> Sequence[Place]:
+    return ("",) if subject.target.runtime.inputs == "live" else ()
+
+
+def _inputs_overwritten(subject: Subject, _: Place) -> Subject:
+    runtime = replace(subject.target.runtime, inputs="dying")
+    return replace(subject, target=replace(subject.target, runtime=runtime))
+
+
+# -- plans -------------------------------------------------------------------------------------------------------------
+
+
+def _plannable(subject: Subject) -> bool:
+    runtime = subject.target.runtime
+    return subject.model is not None and subject.whole and runtime.offline_plans and runtime.library.packable
+
+
+def _packable(shares: bool) -> Callable[[Subject], Sequence[Place]]:  # noqa: FBT001 - one of two forms of a row
+    """Plans whose tensors share bytes are for files of one subgraph, the others for those of several."""
+    return lambda s: ("",) if _plannable(s) and s.model and (len(s.model.subgraphs) == 1) == shares else ()
+
+
+def _planned(plan: str) -> Callable[[Subject, Place], Subject]:
+    return lambda subject, _: replace(subject, plan=plan)
+
+
+def _uses_scratch(subject: Subject) -> Sequence[Place]:
+    model = subject.model
+    if model is None or not _plannable(subject) or len(model.subgraphs) != 1:
+        return ()
+    return ("",) if any(row.scratch for row in requests(model, subject.target.runtime.kernels)) else ()
+
+
+def _scratch_apart(subject: Subject, _: Place) -> Subject:
+    assert subject.model is not None
+    scratch = [row.size for row in requests(subject.model, subject.target.runtime.kernels) if row.scratch]
+    return replace(subject, plan=APART, costs=(*subject.costs, f"{max(scratch):,} bytes or more of another memory"))
+
+
+def _only_planned(subject: Subject) -> Sequence[Place]:
+    """The alias modes that plan more than the runtime does by itself."""
+    return () if subject.whole else ("views", "safe", "max")
+
+
+def _fittable(subject: Subject) -> Sequence[Place]:
+    return ("",) if _plannable(subject) and subject.source is not None else ()
+
+
+def _fitted(without: frozenset[str]) -> Callable[[Subject, Place], Subject]:
+    """The file that `modelplan fit --least` writes."""
+
+    def make(subject: Subject, _: Place) -> Subject:
+        from modelplan.rewriting import ladder  # here, so that `analyze` starts without it
+        from modelplan.rewriting.rungs import Goal
+
+        if subject.source is None:
+            raise RefusedChangeError("fit rewrites the file as it stands")
+        target = subject.target
+        goal = Goal(abi=target.abi, kernels=target.runtime.kernels, without=without)
+        found = ladder.climb(subject.source.path, goal, check=subject.check_time)
+        if found.chosen is None:
+            raise RefusedChangeError("; ".join(found.remarks) or "no rewritten file is within 10 % more work")
+        rung, before = found.chosen, found.rungs[0]
+        costs = []
+        if rung.macs != found.macs:
+            costs.append(f"{(rung.macs - found.macs) / max(found.macs, 1):+.1%} multiply-accumulates")
+        if rung.ops != before.ops:
+            costs.append(f"{rung.ops - before.ops:+d} operators")
+        if len(rung.model) != len(before.model):
+            costs.append(f"{len(rung.model) - len(before.model):+,} bytes of flash")
+        model = read_tflite(rung.model, subject.source.path)
+        return replace(subject, model=model, source=None, plan=OWN, costs=(*subject.costs, ", ".join(costs)))
+
+    return make
+
+
+def _has_tail(subject: Subject) -> Sequence[Place]:
+    return ("",) if _plannable(subject) else ()
+
+
+def _tail_apart(subject: Subject, _: Place) -> Subject:
+    return replace(subject, tail_apart=True)
+
+
+_PACK = "modelplan pack {file} -o {out} --alias %s{build}"
+_FIT = "modelplan fit {file} --least -o {out}{build}"
+_TRAIN = "accuracy unknown"
+
+#: The changes by name.
+CHANGES: dict[str, Change] = {
+    c.name: c
+    for c in (
+        Change("padding fused", _finds(structure.PADS), _structural(structure.padding_fused),
+               "a changed model", Needs.MODEL, "build the model without {place}: padding=\"same\" in its reader"),
+        Change("activation fused", _finds(frozenset(structure.ACTIVATIONS)),
+               _structural(structure.activation_fused), "a changed model", Needs.MODEL,
+               "build the model without {place}: activation= in the layer before"),
+        Change("transposition removed", _finds(structure.TRANSPOSES), _structural(structure.transposition_removed),
+               "a changed model", Needs.MODEL, "build the model without {place}"),
+        Change("batch 1", _batched, _fed(single_inputs, lambda shape: (1, *shape[1:])),
+               "one sample in each run", Needs.MODEL, "export the model with batch 1", group="batch"),
+        Change("input of half height and width", _always,
+               _fed(resized_inputs, _halved),
+               _TRAIN, Needs.MODEL, "train the model for such inputs", group="size"),
+        Change("int8", _floats, _typed("int8"), "sizes only; accuracy unknown", Needs.MODEL,
+               "quantise the model to int8", group="type"),
+        Change("int16", _floats, _typed("int16"), "sizes only; accuracy unknown", Needs.MODEL,
+               "quantise the activations to int16, the weights to int8", group="type"),
+        Change("best order", _orderable, _ordered, "", Needs.NOTHING,
+               "modelplan reorder {file} -o {out}{target}", "ordered.{format}", "order", 1),
+        Change("other kernels", _libraries, _with_library, "", Needs.PLATFORM,
+               "modelplan analyze {file}{planning} --kernels {place}", group="platform", effort=1),
+        Change("another runtime", _runtimes, _on_runtime, "its code; its own tables are not counted", Needs.PLATFORM,
+               "modelplan analyze {file}{reading} --runtime {place}", group="platform", effort=1),
+        Change("inputs may be overwritten", _keeps_inputs, _inputs_overwritten,
+               "the caller writes the inputs again before each run", Needs.PLATFORM,
+               "let the runtime reuse an input once its last reader has run; {runtime} has no option for it",
+               group="inputs", effort=1),
+        Change("plan", _packable(shares=False), _planned("none"), "", Needs.NOTHING, _PACK % "none",
+               "packed.tflite", "plan", 1),
+        Change("plan: views share bytes", _packable(shares=True), _planned("views"), "", Needs.NOTHING,
+               _PACK % "views", "packed.tflite", "plan", 1),
+        Change("plan: outputs over operands too", _packable(shares=True), _planned("safe"), "", Needs.NOTHING,
+               _PACK % "safe", "packed.tflite", "plan", 1),
+        Change("plan: scratch pinned too", _uses_scratch, _planned(PINNED), "firmware with the planner of the header",
+               Needs.PLATFORM, _PACK % "safe" + " --shim plan.h", "packed.tflite", "plan", 1),
+        Change("scratch in another memory", _uses_scratch, _scratch_apart, "firmware with a planner of its own",
+               Needs.PLATFORM, "give kernels their scratch from another memory", group="plan"),
+        Change("plan of modelplan", _only_planned, lambda subject, place: replace(subject, plan=str(place)),
+               "firmware or generated code that obeys the plan", Needs.PLATFORM,
+               "modelplan analyze {file}{planning} --runtime {runtime} --alias {place} --json plan.json",
+               group="plan", effort=1),
+        Change("rewritten without stripes", _fittable, _fitted(frozenset({"split"})), "", Needs.NOTHING,
+               _FIT + " --without split", "fitted.tflite", "plan", 2),
+        Change("stripes", _fittable, _fitted(frozenset()), "a rewritten file", Needs.WORK, _FIT, "fitted.tflite",
+               "plan", 2),
+        Change("tail in another memory", _has_tail, _tail_apart, "a second arena for the tail",
+               Needs.PLATFORM, "two arenas for tflite::MicroAllocator::Create: first what it keeps, then this one",
+               group="tail"),
+    )
+}  # fmt: skip

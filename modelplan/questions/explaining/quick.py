@@ -1,0 +1,50 @@
+"""Suggestions that take no time to find, for the end of `analyze`: known alternatives and the quick changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from modelplan.answers.explanation import Needs, Suggestion
+from modelplan.model import Alternative, Plan, Requirement, bounds
+from modelplan.questions.alternatives import ModelFile, Target
+from modelplan.questions.explaining.ranking import advice, ranked
+from modelplan.questions.explaining.subjects import Measure, subject_of
+
+
+def has_quick_changes(file: ModelFile, target: Target) -> bool:
+    """Whether changes are tried at all.
+
+    Runtimes of which only the planned activations are known are planned anew for each change, which takes its time:
+    there the alternatives are all.
+    """
+    return target.runtime.requires is not None and file.graph.format in target.runtime.runs
+
+
+def quick_changes(file: ModelFile, target: Target, needed: Requirement, stands: Plan) -> tuple[Suggestion, ...]:
+    """The quick changes that need less; of those of single operators the ones at the peak."""
+    if not has_quick_changes(file, target):
+        return ()
+    start = Measure(needed.arena, needed.head, whole=True)
+    return advice(subject_of(file, target), start, effort=0, at=frozenset(_at_the_peak(stands))).suggestions
+
+
+def with_alternatives(
+    tried: Sequence[Suggestion], lower: Sequence[Alternative], needed: Requirement
+) -> tuple[Suggestion, ...]:
+    """These changes and the alternatives that need less, ranked."""
+    return ranked([*(_suggestion(one, needed) for one in lower), *tried])
+
+
+def _suggestion(one: Alternative, needed: Requirement) -> Suggestion:
+    """An alternative that needs less, as a suggestion: these are free."""
+    assert one.requirement is not None
+    arena, head = one.requirement.arena, one.requirement.head
+    saved = needed.arena - arena, needed.head - head
+    return Suggestion((one.change,), arena, head, *saved, (), Needs.NOTHING, one.commands)
+
+
+def _at_the_peak(plan: Plan) -> Iterator[int]:
+    """The operators that make or read what is alive at the peak."""
+    alive = bounds.alive_at(plan.problem, bounds.peak_step(plan.problem))
+    for member in (member for i in alive for member in plan.problem[int(i)].members):
+        yield from (op for op in (plan.graph.producers[member.tensor], *plan.graph.readers[member.tensor]) if op >= 0)

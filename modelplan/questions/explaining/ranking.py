@@ -1,0 +1,237 @@
+"""Tries the changes of the table on a model and ranks what needs less; finds combinations that beat single changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from modelplan.answers.explanation import Advice, Needs, Suggestion
+from modelplan.questions.explaining.changes import CHANGES, Change, Place, made, place_name
+from modelplan.questions.explaining.subjects import Measure, OutOfTimeError, RefusedChangeError, Subject, measured
+
+#: One change at one place.
+Step = tuple[Change, Place]
+
+#: For combinations: changes that may help only together with others are tried too.
+_ENABLING = frozenset({"best order"})
+
+
+@dataclass
+class Trials:
+    """Every combination of changes that was tried: what it needs, or why it cannot be made."""
+
+    base: Subject
+    start: Measure
+    known: dict[tuple[tuple[str, Place], ...], tuple[Subject, Measure] | RefusedChangeError] = field(
+        default_factory=dict
+    )
+
+    def attempt(self, steps: Iterable[Step]) -> tuple[Subject, Measure]:
+        """The model after these changes, made in the order of the table, and what it needs.
+
+        Raises:
+            RefusedChangeError: one of them cannot be made.
+            OutOfTimeError: the deadline has passed.
+        """
+        ordered = in_order(steps)
+        key = tuple((change.name, place) for change, place in ordered)
+        if key not in self.known:
+            self.base.check_time()
+            try:
+                self.known[key] = self._made(ordered)
+            except RefusedChangeError as problem:
+                self.known[key] = problem
+        found = self.known[key]
+        if isinstance(found, RefusedChangeError):
+            raise found
+        return found
+
+    def _made(self, ordered: tuple[Step, ...]) -> tuple[Subject, Measure]:
+        before = self.base if len(ordered) == 1 else self.attempt(ordered[:-1])[0]
+        after = made(ordered[-1][0], before, ordered[-1][1])
+        return after, measured(after)
+
+    def saved(self, needs: Measure) -> int:
+        """Bytes below the file as it stands, of the arena or of the planned part where only that can be compared."""
+        if needs.whole != self.start.whole:
+            return self.start.head - needs.head
+        return self.start.arena - needs.arena
+
+    def suggestion(self, steps: Iterable[Step]) -> Suggestion:
+        """The changes with what they save and cost."""
+        ordered = in_order(steps)
+        subject, needs = self.attempt(ordered)
+        alike = needs.whole == self.start.whole
+        return Suggestion(
+            tuple(step_name(self.base, step) for step in ordered),
+            needs.arena if alike else None,
+            needs.head,
+            self.start.arena - needs.arena if alike else None,
+            self.start.head - needs.head,
+            subject.costs,
+            max(change.needs for change, _ in ordered),
+            subject.commands,
+            subject.todo,
+        )
+
+
+def step_name(base: Subject, step: Step) -> str:
+    """The name of a change, with its place where it has several."""
+    name = place_name(base, step[1])
+    return f"{step[0].name}: {name}" if name else step[0].name
+
+
+def in_order(steps: Iterable[Step]) -> tuple[Step, ...]:
+    """Changes in the order of the table, and of their places."""
+    rank = {name: number for number, name in enumerate(CHANGES)}
+    return tuple(sorted(steps, key=lambda step: (rank[step[0].name], str(step[1]).zfill(9))))
+
+
+def advice(base: Subject, start: Measure, effort: int = 2, at: frozenset[int] | None = None) -> Advice:
+    """What would lower the bytes of a model, each figure of a plan that was made for the changed model.
+
+    Args:
+        base: the model as it stands, with the deadline.
+        start: what it needs.
+        effort: the dearest changes to try, as in the table; combinations are searched from 2 on.
+        at: of changes of single operators only those of these are tried; None: of all.
+    """
+    trials = Trials(base, start)
+    found: list[Step] = []
+    same, refused, untried = list[str](), list[tuple[str, str]](), list[str]()
+    for step in _steps(base, effort, at):
+        name = step_name(base, step)
+        try:
+            _, needs = trials.attempt([step])
+        except RefusedChangeError as problem:
+            refused.append((name, str(problem)))
+        except OutOfTimeError:
+            untried.append(name)
+        else:
+            if _lower(needs, start):
+                found.append(step)
+            else:
+                same.append(name)
+    found = [*_together(trials, found)]
+    distinct = list(_distinct(trials, found))
+    same += [step_name(base, step) for step in found if step not in distinct]
+    suggestions = [trials.suggestion([step]) for step in distinct]
+    if effort > 1:
+        try:
+            suggestions += _combinations(trials, found)
+        except OutOfTimeError:
+            untried.append("combinations")
+    return Advice(ranked(suggestions), tuple(same), tuple(refused), tuple(untried))
+
+
+def ranked(suggestions: Iterable[Suggestion]) -> tuple[Suggestion, ...]:
+    """Suggestions that keep the model and the platform first, then those that keep the model; most saved first."""
+    return tuple(sorted(suggestions, key=lambda one: (class_of(one.needs), -one.saved, one.needs, len(one.steps))))
+
+
+def class_of(needs: Needs) -> int:
+    """0 where a command rewrites the file, 1 where the platform changes, 2 where the model does."""
+    return max(needs - Needs.WORK, 0)
+
+
+def _steps(base: Subject, effort: int, at: frozenset[int] | None) -> Iterator[Step]:
+    """Every change at each of its places, the quick ones first."""
+    for change in sorted(CHANGES.values(), key=lambda change: change.effort):
+        if change.effort > effort:
+            continue
+        for place in change.applies(base):
+            if at is None or isinstance(place, str) or place in at:
+                yield change, place
+
+
+def _distinct(trials: Trials, found: Iterable[Step]) -> Iterator[Step]:
+    """The steps without those that come to the same bytes as an earlier one of the same group."""
+    seen: set[tuple[str, Measure]] = set()
+    for step in found:
+        key = step[0].group, trials.attempt([step])[1]
+        if not step[0].group or key not in seen:
+            yield step
+        seen.add(key)
+
+
+def _together(trials: Trials, found: Iterable[Step]) -> Iterator[Step]:
+    """The steps, but of one change those that only lower what the runtime keeps for operators as one step.
+
+    They stay apart where they cannot all be made, or where there is no time to try that.
+    """
+    several: dict[str, list[int]] = {}
+    for change, place in found:
+        if isinstance(place, int) and trials.attempt([(change, place)])[1].head == trials.start.head:
+            several.setdefault(change.name, []).append(place)
+        else:
+            yield change, place
+    for name, places in several.items():
+        together = CHANGES[name], tuple(places)
+        if len(places) > 1 and _can_be_made(trials, together):
+            yield together
+        else:
+            yield from ((CHANGES[name], place) for place in places)
+
+
+def _can_be_made(trials: Trials, step: Step) -> bool:
+    """Whether a change can be made, and there is time to try it."""
+    try:
+        trials.attempt([step])
+    except (RefusedChangeError, OutOfTimeError):
+        return False
+    return True
+
+
+def _lower(needs: Measure, start: Measure) -> bool:
+    """Whether a model needs less, in the arena or in the planned part."""
+    return needs.head < start.head or (needs.whole == start.whole and needs.arena < start.arena)
+
+
+def _combinations(trials: Trials, found: list[Step]) -> Iterator[Suggestion]:
+    """For each class of changes the best combination, where it beats every single change of its class."""
+    enabling = [(CHANGES[name], place) for name in _ENABLING for place in CHANGES[name].applies(trials.base)]
+    found = [step for step in found if _saved(trials, (step,)) is not None]
+    best: set[tuple[Step, ...]] = set()
+    for most in (Needs.WORK, Needs.PLATFORM, Needs.MODEL):
+        steps = [step for step in [*found, *(s for s in enabling if s not in found)] if step[0].needs <= most]
+        chosen = climb(trials, steps)
+        singles = [trials.saved(trials.attempt([step])[1]) for step in found if step[0].needs <= most]
+        if len(chosen) > 1 and chosen not in best and trials.saved(trials.attempt(chosen)[1]) > max(singles, default=0):
+            best.add(chosen)
+            yield trials.suggestion(chosen)
+
+
+def climb(trials: Trials, steps: list[Step]) -> tuple[Step, ...]:
+    """Changes added one by one, or two at once where one alone gains nothing, each time those that save the most."""
+    chosen: tuple[Step, ...] = ()
+    saved = 0
+    while True:
+        options = [in_order((*chosen, *more)) for more in _additions(chosen, steps)]
+        results = {option: result for option in options if (result := _saved(trials, option)) is not None}
+        top = max(results, key=lambda option: (results[option], -len(option)), default=())
+        if not top or results[top] <= saved:
+            return chosen
+        chosen, saved = top, results[top]
+
+
+def _additions(chosen: tuple[Step, ...], steps: list[Step]) -> Iterator[tuple[Step, ...]]:
+    """Steps that go with those chosen: each alone, and each behind a change that may help only together with it."""
+    free = [step for step in steps if _goes_with(step, chosen)]
+    yield from ((step,) for step in free)
+    for first in free:
+        if first[0].name in _ENABLING:
+            yield from ((first, step) for step in free if step != first and _goes_with(step, (first,)))
+
+
+def _goes_with(step: Step, chosen: Iterable[Step]) -> bool:
+    group = step[0].group
+    return all(step != other and (not group or group != other[0].group) for other in chosen)
+
+
+def _saved(trials: Trials, steps: tuple[Step, ...]) -> int | None:
+    """What a combination saves; None where it cannot be made or its bytes are not the same bytes."""
+    try:
+        needs = trials.attempt(steps)[1]
+    except RefusedChangeError:
+        return None
+    return trials.saved(needs) if needs.whole == trials.start.whole else None

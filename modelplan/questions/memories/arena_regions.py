@@ -1,0 +1,83 @@
+"""TFLM in several memories: its two arenas and the model file, each whole in one region, or its one arena."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+from modelplan.answers.region_layout import free_range
+from modelplan.answers.region_plan import RegionPlan, TflmArena
+from modelplan.runtimes.tflm.arena import arena
+from modelplan.runtimes.tflm.file import FileModel
+from modelplan.runtimes.tflm.planner import ALIGNMENT
+from modelplan.runtimes.tflm.two_arenas import two_arenas
+
+#: The part of the question that each of the three is made of; what is kept beside state is read too rarely to count.
+_PARTS = (("state",), ("activation", "input", "output", "scratch"), ("weights",))
+
+
+def with_arenas(made: RegionPlan, model: FileModel, abi: str, kernels: str) -> RegionPlan:
+    """The plan with TFLM's two arenas and the model file in the regions where operators wait least for them.
+
+    TFLM places no single buffer in a memory of its own: tensors and scratch share the non-persistent arena, and weights
+    stay in the file. Nothing but the file lies in memory that is not written; it may be copied to one that is.
+
+    Raises:
+        RequestError, ModelError: as `two_arenas`.
+    """
+    found = two_arenas(model, abi, kernels)
+    sizes = found.persistent, found.non_persistent, len(model.data)
+    regions, costs = made.problem.regions, _costs(made)
+    best: tuple[float, tuple[int, ...]] | None = None
+    for where in product(range(len(regions)), repeat=3):
+        written = all(regions[r].kind != "nvm" for r in where[:2])
+        if written and _fit(made, sizes, where):
+            cost = sum(costs[part][r] for part, r in enumerate(where))
+            best = min(best, (cost, where)) if best else (cost, where)
+    where = best[1] if best else (-1, -1, -1)
+    holds = (
+        "what stays: eval tensors, quantisation, operators' data, variables",
+        f"tensors and scratch {found.head:,}, the rest until the plan stands",
+        "the model file with its weights",
+    )
+    names = "persistent", "non-persistent", "model file"
+    rows = zip(names, sizes, holds, where, range(3), strict=True)
+    arenas = (TflmArena(n, size, what, r, costs[part][r] if r >= 0 else 0.0) for n, size, what, r, part in rows)
+    return replace(made, arenas=(*arenas, _one_arena(made, model, abi, kernels)))
+
+
+def _one_arena(made: RegionPlan, model: FileModel, abi: str, kernels: str) -> TflmArena:
+    """The arena of TFLM as it usually is: the head from its lower end, the tail from its upper end, in one region."""
+    found = arena(model, abi, kernels)
+    size = found.size()
+    for number, region in enumerate(made.problem.regions):
+        low, high = free_range(region, ALIGNMENT)
+        if region.kind != "nvm" and size <= high - low:
+            at = low + (region.base or 0)
+            ends = "" if region.base is None else f" at {at:#x}..{at + found.head:#x}"
+            tail = "" if region.base is None else f" at {at + size - found.tail:#x}..{at + size:#x}"
+            free = f"{high - low - size:,} bytes of the region free behind it"
+            holds = f"head {found.head:,}{ends}, tail {found.tail:,}{tail}; {free}"
+            return TflmArena("one arena", size, holds, number)
+    return TflmArena("one arena", size, f"head {found.head:,}, tail {found.tail:,}", -1)
+
+
+def _costs(made: RegionPlan) -> list[list[float]]:
+    """For each of the three the seconds of a run in each region."""
+    part_of = {kind: part for part, kinds in enumerate(_PARTS) for kind in kinds}
+    found = [[0.0] * len(made.problem.regions) for _ in _PARTS]
+    for access in made.problem.accesses:
+        part = part_of[made.owners[access.buffer][1]]
+        for r, region in enumerate(made.problem.regions):
+            found[part][r] += region.seconds(access.read, access.written)
+    return found
+
+
+def _fit(made: RegionPlan, sizes: tuple[int, ...], where: tuple[int, ...]) -> bool:
+    """Whether what a region is given fits in it, each at a multiple of 16."""
+    for r, region in enumerate(made.problem.regions):
+        low, high = free_range(region, ALIGNMENT)
+        given = sum(-(-size // ALIGNMENT) * ALIGNMENT for size, place in zip(sizes, where, strict=True) if place == r)
+        if given > high - low:
+            return False
+    return True

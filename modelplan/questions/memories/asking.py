@@ -1,0 +1,196 @@
+"""From plans to the question of several memories: every buffer, weights too, and what operators read and write."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from modelplan.answers.region_layout import Access, RegionProblem
+from modelplan.model import Buffer, BufferKind, Graph, IntArray, Kind, Member, Plan, Problem
+from modelplan.ops import facts
+from modelplan.ops.macs import op_macs
+from modelplan.ops.traffic import traffic_of
+from modelplan.primitives.errors import RequestError
+from modelplan.targets.device import Region
+
+#: Kinds of regions that an operator does not write.
+READ_ONLY = ("nvm",)
+
+
+def region_problem(
+    plans: Sequence[Plan], regions: Sequence[Region], *, reader: str = "", macs_per_second: float | None = None
+) -> RegionProblem:
+    """The problem of placing the buffers and weights of `plans` in `regions`.
+
+    Models run one after the other: the steps of each follow those of the one before. Weights and state are alive all
+    the time. Weights have their home in the first region of kind nvm, if there is one, and may lie in any other
+    as well, to which they are copied once, before the first run; everything else lies in regions that are written.
+
+    Args:
+        plans: one for each model; their placements are not used.
+        regions: the memories, in the order of preference where costs are equal.
+        reader: what runs the operators; regions that name others as `readable_by` are left out. Empty: reaches all.
+        macs_per_second: how fast it computes; None: operators take no time beside their memory accesses.
+
+    Raises:
+        RequestError: no region may hold a buffer, or a plan has rigid groups or contiguous lists; names it.
+    """
+    offset, steps = 0, sum(_steps_of(plan) for plan in plans)
+    buffers, homes = list[Buffer](), list[int]()
+    overlaps, conflicts = list[IntArray](), list[IntArray]()
+    accesses, seconds = list[Access](), list[float]()
+    flash = next((i for i, one in enumerate(regions) if one.kind in READ_ONLY and _reaches(one, reader)), -1)
+    for plan in plans:
+        _check_plan(plan)
+        first, own, made = len(buffers), _steps_of(plan), _Buffers(plan, steps, offset, prefix=len(plans) > 1)
+        overlaps.append(_moved(plan.problem.overlaps, first))
+        conflicts.append(_moved(plan.problem.conflicts, first))
+        buffers += made.rows
+        homes += [flash if constant else -1 for constant in made.constant]
+        accesses += list(_accesses(plan, made, first, offset))
+        seconds += _seconds(plan, own, macs_per_second)
+        offset += own
+    joined: dict[str, Any] = {"overlaps": np.concatenate(overlaps), "conflicts": np.concatenate(conflicts)}
+    allowed = [_allowed(row, home, regions, reader) for row, home in zip(buffers, homes, strict=True)]
+    return RegionProblem(
+        Problem.of(buffers, **joined), tuple(regions), tuple(accesses), tuple(allowed), tuple(homes), tuple(seconds)
+    )
+
+
+def owners_of(plans: Sequence[Plan]) -> tuple[tuple[int, str], ...]:
+    """For each buffer of `region_problem` the number of its plan, and what the buffer is for."""
+    found = []
+    for number, plan in enumerate(plans):
+        made = _Buffers(plan, 1, 0, prefix=False)
+        for row, constant in zip(made.rows, made.constant, strict=True):
+            found.append((number, "weights" if constant else _purpose(plan.graph, row)))
+    return tuple(found)
+
+
+def _purpose(graph: Graph, row: Buffer) -> str:
+    tensors = [member.tensor for member in row.members]
+    if row.kind is BufferKind.SCRATCH:
+        return "scratch"
+    if any(graph.tensors[t].kind is Kind.STATE for t in tensors):
+        return "state"
+    if any(t in graph.inputs for t in tensors):
+        return "input"
+    return "output" if any(t in graph.outputs for t in tensors) else "activation"
+
+
+def _check_plan(plan: Plan) -> None:
+    if len(plan.problem.groups) or len(plan.problem.meetings):
+        raise RequestError(f"{plan.graph.name}: buffers at fixed distances cannot be spread over several memories")
+    if plan.problem.contiguous:
+        raise RequestError(f"{plan.graph.name}: contiguous lists cannot be spread over several memories")
+
+
+def _steps_of(plan: Plan) -> int:
+    return max(len(plan.schedule.order), int(plan.problem.end.max(initial=1)))
+
+
+def _reaches(region: Region, reader: str) -> bool:
+    return not reader or not region.readable_by or reader in region.readable_by
+
+
+class _Buffers:
+    """The buffers of one plan in the joint steps: its own, then state that lives apart, then weights."""
+
+    def __init__(self, plan: Plan, steps: int, offset: int, *, prefix: bool) -> None:
+        self._graph, name = plan.graph, f"{plan.graph.name}: " if prefix else ""
+        self.of_tensor: dict[int, int] = {}
+        self.rows: list[Buffer] = []
+        self.constant: list[bool] = []
+        for one in plan.problem:
+            stays = any(plan.graph.tensors[m.tensor].kind is Kind.STATE for m in one.members)
+            start, end = (0, steps) if stays else (one.start + offset, one.end + offset)
+            row = Buffer(name + one.name, one.size, start, end, one.alignment, None, one.members, one.kind)
+            self._add(row, constant=False)
+        for index in self._apart():
+            tensor, align = plan.graph.tensors[index], plan.runtime.alignment
+            size = tensor.nbytes if tensor.stored is None else tensor.stored
+            if size:
+                row = Buffer(name + tensor.name, size, 0, steps, align, None, (Member(index),))
+                self._add(row, constant=tensor.kind is Kind.CONSTANT)
+        for graph in plan.graph.bodies:
+            for tensor in graph.tensors:
+                if tensor.kind is Kind.CONSTANT and tensor.nbytes:
+                    label = f"{name}{graph.name}/{tensor.name}"
+                    self._add(Buffer(label, tensor.nbytes, 0, steps, plan.runtime.alignment), constant=True)
+
+    def _add(self, row: Buffer, *, constant: bool) -> None:
+        self.of_tensor |= {m.tensor: len(self.rows) for m in row.members}
+        self.rows.append(row)
+        self.constant.append(constant)
+
+    def _apart(self) -> Iterator[int]:
+        """Tensors that operators read and no plan places: weights, and state that a runtime keeps apart."""
+        read = {t for op in self._graph.ops for t in op.reads}
+        for index, tensor in enumerate(self._graph.tensors):
+            kept = tensor.kind is Kind.STATE or (tensor.kind is Kind.CONSTANT and index in read)
+            if kept and index not in self.of_tensor:
+                yield index
+
+
+def _accesses(plan: Plan, made: _Buffers, first: int, offset: int) -> Iterator[Access]:
+    """What each step does with each buffer; a view that stays where its operand is does nothing."""
+    scratch = [i for i, row in enumerate(made.rows) if row.kind is BufferKind.SCRATCH]
+    waiting = iter(scratch)
+    for step, index in enumerate(plan.schedule.order):
+        op = plan.graph.ops[index]
+        traffic = traffic_of(plan.graph, op)
+        found: dict[int, list[int]] = defaultdict(lambda: [0, 0])
+        pairs = [*zip(op.inputs, traffic.inputs, strict=True), *zip(op.outputs, traffic.outputs, strict=True)]
+        still = set() if _computes(plan.graph, index, made) else set(op.outputs) | set(op.inputs[:1])
+        for tensor, amount in pairs:
+            if tensor >= 0 and tensor not in still and tensor in made.of_tensor:
+                found[made.of_tensor[tensor]][0] += amount.read
+                found[made.of_tensor[tensor]][1] += amount.written
+        for amount in traffic.scratch:
+            found[next(waiting)] = [amount.read, amount.written]
+        for buffer in sorted(found):
+            read, written = found[buffer]
+            if read or written:
+                yield Access(step + offset, first + buffer, read, written)
+
+
+def _computes(graph: Graph, index: int, made: _Buffers) -> bool:
+    """Whether an operator does more than to name the bytes of operand 0 anew."""
+    op = graph.ops[index]
+    if facts(graph.format, op.kind).group != "view" or not op.reads or not op.writes:
+        return True
+    return made.of_tensor.get(op.inputs[0], -1) != made.of_tensor.get(op.outputs[0], -2)
+
+
+def _seconds(plan: Plan, steps: int, macs_per_second: float | None) -> list[float]:
+    """How long each step computes: one unit for a multiply-accumulate, and for each element that is written."""
+    found = [0.0] * steps
+    if macs_per_second:
+        for step, index in enumerate(plan.schedule.order):
+            op = plan.graph.ops[index]
+            elements = sum(int(np.prod(plan.graph.tensors[t].shape)) for t in op.writes)
+            found[step] = max(op_macs(plan.graph, op), elements) / macs_per_second
+    return found
+
+
+def _allowed(row: Buffer, home: int, regions: Sequence[Region], reader: str) -> tuple[int, ...]:
+    """The regions that are large enough, that the reader reaches, and that are written where that is needed."""
+    found = tuple(
+        i
+        for i, one in enumerate(regions)
+        if _reaches(one, reader) and (i == home or one.kind not in READ_ONLY) and row.size <= one.size - one.reserved
+    )
+    if found:
+        return found
+    sizes = ", ".join(f"{one.name} {one.size - one.reserved:,} ({one.kind})" for one in regions)
+    raise RequestError(f"buffer {row.name!r} of {row.size:,} bytes fits in no region that may hold it: {sizes}")
+
+
+def _moved(table: IntArray, by: int) -> IntArray:
+    """The rows with their two buffers counted from `by`."""
+    found = table.copy()
+    found[:, :2] += by
+    return found

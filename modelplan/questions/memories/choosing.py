@@ -1,0 +1,146 @@
+"""Which buffer lies in which memory, so that operators wait for memory as little as possible."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from modelplan.answers.region_layout import Layout, RegionProblem
+from modelplan.checking import region_referee as referee
+from modelplan.model import Budget, IntArray
+from modelplan.primitives import highs
+from modelplan.primitives.errors import RequestError
+from modelplan.questions.memories import exact_choice
+from modelplan.questions.memories.choice_tables import Tables, tables_of
+from modelplan.questions.memories.placing_regions import Placed, place_region
+from modelplan.questions.memories.pricing import priced_choice
+
+Method = Literal["auto", "exact", "fast"]
+#: Nodes of the search tree of HiGHS, the same answer everywhere; how often a choice that cannot be placed is made anew.
+_NODES, _ROUNDS = 2_000, 12
+
+
+@dataclass(frozen=True, slots=True)
+class Choosing:
+    """How regions are chosen.
+
+    `method`: "exact" by a mixed-integer program, "fast" by prices, "auto" the first where scipy is installed and the
+    program small. `both_ends`: what lives at all steps lies at the upper end of its region. `budget` limits HiGHS
+    (steps: nodes of its tree; seconds) and each placement.
+    """
+
+    method: Method = "auto"
+    both_ends: bool = False
+    budget: Budget | None = None
+
+
+class ShortageError(RequestError):
+    """The regions are too small for the buffers. Exit 1: the question was right, the memory is not enough."""
+
+    exit_code = 1
+
+
+def chosen_layout(problem: RegionProblem, choosing: Choosing | None = None) -> Layout:
+    """The layout with one stay for each buffer whose accesses take least time, seen by the referee.
+
+    `ended` is "optimal" where the time meets the bound. Where the buffers of a region cannot be placed without gaps
+    that take them beyond it, the choice is made again: without that set where it is proved that it does not fit, else
+    with less room.
+
+    Raises:
+        ShortageError: no choice was found that fits; says whether none exists.
+        RequestError: an exact choice was asked for, and scipy is not installed.
+    """
+    how = choosing or Choosing()
+    tables = tables_of(problem)
+    _check_homes(problem, tables)
+    exact = how.method == "exact" or (
+        how.method == "auto" and highs.is_there() and exact_choice.entries(tables) <= exact_choice.MOST_ENTRIES
+    )
+    state = _Search(problem, tables, how, exact=exact)
+    for _ in range(_ROUNDS):
+        choice = state.next_choice()
+        placed = [place_region(problem, choice, r, both_ends=how.both_ends, budget=how.budget)
+                  for r in range(len(problem.regions))]  # fmt: skip
+        if not any(one.excess for one in placed):
+            return _layout(state, choice, placed)
+        state.exclude(choice, placed)
+    raise ShortageError(f"{_ROUNDS} choices of regions were tried, and in none the buffers of each region fit in it")
+
+
+class _Search:
+    """The tables as they are lowered, the cuts, and the best bound."""
+
+    def __init__(self, problem: RegionProblem, tables: Tables, how: Choosing, *, exact: bool) -> None:
+        self.problem, self.tables, self.exact = problem, tables, exact
+        self._whole, self._how = tables, how
+        self._cuts: tuple[exact_choice.Cut, ...] = ()
+        self.bound = 0.0
+
+    def next_choice(self) -> IntArray:
+        """The best choice under what was excluded so far."""
+        original = self.tables is self._whole
+        choice, bound = priced_choice(self.tables)
+        if original:
+            self.bound = max(self.bound, bound)
+        if self.exact:
+            budget = self._how.budget or Budget()
+            nodes = _NODES if budget.steps is None and budget.seconds is None else budget.steps
+            found = exact_choice.exact_choice(self.tables, self._cuts, seconds=budget.seconds, nodes=nodes)
+            if found.infeasible:
+                raise ShortageError(_shortage(self.problem, self._whole, proved=original and not self._cuts))
+            if original:
+                self.bound = max(self.bound, found.bound)
+            if found.choice is not None and (
+                choice is None or self._cuts or self.tables.cost_of(found.choice) < self.tables.cost_of(choice)
+            ):
+                choice = found.choice
+        if choice is None:
+            raise ShortageError(_shortage(self.problem, self._whole, proved=False))
+        return choice
+
+    def exclude(self, choice: IntArray, placed: list[Placed]) -> None:
+        """Excludes a choice that could not be placed: by a cut where that is proved, else by less room."""
+        for r, one in enumerate(placed):
+            if not one.excess:
+                continue
+            if one.proved and self.exact and self.tables is self._whole:
+                self._cuts += (tuple((int(b), r) for b in np.flatnonzero(choice == r)),)
+            else:
+                used = self.tables.use_of(choice)[r].max(initial=0)
+                spare = int(self.tables.room[r] - used)
+                self.tables = self.tables.with_less(r, spare + max(one.excess // self.tables.units[r], 1))
+
+
+def _layout(state: _Search, choice: IntArray, placed: list[Placed]) -> Layout:
+    cost = state.tables.cost_of(choice)
+    stays = sorted((stay for one in placed for stay in one.stays), key=lambda stay: stay.buffer)
+    bound = min(state.bound, cost)
+    optimal = cost - bound <= 1e-6 * max(cost, 1e-12)
+    method = "exact (HiGHS)" if state.exact else "fast (prices)"
+    layout = Layout(tuple(stays), (), bound, method, "optimal" if optimal else "complete")
+    referee.check_layout(state.problem, layout)
+    return layout
+
+
+def _check_homes(problem: RegionProblem, tables: Tables) -> None:
+    for r, region in enumerate(problem.regions):
+        if tables.room[r] < 0:
+            held = sum(int(s) for s, home in zip(problem.problem.size, problem.home, strict=True) if home == r)
+            raise ShortageError(f"{held:,} bytes of weights do not fit in {region.name} of {region.size:,} bytes")
+
+
+def _shortage(problem: RegionProblem, tables: Tables, *, proved: bool) -> str:
+    """Which step needs most, and what there is."""
+    movable = np.array(problem.home) < 0
+    start, end, size = problem.problem.start[movable], problem.problem.end[movable], problem.problem.size[movable]
+    steps = np.unique(start)
+    live = [int(size[(start <= s) & (s < end)].sum()) for s in steps.tolist()]
+    peak = int(np.argmax(live)) if live else 0
+    there = sum(int(room) * unit for room, unit, one in zip(tables.room, tables.units, problem.regions, strict=True)
+                if one.kind != "nvm")  # fmt: skip
+    word = "no choice of regions fits" if proved else "no choice of regions was found that fits"
+    step = int(steps[peak]) if live else 0
+    return f"{word}: step {step} needs {max(live, default=0):,} bytes, the regions that are written have {there:,}"

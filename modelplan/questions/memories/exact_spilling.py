@@ -1,0 +1,207 @@
+"""The least cost of holding contents in several memories, as a mixed-integer program solved by HiGHS; extra `memories`.
+
+For each segment of a buffer and each place a binary says whether the content is there; copies follow from what differs
+between one segment and the next. Weights may stay in a region all the time, which needs no copy. Offsets are no part of
+it: at each step the sizes in a region must add up to at most its capacity. Without the demand for whole numbers it is
+the linear relaxation, whose value is a lower bound.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from modelplan.primitives import highs
+from modelplan.questions.memories.tracks import HOME, Costs, Held, Track
+
+#: Costs are given to the solver in microseconds, so that its tolerances are small beside them.
+_SCALE = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What HiGHS found: where contents are held (None: nothing within its time), their cost, a proved lower bound.
+
+    `ended` is "optimal", "deadline" or "infeasible".
+    """
+
+    held: tuple[Held, ...] | None
+    cost: float
+    bound: float
+    ended: str
+
+
+class Program:
+    """The program of a problem; the capacities may be set anew for each solution.
+
+    Without `split` each content is in one place for its whole life, as planners without copies decide.
+    """
+
+    def __init__(self, costs: Costs, *, split: bool = True) -> None:
+        self._costs, self._split = costs, split
+        self._whole_life: dict[tuple[int, int], int] = {}
+        self._price: list[float] = []
+        self._whole: list[bool] = []
+        self._rows: list[tuple[dict[int, float], float, float]] = []
+        self._held: dict[tuple[int, int, int], int | bool] = {}
+        self._kept: dict[tuple[int, int], int] = {}
+        for track in costs.tracks:
+            self._add(track)
+        self._loads = self._capacity_rows()
+
+    def solve(self, capacities: Sequence[int], seconds: float = 60.0) -> Answer:
+        """The cheapest way to hold contents within these bytes for each region, or the best in so many seconds."""
+        found = self._run(capacities, self._whole, seconds)
+        if found.status == highs.INFEASIBLE:
+            return Answer(None, float("inf"), float("inf"), "infeasible")
+        bound = float(found.mip_dual_bound) if found.mip_dual_bound is not None else 0.0
+        if found.x is None:
+            return Answer(None, float("inf"), max(bound, 0.0) * _SCALE, "deadline")
+        held = tuple(self._held_by(track, found.x) for track in self._costs.tracks)
+        return Answer(held, self._costs.of(held), bound * _SCALE, "optimal" if found.status == 0 else "deadline")
+
+    def relaxed(self, capacities: Sequence[int]) -> float:
+        """The value of the linear relaxation: no way of holding contents costs less; infinite where there is none."""
+        found = self._run(capacities, [False] * len(self._whole), 600.0)
+        return (
+            float(found.fun) * _SCALE
+            if found.status == 0
+            else float("inf")
+            if found.status == highs.INFEASIBLE
+            else 0.0
+        )
+
+    def _run(self, capacities: Sequence[int], whole: Sequence[bool], seconds: float) -> Any:
+        """HiGHS on the program."""
+        optimize, sparse = highs.modules()
+        rows = self._rows + [(row, -np.inf, float(capacities[region])) for region, row in self._loads]
+        entries = [(value, r, column) for r, (row, _, _) in enumerate(rows) for column, value in row.items()]
+        data = [e[0] for e in entries], ([e[1] for e in entries], [e[2] for e in entries])
+        matrix = sparse.csr_array(data, shape=(len(rows), len(self._price)))
+        if not self._price:
+            matrix, whole = sparse.csr_array((len(rows), 1)), [False]
+        limits = [r[1] for r in rows], [r[2] for r in rows]
+        with highs.silent():
+            return optimize.milp(
+                np.array(self._price or [0.0]) / _SCALE,
+                integrality=np.array(whole, dtype=int),
+                bounds=optimize.Bounds(0, 1),
+                constraints=optimize.LinearConstraint(matrix, *limits) if rows else (),
+                options={"time_limit": seconds, "mip_rel_gap": 1e-6},
+            )
+
+    def _variable(self, price: float, *, whole: bool) -> int:
+        self._price.append(price)
+        self._whole.append(whole)
+        return len(self._price) - 1
+
+    def _row(self, terms: Sequence[tuple[float, int | bool]], least: float, most: float) -> None:
+        """A constraint on a sum of variables; a boolean is a constant."""
+        row: dict[int, float] = defaultdict(float)
+        fixed = 0.0
+        for factor, term in terms:
+            if isinstance(term, bool):
+                fixed += factor * term
+            else:
+                row[term] += factor
+        self._rows.append((row, least - fixed, most - fixed))
+
+    def _add(self, track: Track) -> None:
+        """The variables and rows of one buffer."""
+        if track.loadable and track.last_used >= 0:
+            for place in track.places[:-1]:
+                self._kept[track.buffer, place] = self._variable(0.0, whole=True)
+        for q, segment in enumerate(track.segments):
+            here = {place: self._place(track, q, place) for place in track.places}
+            for place, variable in here.items():
+                self._held[track.buffer, q, place] = variable
+            if segment.used:
+                self._add_access(track, q, here)
+            else:
+                # Content that the caller brings is in one place: a second one would cost a copy.
+                most = 1.0 if q == 0 and track.home == HOME else np.inf
+                self._row([(1.0, variable) for variable in here.values()], 1.0, most)
+            before: dict[int, int | bool] = {HOME: True} if track.home != HOME else {}
+            if q:
+                before = {place: self._held[track.buffer, q - 1, place] for place in track.places}
+            if before:
+                self._add_copies(track, before, here)
+
+    def _place(self, track: Track, q: int, place: int) -> int | bool:
+        """Whether a place holds the content in a segment: a variable, or a constant where there is no choice."""
+        if place == HOME and not track.written:
+            return True
+        if track.segments[q].start == track.segments[q].end:
+            return place == HOME
+        if not track.may_stay(q, place):
+            return False
+        if self._split:
+            return self._variable(0.0, whole=True)
+        if track.home != HOME:
+            return False
+        if (track.buffer, place) not in self._whole_life:
+            self._whole_life[track.buffer, place] = self._variable(0.0, whole=True)
+        return self._whole_life[track.buffer, place]
+
+    def _add_access(self, track: Track, q: int, here: dict[int, int | bool]) -> None:
+        """One place serves the operator; where it writes, no other place holds the content."""
+        serving = [place for place in track.places if self._costs.serves(track, q, place)]
+        chosen = {place: self._variable(self._costs.access(track, q, place), whole=False) for place in serving}
+        self._row([(1.0, variable) for variable in chosen.values()], 1.0, 1.0)
+        if q == 0 and track.home == HOME:
+            self._row([(1.0, variable) for variable in here.values()], 1.0, 1.0)
+        for place, held in here.items():
+            if place in chosen:
+                kept = self._kept.get((track.buffer, place), False)
+                self._row([(1.0, chosen[place]), (-1.0, held), (-1.0, kept)], -np.inf, 0.0)
+            if track.segments[q].written and held is not False:
+                terms: list[tuple[float, int | bool]] = [(1.0, held)]
+                self._row(terms + ([(-1.0, chosen[place])] if place in chosen else []), -np.inf, 0.0)
+
+    def _add_copies(self, track: Track, before: dict[int, int | bool], here: dict[int, int | bool]) -> None:
+        """What holds the content now and did not before got it by a copy from what did."""
+        for target, held in here.items():
+            if held is False or before.get(target, False) is True:
+                continue
+            copies = []
+            loaded = [(p, self._kept[track.buffer, p]) for p in track.places if (track.buffer, p) in self._kept]
+            for source, there in [*before.items(), *loaded]:
+                if source == target or there is False:
+                    continue
+                copy = self._variable(self._costs.copy(track, source, target), whole=False)
+                copies.append(copy)
+                if there is not True:
+                    self._row([(1.0, copy), (-1.0, there)], -np.inf, 0.0)
+            terms: list[tuple[float, int | bool]] = [(1.0, held), (-1.0, before.get(target, False))]
+            self._row(terms + [(-1.0, copy) for copy in copies], -np.inf, 0.0)
+
+    def _capacity_rows(self) -> list[tuple[int, dict[int, float]]]:
+        """The bytes in each region at each step, once for each set of buffers that nothing larger contains."""
+        loads: dict[tuple[int, int], dict[int, float]] = defaultdict(dict)
+        for track in self._costs.tracks:
+            for q, segment in enumerate(track.segments):
+                for place in track.places:
+                    variable = self._held[track.buffer, q, place]
+                    if place != HOME and not isinstance(variable, bool):
+                        for step in range(segment.start, segment.end):
+                            loads[place, step][variable] = float(track.size)
+            for place in track.places:
+                if (kept_there := self._kept.get((track.buffer, place))) is not None:
+                    for step in range(track.segments[0].start, track.segments[-1].end):
+                        loads[place, step][kept_there] = float(track.size)
+        kept = {(region, tuple(sorted(row.items()))): row for (region, _), row in loads.items()}
+        return [(region, row) for (region, _), row in kept.items()]
+
+    def _held_by(self, track: Track, values: Any) -> Held:
+        """The places of each segment; those that no access and no copy needs are left out."""
+        always = {p for p in track.places if (z := self._kept.get((track.buffer, p))) is not None and values[z] > 0.5}
+        found = []
+        for q in range(len(track.segments)):
+            there = {place: self._held[track.buffer, q, place] for place in track.places}
+            here = {p for p, v in there.items() if v is True or (v is not False and values[v] > 0.5)}
+            found.append(frozenset(here | always))
+        return tuple(found)

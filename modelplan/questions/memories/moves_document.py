@@ -1,0 +1,83 @@
+"""A layout that moves and was written as JSON becomes a `MovingPlan` again, asked anew, refereed and replayed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from modelplan.answers import saved_plan
+from modelplan.answers.moving_layout import MovingPlan
+from modelplan.answers.region_layout import Copy, Layout, Stay, Timetable
+from modelplan.checking.moves_simulator import simulate
+from modelplan.checking.region_referee import check_layout
+from modelplan.checking.verifier import proof
+from modelplan.checking.verifier.subject import plan_subject
+from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
+from modelplan.questions.memories.moving import moving_problem
+from modelplan.questions.memories.prefetching import floor_seconds
+from modelplan.questions.memories.region_document import NUMBERS, list_of, parsed, record_of, typed
+from modelplan.questions.memories.timing import step_seconds
+from modelplan.targets.device import Dma, Region
+
+#: The version that is read.
+SCHEMA = 2
+_SETTINGS: dict[str, tuple[type, ...]] = {
+    "reader": (str,), "macs_per_second": (*NUMBERS, type(None)), "bound": NUMBERS, "method": (str,), "ended": (str,),
+    "made_by": (str,),
+}  # fmt: skip
+
+
+def read(text: str, name: str) -> MovingPlan:
+    """The layout in the document `text`, which messages call `name`, proved against the plan in it.
+
+    The question is asked anew of the model's plan, the regions and the engine. Nothing but these, the stays, the
+    copies, their times and the claimed bound is taken from the document. The simulator replays it with time, and the
+    referee, which shares no code with it, looks at room, overlaps and contents.
+
+    Raises:
+        ModelError: not such a document; names the place.
+        BrokenPlanError: the layout does not answer its question, or takes longer than it says.
+    """
+    document = parsed(text, name, "moves", SCHEMA)
+    try:
+        plan = saved_plan.read(json.dumps(document.get("plan")), f"{name}: plan")
+        regions = tuple(record_of(Region, one, f"regions[{i}]") for i, one in enumerate(list_of(document, "regions")))
+        dma = record_of(Dma, document.get("dma"), "dma")
+        hidden = [typed(one, (str,), f"copied_only[{i}]") for i, one in enumerate(list_of(document, "copied_only"))]
+        settings = {key: typed(document.get(key), kind, key) for key, kind in _SETTINGS.items()}
+        layout = _layout(document, settings)
+    except ValueError as problem:
+        raise ModelError(f"{name}: {problem}") from None
+    unknown = [one for one in hidden if one not in {region.name for region in regions}]
+    if unknown or not regions:
+        raise ModelError(f"{name}: copied_only names {unknown[0]!r}, which is no region" if unknown else "no regions")
+    reader, macs = settings["reader"], settings["macs_per_second"]
+    proof.prove(plan_subject(plan))
+    try:
+        asked = moving_problem(plan, regions, dma, hidden, reader, macs)
+    except RequestError as refused:
+        raise BrokenPlanError(f"{name}: {refused}") from None
+    run = simulate(asked, layout)
+    check_layout(asked, Layout(layout.stays, layout.copies))
+    cost = sum(step_seconds(asked, layout)) - sum(asked.seconds) + sum(end - begin for _, begin, end in run.copies)
+    method, made_by = settings["method"], settings["made_by"]
+    return MovingPlan(plan, asked, layout, run, 0.0, floor_seconds(asked), cost, 0.0, method, made_by, reader, macs)
+
+
+def _layout(document: dict[str, Any], settings: dict[str, Any]) -> Layout:
+    """The stays, the copies and the times that they promise."""
+    stays = tuple(record_of(Stay, one, f"stays[{i}]") for i, one in enumerate(list_of(document, "stays")))
+    moved = list_of(document, "copies")
+    copies = tuple(record_of(Copy, one, f"copies[{i}]") for i, one in enumerate(moved))
+    times = typed(document.get("times"), (dict,), "times")
+    begins = tuple(typed(one, NUMBERS, f"times.begins[{i}]") for i, one in enumerate(list_of(times, "begins")))
+    table = Timetable(
+        begins,
+        tuple(
+            (typed(one.get("channel"), (int,), f"copies[{i}].channel"),
+             typed(one.get("begin"), NUMBERS, f"copies[{i}].begin"), typed(one.get("end"), NUMBERS, f"copies[{i}].end"))
+            for i, one in enumerate(moved)
+        ),
+        typed(times.get("seconds"), NUMBERS, "times.seconds"),
+    )  # fmt: skip
+    return Layout(stays, copies, settings["bound"], settings["method"], settings["ended"], table)

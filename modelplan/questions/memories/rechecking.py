@@ -1,0 +1,116 @@
+"""Plans a model again in the memories of a saved layout: does it still fit, did time or traffic get worse."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from modelplan.answers.moving_layout import MovingPlan, Recheck
+from modelplan.answers.region_plan import RegionPlan
+from modelplan.model import Graph, Plan
+from modelplan.planning import pipeline
+from modelplan.planning.pipeline import Options
+from modelplan.primitives.errors import RequestError
+from modelplan.questions.memories import moves_document, region_document
+from modelplan.questions.memories.choosing import Choosing
+from modelplan.questions.memories.moving import moving_plan
+from modelplan.questions.memories.region_planning import plan_regions
+from modelplan.questions.memories.tracks import fastest
+from modelplan.runtimes import RUNTIMES
+
+#: Sums of the same seconds in another order differ by less.
+_ROUNDING = 1e-9
+
+
+def saved_layout(path: str, text: str) -> RegionPlan | MovingPlan:
+    """The layout in the file `path`, which has the content `text`, proved anew.
+
+    Raises:
+        RequestError: it is no such layout, or one of several models or of streams, which cannot be planned again.
+        ModelError: it cannot be read.
+        BrokenPlanError: it is not sound.
+    """
+    kind = region_document.kind_of(text)
+    if not kind:
+        raise RequestError(
+            f"--layout {path}: no layout in several memories; `memories --json` and `spill --json` write one"
+        )
+    made = moves_document.read(text, path) if kind == "moves" else region_document.read(text, path)
+    plans = (made.plan,) if isinstance(made, MovingPlan) else made.plans
+    if len(plans) > 1:
+        raise RequestError(f"--layout {path}: holds {len(plans)} models, expected one")
+    if plans[0].streams:
+        raise RequestError(f"--layout {path}: is one for streams, which cannot be planned again")
+    return made
+
+
+def recheck(model: str, graph: Graph, saved: RegionPlan | MovingPlan, growth: Fraction) -> Recheck:
+    """The model `graph`, planned in the memories of `saved` as that was planned.
+
+    Args:
+        model: its path, for messages.
+        graph: the model as it is now.
+        saved: what to compare with.
+        growth: by what share time and traffic may grow.
+    """
+    before = _seconds(saved), _traffic(saved)
+    try:
+        made = _planned(graph, saved)
+    except RequestError as problem:
+        return Recheck(model, before[0], before[1], None, None, (), (f"does not fit: {problem}",))
+    after = _seconds(made), _traffic(made)
+    allowed = 1 + float(growth)
+    reasons = []
+    if after[0] > before[0] * allowed * (1 + _ROUNDING):
+        reasons.append(f"takes {after[0] / before[0] - 1:.2%} longer" if before[0] else "has to wait for memory")
+    if after[1] > before[1] * allowed:
+        more = f"{after[1] / before[1] - 1:.2%}" if before[1] else f"{after[1]:,} bytes"
+        reasons.append(f"reads and writes {more} more outside of the fastest memory")
+    return Recheck(model, *before, *after, _room(made), tuple(reasons))
+
+
+def _planned(graph: Graph, saved: RegionPlan | MovingPlan) -> RegionPlan | MovingPlan:
+    """The layout of a model in the memories of another layout, by the same way."""
+    asked, reader, macs = saved.problem, saved.reader, saved.macs_per_second
+    if isinstance(saved, MovingPlan):
+        hidden = [asked.regions[number].name for number in asked.copied_only]
+        return moving_plan(
+            _plan(graph, saved.plan), asked.regions, asked.dma, method=saved.method, copied_only=hidden, reader=reader,
+            macs_per_second=macs,
+        )  # fmt: skip
+    how = Choosing("auto", saved.both_ends)
+    return plan_regions([_plan(graph, saved.plans[0])], asked.regions, how, reader=reader, macs_per_second=macs)
+
+
+def _plan(graph: Graph, before: Plan) -> Plan:
+    """The plan of a model for the runtime of another plan, with its sharing; in the file's order where that was."""
+    runtime = before.runtime
+    order = "file" if before.schedule.method == "file" else "best"
+    known = runtime.name if runtime.name in RUNTIMES else None
+    return pipeline.plan(
+        graph,
+        Options(
+            known, order, before.alias, alignment=runtime.alignment, pad=runtime.pad, kernels=runtime.kernels or None
+        ),
+    )
+
+
+def _seconds(made: RegionPlan | MovingPlan) -> float:
+    """A run by the simulator where contents move, else what operators wait for their operands."""
+    return made.simulated.seconds if isinstance(made, MovingPlan) else made.seconds
+
+
+def _traffic(made: RegionPlan | MovingPlan) -> int:
+    """Bytes read and written outside of the fastest memory, copies included."""
+    if isinstance(made, MovingPlan):
+        each = [read + written for read, written in zip(made.simulated.read, made.simulated.written, strict=True)]
+    else:
+        each = [use.read + use.written for use in made.uses]
+    return sum(each) - each[fastest(made.problem)]
+
+
+def _room(made: RegionPlan | MovingPlan) -> tuple[tuple[str, int, int], ...]:
+    """For each region its name, the end of its highest stay, and its size."""
+    sizes, tops = made.problem.problem.size, [0] * len(made.problem.regions)
+    for stay in made.layout.stays:
+        tops[stay.region] = max(tops[stay.region], stay.offset + int(sizes[stay.buffer]))
+    return tuple((one.name, top, one.size) for one, top in zip(made.problem.regions, tops, strict=True))

@@ -1,0 +1,138 @@
+"""A layout for several memories that was written as JSON becomes a `RegionPlan` again, asked anew and refereed."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from typing import Any
+
+from modelplan.answers import saved_plan
+from modelplan.answers.region_layout import Copy, Layout, Stay
+from modelplan.answers.region_plan import RegionPlan
+from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
+from modelplan.questions.memories.asking import owners_of, region_problem
+from modelplan.questions.memories.region_planning import prove
+from modelplan.targets.device import Region
+
+#: The version that is read.
+SCHEMA = 1
+#: Types of numbers in a document.
+NUMBERS = (int, float)
+
+
+def kind_of(text: str) -> str:
+    """What a JSON text is: `memories` or `moves` for a layout in several memories, empty for anything else."""
+    found = re.search(r'"kind": "(memories|moves)"', text[:4096])
+    return found[1] if found else ""
+
+
+def parsed(text: str, name: str, kind: str, schema: int) -> dict[str, Any]:
+    """The JSON object in `text`.
+
+    Raises:
+        ModelError: not JSON, a number that is none, or a document of another kind or schema.
+    """
+    try:
+        document = json.loads(text, parse_constant=_refused)
+    except (ValueError, RecursionError) as problem:
+        raise ModelError(f"{name}: not a JSON document: {problem}") from None
+    if not isinstance(document, dict) or document.get("kind") != kind or document.get("schema") != schema:
+        raise ModelError(f"{name}: expected a document of kind {kind!r} and schema {schema}")
+    return document
+
+
+def _refused(word: str) -> None:
+    raise ValueError(f"{word} is no number")
+
+
+def read(text: str, name: str) -> RegionPlan:
+    """The layout in the document `text`, which messages call `name`, proved against the plans in it.
+
+    The question is asked anew of the models' plans and the regions: nothing but those, the stays, the copies and the
+    claimed bound is taken from the document.
+
+    Raises:
+        ModelError: not such a document; names the place.
+        BrokenPlanError: the layout does not answer its question.
+    """
+    document = parsed(text, name, "memories", SCHEMA)
+    try:
+        plans = tuple(
+            saved_plan.read(json.dumps(one), f"{name}: plans[{i}]") for i, one in enumerate(list_of(document, "plans"))
+        )
+        regions = tuple(record_of(Region, one, f"regions[{i}]") for i, one in enumerate(list_of(document, "regions")))
+        stays = tuple(record_of(Stay, one, f"stays[{i}]") for i, one in enumerate(list_of(document, "stays")))
+        copies = tuple(record_of(Copy, one, f"copies[{i}]") for i, one in enumerate(list_of(document, "copies")))
+        settings = {key: typed(document.get(key), kind, key) for key, kind in _SETTINGS.items()}
+    except ValueError as problem:
+        raise ModelError(f"{name}: {problem}") from None
+    if not plans or not regions:
+        raise ModelError(f"{name}: has no plans or no regions")
+    reader, macs = settings["reader"], settings["macs_per_second"]
+    try:
+        asked = region_problem(plans, regions, reader=reader, macs_per_second=macs)
+    except RequestError as refused:
+        raise BrokenPlanError(f"{name}: {refused}") from None
+    layout = Layout(stays, copies, settings["bound"], settings["method"], settings["ended"])
+    both, made_by = settings["both_ends"], settings["made_by"]
+    made = RegionPlan(plans, asked, layout, owners_of(plans), both, made_by, reader, macs)
+    prove(made)
+    return made
+
+
+_SETTINGS: dict[str, tuple[type, ...]] = {
+    "reader": (str,), "macs_per_second": (*NUMBERS, type(None)), "bound": NUMBERS, "method": (str,), "ended": (str,),
+    "both_ends": (bool,), "made_by": (str,),
+}  # fmt: skip
+
+
+def list_of(document: dict[str, Any], key: str) -> list[Any]:
+    """The list under a key.
+
+    Raises:
+        ValueError: there is none.
+    """
+    found = document.get(key)
+    if not isinstance(found, list):
+        raise ValueError(f"{key} is {type(found).__name__}, expected a list")
+    return found
+
+
+def typed(value: Any, kinds: tuple[type, ...], where: str) -> Any:
+    """The value, which is of one of the types.
+
+    Raises:
+        ValueError: it is not; names the place `where`.
+    """
+    if type(value) not in kinds:
+        raise ValueError(f"{where} is {value!r}, expected {' or '.join(kind.__name__ for kind in kinds)}")
+    return value
+
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    "str": (str,), "int": (int,), "bool": (bool,), "int | None": (int, type(None)), "bool | None": (bool, type(None)),
+    "float": NUMBERS, "float | None": (*NUMBERS, type(None)),
+}  # fmt: skip
+
+
+def record_of(kind: Any, value: Any, where: str) -> Any:
+    """The record whose fields an object holds; other keys are figures that follow from them.
+
+    Raises:
+        ValueError: a field is missing or of another type; names the place `where`.
+    """
+    if not isinstance(value, dict):
+        raise ValueError(f"{where} is {type(value).__name__}, expected an object")
+    facts = {}
+    for field in dataclasses.fields(kind):
+        if field.name not in value:
+            raise ValueError(f"{where} has no {field.name}")
+        one, words = value[field.name], str(field.type)
+        if words.startswith("tuple"):
+            if not isinstance(one, list) or not all(isinstance(word, str) for word in one):
+                raise ValueError(f"{where}.{field.name} is {one!r}, expected a list of texts")
+            facts[field.name] = tuple(one)
+        else:
+            facts[field.name] = typed(one, _KINDS.get(words, (str,)), f"{where}.{field.name}")
+    return kind(**facts)

@@ -1,0 +1,246 @@
+"""The plans that the page of a model switches between: each is made here, since outputs plan nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from modelplan import runtimes
+from modelplan.answers import drawing
+from modelplan.answers import page_views as views
+from modelplan.answers.comparison import OURS
+from modelplan.answers.drawing import Drawing
+from modelplan.answers.page_views import Page, View
+from modelplan.model import Graph, Placement, Plan, Problem, bounds
+from modelplan.planning import allocators, pipeline
+from modelplan.primitives.units import human, stand_in
+from modelplan.primitives.version import __version__
+from modelplan.questions.alternatives import Target, carried_offsets, load_file, with_proved_plan
+from modelplan.questions.pages import carried_views
+from modelplan.rewriting.rungs import RUNGS, Goal, Rung
+from modelplan.runtimes.tflm import TFLM
+
+if TYPE_CHECKING:
+    from modelplan.answers.allocator_field import Field
+    from modelplan.answers.explanation import Explanation
+    from modelplan.answers.shared_plan import SharedPlan
+    from modelplan.planning.pipeline import Options
+    from modelplan.questions.differences.sides import Side
+    from modelplan.rewriting.ladder import Ladder
+
+#: Above so many operators only the file's order is planned beside what was asked for: each plan would take seconds.
+_MOST_OPS = 4000
+_MOST_SUGGESTIONS = 12
+#: What the page calls the rungs of the ladder.
+_RUNG_NAMES = {
+    "order": "better order",
+    "views": "views share",
+    "overlaps": "outputs over inputs",
+    "fold": "padding inside convolutions",
+    "gather": "pixels gathered",
+    "split": "in stripes",
+}
+#: How many rectangles the answers of a comparison may have in all, so that the file stays below some ten megabytes.
+_MOST_RECTANGLES = 200_000
+#: The modes of sharing that are shown: what the page calls each, and what it allows.
+_MODES = {
+    "none": ("no sharing", "each tensor has bytes of its own"),
+    "views": ("views share", "an operator that leaves bytes as they are, such as a reshape, shares them"),
+    "safe": ("outputs over inputs", "an output may also take the bytes of an input that is read for the last time"),
+}
+
+
+def model_page(options: Options, graph: Graph, plan: Plan, stands: Plan) -> Page:
+    """The page of a model: the plan that was asked for, the runtime's own, other orders and other sharing.
+
+    `options` are those of the plan; `stands` is the plan by which the runtime runs
+    the file as it stands.
+    """
+    made = [
+        views.view_of(plan, "this plan", _about(plan)),
+        _file_view(stands),
+        *_others(options, graph, plan),
+    ]
+    return Page(graph.name, views.subtitle(plan), views.distinct(made), plan.made_by)
+
+
+def _file_view(stands: Plan) -> View:
+    """How the runtime runs the file as it stands, by the plan in the file where that keeps parts of tensors."""
+    needed, capacity, runtime = stands.requirement, stands.problem.capacity, stands.runtime
+    if needed and runtime.offline_plans and stands.graph.source:
+        file = load_file(stands.graph.source)
+        if carried_views.needs_own_view(file, runtime):
+            return carried_views.carried_view(file, needed, runtime, capacity, "plan in the file")
+    about = f"what the runtime does with the file: {_about(stands)}"
+    return views.view_of(stands, f"{runtime.name} by itself", about)
+
+
+def explained_page(options: Options, graph: Graph, plan: Plan, stands: Plan, found: Explanation) -> Page:
+    """The page of a model with what would lower its need among the figures of each plan."""
+    page = model_page(options, graph, plan, stands)
+    facts = tuple((f"{human(one.saved)} less", one.name) for one in found.advice.suggestions[:_MOST_SUGGESTIONS])
+    return replace(page, views=tuple(replace(view, facts=(*view.facts, *facts)) for view in page.views))
+
+
+def _others(options: Options, graph: Graph, plan: Plan) -> Iterator[View]:
+    """The file's order, and the modes of sharing; with streams only those that are safe with them."""
+    if options.offsets:
+        options = replace(options, offsets=(), allocator=allocators.DEFAULT, schedule="best")
+    in_file = _planned(graph, plan, replace(options, schedule="file"))
+    yield views.view_of(in_file, "file order", _about(in_file))
+    if len(graph.ops) > _MOST_OPS:
+        return
+    for mode, (name, words) in _MODES.items():
+        if mode == "safe" and (options.streams is not None):
+            continue
+        made = _planned(graph, plan, replace(options, alias=mode))
+        yield views.view_of(made, name, f"{words} (--alias {mode}): {_about(made)}")
+
+
+def _planned(graph: Graph, plan: Plan, options: Options) -> Plan:
+    runtime = pipeline.configured_runtime(graph, options)
+    made = pipeline.plan_on(graph, runtime, options)
+    return replace(made, banks=plan.banks, made_by=plan.made_by, requirement=plan.requirement)
+
+
+def _about(plan: Plan) -> str:
+    """How a plan was made, in a few words."""
+    in_file = list(plan.schedule.order) == sorted(plan.schedule.order)
+    order = "in the order of the file" if in_file else "in another order than the file has"
+    return f"operators {order}; {views.SHARING[plan.alias]}; placed by the allocator {plan.allocator}"
+
+
+def difference_page(old: Side, new: Side) -> Page:
+    """The page of two sides that are compared: rectangles of tensors of one name move from one side to the other."""
+    made = tuple(_side_view(name, side) for name, side in (("old", old), ("new", new)))
+    title = old.graph.name if old.graph.name == new.graph.name else f"{old.graph.name} → {new.graph.name}"
+    return Page(title, views.subtitle(new.plan), made, new.plan.made_by, change=True)
+
+
+def _side_view(name: str, side: Side) -> View:
+    plan = replace(side.plan, problem=replace(side.plan.problem, capacity=side.capacity))
+    view = views.view_of(plan, name, f"{side.name}: {_about(plan)}")
+    if view.drawing.arena == side.needed.head or not (side.whole and plan.runtime.offline_plans and plan.graph.source):
+        return view
+    file = load_file(plan.graph.source)
+    if not carried_views.needs_own_view(file, plan.runtime):
+        return view
+    view = carried_views.carried_view(file, side.needed, plan.runtime, side.capacity, name)
+    return replace(view, about=f"{side.name}. {view.about}")
+
+
+def ladder_page(name: str, ladder: Ladder, goal: Goal) -> Page:
+    """The page of a model that was made to fit: before, and each rung of the ladder, the chosen one last."""
+    rungs = [rung for rung in ladder.rungs if rung is not ladder.chosen]
+    rungs += [ladder.chosen] if ladder.chosen else []
+    made = [_rung_view(name, rung, goal, chosen=rung is ladder.chosen) for rung in rungs if not rung.refusals]
+    first = made[0].graph
+    subtitle = f"tflite, {len(first.ops):,} operators before; runtime tflm" if first else ""
+    return Page(Path(name).stem, subtitle, tuple(made), f"modelplan {__version__}", change=ladder.chosen is not None)
+
+
+def _rung_view(name: str, rung: Rung, goal: Goal, *, chosen: bool) -> View:
+    """The plan by which TFLM runs the file of a rung."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / Path(name).name
+        path.write_bytes(rung.model)
+        file = load_file(str(path))
+    runtime = runtimes.with_kernels(TFLM, goal.kernels)
+    requirement = with_proved_plan(file, Target(runtime, goal.abi))
+    plain = _RUNG_NAMES.get(rung.name, rung.name)
+    called = "before" if rung.name == "as is" else f"after: {plain}" if chosen else plain
+    about = RUNGS[rung.name]
+    if about.startswith("and "):  # the ladder's words go on from the rung below
+        about = f"{RUNGS['views']} {about}"
+    if carried_views.needs_own_view(file, runtime):
+        view = carried_views.carried_view(file, requirement, runtime, goal.budget, called)
+        told = "; ".join((about, *_matched(rung.regions, view)))
+        view = replace(view, about=f"{told}. {view.about}")
+    else:
+        about = "; ".join((about, *rung.regions))
+        made = pipeline.runtime_plan(file.graph, runtime, carried_offsets(file, runtime))
+        problem = replace(made.problem, capacity=goal.budget)
+        view = views.view_of(replace(made, problem=problem, requirement=requirement), called, about)
+    facts = [
+        ("whole arena", human(rung.arena)),
+        ("planned by TFLM (head)", human(rung.head)),
+        ("kept by TFLM (tail)", human(rung.arena - rung.head)),
+        ("file", human(len(rung.model))),
+        ("operators", f"{rung.ops:,}"),
+        ("multiply-accumulates", f"{rung.macs:,}"),
+    ]
+    return replace(view, facts=(*facts, *view.facts))
+
+
+def _matched(regions: Sequence[str], view: View) -> Iterator[str]:
+    """The regions of a rung in words of the model as it was, each loop with the operator that runs it in the file."""
+    loops = [label for label in view.op_labels if label.endswith(" WHILE") and " in the " not in label]
+    named = iter(loops if len(loops) == sum(": one loop over " in region for region in regions) else ())
+    for region in regions:
+        ops, colon, how = region.partition(":")
+        words = f"{ops.replace('ops ', 'operators ', 1)} of the model as it was{colon}{how}"
+        loop = next(named, "") if ": one loop over " in region else ""
+        yield f"{words} ({loop} here)" if loop else words
+
+
+def answers_page(
+    title: str, problem: Problem, plan: Plan | None, placements: Mapping[str, Placement], field: Field
+) -> Page:
+    """The page of all answers to one problem, lowest first; ours is the first view.
+
+    `problem` has the capacity that is drawn. Answers beyond some 200,000 rectangles in all are left to the table.
+    """
+    ranked = [mark.name for mark in field.marks]
+    names = list(dict.fromkeys([*(name for name in OURS if name in placements), *ranked]))
+    names = names[: max(1, _MOST_RECTANGLES // max(len(problem), 1))]
+    made = [_answer_view(title, problem, plan, placements[name], name) for name in names]
+    about = views.subtitle(plan) if plan else f"{len(problem):,} buffers"
+    return Page(title, about, tuple(made), f"modelplan {__version__}", field)
+
+
+def _answer_view(title: str, problem: Problem, plan: Plan | None, placement: Placement, name: str) -> View:
+    note = stand_in(placement.found_by, placement.own_height) or f"placed by {name}"
+    if plan is None:
+        return View(name, note, drawing.of_problem(title, problem, placement))
+    return views.view_of(replace(plan, problem=problem, placement=placement, allocator=name), name, note)
+
+
+def shared_page(made: SharedPlan) -> Page:
+    """Several models in one memory, and each in a memory of its own, stacked upon each other on one time axis."""
+    facts = (("in memories of their own", human(made.separate)), ("allocator", made.allocator))
+    joint = View("one memory", "all models in one memory", drawing.of_shared(made), facts=facts)
+    title = " + ".join(part.name for part in made.parts)
+    about = f"{len(made.parts)} models, {len(made.problem):,} buffers"
+    return Page(title, about, (joint, _stacked(made, joint.drawing)), made.made_by)
+
+
+def _stacked(made: SharedPlan, joint: Drawing) -> View:
+    """Each model in a memory of its own: the memories lie upon each other, none shares bytes with another."""
+    buffers, offsets, kinds, banks, base = [], [], [], [], 0
+    for number, part in enumerate(made.parts):
+        placed = part.plan.placement if part.plan else allocators.place(part.problem, made.allocator)
+        start = made.starts[number]
+        rows = [replace(b, start=b.start + start, end=b.end + start, pin=None) for b in part.problem]
+        buffers += rows
+        offsets += [base + int(offset) for offset in placed.offsets]
+        kinds += [number] * len(rows)
+        banks.append((f"memory of {part.name}", base))
+        base += max(part.alone, bounds.height(part.problem, placed))
+    drawn = Drawing(
+        title=joint.title,
+        problem=Problem.of(buffers),
+        placement=Placement(np.array(offsets), lower_bound=0),
+        arena=base,
+        kinds=np.array(kinds, dtype=np.int64),
+        ops=(),
+        made_by=made.made_by,
+        banks=tuple(banks),
+        labels=joint.labels,
+        models=joint.models,
+    )
+    return View("separate memories", "a memory for each model", drawn)

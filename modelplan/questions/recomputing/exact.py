@@ -1,0 +1,193 @@
+"""The least work within a budget of bytes by Checkmate's MILP, solved by HiGHS; needs the extra `memories`.
+
+Stage t ends with the first run of unit t; before it any earlier unit may run again, in their order. Two kinds of rows
+are added, which change no answer and tighten the relaxation: what is held behind stage t fits in memory beside unit t,
+and what `bounding.py` proves must be done again after it.
+Source: Jain et al., Checkmate: Breaking the Memory Wall with Optimal Tensor Rematerialization, MLSys 2020, section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import gcd
+
+import numpy as np
+
+from modelplan.primitives import highs
+from modelplan.primitives.errors import RequestError
+from modelplan.questions.recomputing import bounding
+from modelplan.questions.recomputing.units import Units
+
+#: Units up to which the model is built.
+MOST_UNITS = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A sequence within the budget, or None; `bound` is work that none of this form goes below.
+
+    `ended` is "optimal", "infeasible" (no sequence of this form fits) or "deadline".
+    """
+
+    sequence: tuple[int, ...] | None
+    bound: int
+    ended: str
+
+
+def least_work(units: Units, budget: int, seconds: float = 20.0) -> Answer:
+    """The sequence of least work that needs at most `budget` bytes.
+
+    Raises:
+        RequestError: SciPy is missing or too old, or there are more units than the model takes.
+
+    Cost: O(units^2) binary variables, exponential time; `seconds` ends the search.
+    """
+    if len(units.units) > MOST_UNITS:
+        raise RequestError(f"the exact search takes at most {MOST_UNITS} units, found {len(units.units)}")
+    return _Model(units, budget).solve(seconds)
+
+
+class _Model:
+    """Rows and columns: run[t, u], hold[t, v] at the start of stage t, used[t, u], freed[t, v, u] behind unit u."""
+
+    def __init__(self, units: Units, budget: int) -> None:
+        self.units, self.n = units, len(units.units)
+        self.unit = gcd(*units.sizes, *(u.scratch for u in units.units)) or 1
+        self.budget = budget // self.unit
+        self.top = max((u.work for u in units.units), default=1) or 1
+        self.extra = bounding.extra_work(units, budget)
+        self.number: dict[tuple[str, int, int, int], int] = {}
+        self.low: list[float] = []
+        self.high: list[float] = []
+        self.whole: list[int] = []
+        self.entries: tuple[list[int], list[int], list[float]] = ([], [], [])
+        self.least: list[float] = []
+        self.most: list[float] = []
+        self.writer = {v: u for u, one in enumerate(units.units) for v in one.writes}
+        self.readers: dict[int, list[int]] = {}
+        for u, one in enumerate(units.units):
+            for v in one.reads:
+                self.readers.setdefault(v, []).append(u)
+        self._add_columns()
+        for t in range(self.n):
+            self._add_stage(t)
+        for v in range(len(units.sizes)):
+            self._add_origin(self.n, v)
+
+    def _column(self, key: tuple[str, int, int, int], low: float, high: float, *, whole: bool) -> None:
+        self.number[key] = len(self.low)
+        self.low.append(low)
+        self.high.append(high)
+        self.whole.append(int(whole))
+
+    def _row(self, terms: Iterable[tuple[tuple[str, int, int, int], float]], least: float, most: float) -> None:
+        for key, factor in terms:
+            if key in self.number:
+                self.entries[0].append(len(self.least))
+                self.entries[1].append(self.number[key])
+                self.entries[2].append(factor)
+        self.least.append(least)
+        self.most.append(most)
+
+    def _add_columns(self) -> None:
+        for t in range(self.n + 1):
+            for v in range(len(self.units.sizes)):
+                there = v in self.units.given or self.writer[v] < t
+                held = v in self.units.kept and (t == self.n or v in self.units.given)
+                if there:
+                    self._column(("hold", t, v, 0), 1 if held or (t == 0) else 0, 1, whole=True)
+        for t in range(self.n):
+            for u in range(t + 1):
+                again = 1 if u == t or self.units.units[u].repeatable else 0
+                self._column(("run", t, u, 0), 1 if u == t else 0, again, whole=True)
+                room = self.budget - self.units.units[u].scratch // self.unit if u == t else self.budget
+                self._column(("used", t, u, 0), 0, max(room, -1), whole=False)
+                for v in {*self.units.units[u].reads, *self.units.units[u].writes}:
+                    self._column(("freed", t, v, u), 0, 1, whole=False)
+
+    def _size(self, v: int) -> int:
+        return self.units.sizes[v] // self.unit
+
+    def _add_origin(self, t: int, v: int) -> None:
+        """What is held at the start of stage t was held or written in the stage before."""
+        if t and ("hold", t, v, 0) in self.number:
+            writer = self.writer.get(v, -1)
+            self._row(
+                [(("hold", t, v, 0), 1), (("hold", t - 1, v, 0), -1), (("run", t - 1, writer, 0), -1)], -np.inf, 0
+            )
+
+    def _add_stage(self, t: int) -> None:
+        for v in range(len(self.units.sizes)):
+            self._add_origin(t, v)
+        for u in range(t + 1):
+            for v in self.units.units[u].reads:
+                writer = self.writer.get(v, -1)
+                self._row([(("run", t, u, 0), 1), (("run", t, writer, 0), -1), (("hold", t, v, 0), -1)], -np.inf, 0)
+            self._add_memory(t, u)
+            for v in {*self.units.units[u].reads, *self.units.units[u].writes}:
+                self._add_freeing(t, u, v)
+        self._add_frontier(t)
+
+    def _add_frontier(self, t: int) -> None:
+        """While unit t runs for the first time, what was there before and is held behind it takes bytes beside it."""
+        unit = self.units.units[t]
+        own = {*unit.reads, *unit.writes}
+        idle = [v for v in range(len(self.units.sizes)) if v not in own and self.writer.get(v, -1) < t]
+        left = self.budget - sum(map(self._size, own)) - unit.scratch // self.unit
+        self._row([(("hold", t + 1, v, 0), self._size(v)) for v in idle], -np.inf, left)
+        extra = self.extra.get(t, 0)
+        if extra:
+            later = [(stage, u) for stage in range(t + 1, self.n) for u in range(stage)]
+            terms = [(("run", stage, u, 0), self.units.units[u].work / self.top) for stage, u in later]
+            self._row(terms, extra / self.top - 1e-9, np.inf)
+
+    def _add_memory(self, t: int, u: int) -> None:
+        """used[t, u] is what was used before, less what was freed behind the unit before, and what u writes."""
+        unit = self.units.units[u]
+        terms: list[tuple[tuple[str, int, int, int], float]] = [(("used", t, u, 0), 1)]
+        terms.append((("run", t, u, 0), -sum(map(self._size, unit.writes))))
+        if u:
+            before = self.units.units[u - 1]
+            terms.append((("used", t, u - 1, 0), -1))
+            terms += [(("freed", t, v, u - 1), self._size(v)) for v in {*before.reads, *before.writes}]
+        else:
+            terms += [(("hold", t, v, 0), -self._size(v)) for v in range(len(self.units.sizes))]
+        self._row(terms, 0, 0)
+        if unit.scratch and u != t:
+            self._row([(("used", t, u, 0), 1), (("run", t, u, 0), unit.scratch // self.unit)], -np.inf, self.budget)
+
+    def _add_freeing(self, t: int, u: int, v: int) -> None:
+        """Freed behind u only if u ran, no later unit of the stage reads it, and the next stage does not hold it."""
+        freed = ("freed", t, v, u)
+        self._row([(freed, 1), (("run", t, u, 0), -1)], -np.inf, 0)
+        self._row([(freed, 1), (("hold", t + 1, v, 0), 1)], -np.inf, 1)
+        for reader in self.readers.get(v, ()):
+            if u < reader <= t:
+                self._row([(freed, 1), (("run", t, reader, 0), 1)], -np.inf, 1)
+
+    def solve(self, seconds: float) -> Answer:
+        optimize, sparse = highs.modules()
+        short = max(self.extra.values(), default=0) == float("inf")
+        if short or min(self.high, default=0) < 0 or self.units.floor > self.budget * self.unit:
+            return Answer(None, 0, "infeasible")
+        work = np.zeros(len(self.low))
+        for (what, _, u, _), column in self.number.items():
+            if what == "run":
+                work[column] = self.units.units[u].work / self.top
+        rows, columns = (np.array(entries, dtype=np.int32) for entries in self.entries[:2])  # what HiGHS takes
+        matrix = sparse.csr_array((self.entries[2], (rows, columns)), shape=(len(self.least), len(self.low)))
+        limits = optimize.Bounds(np.array(self.low), np.array(self.high))
+        rules = optimize.LinearConstraint(matrix, np.array(self.least), np.array(self.most))
+        options = {"time_limit": seconds, "mip_rel_gap": 0.0}
+        with highs.silent():
+            found = optimize.milp(
+                work, integrality=np.array(self.whole), bounds=limits, constraints=rules, options=options
+            )
+        if found.status == highs.INFEASIBLE:
+            return Answer(None, 0, "infeasible")
+        bound = 0 if found.mip_dual_bound is None else int(max(found.mip_dual_bound - 1e-6, 0.0) * self.top)
+        if found.x is None:
+            return Answer(None, bound, "deadline")
+        sequence = tuple(u for t in range(self.n) for u in range(t + 1) if found.x[self.number["run", t, u, 0]] > 0.5)
+        return Answer(sequence, bound, "optimal" if found.status == 0 else "deadline")

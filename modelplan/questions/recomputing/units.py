@@ -1,0 +1,159 @@
+"""A graph as units that run as a whole, the values that they read and write, and the bytes that a sequence keeps alive.
+
+A unit is an operator with those behind it that only rename or overwrite its result: they share its memory, so that
+nothing is saved between them. A sequence of units may name one several times; who reads a value gets the latest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from modelplan.model import Graph, Kind, Runtime
+from modelplan.ops.macs import op_macs
+from modelplan.planning import aliasing
+from modelplan.planning.schedulers.side_effects import has_side_effects
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Operators that run one after the other: what they read and write, as numbers of values, their work, scratch.
+
+    `work` is the multiply-accumulates, and one for each element that another operator writes. `repeatable`: running it
+    again gives the same values.
+    """
+
+    ops: tuple[int, ...]
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    work: int
+    scratch: int
+    repeatable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """The units of a graph in an order that runs, the bytes of each value, and the values that live to the end.
+
+    `given` are the values that nothing writes: graph inputs.
+    """
+
+    units: tuple[Unit, ...]
+    sizes: tuple[int, ...]
+    given: frozenset[int]
+    kept: frozenset[int]
+
+    @property
+    def work(self) -> int:
+        """The work of one run without repetitions."""
+        return sum(unit.work for unit in self.units)
+
+    def work_of(self, sequence: Sequence[int]) -> int:
+        """The work of a sequence."""
+        return sum(self.units[u].work for u in sequence)
+
+    def occupancy(self, sequence: Sequence[int]) -> list[int]:
+        """The bytes alive while each unit of the sequence runs. Cost: O(reads and writes of the sequence)."""
+        alive = set(self.kept)
+        held = sum(self.sizes[v] for v in alive)
+        found = []
+        for u in reversed(sequence):
+            unit = self.units[u]
+            for v in (*unit.writes, *unit.reads):
+                if v not in alive:
+                    alive.add(v)
+                    held += self.sizes[v]
+            found.append(held + unit.scratch)
+            for v in unit.writes:
+                alive.remove(v)
+                held -= self.sizes[v]
+        return found[::-1]
+
+    def peak(self, sequence: Sequence[int]) -> int:
+        """The most bytes alive at once."""
+        return max(self.occupancy(sequence), default=0)
+
+    @property
+    def floor(self) -> int:
+        """What every sequence needs: the largest unit with its operands, and what lives to the end all the time."""
+        always = self.given & self.kept
+        each = [({*u.reads, *u.writes} | always, u.scratch) for u in self.units] or [(set(always), 0)]
+        return max(sum(self.sizes[v] for v in values) + scratch for values, scratch in each)
+
+
+def units_of(graph: Graph, order: Sequence[int], runtime: Runtime, mode: str) -> Units:
+    """The units of `graph` in `order`, sharing memory as alias mode `mode` lets a single operand be shared.
+
+    Graph inputs live to the end where the runtime keeps them. State counts nothing, and what touches it is not
+    repeated; neither are random numbers and operators with bodies.
+    """
+    folded = _folded(graph, order, runtime, mode)
+    home = _homes(graph, order, folded)
+    planned = [tensor.kind is Kind.ACTIVATION for tensor in graph.tensors]
+    number: dict[int, int] = {}
+    sizes: list[int] = []
+
+    def value_of(t: int) -> int:
+        while t in folded:
+            t = folded[t]
+        if t not in number:
+            number[t] = len(sizes)
+            sizes.append(0)
+        return number[t]
+
+    for t in (*graph.inputs, *(t for op in order for t in graph.ops[op].writes)):
+        if planned[t]:
+            v = value_of(t)
+            sizes[v] = max(sizes[v], graph.tensors[t].nbytes)
+    members: dict[int, list[int]] = {}
+    for op in order:
+        members.setdefault(home[op], []).append(op)
+    made = []
+    for ops in members.values():
+        writes = dict.fromkeys(value_of(t) for op in ops for t in graph.ops[op].writes if planned[t])
+        read = {t for op in ops for t in graph.ops[op].reads if planned[t]}
+        reads = {value_of(t) for t in read if graph.producers[t] >= 0 or t in graph.inputs} - set(writes)
+        work = sum(_work(graph, op) for op in ops)
+        scratch = max(sum(graph.ops[op].scratch) for op in ops)
+        again = all(_repeatable(graph, op) for op in ops)
+        made.append(Unit(tuple(ops), tuple(sorted(reads)), tuple(writes), work, scratch, again))
+    ends = (*graph.outputs, *(graph.inputs if runtime.inputs == "live" else ()))
+    kept = frozenset(value_of(t) for t in ends if planned[t] and (graph.producers[t] >= 0 or t in graph.inputs))
+    given = frozenset(value_of(t) for t in graph.inputs if planned[t])
+    return Units(tuple(made), tuple(sizes), given, kept)
+
+
+def _folded(graph: Graph, order: Sequence[int], runtime: Runtime, mode: str) -> dict[int, int]:
+    """For each tensor that shares the memory of another one of its unit: that other one."""
+    views = {merge.op for merge in aliasing.storages(graph, "views", runtime).merges} if mode != "none" else set()
+    offered = aliasing.storages(graph, "safe" if mode == "max" else mode, runtime)
+    found = {}
+    for merge in aliasing.take_offers(graph, offered, order, runtime).merges:
+        op = graph.ops[merge.op]
+        fed = [t for t in op.reads if graph.producers[t] >= 0 or t in graph.inputs]
+        sole = merge.op in views or graph.readers[merge.into] == (merge.op,)
+        if fed == [merge.into] and op.writes == (merge.tensor,) and graph.producers[merge.into] >= 0 and sole:
+            found[merge.tensor] = merge.into
+    return found
+
+
+def _homes(graph: Graph, order: Sequence[int], folded: Mapping[int, int]) -> dict[int, int]:
+    """For each operator the one that its unit begins with."""
+    home: dict[int, int] = {}
+    for op in order:
+        writes = graph.ops[op].writes
+        into = folded.get(writes[0]) if len(writes) == 1 else None
+        home[op] = op if into is None else home[graph.producers[into]]
+    return home
+
+
+def _work(graph: Graph, op: int) -> int:
+    macs = op_macs(graph, graph.ops[op])
+    return macs or sum(prod(graph.tensors[t].shape) for t in graph.ops[op].writes)
+
+
+def _repeatable(graph: Graph, index: int) -> bool:
+    op = graph.ops[index]
+    touches = any(graph.tensors[t].kind is Kind.STATE for t in (*op.reads, *op.writes))
+    return not (op.subgraphs or touches or has_side_effects(graph.format, op.kind))

@@ -1,0 +1,176 @@
+"""Runs on a Dask cluster: batches in a window that moves along the table, rows as they come.
+
+Dask gives a batch whose worker died to another one. One that keeps killing workers is cut into single runs, and a
+single run that does so becomes a row.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
+from itertools import groupby, islice
+from typing import Any
+
+from modelplan.primitives.errors import RequestError
+from modelplan.primitives.version import __version__
+from modelplan.questions.sweeps.isolation import rows_of
+from modelplan.questions.sweeps.rows import as_record, row_of
+from modelplan.questions.sweeps.run_table import Run
+
+try:
+    import dask
+    from distributed import Client, KilledWorker, LocalCluster, as_completed
+    from distributed.comm import connect
+    from distributed.security import Security
+except ImportError:
+    raise RequestError("a sweep runs on Dask: pip install 'modelplan[fleet]'") from None
+
+#: Runs of one task, and tasks under way for each thread of the cluster.
+_BATCH, _AHEAD = 25, 3
+#: Workers that a task may lose before it is given up.
+_DEATHS = 2
+#: Seconds to wait for a scheduler that exists, and for its first worker.
+_WAIT = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Where runs are measured: `workers` processes of this machine, or a scheduler that exists, by its address."""
+
+    workers: int = 1
+    scheduler: str = ""
+
+
+def records(runs: Iterable[Run], cluster: Cluster, timeout: float) -> Iterator[list[dict[str, Any]]]:
+    """The rows of all runs as records, a batch at a time in whatever order they are done.
+
+    Memory holds the runs of one window, however long the table is.
+
+    Raises:
+        RequestError: the scheduler cannot be reached, has no workers or workers with another modelplan, or went away.
+    """
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    dask.config.set({"distributed.scheduler.allowed-failures": _DEATHS})
+    try:
+        with _client(cluster) as client:
+            _require_workers(client, cluster)
+            yield from _rows(client, runs, timeout)
+    except (OSError, TimeoutError) as problem:
+        raise RequestError(f"{_name(cluster)}: {' '.join(str(problem).split()) or type(problem).__name__}") from None
+
+
+def _client(cluster: Cluster) -> AbstractContextManager[Any]:
+    if cluster.scheduler:
+        _require_scheduler(cluster)
+        client: AbstractContextManager[Any] = Client(cluster.scheduler, timeout=_WAIT, set_as_default=False)
+        return client
+    try:
+        local = LocalCluster(
+            n_workers=cluster.workers,
+            threads_per_worker=1,
+            processes=True,
+            memory_limit=0,
+            host="127.0.0.1",
+            dashboard_address=None,
+            silence_logs=logging.CRITICAL,
+        )
+    except RuntimeError as problem:  # a worker was killed while it started
+        raise RequestError(f"{_name(cluster)} did not start: {problem} Start again to go on.") from None
+    return _Owned(local)
+
+
+def _require_scheduler(cluster: Cluster) -> None:
+    """Checks that the scheduler answers. A `Client` that could not connect leaves threads behind that print errors."""
+
+    async def ask() -> None:
+        connection = await connect(cluster.scheduler, timeout=_WAIT, **Security().get_connection_args("client"))
+        await connection.close()
+
+    try:
+        asyncio.run(ask())
+    except (TypeError, ValueError) as problem:  # an address that cannot be read, or TLS that is not configured
+        text = f"{_name(cluster)}: expected an address such as tcp://host:8786: {problem}"
+        raise RequestError(text) from None
+
+
+class _Owned(AbstractContextManager[Any]):
+    """A client of a cluster that ends with it."""
+
+    def __init__(self, cluster: Any) -> None:
+        self._cluster, self._client = cluster, Client(cluster, set_as_default=False)
+
+    def __enter__(self) -> Any:
+        return self._client
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
+        self._cluster.close()
+
+
+def _name(cluster: Cluster) -> str:
+    return f"--scheduler {cluster.scheduler}" if cluster.scheduler else "the local cluster"
+
+
+def _require_workers(client: Any, cluster: Cluster) -> None:
+    """Checks that there are workers, all with this version of modelplan."""
+    client.wait_for_workers(1, timeout=_WAIT)
+    try:
+        versions = client.run(version_here)
+    except Exception as problem:  # noqa: BLE001  whatever the worker raised, such as a missing module
+        raise RequestError(f"{_name(cluster)}: a worker cannot run modelplan: {problem}") from None
+    for worker, version in versions.items():
+        if version != __version__:
+            raise RequestError(f"{worker} has modelplan {version}, expected {__version__}, which asks it")
+
+
+def version_here() -> str:
+    """The version of modelplan of the process that calls it."""
+    return __version__
+
+
+def _rows(client: Any, runs: Iterable[Run], timeout: float) -> Iterator[list[dict[str, Any]]]:
+    """Keeps the window full and yields what is done."""
+    waiting = _batches(runs)
+    most = _AHEAD * max(sum(client.nthreads().values()), 1)
+    under_way: dict[str, list[Run]] = {}
+    done = as_completed(loop=client.loop)
+    again: list[list[Run]] = []
+    while True:
+        while len(under_way) < most and (batch := again.pop() if again else next(waiting, None)):
+            future = client.submit(rows_of, list(map(asdict, batch)), timeout, pure=False)
+            under_way[future.key] = batch
+            done.add(future)
+        if not under_way:
+            return
+        future = next(done)
+        batch = under_way.pop(future.key)
+        found = _outcome(future, batch)
+        if found is None:
+            again += [[run] for run in batch]
+        else:
+            yield found
+
+
+def _batches(runs: Iterable[Run]) -> Iterator[list[Run]]:
+    """Runs of one model together, so that few workers load it."""
+    for _, group in groupby(runs, key=lambda run: run.model):
+        while batch := list(islice(group, _BATCH)):
+            yield batch
+
+
+def _outcome(future: Any, batch: Sequence[Run]) -> list[dict[str, Any]] | None:
+    """The rows of a task that ended; None where its runs have to be asked one by one."""
+    if future.status == "finished":
+        found: list[dict[str, Any]] = future.result()
+        return found
+    problem = future.exception() if future.status == "error" else None
+    if isinstance(problem, KilledWorker):
+        if len(batch) > 1:
+            return None
+        return [as_record(row_of(batch[0], "lost", f"{_DEATHS + 1} workers died while they had it"))]
+    if problem is not None:
+        return [as_record(row_of(run, "failed", f"{type(problem).__name__}: {problem}")) for run in batch]
+    raise RequestError(f"the scheduler gave up a task ({future.status}); start again to go on")

@@ -1,0 +1,99 @@
+"""Every combination of models and settings as a run; a run holds all that decides its row."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import product
+
+from modelplan.primitives.version import __version__
+
+#: The setting that leaves the choice to the runtime, the target or modelplan.
+USUAL = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A target as a run needs it: bytes of its largest block; ABI and kernels are empty where it names none."""
+
+    name: str
+    size: int
+    abi: str = ""
+    kernels: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What is combined: paths of models, targets, and for each setting the names to try.
+
+    `dims` and `shapes` hold for every model, as `load` takes them.
+    """
+
+    models: tuple[str, ...]
+    targets: tuple[Block, ...] = ()
+    runtimes: tuple[str, ...] = (USUAL,)
+    kernels: tuple[str, ...] = (USUAL,)
+    schedules: tuple[str, ...] = (USUAL,)
+    aliases: tuple[str, ...] = (USUAL,)
+    allocators: tuple[str, ...] = (USUAL,)
+    dims: tuple[str, ...] = ()
+    shapes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        count = len(self.models) * max(len(self.targets), 1)
+        for names in (self.runtimes, self.kernels, self.schedules, self.aliases, self.allocators):
+            count *= len(names)
+        return count
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One model in one setting. `sha256` is that of the file, empty where it could not be read.
+
+    Without a target `target` is empty and `target_bytes` None.
+    """
+
+    model: str
+    sha256: str
+    target: str
+    target_bytes: int | None
+    target_abi: str
+    target_kernels: str
+    runtime: str
+    kernels: str
+    schedule: str
+    alias: str
+    allocator: str
+    dims: tuple[str, ...] = ()
+    shapes: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """A digest of all that decides the row but the machine: the run, the file's content, modelplan's version."""
+        words = json.dumps([__version__, asdict(self)], sort_keys=True)
+        return hashlib.sha256(words.encode()).hexdigest()[:32]
+
+
+def runs_of(table: Table, digests: Mapping[str, str]) -> Iterator[Run]:
+    """Every combination, all of a model together and its targets innermost; `digests` are the SHA-256 of the files."""
+    settings = (table.runtimes, table.kernels, table.schedules, table.aliases, table.allocators)
+    targets: Sequence[Block | None] = table.targets or (None,)
+    for model in table.models:
+        for (runtime, kernels, schedule, alias, allocator), block in product(product(*settings), targets):
+            yield Run(
+                model,
+                digests[model],
+                block.name if block else "",
+                block.size if block else None,
+                block.abi if block else "",
+                block.kernels if block else "",
+                runtime,
+                kernels,
+                schedule,
+                alias,
+                allocator,
+                table.dims,
+                table.shapes,
+            )

@@ -1,0 +1,165 @@
+"""From a run to its row: `measured` is a pure function of the run and of the file; a memo keeps what runs share."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+
+from modelplan.model import Requirement, Runtime, bounds
+from modelplan.ops.macs import graph_macs
+from modelplan.planning import allocators, pipeline
+from modelplan.planning.pipeline import Options
+from modelplan.primitives.errors import ModelError, ModelPlanError
+from modelplan.questions.alternatives import ModelFile, Target, as_it_stands, load_file
+from modelplan.questions.sweeps.rows import Row, row_of
+from modelplan.questions.sweeps.run_table import USUAL, Run
+from modelplan.runtimes import runtime as runtime_named
+
+Answer = TypeVar("Answer")
+#: Models whose answers are kept; runs of one model follow each other.
+_MODELS = 2
+_USUAL_ABI = "32"
+_LONGEST_ERROR = 1000
+
+
+@dataclass(slots=True)
+class Memo:
+    """The answers for the last models: each question is computed once, errors included."""
+
+    answers: OrderedDict[str, dict[Hashable, Any]] = field(default_factory=OrderedDict)
+
+    def once(self, model: str, key: Hashable, make: Callable[[], Answer]) -> tuple[Answer, float]:
+        """What `make` returns and the seconds that it took when it ran; an error of modelplan is raised again."""
+        known = self.answers.setdefault(model, {})
+        self.answers.move_to_end(model)
+        while len(self.answers) > _MODELS:
+            self.answers.popitem(last=False)
+        if key not in known:
+            begin = time.process_time()
+            try:
+                known[key] = make(), time.process_time() - begin
+            except ModelPlanError as problem:
+                known[key] = problem
+        if isinstance(known[key], ModelPlanError):
+            raise known[key]
+        answer: tuple[Answer, float] = known[key]
+        return answer
+
+
+def measured(run: Run, memo: Memo) -> Row:
+    """The row of a run; what modelplan refuses and what fails in it are rows too."""
+    try:
+        facts = _facts(run, memo)
+        error = facts.pop("error", "")
+        return row_of(run, "refused" if error else "done", error, facts)
+    except ModelPlanError as problem:
+        return row_of(run, "refused", _one_line(f"{type(problem).__name__}: {problem}"), _versions())
+    except Exception as problem:  # noqa: BLE001  a mistake in modelplan is a row, not the end of the sweep
+        return row_of(run, "failed", _one_line(f"{type(problem).__name__}: {problem}"), _versions())
+
+
+def _facts(run: Run, memo: Memo) -> dict[str, Any]:
+    """The columns of a run that has an answer."""
+    file, load_seconds = memo.once(run.model, ("file", run.dims, run.shapes), lambda: _load(run))
+    runtime = _runtime(run, file)
+    abi = run.target_abi or _USUAL_ABI
+    setting = (run.dims, run.shapes, runtime.name, runtime.kernels)
+    target = Target(runtime, abi)
+    needed, arena_seconds = memo.once(run.model, ("arena", abi, *setting), lambda: as_it_stands(file, target))
+    options = _options(run, runtime)
+    chosen = (options.schedule, options.alias, options.allocator)
+    planned, plan_seconds = memo.once(run.model, ("plan", *setting, *chosen), lambda: _planned(file, options))
+    macs, _ = memo.once(run.model, ("macs", run.dims, run.shapes), lambda: graph_macs(file.graph))
+    return {
+        "format": file.graph.format,
+        "file_bytes": len(file.content),
+        "operators": len(file.graph.ops),
+        "macs": macs,
+        "used_runtime": runtime.name,
+        "used_kernels": runtime.kernels,
+        "used_alias": pipeline.alias_mode(options, runtime),
+        "used_allocator": options.allocator,
+        "abi": abi if needed.macro else "",
+        **planned,
+        **_sizes(run, needed, planned["height"], planned["runtime_height"]),
+        "load_seconds": load_seconds,
+        "arena_seconds": arena_seconds,
+        "plan_seconds": plan_seconds,
+        **_versions(),
+    }
+
+
+def _load(run: Run) -> ModelFile:
+    """The model, which has to be the file that the table was made of."""
+    file = load_file(run.model, run.dims, run.shapes)
+    found = hashlib.sha256(file.content).hexdigest()
+    if found != run.sha256:
+        raise ModelError(f"{run.model}: its SHA-256 is {found[:12]}..., but that of the table is {run.sha256[:12]}...")
+    return file
+
+
+def _runtime(run: Run, file: ModelFile) -> Runtime:
+    """The runtime with the kernels of the run, else with the target's where the runtime has them."""
+    named = None if run.runtime == USUAL else run.runtime
+    kernels = None if run.kernels == USUAL else run.kernels
+    if kernels is None and run.target_kernels in runtime_named(named, file.graph.format).library_names:
+        kernels = run.target_kernels
+    return pipeline.configured_runtime(file.graph, Options(named, kernels=kernels))
+
+
+def _options(run: Run, runtime: Runtime) -> Options:
+    """What the run asks the pipeline for."""
+    return Options(
+        runtime.name,
+        kernels=runtime.kernels,
+        schedule=Options().schedule if run.schedule == USUAL else run.schedule,
+        alias=None if run.alias == USUAL else run.alias,
+        allocator=allocators.DEFAULT if run.allocator == USUAL else run.allocator,
+    )
+
+
+def _planned(file: ModelFile, options: Options) -> dict[str, Any]:
+    """The columns of the plan."""
+    plan = pipeline.plan(file.graph, options)
+    return {
+        "runtime_height": plan.runtime_height,
+        "height": bounds.height(plan.problem, plan.placement),
+        "bound": plan.placement.lower_bound,
+        "proof": plan.placement.ended,
+        "order": plan.schedule.method,
+        "order_peak": plan.schedule.peak,
+        "order_bound": plan.schedule.lower_bound,
+        "order_proof": plan.schedule.proof,
+    }
+
+
+def _sizes(run: Run, needed: Requirement, height: int, runtime_height: int) -> dict[str, Any]:
+    """What the file needs as it stands, and whether that and the plan fit the target.
+
+    Where the head is not what the runtime plans for the graph by itself (a file with a plan of its own, several
+    subgraphs), nothing is said of the arena with another plan.
+    """
+    if needed.refusals:
+        fits = None if run.target_bytes is None else False
+        return {"error": "; ".join(needed.refusals), "fits": fits, "plan_fits": fits}
+    sizes = {"arena": needed.arena, "head": needed.head}
+    if run.target_bytes is None:
+        return sizes
+    with_plan = needed.arena - needed.head + height
+    plan_fits = with_plan <= run.target_bytes if needed.head == runtime_height else None
+    return {**sizes, "fits": needed.fits(run.target_bytes), "plan_fits": plan_fits}
+
+
+def _versions() -> dict[str, str]:
+    return {"python": platform.python_version(), "numpy": np.__version__}
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:_LONGEST_ERROR]

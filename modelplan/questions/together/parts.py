@@ -1,0 +1,193 @@
+"""Makes each of several models a part: its file read, its buffers as one problem in its own steps; or refuses it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from modelplan import runtimes
+from modelplan.answers.shared_plan import Part, Pipe, Relation
+from modelplan.checking.verifier import proof
+from modelplan.checking.verifier.subject import offline_subject
+from modelplan.model import Buffer, Problem, bounds
+from modelplan.planning import allocators, pipeline
+from modelplan.planning.pipeline import Options
+from modelplan.primitives.errors import ModelError, RequestError
+from modelplan.questions.alternatives import ModelFile
+from modelplan.rewriting.packing import check_plannable, request_problem, shared_tensors
+from modelplan.runtimes.tflm import TFLM, planner
+from modelplan.runtimes.tflm.abi import find_abis
+from modelplan.runtimes.tflm.arena import Interpreter, refusals
+from modelplan.runtimes.tflm.file import FileModel, read_tflite
+from modelplan.runtimes.tflm.kernels import find_library
+from modelplan.runtimes.tflm.planner import ONLINE, Request
+from modelplan.runtimes.tflm.refused_operators import told
+
+#: The operator whose output is what it keeps from run to run.
+_RING = "CIRCULAR_BUFFER"
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What the caller chose for all models; None leaves the choice to the runtime. `abi` and `kernels` are TFLM's."""
+
+    runtime: str | None = None
+    alias: str | None = None
+    allocator: str = allocators.DEFAULT
+    abi: str = "32"
+    kernels: str | None = None
+
+
+def check_pipes(files: Mapping[str, ModelFile], pipes: Sequence[Pipe]) -> None:
+    """Checks that what a pipeline connects has the same shape, type and quantisation.
+
+    Raises:
+        RequestError: it does not; names both tensors and what differs.
+    """
+    names = tuple(files)
+    for pipe in pipes:
+        ends = [(names[place.model], place.tensor) for place in (pipe.source, pipe.target)]
+        facts = [_facts(files[name], tensor) for name, tensor in ends]
+        for what, a, b in zip(("shape", "type", "quantisation"), *facts, strict=True):
+            if a != b:
+                labels = [f"{files[n].graph.tensors[t].name!r} of {n}" for n, t in ends]
+                raise RequestError(
+                    f"the pipeline from {labels[0]} to {labels[1]} does not fit: {what} {_shown(a)} is not {_shown(b)}"
+                )
+
+
+def _facts(file: ModelFile, tensor: int) -> tuple[object, object, object]:
+    """Shape, data type, and scale and zero point (None without) of a tensor."""
+    found = file.graph.tensors[tensor]
+    scaled: object = None
+    if file.graph.format == "tflite":
+        stored = read_tflite(file.content, file.path).subgraphs[0].tensors[tensor]
+        if stored.scales:
+            scaled = (stored.scales, stored.scale, stored.zero_point)
+    return found.shape, found.dtype, scaled
+
+
+def _shown(fact: object) -> str:
+    if isinstance(fact, tuple) and len(fact) == 3 and isinstance(fact[1], float):
+        return f"{fact[0]} scales from {fact[1]:g}, zero point {fact[2]}"
+    return "none" if fact is None else str(list(fact) if isinstance(fact, tuple) else fact)
+
+
+def parts_of(files: Mapping[str, ModelFile], relation: Relation, choices: Choices) -> tuple[Part, ...]:
+    """Each model as a part of the whole.
+
+    Models of a pipeline that has a tensor with several readers, or a tensor that is kept, share no more than views:
+    an operator that writes over its input would take the tensor from the others.
+
+    Raises:
+        ModelError: TFLM would not run a model; names the operators.
+        RequestError: a model carries a plan and is in a pipeline, or a name that does not exist.
+    """
+    guarded = _guarded(relation)
+    piped = {place.model for pipe in relation.pipes for place in (pipe.source, pipe.target)}
+    bound = piped | {place.model for place in relation.kept}
+    parts = []
+    for number, (name, file) in enumerate(files.items()):
+        runtime = runtimes.runtime(choices.runtime, file.graph.format)
+        own = choices if choices.kernels in runtime.library_names else replace(choices, kernels=None)
+        if runtime.offline_plans and file.graph.format == runtime.default_for:
+            parts.append(_tflm_part(name, file, own, guarded=number in guarded, bound=number in bound))
+        else:
+            parts.append(_planned_part(name, file, own, guarded=number in guarded))
+    if choices.kernels and not any(choices.kernels in part.runtime.library_names for part in parts):
+        raise RequestError(f"no kernels {choices.kernels!r} on {', '.join(sorted({p.runtime.name for p in parts}))}")
+    return tuple(parts)
+
+
+def _guarded(relation: Relation) -> set[int]:
+    """The models that may not write over what they are handed."""
+    readers = Counter(pipe.source for pipe in relation.pipes)
+    shared = {place.model for place, count in readers.items() if count > 1}
+    shared |= {place.model for place in relation.kept}
+    return {model for unit in relation.units if shared & set(unit) for model in unit}
+
+
+def _planned_part(name: str, file: ModelFile, choices: Choices, *, guarded: bool) -> Part:
+    """A model planned as `plan` does it: the best order, and what its runtime lets share."""
+    options = Options(choices.runtime, alias=choices.alias, allocator=choices.allocator, kernels=choices.kernels)
+    mode = pipeline.alias_mode(options, runtimes.runtime(choices.runtime, file.graph.format))
+    if guarded and mode != "none":
+        options = replace(options, alias="views")
+    plan = pipeline.plan(file.graph, options)
+    alone = bounds.height(plan.problem, plan.placement)
+    return Part(name, file.path, plan.graph, plan.runtime, plan.alias, plan.problem, alone, plan)
+
+
+def _tflm_part(name: str, file: ModelFile, choices: Choices, *, guarded: bool, bound: bool) -> Part:
+    """A model as TFLM plans it, in the order of its file."""
+    kernels = choices.kernels or TFLM.kernels
+    model = read_tflite(file.content, file.path)
+    refused = refusals(model, choices.abi, kernels)
+    if refused:
+        raise ModelError(f"{file.path}: tflm would not run it: {'; '.join(told(refused))}")
+    check_plannable(model)
+    _check_state(model)
+    rows, carried = _rows(model, choices.abi, kernels), planner.read_plan(model)
+    runtime = runtimes.with_kernels(TFLM, kernels)
+    if carried is not None:
+        _check_carried(name, model, carried, kernels, bound=bound)
+        return _block(name, file, model, rows, carried)
+    mode = choices.alias or "views"
+    if len(model.subgraphs) > 1:
+        mode = "none"
+    elif guarded and mode != "none":
+        mode = "views"
+    shared, overlaps = shared_tensors(file.graph, mode, kernels)
+    problem = request_problem(model, rows, shared, overlaps)
+    alone = bounds.height(problem, allocators.place(problem, choices.allocator))
+    where = _buffers_of_rows(problem, rows)
+    return Part(name, file.path, file.graph, runtime, mode, problem, alone, None, model, rows, where)
+
+
+def _check_state(model: FileModel) -> None:
+    """Checks that ring buffers are variables, which TFLM keeps apart from the head that other models write over.
+
+    Raises:
+        ModelError: one is not; names the operator.
+    """
+    for subgraph in model.subgraphs:
+        for number, op in enumerate(subgraph.ops):
+            if op.kind == _RING and not all(subgraph.tensors[t].variable for t in op.writes):
+                raise ModelError(f"{model.name}: op {number} {op.kind} keeps state in its output, which is no variable")
+
+
+def _rows(model: FileModel, abi: str, kernels: str) -> tuple[Request, ...]:
+    """What TFLM plans on every target that `abi` names: scratch may depend on the size of addresses."""
+    library = find_library(kernels)
+    found = [Interpreter(model, one, library).planned() for one in find_abis(abi)]
+    return max(found, key=lambda rows: sum(row.size for row in rows))
+
+
+def _check_carried(name: str, model: FileModel, carried: tuple[int, ...], kernels: str, *, bound: bool) -> None:
+    if bound:
+        raise RequestError(
+            f"{name} carries a plan, in which the tensors of a pipeline or of --keep have a place already; give the"
+            " file without it"
+        )
+    variables = [t for t, tensor in enumerate(model.tensors) if tensor.variable]
+    if any(carried[t] != ONLINE for t in variables):
+        raise RequestError(f"{name} carries a plan that places a variable in the head, where no other model may write")
+    proof.prove(offline_subject(model, kernels))
+
+
+def _block(name: str, file: ModelFile, model: FileModel, rows: tuple[Request, ...], carried: tuple[int, ...]) -> Part:
+    """A model that carries a plan: all that it places is one block."""
+    places = planner.greedy_offsets(rows, carried)
+    head = planner.head_bytes(rows, places)
+    end = max((row.last for row in rows), default=-1) + 2
+    problem = Problem.of([Buffer("the plan that it carries", head, 0, max(end, 1), planner.ALIGNMENT)])
+    where = tuple((0, place) for place in places)
+    return Part(name, file.path, file.graph, TFLM, "carried", problem, head, None, model, rows, where, carried)
+
+
+def _buffers_of_rows(problem: Problem, rows: Sequence[Request]) -> tuple[tuple[int, int], ...]:
+    """For each row the buffer that it lies in, and how far above the buffer's start."""
+    of_tensor = {m.tensor: (i, m.delta) for i, members in enumerate(problem.members) for m in members}
+    scratch = iter([i for i, here in enumerate(problem.is_scratch.tolist()) if here])
+    return tuple((next(scratch), 0) if row.scratch else of_tensor[row.tensor] for row in rows)

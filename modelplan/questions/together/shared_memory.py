@@ -1,0 +1,192 @@
+"""Plans several models in one memory, and says what TFLM needs for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from modelplan.answers.shared_plan import Part, Relation, SharedPlan, TflmArenas
+from modelplan.checking import referee
+from modelplan.checking.verifier import proof
+from modelplan.checking.verifier.subject import offline_subject, plan_subject, shim_subject
+from modelplan.model import Budget, IntArray, Placement, bounds
+from modelplan.planning import allocators
+from modelplan.primitives.errors import BrokenPlanError, RequestError
+from modelplan.primitives.version import __version__
+from modelplan.questions.alternatives import ModelFile, load_file
+from modelplan.questions.together.joining import joined
+from modelplan.questions.together.parts import Choices, check_pipes, parts_of
+from modelplan.questions.together.placing import place_all
+from modelplan.questions.together.relating import all_in_turn, related
+from modelplan.runtimes.tflm import planner
+from modelplan.runtimes.tflm.arena import arena
+from modelplan.runtimes.tflm.file import FileModel, read_tflite
+from modelplan.runtimes.tflm.plan_metadata import write_plan
+from modelplan.runtimes.tflm.planner import ONLINE
+from modelplan.runtimes.tflm.shared_arena import shared_arena_of
+
+
+def share_memory(
+    models: Mapping[str, str | Path],
+    *,
+    in_turn: Iterable[Sequence[str]] = (),
+    pipelines: Iterable[str] = (),
+    keep: Iterable[str] = (),
+    runtime: str | None = None,
+    alias: str | None = None,
+    allocator: str = allocators.DEFAULT,
+    abi: str = "32",
+    kernels: str | None = None,
+    budget: Budget | None = None,
+) -> SharedPlan:
+    """One memory for several models, every model's place in it proved.
+
+    Models may be active at the same time unless `in_turn` or a pipeline says otherwise. Active is a model from the
+    writing of its first input to the reading of its last output.
+
+    Args:
+        models: the files, by the names that the other arguments use.
+        in_turn: names of models of which never two are active at the same time; ("all",) stands for all.
+        pipelines: `A:out=B:in`: an output of one model that is an input of another, in the same bytes; models that
+            pipelines connect run one after the other.
+        keep: `A:tensor`, `A:inputs` or `A:outputs`: bytes that nothing else uses, so that what is in them stays.
+        runtime: as for `plan`, for all models.
+        alias: which tensors of one model may share memory: "none", "views" (the usual on TFLM), "safe" and others.
+        allocator: a row of the table of allocators.
+        abi: TFLM's target, for scratch that depends on the size of addresses.
+        kernels: the kernel library that the runtime is built with.
+        budget: how long each search of the allocator may run.
+
+    Raises:
+        ModelError: a file cannot be read, or TFLM would not run it.
+        RequestError: a name that does not exist, a pipeline of tensors that differ, or one that forms a circle.
+        BrokenPlanError: a stage went wrong; never to be seen.
+    """
+    files = {name: load_file(str(path)) for name, path in models.items()}
+    choices = Choices(runtime, alias, allocator, abi, kernels)
+    return shared_plan_of(files, (in_turn, pipelines, keep), choices, budget)
+
+
+def shared_plan_of(
+    files: Mapping[str, ModelFile],
+    said: tuple[Iterable[Sequence[str]], Iterable[str], Iterable[str]],
+    choices: Choices,
+    budget: Budget | None = None,
+) -> SharedPlan:
+    """The plan for files that were read; `said` is who takes turns, the pipelines, and what is kept.
+
+    Raises:
+        ModelError, RequestError, BrokenPlanError: as `share_memory`.
+    """
+    if len(files) < 2:
+        raise RequestError("one model: expected two or more")
+    relation = related({name: file.graph for name, file in files.items()}, *said)
+    check_pipes(files, relation.pipes)
+    parts = parts_of(files, relation, choices)
+    made = planned_together(parts, relation, choices.allocator, budget)
+    for number in range(len(parts)):
+        _prove(made, number)
+    return made
+
+
+def planned_together(
+    parts: tuple[Part, ...], relation: Relation, allocator: str = allocators.DEFAULT, budget: Budget | None = None
+) -> SharedPlan:
+    """The plan of models whose problems are known, seen by the referee but not proved model by model.
+
+    Raises:
+        RequestError: as `joined` and `place_all`.
+    """
+    joint = joined(parts, relation)
+    placement = place_all(joint, relation, allocator, budget)
+    turns, least = all_in_turn(relation), bounds.height(joint.problem, placement)
+    if turns != relation:
+        other = joined(parts, turns)
+        least = bounds.height(other.problem, place_all(other, turns, allocator, budget))
+    made_by = f"modelplan {__version__}"
+    return SharedPlan(
+        parts, relation, joint.problem, placement, joint.owners, joint.starts, allocator, least, made_by
+    )  # fmt: skip
+
+
+def _prove(made: SharedPlan, number: int) -> None:
+    """Proves that no operator of a model reads what another of its operators has overwritten.
+
+    That other models keep away is the referee's part, who has seen the whole problem.
+    """
+    part = made.parts[number]
+    if part.plan is not None:
+        offsets = Placement(np.array(made.offsets_of(number), dtype=np.int64))
+        proof.prove(plan_subject(replace(part.plan, placement=offsets)))
+    elif part.file is not None and part.carried is None:
+        proof.prove(shim_subject(part.file, made.places_of(number), part.runtime.kernels, part.rows))
+
+
+def runs_on_tflm(made: SharedPlan) -> bool:
+    """Whether TFLM runs all of the models."""
+    return all(part.file is not None for part in made.parts)
+
+
+def tflm_arenas(made: SharedPlan, abi: str = "32") -> TflmArenas:
+    """The whole arenas of models that TFLM runs: apart, on one allocator as it is, and with this plan."""
+    files, kernels = files_of(made), made.parts[0].runtime.kernels
+    separate = tuple(arena(file, abi, kernels).least for file in files)
+    shared, pinned = (shared_arena_of(files, abi, kernels, head) for head in (None, planner.padded(made.height)))
+    try:
+        written = shared_arena_of(written_files(made), abi, kernels)
+    except RequestError as problem:
+        return TflmArenas(separate, shared, pinned, None, str(problem))
+    return TflmArenas(separate, shared, pinned, written)
+
+
+def files_of(made: SharedPlan) -> tuple[FileModel, ...]:
+    """The files of models that TFLM runs.
+
+    Raises:
+        RequestError: TFLM does not run all of them.
+    """
+    missing = [part.name for part in made.parts if part.file is None]
+    if missing:
+        raise RequestError(f"not planned for tflm: {', '.join(missing)}")
+    return tuple(replace(part.file, name=part.name) for part in made.parts if part.file is not None)
+
+
+def written_files(made: SharedPlan) -> tuple[FileModel, ...]:
+    """The models with their tensors' places as offline plans, proved with the scratch that TFLM adds to them.
+
+    Raises:
+        RequestError: TFLM would place scratch where another model may have its bytes; names the scratch.
+        ModelError: a file's layout does not allow the edit.
+    """
+    found, offsets = [], made.placement.offsets.copy()
+    for number, model in enumerate(files_of(made)):
+        part, places = made.parts[number], made.places_of(number)
+        plan = [ONLINE] * len(model.tensors)
+        for row, place in zip(part.rows, places, strict=True):
+            if not row.scratch and (part.carried is None or part.carried[row.tensor] != ONLINE):
+                plan[row.tensor] = place
+        written = read_tflite(write_plan(model, plan), model.name)
+        actual = planner.greedy_offsets(part.rows, plan)
+        if part.carried is not None and list(actual) != list(places):
+            raise RequestError(f"TFLM would place what the plan of {part.name} leaves to it elsewhere")
+        if part.carried is None:
+            proof.prove(offline_subject(written, part.runtime.kernels))
+            _move_scratch(made, number, actual, offsets)
+        found.append(written)
+    try:
+        referee.check(replace(made.problem, capacity=None), Placement(offsets))
+    except BrokenPlanError as problem:
+        raise RequestError(f"TFLM places scratch by itself: {problem}") from None
+    return tuple(found)
+
+
+def _move_scratch(made: SharedPlan, number: int, actual: Sequence[int], offsets: IntArray) -> None:
+    """Puts the scratch of a model where TFLM would."""
+    joint_of = {(one.model, one.buffer): joint for joint, one in made.owners_of()}
+    part = made.parts[number]
+    for row, (buffer, _), place in zip(part.rows, part.buffer_of, actual, strict=True):
+        if row.scratch:
+            offsets[joint_of[number, buffer]] = place
