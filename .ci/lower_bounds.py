@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-EXTRAS = ("browser", "completion", "cpsat", "fleet", "memories", "page", "search", "targets", "tflm", "verify", "test")
+EXTRAS = ("browser", "completion", "cpsat", "fleet", "memories", "search", "targets", "tflm", "verify", "test")
 
 project = tomllib.loads((Path(__file__).resolve().parent.parent / "pyproject.toml").read_text())["project"]
 extras = [requirement for extra in EXTRAS for requirement in project["optional-dependencies"][extra]]

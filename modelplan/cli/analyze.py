@@ -21,7 +21,6 @@ from modelplan.cli.drawing import drawing_process, pictures_of
 from modelplan.model import Alternative, Graph, Plan, Requirement, Runtime, bounds
 from modelplan.outputs import OUTPUTS, render
 from modelplan.outputs import rendering as figures
-from modelplan.outputs.page import library
 from modelplan.outputs.report import Report, Section
 from modelplan.outputs.reports import plan_report as text
 from modelplan.outputs.reports.arena_report import alternatives_section, headline, lower_alternatives, parts_section
@@ -115,8 +114,6 @@ def analyze(arguments: Namespace, path: str, chosen: Chosen | None = None) -> in
             write_folder(arguments, path, chosen, show)
         else:
             show_model(arguments, path, chosen, show)
-    if arguments.out and not library.is_installed():
-        terminal.show([Section("", (f"no plan{figures.PAGE}: the page needs {library.INSTALL}",))])
     return 0
 
 
@@ -140,7 +137,6 @@ def show_model(
 ) -> Plan:
     """Shows one model and writes all but --out; `made` is called with the plan as soon as there is one."""
     drawn = [(draw, figures.suffix_of(draw, (_LOG, *figures.PLAN_SUFFIXES))) for draw in arguments.draw]
-    library.check_for(arguments.draw)
     file = load_file(path, arguments.dim, arguments.shape)
     arguments = model_options.on_target(arguments, chosen, file.graph)
     target = model_options.target_of(arguments, file.graph)
@@ -334,7 +330,7 @@ def folder_name(path: str) -> str:
 
 
 def write_texts(plan: Plan, folder: Path) -> None:
-    """Every other output of the table into `folder`, as plan.json and so on; the page where its library is there."""
+    """Every other output of the table into `folder`, as plan.json and so on."""
     for suffix in OUTPUTS:
-        if suffix not in figures.SUFFIXES or (suffix == figures.PAGE and library.is_installed()):
+        if suffix not in figures.SUFFIXES or suffix == figures.PAGE:
             files.write(str(folder / f"plan{suffix}"), render(plan, suffix))

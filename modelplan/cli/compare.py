@@ -18,7 +18,6 @@ from modelplan.cli import files, model_options, terminal
 from modelplan.formats.files import read_bytes
 from modelplan.model import Budget, Placement, Plan, Problem, bounds
 from modelplan.outputs.figures import canvas, field_chart
-from modelplan.outputs.page import library
 from modelplan.outputs.reports.comparison_report import SCHEMA, sections
 from modelplan.planning import pipeline
 from modelplan.planning.allocators import ALLOCATORS, allocator, place
@@ -98,7 +97,6 @@ def run(arguments: Namespace) -> int:
         if value is not None and not value > 0:
             raise RequestError(f"--{option} is {value:g}, expected more than 0")
     drawn = [drawing_of(text) for text in arguments.draw]
-    library.check_for(path for _, path, _ in drawn)
     outputs = [arguments.chart, arguments.json, *(path for _, path, _ in drawn)]
     files.check_outputs(outputs, [arguments.source])
     chosen = model_options.chosen_target(arguments)

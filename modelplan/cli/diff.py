@@ -20,7 +20,6 @@ from modelplan.formats.files import read_bytes
 from modelplan.formats.node_keys import node_keys
 from modelplan.outputs.exchange import node_data
 from modelplan.outputs.figures import canvas, difference_chart
-from modelplan.outputs.page import library
 from modelplan.outputs.reports import difference_markdown, difference_report
 from modelplan.planning import pipeline
 from modelplan.primitives.byte_counts import parse_bytes
@@ -75,7 +74,6 @@ def run(arguments: Namespace) -> int:
     """Runs the command."""
     if arguments.draw and not arguments.draw.endswith((".svg", ".png", ".html")):
         raise RequestError(f"{arguments.draw}: a picture's name must end in .svg, .png or .html")
-    library.check_for([arguments.draw])
     outputs = [arguments.json, arguments.markdown, arguments.draw]
     if outputs.count("-") > 1:
         raise RequestError("--json and --markdown cannot both go to standard output")

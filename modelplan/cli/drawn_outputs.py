@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from modelplan.cli import files
-from modelplan.outputs.page import library
 from modelplan.primitives.errors import RequestError
 
 
@@ -37,7 +36,7 @@ def check_outputs(
 
     Raises:
         RequestError: a folder is missing, an output is the input or a folder, two go to one place, a figure is of no
-            known kind, or the library that pages need is not installed.
+            known kind.
     """
     written = [arguments.json, arguments.csv, *arguments.draw, *others]
     files.check_outputs(written, models)
@@ -52,8 +51,6 @@ def check_outputs(
         if not path.endswith(_suffixes(page=page)):
             ends = ", ".join(_suffixes(page=page))
             raise RequestError(f"{path}: cannot tell what to draw; the name must end in {ends}")
-    if page:
-        library.check_for(arguments.draw)
 
 
 def write_outputs(

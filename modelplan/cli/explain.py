@@ -18,7 +18,7 @@ from modelplan.cli import files, model_options, terminal
 from modelplan.cli.analyze import options_for, plan_of, stands_of
 from modelplan.model import Plan
 from modelplan.outputs import rendering as figures
-from modelplan.outputs.page import html_file, library
+from modelplan.outputs.page import html_file
 from modelplan.outputs.report import Section
 from modelplan.outputs.reports import explanation_report as explanation
 from modelplan.primitives.byte_counts import parse_bytes
@@ -67,7 +67,6 @@ def run(arguments: Namespace) -> int:
     """Runs the command."""
     files.check_outputs([arguments.json, *arguments.draw], [arguments.model])
     drawn = [(path, figures.suffix_of(path)) for path in arguments.draw]
-    library.check_for(arguments.draw)
     if not 0 <= arguments.seconds < float("inf"):
         raise RequestError(f"--seconds is {arguments.seconds:g}, expected 0 or more")
     chosen = model_options.chosen_target(arguments)

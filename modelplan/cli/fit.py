@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from modelplan.cli import files, fit_onnx, model_options, terminal
 from modelplan.outputs.firmware import tflm_headers
-from modelplan.outputs.page import library
 from modelplan.outputs.report import Section, Table
 from modelplan.primitives.byte_counts import parse_bytes
 from modelplan.primitives.errors import RequestError
@@ -92,7 +91,6 @@ def run(arguments: Namespace) -> int:
     files.check_suffix(arguments.output, ".tflite")
     if arguments.draw and not arguments.draw.endswith(_FIGURES):
         raise RequestError(f"{arguments.draw}: a figure's name must end in {', '.join(_FIGURES)}")
-    library.check_for([arguments.draw])
     chosen = model_options.chosen_target(arguments)
     goal = goal_of(arguments, chosen)
     if chosen:

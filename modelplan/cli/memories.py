@@ -116,7 +116,8 @@ def _write(arguments: Namespace, made: RegionPlan) -> None:
         for path in arenas:
             files.write(path, arenas_map.svg(made) if path.endswith(".svg") else arenas_map.png(made))
     rest = [path for path in arguments.draw if path not in arenas]
-    write_outputs(Namespace(**vars(arguments) | {"draw": rest}), made, "region_report", "region_map", layout_html)
+    others = Namespace(**vars(arguments) | {"draw": rest})
+    write_outputs(others, made, "reports.region_report", "figures.region_map", layout_html)
 
 
 def _plan(arguments: Namespace, path: str) -> Plan:

@@ -49,10 +49,6 @@ def run(arguments: Namespace) -> int:
     source = arguments.problem or arguments.input
     files.check_outputs([arguments.output, *arguments.draw], [source])
     drawn = figure_names(arguments.draw)
-    if drawn:
-        from modelplan.outputs.page import library
-
-        library.check_for(arguments.draw)
     problem = load_problem(source)
     if arguments.capacity is not None:
         problem = replace(problem, capacity=parse_bytes(arguments.capacity))

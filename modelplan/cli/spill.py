@@ -64,7 +64,7 @@ def run(arguments: Namespace) -> int:
         plan, regions, dma, method=arguments.method, copied_only=arguments.copied_only, reader=arguments.reader,
         macs_per_second=arguments.macs_per_second, seconds=arguments.seconds,
     )  # fmt: skip
-    write_outputs(arguments, made, "moves_report", "moves_map", region_views.layout_html)
+    write_outputs(arguments, made, "reports.moves_report", "figures.moves_map", region_views.layout_html)
     if "-" not in (arguments.json, arguments.csv):
         terminal.show(sections_of(made))
     return 0

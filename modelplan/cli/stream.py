@@ -72,7 +72,7 @@ def run(arguments: Namespace) -> int:
     plan = pipeline.plan(graph, model_options.options_of(arguments, graph))
     links = [replace(link, rate=rate) for rate in rates]
     made = stream_curve(plan, links, memory, arguments.points)
-    write_outputs(arguments, made, "stream_report", "stream_chart")
+    write_outputs(arguments, made, "reports.stream_report", "figures.stream_chart")
     if "-" not in (arguments.json, arguments.csv):
         terminal.show(sections_of(made))
     return 0

@@ -95,10 +95,6 @@ def run(arguments: Namespace) -> int:
     names = [arguments.json, arguments.csv, arguments.header, *arguments.draw]
     files.check_outputs(names, models.values())
     drawn = _figures(arguments.draw)
-    if drawn:
-        from modelplan.outputs.page import library
-
-        library.check_for(arguments.draw)
     capacity = None if arguments.capacity is None else parse_bytes(arguments.capacity)
     loaded = {name: load_file(path, arguments.dim, arguments.shape) for name, path in models.items()}
     said = [group.split(",") for group in arguments.in_turn], arguments.pipeline, arguments.keep

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from commands import run
 
-from modelplan import Options, RequestError, Tensor, plan
+from modelplan import Options, Tensor, plan
 from modelplan.answers import page_views as views
 from modelplan.answers.drawing import of_problem
 from modelplan.model import Buffer, Placement, Problem
@@ -108,13 +108,10 @@ def test_views_that_are_the_same_are_shown_once() -> None:
     assert len(views.distinct([views.view_of(p, str(i), "") for i, p in enumerate(kept)])) == 2
 
 
-def test_without_the_library_the_command_names_the_install_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library, "find_spec", lambda _: None)
-    with pytest.raises(RequestError, match=r"pip install 'modelplan\[page\]'"):
-        library.check_for(["plan.html"])
-    library.check_for(["plan.svg", None])
-    with pytest.raises(RequestError, match="Bokeh"):
-        html_file.render(plan(graphs.chain()))
+def test_the_page_carries_the_library_and_the_wheel_its_licence() -> None:
+    scripts = library.library_scripts()
+    assert all(script.encode() in html_file.render(plan(graphs.chain())) for script in scripts)
+    assert "Copyright (c) Anaconda" in next(library._FOLDER.glob("LICENSE*")).read_text()
 
 
 @pytest.mark.parametrize(

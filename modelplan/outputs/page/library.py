@@ -1,44 +1,15 @@
-"""The plotting library that the page carries: BokehJS, as the Python package bokeh has it."""
+"""The plotting library that the page carries: BokehJS, which the build copies out of the Python package bokeh."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from importlib.util import find_spec
 from pathlib import Path
 
-from modelplan.primitives.errors import RequestError
+from modelplan import _core
 
-#: The parts of BokehJS that the page uses.
-_FILES = ("bokeh.min.js", "bokeh-api.min.js")
-INSTALL = "pip install 'modelplan[page]'"
-
-
-def is_installed() -> bool:
-    """Whether the library is there; imports nothing."""
-    return find_spec("bokeh") is not None
-
-
-def check_for(paths: Iterable[str | None]) -> None:
-    """Passes where none of the files is a page, or the library is there: for before the work, not after.
-
-    Raises:
-        RequestError: it is not installed; the message says how to install it.
-    """
-    if any(path and path.endswith(".html") for path in paths) and not is_installed():
-        raise RequestError(f"an HTML page needs the plotting library Bokeh: {INSTALL}")
+#: Where the build puts the parts of BokehJS that the page uses, in the order in which they are run, with their licence.
+_FOLDER, _FILES = Path(_core.__file__).parent / "bokehjs", ("bokeh.min.js", "bokeh-api.min.js")
 
 
 def library_scripts() -> tuple[str, ...]:
-    """The scripts of the library, in the order in which they are run.
-
-    Raises:
-        RequestError: it is not installed; the message says how to install it.
-    """
-    check_for([".html"])
-    spec = find_spec("bokeh")
-    assert spec is not None
-    folder = Path(str(spec.origin)).parent / "server" / "static" / "js"
-    try:
-        return tuple((folder / name).read_text(encoding="utf-8") for name in _FILES)
-    except OSError as problem:
-        raise RequestError(f"an HTML page needs {problem.filename}: {problem.strerror}; {INSTALL}") from None
+    """The scripts of the library, in the order in which they are run."""
+    return tuple((_FOLDER / name).read_text(encoding="utf-8") for name in _FILES)
