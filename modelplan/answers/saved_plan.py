@@ -139,7 +139,7 @@ def _build_dataclass(kind: type, value: Any, where: str, bodies: Mapping[int, Gr
 def _build_fields(
     kind: type, names: Collection[str], value: Any, where: str, bodies: Mapping[int, Graph]
 ) -> dict[str, Any]:
-    hints = typing.get_type_hints(kind, vars(nouns))
+    hints = typing.get_type_hints(kind)
     found = _expect(dict, value, where)
     if found.keys() != set(names):
         odd = ", ".join(sorted(found.keys() ^ set(names)))

@@ -62,7 +62,8 @@ def test_a_capacity_is_a_question() -> None:
 
 def test_the_table_names_every_row_of_every_module() -> None:
     folder = Path(str(allocators.__file__)).parent
-    with_rows = {path.stem for path in folder.glob("*.py") if "\nROWS" in path.read_text() and path.stem != "__init__"}
+    files = [path for path in folder.rglob("*.py") if "\nROWS" in path.read_text() and path.stem != "__init__"]
+    with_rows = {".".join(path.relative_to(folder).with_suffix("").parts) for path in files}
     assert with_rows == set(allocators.ROWS_OF)
     for module, names in allocators.ROWS_OF.items():
         rows = import_module(f"modelplan.planning.allocators.{module}").ROWS
