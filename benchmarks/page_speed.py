@@ -12,12 +12,13 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import reporting
 
 from modelplan import Buffer, Problem
 from modelplan.answers.drawing import of_problem
-from modelplan.outputs import rendering as figures
+from modelplan.outputs import render
 from modelplan.planning.allocators import place
 
 sys.path.insert(0, str(reporting.ROOT / "tests"))
@@ -62,7 +63,7 @@ def measured(browser: Browser, count: int, folder: Path) -> tuple[object, ...]:
     """One row of the table."""
     problem = problem_of(count)
     path = folder / f"{count}.html"
-    path.write_bytes(figures.render(of_problem(str(count), problem, place(problem, "first-fit-size")), ".html"))
+    path.write_bytes(cast("bytes", render(of_problem(str(count), problem, place(problem, "first-fit-size")), ".html")))
     browser.driver.get("about:blank")
     browser.driver.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
     before = seconds(browser)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -48,6 +49,8 @@ def dotted(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
+#: A text that may name a module: "modelplan.a.b" or "modelplan.a.b:function".
+TEXT_NAME = re.compile(r"modelplan(\.\w+)+(:\w+)?")
 MODULES = {dotted(path): path for path in sources()}
 
 
@@ -64,8 +67,8 @@ def named(module: str) -> set[str]:
             found |= {f"{node.module}.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value[-1:] != ".":
-            found.add(node.value)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and TEXT_NAME.fullmatch(node.value):
+            found |= {name for name in [node.value.partition(":")[0]] if home(name) != "modelplan"}
         elif isinstance(node, ast.JoinedStr) and (prefix := fixed_prefix(node, module)):
             found |= {name for name in MODULES if name.startswith(prefix)}
     return found
@@ -80,23 +83,17 @@ def fixed_prefix(text: ast.JoinedStr, module: str) -> str:
 
 
 def home(name: str) -> str:
-    """The module that a dotted name belongs to; empty where it is none of the package's."""
+    """The module that a dotted name belongs to; empty for the compiled core and where it is none of the package's."""
     parts = name.split(".")
+    if parts[1:2] == ["_core"]:
+        return ""
     return next((head for n in range(len(parts), 0, -1) if (head := ".".join(parts[:n])) in MODULES), "")
 
 
 def imports() -> nx.DiGraph[str]:
     """Which module imports which."""
-    pairs = {(module, home(name)) for module in MODULES for name in named(module) if name != "modelplan._core"}
-    return nx.DiGraph((a, b) for a, b in pairs if b not in ("", a) and not (b == "modelplan" and is_plain(a)))
-
-
-def is_plain(module: str) -> bool:
-    """Whether all that a module has of the root is its name, or the compiled core."""
-    return not {name for name in named(module) if home(name) == "modelplan"} - {"modelplan", "modelplan.toml"} - CORE
-
-
-CORE = {"modelplan._core"}
+    pairs = {(module, home(name)) for module in MODULES for name in named(module)}
+    return nx.DiGraph((a, b) for a, b in pairs if b not in ("", a))
 
 
 def room_of(module: str) -> str:
@@ -221,8 +218,13 @@ def defining(room: str, name: str, argument: str) -> set[str]:
 
 def test_every_command_and_every_renderer_stands_in_its_table() -> None:
     assert defining("cli", "run", "Namespace") == set(COMMANDS)
-    rows = {(row.module.rpartition(".")[2], row.function) for row in OUTPUTS.values()}
-    assert {(stem, name) for name in ("render", "svg", "png") for stem in defining("outputs", name, "Plan")} == rows
+    made = {row.make.rpartition(".")[2] for row in OUTPUTS}
+    assert {
+        f"{path.stem}:draw"
+        for path in (PACKAGE / "outputs" / "figures").glob("*.py")
+        if "\ndef draw(" in path.read_text()
+    } <= made
+    assert {f"{stem}:render" for stem in defining("outputs", "render", "Plan")} <= made
 
 
 def test_outputs_import_no_planner() -> None:

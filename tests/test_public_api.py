@@ -101,7 +101,7 @@ ARGUMENTS = {
         "kernels",
         "budget",
     ],
-    "render": ["plan", "suffix"],
+    "render": ["answer", "suffix"],
     "read": ["text", "name"],
     "height": ["problem", "placement"],
     "load_bound": ["problem"],

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 from modelplan.answers.explanation import Suggestion
 from modelplan.cli import files, model_options, overlays, terminal
 from modelplan.cli.drawing import drawing_process, pictures_of
+from modelplan.cli.drawn_outputs import add_draw, figures_asked
 from modelplan.model import Alternative, Graph, Plan, Requirement, Runtime, bounds
-from modelplan.outputs import OUTPUTS, render
-from modelplan.outputs import rendering as figures
+from modelplan.outputs import PAGE, outputs_of, render
 from modelplan.outputs.report import Report, Section
 from modelplan.outputs.reports import plan_report as text
 from modelplan.outputs.reports.arena_report import alternatives_section, headline, lower_alternatives, parts_section
@@ -46,6 +46,7 @@ from modelplan.questions.explaining.quick import has_quick_changes, quick_change
 from modelplan.runtimes.ort.shapes import unknown_tensors
 
 if TYPE_CHECKING:
+    from modelplan.answers.page_views import Page
     from modelplan.targets.choosing import Chosen
 
 #: Of files with more operators than these a second process tries the changes: a copy costs some milliseconds.
@@ -66,8 +67,9 @@ def configure(parser: ArgumentParser) -> None:
     model_options.add_abi(parser, default=None)
     model_options.add_capacity(parser)
     model_options.add_target(parser)
-    model_options.add_draw(
+    add_draw(
         parser,
+        "Plan",
         "; x.ascii in the form of TFLM's log, x.log.ascii the log itself for the file as it stands; x.pftrace for"
         " Perfetto",
     )
@@ -136,7 +138,7 @@ def show_model(
     arguments: Namespace, path: str, chosen: Chosen | None, show: Show, made: Callable[[Plan], None] = lambda _: None
 ) -> Plan:
     """Shows one model and writes all but --out; `made` is called with the plan as soon as there is one."""
-    drawn = [(draw, figures.suffix_of(draw, (_LOG, *figures.PLAN_SUFFIXES))) for draw in arguments.draw]
+    drawn = figures_asked(arguments, "Plan", more=(_LOG, ".ascii", ".pftrace"))
     file = load_file(path, arguments.dim, arguments.shape)
     arguments = model_options.on_target(arguments, chosen, file.graph)
     target = model_options.target_of(arguments, file.graph)
@@ -164,8 +166,9 @@ def show_model(
             show([*text.plan_sections(plan, stands), *session_sections(path, file.graph, target.runtime), *asked])
             show(best_section(file, needed, changes, others))
     for output, suffix in ((arguments.json, ".json"), (arguments.csv, ".csv"), *drawn):
-        if output and suffix == figures.PAGE:
-            files.write(output, drawn_page(Namespace(**vars(arguments) | {"model": path}), file, plan, stands))
+        if output and suffix == PAGE:
+            words = Namespace(**vars(arguments) | {"model": path})
+            files.write(output, render(page_of(words, file, plan, stands), PAGE))
         elif output:
             files.write(output, planner_log(file, target, needed) if suffix == _LOG else render(plan, suffix))
     if arguments.overlay:
@@ -185,12 +188,11 @@ def other_files(
     return list(lower_alternatives_of(file, target, needed, order))
 
 
-def drawn_page(words: Namespace, file: ModelFile, plan: Plan, stands: Plan) -> bytes:
-    """The plan as a page, beside others that are made for it; `words` hold the options and the path as `model`."""
-    from modelplan.outputs.page import html_file
+def page_of(words: Namespace, file: ModelFile, plan: Plan, stands: Plan) -> Page:
+    """The page of the plan, beside others that are made for it; `words` hold the options and the path as `model`."""
     from modelplan.questions.pages.plan_views import model_page
 
-    return html_file.html(model_page(model_options.options_of(words, file.graph), file.graph, plan, stands))
+    return model_page(model_options.options_of(words, file.graph), file.graph, plan, stands)
 
 
 def options_for(arguments: Namespace, file: ModelFile, target: Target) -> Options:
@@ -331,6 +333,6 @@ def folder_name(path: str) -> str:
 
 def write_texts(plan: Plan, folder: Path) -> None:
     """Every other output of the table into `folder`, as plan.json and so on."""
-    for suffix in OUTPUTS:
-        if suffix not in figures.SUFFIXES or suffix == figures.PAGE:
+    for suffix, row in outputs_of("Plan").items():
+        if not row.figure:
             files.write(str(folder / f"plan{suffix}"), render(plan, suffix))

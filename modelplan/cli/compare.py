@@ -15,9 +15,10 @@ from modelplan.answers.allocator_field import Field, Mark
 from modelplan.answers.comparison import Comparison, Row
 from modelplan.answers.summary import RuntimePlan, runtime_plan
 from modelplan.cli import files, model_options, terminal
+from modelplan.cli.drawn_outputs import write_figures
 from modelplan.formats.files import read_bytes
 from modelplan.model import Budget, Placement, Plan, Problem, bounds
-from modelplan.outputs.figures import canvas, field_chart
+from modelplan.outputs import PAGE, render, suffix_of
 from modelplan.outputs.reports.comparison_report import SCHEMA, sections
 from modelplan.planning import pipeline
 from modelplan.planning.allocators import ALLOCATORS, allocator, place
@@ -26,6 +27,8 @@ from modelplan.primitives.errors import RequestError
 from modelplan.primitives.units import human, stand_in
 
 if TYPE_CHECKING:
+    from modelplan.answers.drawing import Drawing
+    from modelplan.answers.page_views import Page
     from modelplan.targets.choosing import Chosen
 
 
@@ -76,7 +79,7 @@ def configure(parser: ArgumentParser) -> None:
         "--seconds", type=float, metavar="S", help="how long each search may take (default: steps of its own)"
     )
     parser.add_argument("--top", type=int, metavar="N", help="the N lowest heights, and ours, in the table")
-    parser.add_argument("--chart", metavar="FILE", help="height over bound against time as .svg or .png")
+    parser.add_argument("--chart", metavar="FILE", help="height over bound against time as .svg, .png or .pdf")
     parser.add_argument(
         "--draw",
         metavar="[ALLOCATOR=]FILE",
@@ -90,8 +93,7 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
-    if arguments.chart and not arguments.chart.endswith((".svg", ".png")):
-        raise RequestError(f"{arguments.chart}: a chart's name must end in .svg or .png")
+    charts = [(arguments.chart, suffix_of(arguments.chart, "Field"))] if arguments.chart else []
     for option in ("seconds", "top"):
         value = getattr(arguments, option)
         if value is not None and not value > 0:
@@ -109,14 +111,13 @@ def run(arguments: Namespace) -> int:
     )
     if arguments.json:
         files.write(arguments.json, json.dumps(document(compared, source, chosen), indent=1) + "\n")
-    if arguments.chart:
-        files.write(arguments.chart, chart(arguments.chart, field(compared)))
+    write_figures(charts, field(compared))
     for name, path, suffix in drawn:
-        if suffix == ".html":
-            files.write(path, all_answers(compared, source.within(chosen), placements))
+        if suffix == PAGE:
+            files.write(path, render(all_answers(compared, source.within(chosen), placements), PAGE))
             continue
         name = name or compared.ranked[0].allocator
-        files.write(path, figure(arguments.source, source.within(chosen), placements, name, suffix))
+        files.write(path, render(answer_drawing(arguments.source, source.within(chosen), placements, name), suffix))
     if arguments.json != "-":
         terminal.show(sections(compared, arguments.top))
     return 0
@@ -212,10 +213,8 @@ def drawing_of(text: str) -> tuple[str, str, str]:
     """Allocator (empty: the lowest), file and kind of figure in an argument of --draw; a plain name means the map.
 
     Raises:
-        RequestError: no such allocator, or a name that does not end in .svg, .png or .html.
+        RequestError: no such allocator, or a name that says no figure.
     """
-    from modelplan.outputs import rendering as figures
-
     name, given, path = text.partition("=")
     if not given or not re.fullmatch(r"[a-z0-9-]+", name):
         name, path = "", text
@@ -223,18 +222,16 @@ def drawing_of(text: str) -> tuple[str, str, str]:
         allocator(name)
     if name and path.endswith(".html"):
         raise RequestError(f"--draw {text}: the page holds the answers of all allocators, so it takes no name")
-    plain = path.endswith((".svg", ".png")) and not path.endswith(figures.SUFFIXES)
-    return name, path, f".map{Path(path).suffix}" if plain else figures.suffix_of(path)
+    return name, path, suffix_of(path, "Drawing", page=True)
 
 
-def figure(path: str, source: ProblemSource, placements: Mapping[str, Placement], name: str, suffix: str) -> bytes:
-    """The figure of one allocator's placement, which its title names.
+def answer_drawing(path: str, source: ProblemSource, placements: Mapping[str, Placement], name: str) -> Drawing:
+    """What figures show of one allocator's placement, which the title names.
 
     Raises:
         RequestError: the allocator refused the problem.
     """
     from modelplan.answers import drawing
-    from modelplan.outputs import rendering as figures
 
     if name not in placements:
         raise RequestError(f"--draw {name}: it refused the problem, there is nothing to draw")
@@ -245,16 +242,15 @@ def figure(path: str, source: ProblemSource, placements: Mapping[str, Placement]
         shown = replace(drawing.of_problem(Path(path).stem, source.problem, placement), banks=source.banks)
     note = stand_in(placement.found_by, placement.own_height)
     title = f"{shown.title}: {name}" + (f" ({note})" if note else "")
-    return figures.render(replace(shown, title=title), suffix)
+    return replace(shown, title=title)
 
 
-def all_answers(compared: Comparison, source: ProblemSource, placements: Mapping[str, Placement]) -> bytes:
+def all_answers(compared: Comparison, source: ProblemSource, placements: Mapping[str, Placement]) -> Page:
     """The page of all answers."""
-    from modelplan.outputs.page import html_file
     from modelplan.questions.pages.plan_views import answers_page
 
     title = Path(compared.title).stem
-    return html_file.html(answers_page(title, source.problem, source.plan, placements, field(compared)))
+    return answers_page(title, source.problem, source.plan, placements, field(compared))
 
 
 def field(compared: Comparison) -> Field:
@@ -265,8 +261,3 @@ def field(compared: Comparison) -> Field:
     refused = tuple(row.allocator for row in compared.rows if row.height is None)
     made_by = f"modelplan {__version__}"
     return Field(compared.title, compared.buffers, compared.lower_bound, marks, refused, made_by)
-
-
-def chart(path: str, shown: Field) -> bytes:
-    """The chart as the name of its file asks."""
-    return (canvas.svg if path.endswith(".svg") else canvas.png)(field_chart.draw, shown)

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, NoReturn
 
 from modelplan.answers.model_difference import Difference
 from modelplan.cli import files, model_options, overlays, terminal
+from modelplan.cli.drawn_outputs import Figures, add_draw, figures_asked, write_figures
 from modelplan.formats.files import read_bytes
 from modelplan.formats.node_keys import node_keys
 from modelplan.outputs.exchange import node_data
-from modelplan.outputs.figures import canvas, difference_chart
+from modelplan.outputs.figures import difference_chart
 from modelplan.outputs.reports import difference_markdown, difference_report
 from modelplan.planning import pipeline
 from modelplan.primitives.byte_counts import parse_bytes
@@ -54,9 +55,7 @@ def configure(parser: ArgumentParser) -> None:
     outputs = parser.add_argument_group("outputs")
     outputs.add_argument("--json", metavar="FILE", help="all of it as JSON; - for standard output")
     outputs.add_argument("--markdown", metavar="FILE", help="the report as Markdown; - for standard output")
-    outputs.add_argument(
-        "--draw", metavar="FILE", help="both memory curves as .svg or .png, or as .html both plans to zoom and click"
-    )
+    add_draw(outputs, "DifferenceChart")
     overlays.add_overlay(outputs, "delta: live bytes, new minus old, on the operators of NEW")
     outputs.add_argument("--exit-code", action="store_true", help="exit 1 where the sides differ")
 
@@ -72,11 +71,8 @@ def _add_shared(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
-    if arguments.draw and not arguments.draw.endswith((".svg", ".png", ".html")):
-        raise RequestError(f"{arguments.draw}: a picture's name must end in .svg, .png or .html")
-    outputs = [arguments.json, arguments.markdown, arguments.draw]
-    if outputs.count("-") > 1:
-        raise RequestError("--json and --markdown cannot both go to standard output")
+    figures = figures_asked(arguments, "DifferenceChart")
+    outputs = [arguments.json, arguments.markdown, *arguments.draw]
     files.check_outputs(outputs, [arguments.old, arguments.new or arguments.old])
     overlays.check_overlay(arguments.overlay, [arguments.old, arguments.new or arguments.old])
     if arguments.new is None and not arguments.old_options + arguments.new_options:
@@ -88,27 +84,23 @@ def run(arguments: Namespace) -> int:
     found = difference(old, new)
     if "-" not in outputs:
         terminal.show(difference_report.sections_of(found))
-    _write(arguments, found, old, new)
+    _write(arguments, found, old, new, figures)
     if arguments.overlay:
         nodes = node_keys(read_bytes(arguments.new or arguments.old), new.graph)
         overlays.write_overlay(arguments.overlay, node_data.differences_of(found, new.plan.schedule.order, nodes))
     return 1 if arguments.exit_code and not found.empty else 0
 
 
-def _write(arguments: Namespace, found: Difference, old: Side, new: Side) -> None:
+def _write(arguments: Namespace, found: Difference, old: Side, new: Side, figures: Figures) -> None:
     """Writes what was asked for."""
     if arguments.json:
         files.write(arguments.json, difference_report.as_json(found))
     if arguments.markdown:
         files.write(arguments.markdown, difference_markdown.render_difference(found))
-    if arguments.draw and arguments.draw.endswith(".html"):
-        from modelplan.outputs.page import html_file
+    if figures:
         from modelplan.questions.pages.plan_views import difference_page
 
-        files.write(arguments.draw, html_file.html(difference_page(old, new)))
-    elif arguments.draw:
-        save = canvas.svg if arguments.draw.endswith(".svg") else canvas.png
-        files.write(arguments.draw, save(difference_chart.draw, difference_chart.chart_of(found)))
+        write_figures(figures, difference_chart.chart_of(found), lambda: difference_page(old, new))
 
 
 class _SideParser(ArgumentParser):

@@ -11,13 +11,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from itertools import groupby
 from pathlib import Path
 
 from modelplan.cli import files
 from modelplan.model import Plan
-from modelplan.outputs import OUTPUTS
-from modelplan.outputs import rendering as figures
+from modelplan.outputs import import_matplotlib, outputs_of
 from modelplan.primitives.copied_processes import Begin, prepared, share_out
 
 
@@ -42,7 +40,7 @@ def drawing_process(begun: Begin[Pictures] | None) -> Iterator[Begin[Pictures]]:
 
 def prepare() -> None:
     """Imports what plans and figures are made of, before there is a plan."""
-    figures.import_matplotlib()
+    import_matplotlib()
     import_module("modelplan.runtimes")
 
 
@@ -53,7 +51,8 @@ def draw_all(wanted: Pictures) -> None:
 
 
 def _draw(wanted: Pictures, suffixes: Sequence[str]) -> None:
-    for suffix, content in zip(suffixes, figures.render_together(wanted.plan, suffixes), strict=True):
+    contents = outputs_of("Plan")[suffixes[0]].pictures(wanted.plan, suffixes)
+    for suffix, content in zip(suffixes, contents, strict=True):
         files.write(str(wanted.folder / f"plan{suffix}"), content)
 
 
@@ -62,6 +61,5 @@ def pictures_of(plan: Plan, folder: Path) -> Pictures:
     from modelplan.outputs.figures import order_chart
 
     still = not order_chart.of_plan(plan).moved
-    drawn = [suffix for suffix in OUTPUTS if suffix in figures.SUFFIXES and suffix != figures.PAGE]
-    drawn = [suffix for suffix in drawn if not (still and suffix.startswith(".order."))]
-    return Pictures(plan, folder, tuple(tuple(found) for _, found in groupby(drawn, lambda one: OUTPUTS[one].module)))
+    names = dict.fromkeys(row.suffix for row in outputs_of("Plan").values() if row.figure)
+    return Pictures(plan, folder, tuple((f"{n}.svg", f"{n}.png") for n in names if not (still and n == ".order")))

@@ -12,13 +12,11 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from modelplan.answers.drawing import of_plan
 from modelplan.answers.explanation import Advice, Compression, Explanation
 from modelplan.cli import files, model_options, terminal
 from modelplan.cli.analyze import options_for, plan_of, stands_of
+from modelplan.cli.drawn_outputs import add_draw, figures_asked, write_figures
 from modelplan.model import Plan
-from modelplan.outputs import rendering as figures
-from modelplan.outputs.page import html_file
 from modelplan.outputs.report import Section
 from modelplan.outputs.reports import explanation_report as explanation
 from modelplan.primitives.byte_counts import parse_bytes
@@ -30,6 +28,7 @@ from modelplan.questions.explaining.ranking import advice
 from modelplan.questions.explaining.subjects import measured, subject_of
 
 if TYPE_CHECKING:
+    from modelplan.answers.page_views import Page
     from modelplan.targets.choosing import Chosen
 
 #: Seconds for the changes, unless the caller says otherwise.
@@ -59,14 +58,14 @@ def configure(parser: ArgumentParser) -> None:
         help="what a compression would save: weights:int4, weights:palette16, weights:sparse50%% or activations:0.5;"
         " sizes only; repeatable",
     )
-    model_options.add_draw(parser)
+    add_draw(parser, "Plan")
     parser.add_argument("--json", metavar="FILE", help="all of it as JSON; - for standard output")
 
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
     files.check_outputs([arguments.json, *arguments.draw], [arguments.model])
-    drawn = [(path, figures.suffix_of(path)) for path in arguments.draw]
+    drawn = figures_asked(arguments, "Plan")
     if not 0 <= arguments.seconds < float("inf"):
         raise RequestError(f"--seconds is {arguments.seconds:g}, expected 0 or more")
     chosen = model_options.chosen_target(arguments)
@@ -77,8 +76,7 @@ def run(arguments: Namespace) -> int:
         terminal.show([*about, *explanation.sections_of(found)])
     if arguments.json:
         files.write(arguments.json, explanation.as_json(found))
-    for path, suffix in drawn:
-        files.write(path, asked.drawn(suffix, found))
+    write_figures(drawn, asked.shown, lambda: asked.page(found))
     return 0
 
 
@@ -123,11 +121,9 @@ class Asked:
                 raise RequestError(f"--what-if {asked[:60]}: expected compress=FORM")
             yield compression(self.file.graph, self.target.runtime, form)
 
-    def drawn(self, suffix: str, found: Explanation) -> bytes:
-        """The explained plan as a figure, or as a page with the suggestions among its figures."""
-        if suffix != figures.PAGE:
-            return figures.render(of_plan(self.shown), suffix)
+    def page(self, found: Explanation) -> Page:
+        """The page of the explained plan, with the suggestions among its figures."""
         from modelplan.questions.pages.plan_views import explained_page
 
         options = model_options.options_of(self.arguments, self.file.graph)
-        return html_file.html(explained_page(options, self.file.graph, self.plan, self.stands, found))
+        return explained_page(options, self.file.graph, self.plan, self.stands, found)

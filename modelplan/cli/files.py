@@ -11,7 +11,7 @@ from modelplan.primitives.errors import RequestError
 
 
 def check_outputs(outputs: Iterable[str | None], inputs: Iterable[str], *, force: bool | None = None) -> None:
-    """Checks, before any work is done, that the folders of outputs exist and that no output is an input.
+    """Checks, before any work is done, that outputs can be written: each to a place of its own that is no input.
 
     `force` is the command's option to put an output in the place of an input; None where it has no such option.
 
@@ -19,9 +19,14 @@ def check_outputs(outputs: Iterable[str | None], inputs: Iterable[str], *, force
         RequestError: names the output.
     """
     sources = [Path(path) for path in inputs if Path(path).exists()]
-    for output in outputs:
-        if output is None or output == "-":
+    named = [output for output in outputs if output is not None]
+    for output in named:
+        if named.count(output) > 1 and not (Path(output).exists() and not Path(output).is_file()):
+            raise RequestError(f"{'standard output' if output == '-' else output}: two outputs go there")
+        if output == "-":
             continue
+        if Path(output).is_dir():
+            raise RequestError(f"cannot write {output}: it is a folder")
         if not Path(output).parent.is_dir():
             raise RequestError(f"cannot write {output}: there is no folder {Path(output).parent}")
         if not force and Path(output).exists() and any(Path(output).samefile(source) for source in sources):

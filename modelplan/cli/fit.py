@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelplan.cli import files, fit_onnx, model_options, terminal
+from modelplan.cli.drawn_outputs import add_draw, figures_asked, write_figures
 from modelplan.outputs.firmware import tflm_headers
 from modelplan.outputs.report import Section, Table
 from modelplan.primitives.byte_counts import parse_bytes
@@ -28,12 +29,11 @@ from modelplan.runtimes.tflm.history import LOOPS_WITHOUT_COPIES, Need, day_of
 from modelplan.runtimes.tflm.kernels import KERNELS
 
 if TYPE_CHECKING:
+    from modelplan.outputs.figures.front_chart import Front
     from modelplan.targets.choosing import Chosen
 
 #: Extra multiply-accumulates where nothing is said of them.
 _MOST_MACS = "10%"
-#: What a figure's file may end in.
-_FIGURES = (".svg", ".png", ".pdf", ".html")
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -69,12 +69,7 @@ def configure(parser: ArgumentParser) -> None:
         "--without", metavar="RUNG,...", default="", help=f"rungs that are not taken: {', '.join(list(RUNGS)[1:])}"
     )
     parser.add_argument("--header", metavar="arena.h", help="also a header with the arena's size and operators")
-    parser.add_argument(
-        "--draw",
-        metavar="FILE",
-        help="arena against extra work of all plans, as .svg, .png or .pdf; x.html is a page with the plans before and"
-        " after, to zoom and click",
-    )
+    add_draw(parser, "Front")
     parser.add_argument("--seed", type=int, default=0, help="of the search (default: 0)")
     parser.add_argument("--force", action="store_true", help="OUT may take the place of MODEL")
     fit_onnx.configure(parser)
@@ -83,14 +78,13 @@ def configure(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Runs the command."""
     files.check_outputs([arguments.output], [arguments.model], force=arguments.force)
-    files.check_outputs([arguments.header, arguments.draw], [arguments.model])
+    files.check_outputs([arguments.header, *arguments.draw], [arguments.model, arguments.output])
     if arguments.model.lower().endswith(".onnx"):
         most = share(arguments.max_macs) if arguments.max_macs else None
         return fit_onnx.fit_file(arguments, most, _progress if sys.stderr.isatty() else _quiet)
     fit_onnx.check_format(arguments)
     files.check_suffix(arguments.output, ".tflite")
-    if arguments.draw and not arguments.draw.endswith(_FIGURES):
-        raise RequestError(f"{arguments.draw}: a figure's name must end in {', '.join(_FIGURES)}")
+    figures = figures_asked(arguments, "Front")
     chosen = model_options.chosen_target(arguments)
     goal = goal_of(arguments, chosen)
     if chosen:
@@ -98,8 +92,10 @@ def run(arguments: Namespace) -> int:
     ladder = climb(arguments.model, goal, _progress if sys.stderr.isatty() else _quiet)
     _progress_ends()
     terminal.show([rungs_section(arguments.model, ladder, goal), *verdict(ladder, goal)])
-    if arguments.draw:
-        files.write(arguments.draw, drawn(arguments.model, arguments.draw, ladder, goal))
+    if figures:
+        from modelplan.questions.pages.plan_views import ladder_page
+
+        write_figures(figures, front_of(arguments.model, ladder), lambda: ladder_page(arguments.model, ladder, goal))
     if ladder.chosen is None:
         return 1
     files.write(arguments.output, ladder.chosen.model)
@@ -224,14 +220,9 @@ def _dated(need: Need) -> str:
     return f"{need.what} {need.since or 'unknown'}"
 
 
-def drawn(name: str, path: str, ladder: Ladder, goal: Goal) -> bytes:
-    """The plans of a ladder as a figure or a page, in the format of `path`."""
-    if path.endswith(".html"):
-        from modelplan.outputs.page import html_file
-        from modelplan.questions.pages.plan_views import ladder_page
-
-        return html_file.html(ladder_page(name, ladder, goal))
-    from modelplan.outputs.figures import canvas, front_chart
+def front_of(name: str, ladder: Ladder) -> Front:
+    """The plans of a ladder: bytes against work."""
+    from modelplan.outputs.figures import front_chart
 
     marks = [
         front_chart.Mark(rung.arena, rung.macs - ladder.macs, rung.ops, rung.name, rung is ladder.chosen)
@@ -240,9 +231,7 @@ def drawn(name: str, path: str, ladder: Ladder, goal: Goal) -> bytes:
     front = [front_chart.Mark(point.arena, point.macs, point.ops) for point in ladder.front]
     others = [front_chart.Mark(point.arena, point.macs, point.ops) for point in ladder.points]
     made_by = f"modelplan {__version__}"
-    front_of = front_chart.Front(Path(name).name, ladder.macs, tuple(marks), tuple(front), tuple(others), made_by)
-    save = {".svg": canvas.svg, ".png": canvas.png, ".pdf": canvas.pdf}[Path(path).suffix]
-    return save(front_chart.draw, front_of)
+    return front_chart.Front(Path(name).name, ladder.macs, tuple(marks), tuple(front), tuple(others), made_by)
 
 
 def _progress(text: str) -> None:

@@ -20,9 +20,9 @@ from modelplan.primitives.units import human
 _LEVELS = {"disable": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED",
            "all": "ORT_ENABLE_ALL"}  # fmt: skip
 #: Options of other formats with their defaults.
-_FOREIGN = {
+_FOREIGN: dict[str, object] = {
     "--objective": "arena", "--abi": None, "--kernels": None, "--tflm": None, "--max-ops": None, "--max-flash": None,
-    "--header": None, "--draw": None, "--seed": 0, "--target": None,
+    "--header": None, "--draw": [], "--seed": 0, "--target": None,
 }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from modelplan.cli import files, model_options, region_options, terminal
-from modelplan.cli.drawn_outputs import add_outputs, check_outputs, write_outputs
+from modelplan.cli.drawn_outputs import Figures, add_outputs, figures_asked, write_outputs
 from modelplan.primitives.errors import RequestError
 
 if TYPE_CHECKING:
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
 #: Options that write sources, with the functions that make them.
 _SOURCES = {"header": "c_header", "linker": "linker_sections", "arenas": "tflm_header", "memory_ids": "executorch_ids"}
-
-#: What the names of pictures of TFLM's arenas end in.
-_ARENAS = (".arenas.svg", ".arenas.png")
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -50,7 +47,9 @@ def configure(parser: ArgumentParser) -> None:
     model_options.add_budget(choice)  # type: ignore[arg-type]
     model_options.add_planning(parser)
     model_options.add_abi(parser)
-    outputs = add_outputs(parser, "a line for each buffer: steps, size, offset, region, address", page=True)
+    outputs = add_outputs(
+        parser, "RegionPlan", "a line for each buffer: steps, size, offset, region, address", page=True
+    )
     outputs.add_argument(
         "--header", metavar="FILE.h", help="C: an array in a section for each region, every buffer's address"
     )
@@ -70,7 +69,9 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
-    check_outputs(arguments, arguments.models, [getattr(arguments, name) for name in _SOURCES], page=True)
+    sources = [getattr(arguments, name) for name in _SOURCES]
+    files.check_outputs([arguments.json, arguments.csv, *arguments.draw, *sources], arguments.models)
+    figures = figures_asked(arguments, "RegionPlan")
     if arguments.macs_per_second is not None and not arguments.macs_per_second > 0:
         raise RequestError(f"--macs-per-second is {arguments.macs_per_second:g}, expected more than 0")
     regions = region_options.regions_of(arguments, region_options.target_device(arguments))
@@ -83,8 +84,8 @@ def run(arguments: Namespace) -> int:
     how = Choosing(arguments.method, arguments.both_ends, budget)
     made = plan_regions(plans, regions, how, reader=arguments.reader, macs_per_second=arguments.macs_per_second)
     made = _with_arenas(arguments, made)
-    _write(arguments, made)
-    if "-" not in (arguments.json, arguments.csv, *(getattr(arguments, name) for name in _SOURCES)):
+    _write(arguments, made, figures)
+    if "-" not in (arguments.json, arguments.csv, *sources):
         terminal.show(sections_of(made))
     return 0
 
@@ -100,24 +101,15 @@ def _with_arenas(arguments: Namespace, made: RegionPlan) -> RegionPlan:
     return with_arenas(made, load_tflite(arguments.models[0]), arguments.abi, runtime.kernels)
 
 
-def _write(arguments: Namespace, made: RegionPlan) -> None:
+def _write(arguments: Namespace, made: RegionPlan, figures: Figures) -> None:
     """The files that were asked for."""
     from modelplan.outputs.firmware import region_sources
-    from modelplan.outputs.page.region_views import layout_html
 
     sources = {name: getattr(region_sources, function)(made) for name, function in _SOURCES.items()
                if getattr(arguments, name)}  # fmt: skip
     for name, content in sources.items():  # all of them are made before one is written, since they may be refused
         files.write(getattr(arguments, name), content)
-    arenas = [path for path in arguments.draw if path.endswith(_ARENAS)]
-    if arenas:
-        from modelplan.outputs.figures import arenas_map
-
-        for path in arenas:
-            files.write(path, arenas_map.svg(made) if path.endswith(".svg") else arenas_map.png(made))
-    rest = [path for path in arguments.draw if path not in arenas]
-    others = Namespace(**vars(arguments) | {"draw": rest})
-    write_outputs(others, made, "reports.region_report", "figures.region_map", layout_html)
+    write_outputs(arguments, made, figures)
 
 
 def _plan(arguments: Namespace, path: str) -> Plan:

@@ -325,18 +325,6 @@ def budget_of(arguments: Namespace, progress: Callable[[Progress], None] | None 
         raise RequestError(str(problem)) from None
 
 
-def add_draw(parser: ArgumentParser | _ArgumentGroup, more: str = "") -> None:
-    """Adds the choice of figures; `more` tells of other files that the command draws."""
-    parser.add_argument(
-        "--draw",
-        metavar="FILE",
-        action="append",
-        default=[],
-        help="a figure, told by the file's name: x.map.svg, x.lifetimes.png, x.curve.svg ...; x.html is a page to"
-        f" zoom and click{more}; may be repeated",
-    )
-
-
 def options_of(arguments: Namespace, graph: Graph | None = None) -> Options:
     """The pipeline's options from the parsed arguments; `graph` is needed to read a file of streams.
 

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelplan.cli import files, model_options, terminal
+from modelplan.cli.drawn_outputs import add_draw, figures_asked, write_figures
 from modelplan.cli.fit import share
+from modelplan.outputs import FIGURE_KINDS, suffix_of
 from modelplan.primitives.byte_counts import parse_bytes
 from modelplan.primitives.errors import RequestError
 
@@ -20,8 +22,7 @@ if TYPE_CHECKING:
     from modelplan.answers.recomputation import Curve
 
 #: What may be written, by suffix.
-_FIGURES = (".svg", ".png", ".pdf")
-_SUFFIXES = (*_FIGURES, ".json", ".onnx")
+_SUFFIXES = (*FIGURE_KINDS, ".json", ".onnx")
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -45,21 +46,17 @@ def configure(parser: ArgumentParser) -> None:
         metavar="FILE",
         action="append",
         default=[],
-        help=f"the curve ({', '.join(_FIGURES)}, .json; - for JSON), or the model of the chosen point (.onnx);"
+        help=f"the curve ({', '.join(FIGURE_KINDS)}, .json; - for JSON), or the model of the chosen point (.onnx);"
         " repeatable",
     )
-    parser.add_argument(
-        "--draw",
-        metavar="FILE",
-        action="append",
-        default=[],
-        help=f"the curve as a picture ({', '.join(_FIGURES)}); repeatable",
-    )
+    add_draw(parser, "Front", page=False)
 
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
     _check_outputs(arguments)
+    figures = figures_asked(arguments, "Front", page=False)
+    figures += [(path, suffix_of(path, "Front")) for path in arguments.out if path.endswith(FIGURE_KINDS)]
     if not 0 <= arguments.seconds < float("inf"):
         raise RequestError(f"--seconds is {arguments.seconds:g}, expected 0 or more")
     most, budget = share(arguments.max_macs), None if arguments.budget is None else parse_bytes(arguments.budget)
@@ -80,10 +77,10 @@ def run(arguments: Namespace) -> int:
             files.write(path, recompute_report.document(curve))
         elif path.endswith(".onnx"):
             _write_model(path, arguments.model, curve)
-        else:
-            _draw(path, curve)
-    for path in arguments.draw:
-        _draw(path, curve)
+    if figures:
+        from modelplan.outputs.figures.front_chart import of_curve
+
+        write_figures(figures, of_curve(curve))
     return 0 if curve.chosen >= 0 else 1
 
 
@@ -94,10 +91,9 @@ def _check_outputs(arguments: Namespace) -> None:
         RequestError: names the output.
     """
     files.check_outputs([*arguments.out, *arguments.draw], [arguments.model])
-    for option, paths, suffixes in (("--out", arguments.out, _SUFFIXES), ("--draw", arguments.draw, _FIGURES)):
-        for path in paths:
-            if Path(path).suffix not in suffixes and (option, path) != ("--out", "-"):
-                raise RequestError(f"{option} {path}: expected a name that ends in {', '.join(suffixes)}")
+    for path in arguments.out:
+        if path != "-" and Path(path).suffix not in _SUFFIXES:
+            raise RequestError(f"--out {path}: expected a name that ends in {', '.join(_SUFFIXES)}")
 
 
 def _write_model(path: str, source: str, curve: Curve) -> None:
@@ -113,10 +109,3 @@ def _write_model(path: str, source: str, curve: Curve) -> None:
     point = curve.points[curve.chosen]
     content = Path(source).read_bytes()
     files.write(path, write_repeated(content, curve.model, point.plan.graph, point.origins))
-
-
-def _draw(path: str, curve: Curve) -> None:
-    from modelplan.outputs.figures import canvas, front_chart
-
-    save = {".svg": canvas.svg, ".png": canvas.png, ".pdf": canvas.pdf}[Path(path).suffix]
-    files.write(path, save(front_chart.draw, front_chart.of_curve(curve)))

@@ -11,8 +11,10 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 from pathlib import Path
 
+from modelplan.answers.allocator_field import Field, Mark
 from modelplan.answers.sweep_summary import SweepFindings
 from modelplan.cli import files, terminal
+from modelplan.cli.drawn_outputs import add_draw, figures_asked, write_figures
 from modelplan.outputs.reports import sweep_report
 from modelplan.planning import allocators
 from modelplan.primitives.errors import RequestError
@@ -21,23 +23,20 @@ from modelplan.primitives.version import __version__
 from modelplan.questions.sweeps.run_table import USUAL
 from modelplan.questions.sweeps.summing import summarized
 
-_FIGURES = (".svg", ".png", ".pdf")
-
 
 def configure(parser: ArgumentParser) -> None:
     """Declares the arguments."""
     parser.add_argument("results", metavar="RESULTS.parquet", help="what `modelplan sweep` wrote")
     parser.add_argument("--against", metavar="OLDER.parquet", help="an earlier result; exit 1 where something is worse")
-    parser.add_argument("--draw", metavar="FILE", help="settings by bytes and time, as .svg, .png or .pdf")
+    add_draw(parser, "Field", page=False)
     parser.add_argument("--matrix", metavar="FILE", help="every model and target as CSV; - for standard output")
     parser.add_argument("--json", metavar="FILE", help="all of it as JSON; - for standard output")
 
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
-    if arguments.draw and not arguments.draw.endswith(_FIGURES):
-        raise RequestError(f"{arguments.draw}: a figure's name must end in {', '.join(_FIGURES)}")
-    outputs = [arguments.draw, arguments.matrix, arguments.json]
+    figures = figures_asked(arguments, "Field", page=False)
+    outputs = [*arguments.draw, arguments.matrix, arguments.json]
     files.check_outputs(outputs, [arguments.results, *filter(None, [arguments.against])])
     from modelplan.questions.sweeps.store import read_rows
 
@@ -53,16 +52,12 @@ def run(arguments: Namespace) -> int:
         files.write(arguments.json, json.dumps({"schema": sweep_report.SCHEMA} | asdict(found), indent=1) + "\n")
     if arguments.matrix:
         files.write(arguments.matrix, sweep_report.matrix(found))
-    if arguments.draw:
-        files.write(arguments.draw, drawn(found, arguments.draw))
+    write_figures(figures, settings_field(found))
     return int(found.changes is not None and bool(found.changes.worse))
 
 
-def drawn(found: SweepFindings, path: str) -> bytes:
-    """The settings as a figure in the format of `path`."""
-    from modelplan.answers.allocator_field import Field, Mark
-    from modelplan.outputs.figures import canvas, field_chart
-
+def settings_field(found: SweepFindings) -> Field:
+    """The settings by bytes and time."""
     settings = found.settings
     marks = tuple(
         Mark(cost.name, _kind(cost.allocator), cost.height, round(cost.seconds * 1e6)) for cost in settings.costs
@@ -70,9 +65,7 @@ def drawn(found: SweepFindings, path: str) -> bytes:
     facts = f"{settings.plans:,} plans by each of {len(marks)} settings  ·  lower bound {human(settings.bound)}"
     title = f"{Path(found.title).name}: memory against time of planning"
     made_by = f"modelplan {__version__}"
-    field = Field(title, settings.plans, settings.bound, marks, (), made_by, facts)
-    save = {".svg": canvas.svg, ".png": canvas.png, ".pdf": canvas.pdf}[Path(path).suffix]
-    return save(field_chart.draw, field)
+    return Field(title, settings.plans, settings.bound, marks, (), made_by, facts)
 
 
 def _kind(allocator: str) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from modelplan.checking import referee
 from modelplan.cli import files, model_options, terminal
+from modelplan.cli.drawn_outputs import add_draw, figures_asked, write_figures
 from modelplan.cli.progress import ProgressLine
 from modelplan.formats import load_problem
 from modelplan.model import Placement, Problem, bounds
@@ -39,7 +40,7 @@ def configure(parser: ArgumentParser) -> None:
     )
     parser.add_argument("-o", "--output", metavar="OUT.csv", help="the problem with offsets; - for standard output")
     model_options.add_contiguous(parser, "buffers")
-    model_options.add_draw(parser)
+    add_draw(parser, "Drawing")
     model_options.add_allocator(parser, "the table's own, checked")
     model_options.add_budget(parser)
 
@@ -48,7 +49,7 @@ def run(arguments: Namespace) -> int:
     """Runs the command."""
     source = arguments.problem or arguments.input
     files.check_outputs([arguments.output, *arguments.draw], [source])
-    drawn = figure_names(arguments.draw)
+    drawn = figures_asked(arguments, "Drawing") if arguments.draw else []
     problem = load_problem(source)
     if arguments.capacity is not None:
         problem = replace(problem, capacity=parse_bytes(arguments.capacity))
@@ -60,7 +61,9 @@ def run(arguments: Namespace) -> int:
     if arguments.output and fits:
         files.write(arguments.output, problem_csv.write(problem, placement))
     if drawn:
-        draw(drawn, Path(source).stem, problem, placement)
+        from modelplan.answers.drawing import of_problem
+
+        write_figures(drawn, of_problem(Path(source).stem, problem, placement))
     if arguments.output != "-":
         terminal.show([section(source, problem, placement)])
     return 0 if fits else 1
@@ -79,25 +82,6 @@ def listed(problem: Problem, path: str) -> Problem:
         return replace(problem, contiguous=model_options.lists_of(path, problem.names))
     except ValueError as reason:
         raise RequestError(f"--contiguous {path}: {reason}") from None
-
-
-def figure_names(paths: list[str]) -> list[tuple[str, str]]:
-    """Each file with the suffix that says which figure it is; a name that says none is refused."""
-    if not paths:
-        return []
-    from modelplan.outputs import rendering as figures
-
-    return [(path, figures.suffix_of(path)) for path in paths]
-
-
-def draw(drawn: list[tuple[str, str]], title: str, problem: Problem, placement: Placement) -> None:
-    """Writes the figures; imported here, so that solving without them starts at once."""
-    from modelplan.answers.drawing import of_problem
-    from modelplan.outputs import rendering as figures
-
-    drawing = of_problem(title, problem, placement)
-    for path, suffix in drawn:
-        files.write(path, figures.render(drawing, suffix))
 
 
 def stored(source: str, problem: Problem) -> Placement:

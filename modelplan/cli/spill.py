@@ -14,8 +14,8 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
-from modelplan.cli import model_options, region_options, terminal
-from modelplan.cli.drawn_outputs import add_outputs, check_outputs, write_outputs
+from modelplan.cli import files, model_options, region_options, terminal
+from modelplan.cli.drawn_outputs import add_outputs, figures_asked, write_outputs
 from modelplan.primitives.errors import RequestError
 
 
@@ -40,12 +40,13 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--seconds", type=float, default=60.0, metavar="S", help="limit of an exact run (default: 60)")
     parser.add_argument("--macs-per-second", type=float, metavar="N", help="how fast operators compute")
     model_options.add_planning(parser)
-    add_outputs(parser, "the stays with their addresses", page=True)
+    add_outputs(parser, "MovingPlan", "the stays with their addresses", page=True)
 
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
-    check_outputs(arguments, [arguments.model], page=True)
+    files.check_outputs([arguments.json, arguments.csv, *arguments.draw], [arguments.model])
+    figures = figures_asked(arguments, "MovingPlan")
     device = region_options.target_device(arguments)
     regions, dma = region_options.regions_of(arguments, device), region_options.engine_of(arguments.dma, device)
     _check_copied_only(arguments.copied_only, [region.name for region in regions])
@@ -53,7 +54,6 @@ def run(arguments: Namespace) -> int:
         if value is not None and not 0 < value < float("inf"):
             raise RequestError(f"{name} is {value:g}, expected more than 0")
     from modelplan.formats import load_model
-    from modelplan.outputs.page import region_views
     from modelplan.outputs.reports.moves_report import sections_of
     from modelplan.planning import pipeline
     from modelplan.questions.memories.moving import moving_plan
@@ -64,7 +64,7 @@ def run(arguments: Namespace) -> int:
         plan, regions, dma, method=arguments.method, copied_only=arguments.copied_only, reader=arguments.reader,
         macs_per_second=arguments.macs_per_second, seconds=arguments.seconds,
     )  # fmt: skip
-    write_outputs(arguments, made, "reports.moves_report", "figures.moves_map", region_views.layout_html)
+    write_outputs(arguments, made, figures)
     if "-" not in (arguments.json, arguments.csv):
         terminal.show(sections_of(made))
     return 0

@@ -14,8 +14,8 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from modelplan.cli import model_options, terminal
-from modelplan.cli.drawn_outputs import add_outputs, check_outputs, write_outputs
+from modelplan.cli import files, model_options, terminal
+from modelplan.cli.drawn_outputs import add_outputs, figures_asked, write_outputs
 from modelplan.primitives.byte_counts import parse_bytes, parse_nanoseconds, parse_rate
 from modelplan.primitives.errors import RequestError
 
@@ -50,12 +50,13 @@ def configure(parser: ArgumentParser) -> None:
     device.add_argument("--points", metavar="N", type=int, default=13, help="memories of the curve (default: 13)")
     model_options.add_target(parser)
     model_options.add_planning(parser)
-    add_outputs(parser, "the curve")
+    add_outputs(parser, "StreamCurve", "the curve")
 
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
-    check_outputs(arguments, [arguments.model])
+    files.check_outputs([arguments.json, arguments.csv, *arguments.draw], [arguments.model])
+    figures = figures_asked(arguments, "StreamCurve", page=False)
     if not 0 < arguments.macs_per_second < float("inf"):
         raise RequestError(f"--macs-per-second is {arguments.macs_per_second:g}, expected more than 0")
     link, memory = _link(arguments)
@@ -72,7 +73,7 @@ def run(arguments: Namespace) -> int:
     plan = pipeline.plan(graph, model_options.options_of(arguments, graph))
     links = [replace(link, rate=rate) for rate in rates]
     made = stream_curve(plan, links, memory, arguments.points)
-    write_outputs(arguments, made, "reports.stream_report", "figures.stream_chart")
+    write_outputs(arguments, made, figures)
     if "-" not in (arguments.json, arguments.csv):
         terminal.show(sections_of(made))
     return 0

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from modelplan.answers.shared_plan import SharedPlan, TflmArenas
 from modelplan.cli import files, model_options, terminal
+from modelplan.cli.drawn_outputs import Figures, add_draw, figures_asked, write_figures
 from modelplan.planning import allocators
 from modelplan.primitives.byte_counts import parse_bytes
 from modelplan.primitives.errors import RequestError
@@ -86,7 +87,7 @@ def _add_outputs(parser: ArgumentParser) -> None:
         metavar="DIR",
         help="for TFLM: the models with the addresses inside (offline plans, which TFLM takes)",
     )
-    model_options.add_draw(outputs)
+    add_draw(outputs, "SharedPlan")
 
 
 def run(arguments: Namespace) -> int:
@@ -94,7 +95,7 @@ def run(arguments: Namespace) -> int:
     models = dict(_named(arguments.models))
     names = [arguments.json, arguments.csv, arguments.header, *arguments.draw]
     files.check_outputs(names, models.values())
-    drawn = _figures(arguments.draw)
+    drawn = figures_asked(arguments, "SharedPlan") if arguments.draw else []
     capacity = None if arguments.capacity is None else parse_bytes(arguments.capacity)
     loaded = {name: load_file(path, arguments.dim, arguments.shape) for name, path in models.items()}
     said = [group.split(",") for group in arguments.in_turn], arguments.pipeline, arguments.keep
@@ -128,15 +129,7 @@ def _named(words: list[str]) -> list[tuple[str, str]]:
     return list(found.items())
 
 
-def _figures(paths: list[str]) -> list[tuple[str, str]]:
-    if not paths:
-        return []
-    from modelplan.outputs import rendering as figures
-
-    return [(path, figures.suffix_of(path)) for path in paths]
-
-
-def _write(arguments: Namespace, made: SharedPlan, arenas: TflmArenas | None, drawn: list[tuple[str, str]]) -> None:
+def _write(arguments: Namespace, made: SharedPlan, arenas: TflmArenas | None, drawn: Figures) -> None:
     """The files that were asked for."""
     from modelplan.outputs.reports import shared_report
 
@@ -152,19 +145,9 @@ def _write(arguments: Namespace, made: SharedPlan, arenas: TflmArenas | None, dr
     if arguments.csv:
         files.write(arguments.csv, shared_report.as_csv(made))
     if drawn:
-        from modelplan.answers.drawing import of_shared
-        from modelplan.outputs import rendering as figures
+        from modelplan.questions.pages.plan_views import shared_page
 
-        for path, suffix in drawn:
-            page = suffix == figures.PAGE
-            files.write(path, _page(made) if page else figures.render(of_shared(made), suffix))
-
-
-def _page(made: SharedPlan) -> bytes:
-    from modelplan.outputs.page import html_file
-    from modelplan.questions.pages.plan_views import shared_page
-
-    return html_file.html(shared_page(made))
+        write_figures(drawn, made, lambda: shared_page(made))
 
 
 def _write_models(folder: Path, written: Sequence[FileModel], inputs: Sequence[str]) -> None:

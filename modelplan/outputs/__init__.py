@@ -1,76 +1,185 @@
-"""The table of outputs by suffix, and `render`, the only door to them."""
+"""The table of outputs: which files show which answer, and `render`, the only door to them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from typing import Any
 
-from modelplan.model import Plan
 from modelplan.primitives.errors import RequestError
+
+#: What the name of a figure's file may end in.
+FIGURE_KINDS = (".svg", ".png", ".pdf")
+#: The suffix of the page that is zoomed and clicked.
+PAGE = ".html"
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """One row: files ending in `suffix` are made by function `function` of module `module`, imported when used."""
+    """One row: a file that shows an answer.
+
+    Args:
+        suffix: how the file's name ends; of a figure .svg, .png or .pdf follows.
+        of: the name of the class of the answer.
+        make: the function that makes the content, as "module:name". Of a figure it is the
+            function that draws the sheet.
+        shows: what one sees, in a few words.
+        prepare: the function that makes of the answer what `make` takes, as "module:name"; empty
+            where it takes the answer itself.
+        figure: whether it is a picture.
+    """
 
     suffix: str
-    module: str
-    function: str
+    of: str
+    make: str
     shows: str
+    prepare: str = ""
+    figure: bool = False
 
-    def __call__(self, plan: Plan) -> str | bytes:
-        """The content of the file."""
-        content: str | bytes = getattr(import_module(self.module), self.function)(plan)
+    @property
+    def suffixes(self) -> tuple[str, ...]:
+        """All that the file's name may end in."""
+        return tuple(self.suffix + kind for kind in FIGURE_KINDS) if self.figure else (self.suffix,)
+
+    def prepared(self, answer: object) -> Any:
+        """What `make` takes."""
+        return _function(self.prepare)(answer) if self.prepare else answer
+
+    def content(self, answer: object, suffix: str) -> str | bytes:
+        """The content of the file that ends in `suffix`, one of `suffixes`."""
+        if self.figure:
+            return self.pictures(answer, [suffix])[0]
+        content: str | bytes = _function(self.make)(self.prepared(answer))
         return content
 
+    def pictures(self, answer: object, suffixes: Sequence[str]) -> list[bytes]:
+        """The files of one figure, such as .map.svg and .map.png, laid out once."""
+        from modelplan.outputs.figures import canvas  # which imports matplotlib
 
-OUTPUTS: dict[str, Output] = {
-    o.suffix: o
-    for o in (
-        Output(".txt", "modelplan.outputs.reports.plan_report", "render", "the plan in words"),
-        Output(".json", "modelplan.outputs.exchange.json_plan", "render", "the whole plan, readable back"),
-        Output(".csv", "modelplan.outputs.exchange.buffers_csv", "render", "buffers and offsets, MiniMalloc's columns"),
-        Output(
-            ".map.svg", "modelplan.outputs.figures.memory_map", "svg", "addresses by step, one rectangle per buffer"
-        ),
-        Output(".map.png", "modelplan.outputs.figures.memory_map", "png", "the same as pixels"),
-        Output(".lifetimes.svg", "modelplan.outputs.figures.lifetime_chart", "svg", "when each buffer is alive"),
-        Output(".lifetimes.png", "modelplan.outputs.figures.lifetime_chart", "png", "the same as pixels"),
-        Output(
-            ".curve.svg", "modelplan.outputs.figures.memory_curve", "svg", "live bytes by step, the arena, the bound"
-        ),
-        Output(".curve.png", "modelplan.outputs.figures.memory_curve", "png", "the same as pixels"),
-        Output(
-            ".order.svg",
-            "modelplan.outputs.figures.order_chart",
-            "svg",
-            "live bytes in file order and in this, what moved",
-        ),
-        Output(".order.png", "modelplan.outputs.figures.order_chart", "png", "the same as pixels"),
-        Output(
-            ".reuse.svg", "modelplan.outputs.figures.reuse_chart", "svg", "every buffer its own bytes, and the plan"
-        ),
-        Output(".reuse.png", "modelplan.outputs.figures.reuse_chart", "png", "the same as pixels"),
-        Output(
-            ".ascii", "modelplan.outputs.exchange.ascii_map", "render", "addresses by step in the form of TFLM's log"
-        ),
-        Output(
-            ".pftrace",
-            "modelplan.outputs.exchange.perfetto_trace",
-            "render",
-            "counters, operators and tensors for Perfetto",
-        ),
-        Output(".html", "modelplan.outputs.page.html_file", "render", "the map to zoom and click, in one file"),
-    )
+        draw = _function(self.make)
+        return canvas.saved(draw, self.prepared(answer), [suffix.rpartition(".")[2] for suffix in suffixes])
+
+
+def _function(name: str) -> Any:
+    module, _, function = name.partition(":")
+    return getattr(import_module(module), function)
+
+
+def _figure(suffix: str, of: str, module: str, shows: str, prepare: str = "") -> Output:
+    return Output(suffix, of, f"modelplan.outputs.figures.{module}:draw", shows, prepare, figure=True)
+
+
+#: Every output. Of several figures of one answer the first is drawn where a file's name ends in .svg alone.
+OUTPUTS = (
+    Output(".txt", "Plan", "modelplan.outputs.reports.plan_report:render", "the plan in words"),
+    Output(".json", "Plan", "modelplan.outputs.exchange.json_plan:render", "the whole plan, readable back"),
+    Output(
+        ".csv", "Plan", "modelplan.outputs.exchange.buffers_csv:render", "buffers and offsets, MiniMalloc's columns"
+    ),
+    _figure(".map", "Drawing", "memory_map", "addresses by step, one rectangle per buffer"),
+    _figure(".lifetimes", "Drawing", "lifetime_chart", "when each buffer is alive"),
+    _figure(".curve", "Drawing", "memory_curve", "live bytes by step, the arena, the bound"),
+    _figure(
+        ".order",
+        "Plan",
+        "order_chart",
+        "live bytes in file order and in this, what moved",
+        "modelplan.outputs.figures.order_chart:of_plan",
+    ),
+    _figure(".reuse", "Drawing", "reuse_chart", "every buffer its own bytes, and the plan"),
+    Output(
+        ".ascii", "Plan", "modelplan.outputs.exchange.ascii_map:render", "addresses by step in the form of TFLM's log"
+    ),
+    Output(
+        ".pftrace",
+        "Plan",
+        "modelplan.outputs.exchange.perfetto_trace:render",
+        "counters, operators and tensors for Perfetto",
+    ),
+    Output(PAGE, "Plan", "modelplan.outputs.page.html_file:render", "the map to zoom and click, in one file"),
+    Output(
+        PAGE,
+        "Drawing",
+        "modelplan.outputs.page.html_file:html",
+        "the map to zoom and click",
+        "modelplan.answers.page_views:page_of_drawing",
+    ),
+    Output(PAGE, "Page", "modelplan.outputs.page.html_file:html", "plans to zoom and click"),
+    _figure(".curve", "DifferenceChart", "difference_chart", "both memory curves over one axis"),
+    _figure(".front", "Front", "front_chart", "the arena of each plan against the work it adds"),
+    _figure(".field", "Field", "field_chart", "every allocator by height and time"),
+    _figure(".map", "RegionPlan", "region_map", "addresses in each memory on one time axis"),
+    _figure(".arenas", "RegionPlan", "arenas_map", "TFLM's two arenas in their memories"),
+    Output(".json", "RegionPlan", "modelplan.outputs.reports.region_report:as_json", "all of it"),
+    Output(".csv", "RegionPlan", "modelplan.outputs.reports.region_report:as_csv", "a line for each buffer"),
+    Output(PAGE, "RegionPlan", "modelplan.outputs.page.region_views:layout_html", "the memories to zoom and click"),
+    _figure(".map", "MovingPlan", "moves_map", "where each content is in each step, and the copies"),
+    Output(".json", "MovingPlan", "modelplan.outputs.reports.moves_report:as_json", "all of it"),
+    Output(".csv", "MovingPlan", "modelplan.outputs.reports.moves_report:as_csv", "the stays with their addresses"),
+    Output(PAGE, "MovingPlan", "modelplan.outputs.page.region_views:layout_html", "the memories to zoom and click"),
+    _figure(".curve", "StreamCurve", "stream_chart", "the time of a run against the memory of the device"),
+    Output(".json", "StreamCurve", "modelplan.outputs.reports.stream_report:as_json", "all of it"),
+    Output(".csv", "StreamCurve", "modelplan.outputs.reports.stream_report:as_csv", "the curve"),
+)
+
+#: What else shows an answer: its class, the class of what shows it, and the function that makes that.
+_SHOWN_AS = {
+    "Plan": ("Drawing", "modelplan.answers.drawing:of_plan"),
+    "SharedPlan": ("Drawing", "modelplan.answers.drawing:of_shared"),
 }
 
 
-def render(plan: Plan, suffix: str) -> str | bytes:
-    """The content of a file that ends in `suffix`: same plan, same bytes.
+def outputs_of(kind: str) -> dict[str, Output]:
+    """The outputs of answers of the class `kind`, by suffix, in the order of the table."""
+    shown_as, made_by = _SHOWN_AS.get(kind, ("", ""))
+    found: dict[str, Output] = {}
+    for row in OUTPUTS:
+        if row.of == kind:
+            found |= dict.fromkeys(row.suffixes, row)
+        elif row.of == shown_as and row.figure:
+            drawn = Output(row.suffix, kind, row.make, row.shows, made_by, figure=True)
+            found |= dict.fromkeys(row.suffixes, drawn)
+    return found
+
+
+def figure_suffixes(kind: str, *, page: bool = False) -> list[str]:
+    """What the names of the figures of an answer may end in, the page among them where there is one."""
+    figures = [suffix for suffix, row in outputs_of(kind).items() if row.figure]
+    return [*figures, *([PAGE] if page else [])]
+
+
+def suffix_of(path: str, kind: str, *, page: bool = False, more: Sequence[str] = ()) -> str:
+    """The suffix that tells which figure of an answer belongs into the file `path`; `more` are other suffixes.
+
+    A name that says no more than .svg, .png or .pdf stands for the first figure.
 
     Raises:
-        RequestError: no output has that suffix; the message lists them.
+        RequestError: none does; the message lists them.
     """
-    if suffix not in OUTPUTS:
-        raise RequestError(f"no output {suffix!r}; there are: {', '.join(OUTPUTS)}")
-    return OUTPUTS[suffix](plan)
+    known = [*more, *figure_suffixes(kind, page=page)]
+    for suffix in known:
+        if path.endswith(suffix):
+            return suffix
+    for suffix in FIGURE_KINDS:
+        if path.endswith(suffix):
+            return next(name for name in known if name.endswith(suffix))
+    raise RequestError(f"{path}: cannot tell what to draw; the name must end in {', '.join(known)}")
+
+
+def render(answer: object, suffix: str) -> str | bytes:
+    """The content of a file that shows `answer` and ends in `suffix`: same answer, same bytes.
+
+    Raises:
+        RequestError: no output of such an answer has that suffix; the message lists them.
+    """
+    rows = outputs_of(type(answer).__name__)
+    if suffix not in rows:
+        raise RequestError(f"no output {suffix!r} of a {type(answer).__name__}; there are: {', '.join(rows)}")
+    return rows[suffix].content(answer, suffix)
+
+
+def import_matplotlib() -> None:
+    """Imports what figures are drawn with: once for all processes that this one is then copied to."""
+    for name in ("figure", "backends.backend_agg", "backends.backend_svg"):
+        import_module(f"matplotlib.{name}")

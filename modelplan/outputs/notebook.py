@@ -7,8 +7,7 @@ from html import escape
 
 from modelplan.answers.summary import Summary, summary
 from modelplan.model import Plan
-from modelplan.outputs import render
-from modelplan.outputs.rendering import suffix_of
+from modelplan.outputs import render, suffix_of
 from modelplan.outputs.report import folded
 from modelplan.outputs.reports.plan_report import verdict
 from modelplan.primitives.errors import RequestError
@@ -26,7 +25,7 @@ def html_of(plan: Plan, figure: str = ".map.svg") -> str:
         RequestError: there is no such figure; the message lists them.
     """
     figures = summary(plan)
-    return f"<div>{_words(plan, figures)}{_image(plan, suffix_of(figure))}</div>"
+    return f"<div>{_words(plan, figures)}{_image(plan, suffix_of(figure, 'Plan'))}</div>"
 
 
 def show(plan: Plan, figure: str = ".map.svg") -> None:

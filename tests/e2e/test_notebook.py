@@ -73,7 +73,7 @@ def test_show_needs_a_notebook_and_a_figure_that_there_is() -> None:
     answer = plan(graphs.chain())
     with pytest.raises(RequestError, match="show needs a notebook"):
         modelplan.show(answer)
-    with pytest.raises(RequestError, match="cannot tell which figure"):
+    with pytest.raises(RequestError, match="cannot tell what to draw"):
         modelplan.show(answer, ".jpg")
 
 

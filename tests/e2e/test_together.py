@@ -232,7 +232,7 @@ def test_a_capacity_that_is_too_small_is_exit_1(models: Path) -> None:
         (("a=M", "b=M", "c=M", "--pipeline", "a=b", "--in-turn", "a,c"), "say it of all models of the pipeline"),
         (("a=M", "b=O", "--header", "x.h"), "for models that tflm runs"),
         (("a=M", "b=M", "--kernels", "none"), "no kernels 'none'"),
-        (("a=M", "b=M", "--draw", "x.gif"), "cannot tell which figure"),
+        (("a=M", "b=M", "--draw", "x.gif"), "cannot tell what to draw"),
     ],
 )
 def test_what_makes_no_sense_is_refused(models: Path, tmp_path: Path, words: tuple[str, ...], said: str) -> None:

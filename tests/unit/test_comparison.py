@@ -86,7 +86,7 @@ def test_what_a_draw_argument_means(text: str, found: tuple[str, str, str]) -> N
 def test_a_draw_argument_that_means_nothing_is_refused() -> None:
     with pytest.raises(RequestError, match="no allocator 'glue'"):
         compare.drawing_of("glue=a.svg")
-    with pytest.raises(RequestError, match=r"a\.txt: cannot tell which figure"):
+    with pytest.raises(RequestError, match=r"a\.txt: cannot tell what to draw"):
         compare.drawing_of("glow=a.txt")
 
 

@@ -18,8 +18,7 @@ from matplotlib.transforms import Bbox
 from modelplan import Kind, Member, Placement, Plan, Problem, RequestError, Runtime, Schedule, place
 from modelplan.answers.drawing import KINDS, Drawing, live_by_kind, of_plan, of_problem
 from modelplan.model import Buffer, BufferKind
-from modelplan.outputs import render
-from modelplan.outputs import rendering as figures
+from modelplan.outputs import outputs_of, render, suffix_of
 from modelplan.outputs.figures import axes, canvas, lettering, lifetime_chart, memory_curve, memory_map, reuse_chart
 from modelplan.outputs.figures.canvas import WARNING, Sheet
 from modelplan.planning import pipeline
@@ -190,12 +189,13 @@ def test_a_long_flat_rectangle_has_its_size_beside_its_name() -> None:
 
 
 def test_the_name_of_a_file_tells_the_figure() -> None:
-    assert figures.suffix_of("reports/net.curve.png") == ".curve.png"
-    with pytest.raises(RequestError, match=r"net\.png: cannot tell .* \.map\.svg, "):
-        figures.suffix_of("net.png")
+    assert suffix_of("reports/net.curve.png", "Drawing") == ".curve.png"
+    assert suffix_of("net.png", "Drawing") == ".map.png"
+    with pytest.raises(RequestError, match=r"net\.jpg: cannot tell .* \.map\.svg, "):
+        suffix_of("net.jpg", "Drawing")
     drawing = DRAWINGS["ten"]()
-    assert figures.render(drawing, ".curve.svg") == canvas.svg(memory_curve.draw, drawing)
-    assert figures.render(drawing, ".lifetimes.png").startswith(b"\x89PNG")
+    assert render(drawing, ".curve.svg") == canvas.svg(memory_curve.draw, drawing)
+    assert render(drawing, ".lifetimes.png")[:4] == b"\x89PNG"
 
 
 def test_what_exceeds_the_capacity_is_drawn_and_told() -> None:
@@ -278,14 +278,14 @@ def test_kinds_come_from_the_graph() -> None:
     drawing = of_plan(plan)
     assert [KINDS[k] for k in drawing.kinds] == ["input", "state", "shared", "activation", "output", "scratch"]
     assert drawing.ops == ("CONV_2D", "RESHAPE", "CONV_2D", "CONV_2D")
-    assert memory_map.svg(plan) == canvas.svg(memory_map.draw, drawing)
+    assert render(plan, ".map.svg") == canvas.svg(memory_map.draw, drawing)
 
 
 @pytest.mark.parametrize("name", ["map", "lifetimes", "curve", "order", "reuse"])
 def test_a_figure_drawn_once_gives_the_same_files(name: str) -> None:
     plan = pipeline.plan(graphs.graph("x -> a : CONV_2D\na -> y : CONV_2D", dict.fromkeys("xay", 8), "x", "y"))
     suffixes = (f".{name}.png", f".{name}.svg")
-    assert figures.render_together(plan, suffixes) == [render(plan, suffix) for suffix in suffixes]
+    assert outputs_of("Plan")[suffixes[0]].pictures(plan, suffixes) == [render(plan, suffix) for suffix in suffixes]
 
 
 def test_live_bytes_agree_with_a_count_at_every_step() -> None:

@@ -9,7 +9,7 @@ from functools import cache
 from io import StringIO
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -23,6 +23,7 @@ from modelplan.answers.region_plan import RegionPlan
 from modelplan.checking import region_referee as referee
 from modelplan.formats import load_model
 from modelplan.model import Buffer, Problem
+from modelplan.outputs import render
 from modelplan.outputs.figures import arenas_map, canvas, region_map
 from modelplan.outputs.reports import region_report
 from modelplan.outputs.schemas.region_schema import region_schema
@@ -342,8 +343,8 @@ def test_the_stacked_map_draws_every_stay_inside_of_its_panel() -> None:
         panel = stacked[stay.region]
         _, low, _, high = region_map.rectangle(made, panel, stay)
         assert panel.bottom - 1e-6 <= low <= high <= panel.top + 1e-6
-    assert region_map.svg(made) == region_map.svg(made)
-    assert region_map.png(made)[:4] == b"\x89PNG"
+    assert render(made, ".map.svg") == render(made, ".map.svg")
+    assert render(made, ".map.png")[:4] == b"\x89PNG"
 
 
 def test_thin_rectangles_of_the_stacked_map_have_no_outline() -> None:
@@ -372,11 +373,11 @@ def test_the_stacked_map_shows_weights_that_are_copied_from_flash() -> None:
     assert runs[0][0] == 1024
     assert use.low == 1024 + use.stored
     assert not any(region_map.stored_runs(made, other) for other in range(number))
-    assert b"weights copied from here" in region_map.svg(made)
+    assert b"weights copied from here" in cast("bytes", render(made, ".map.svg"))
     assert f"flash: weights copied from here {use.stored:,}" in "\n".join(
         str(s) for s in region_report.sections_of(made)
     )
-    assert b"weights copied from here" not in region_map.svg(planned(*KWS))
+    assert b"weights copied from here" not in cast("bytes", render(planned(*KWS), ".map.svg"))
 
 
 def test_models_in_turn_share_activations_and_keep_their_weights() -> None:

@@ -13,7 +13,7 @@ from modelplan.answers.drawing import of_plan
 from modelplan.answers.page_views import page_of
 from modelplan.answers.summary import summary
 from modelplan.model import Part, Requirement
-from modelplan.outputs import OUTPUTS
+from modelplan.outputs import outputs_of
 from modelplan.outputs.exchange import buffers_csv as problem_csv
 from modelplan.outputs.page.columns import columns_of
 from modelplan.outputs.report import WIDTH, Section, Table, folded, folded_apart, plain, printable
@@ -27,7 +27,7 @@ def a_plan(**options: object) -> Plan:
     return plan(graphs.chain(), Options(**options))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("suffix", OUTPUTS)
+@pytest.mark.parametrize("suffix", outputs_of("Plan"))
 def test_same_plan_same_bytes(suffix: str) -> None:
     assert render(a_plan(), suffix) == render(a_plan(), suffix)
 
@@ -36,7 +36,7 @@ def test_rendering_calls_no_planner(monkeypatch: pytest.MonkeyPatch) -> None:
     answer = a_plan()
     for module, name in ((pipeline, "_plan"), (schedulers, "orders"), (allocators, "place")):
         monkeypatch.setattr(module, name, lambda *_, **__: pytest.fail("an output plans"))
-    for suffix in OUTPUTS:
+    for suffix in outputs_of("Plan"):
         assert render(answer, suffix)
 
 
@@ -213,7 +213,7 @@ def test_sizes_are_shown_in_both_units() -> None:
 
 
 def test_an_unknown_suffix_is_refused_with_the_list() -> None:
-    with pytest.raises(RequestError, match=r"no output '.doc'; there are: .txt"):
+    with pytest.raises(RequestError, match=r"no output '.doc' of a Plan; there are: .txt"):
         render(a_plan(), ".doc")
 
 

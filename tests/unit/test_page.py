@@ -18,7 +18,7 @@ from modelplan import Options, Tensor, plan
 from modelplan.answers import page_views as views
 from modelplan.answers.drawing import of_problem
 from modelplan.model import Buffer, Placement, Problem
-from modelplan.outputs import rendering as figures
+from modelplan.outputs import render
 from modelplan.outputs.page import columns, html_file, library
 
 CHAIN = Path(__file__).resolve().parents[2] / "models" / "ds_cnn_kws.tflite"
@@ -74,7 +74,7 @@ def test_a_thousand_buffers_take_less_than_two_megabytes() -> None:
     rows = [Buffer(f"model/block_{i // 10}/layer_{i}/output", 64 * (i % 50 + 1), i, i + 3) for i in range(1000)]
     problem = Problem.of(rows)
     drawn = of_problem("thousand", problem, Placement(np.zeros(1000, dtype=np.int64)))
-    assert len(figures.render(drawn, ".html")) < 2_000_000
+    assert len(render(drawn, ".html")) < 2_000_000
 
 
 def test_columns_hold_what_the_plan_says() -> None:
@@ -118,7 +118,7 @@ def test_the_page_carries_the_library_and_the_wheel_its_licence() -> None:
     ("words", "message"),
     [
         (("compare", CHAIN, "--draw", "best=x.html"), "takes no name"),
-        (("diff", CHAIN, CHAIN, "--draw", "x.htm"), ".svg, .png or .html"),
+        (("diff", CHAIN, CHAIN, "--draw", "x.htm"), ".curve.svg, .curve.png, .curve.pdf, .html"),
         (("fit", CHAIN, "--least", "-o", "y.tflite", "--draw", "x.htm"), ".html"),
         (("explain", CHAIN, "--draw", "x.htm"), ".html"),
         (("analyze", CHAIN, "--draw", "missing/x.html"), "no folder"),

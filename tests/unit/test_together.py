@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from tflm_models import T, single
 from modelplan import Buffer, Kind, Member, ModelError, Placement, Problem, RequestError, height, place, share_memory
 from modelplan.answers.drawing import of_shared
 from modelplan.answers.shared_plan import Part, SharedPlan, TflmArenas
+from modelplan.outputs import render
 from modelplan.outputs.firmware.shared_header import shared_header
 from modelplan.questions.together.relating import related
 from modelplan.questions.together.shared_memory import planned_together, written_files
@@ -267,6 +269,4 @@ def test_the_map_has_a_colour_for_each_model() -> None:
 
 
 def svg_of(made: SharedPlan) -> bytes:
-    from modelplan.outputs import rendering as figures
-
-    return figures.render(of_shared(made), ".map.svg")
+    return cast("bytes", render(made, ".map.svg"))

@@ -33,24 +33,6 @@ _LEAST = 0.4
 Segment = tuple[str, int, dict[str, Any]]
 
 
-def svg(made: RegionPlan) -> bytes:
-    """The picture as SVG.
-
-    Raises:
-        RequestError: there are no arenas, or one of them fits in no region.
-    """
-    return canvas.svg(draw, made)
-
-
-def png(made: RegionPlan) -> bytes:
-    """The picture as PNG.
-
-    Raises:
-        RequestError: there are no arenas, or one of them fits in no region.
-    """
-    return canvas.png(draw, made)
-
-
 def segments(made: RegionPlan, number: int) -> list[Segment]:
     """What a region holds, from its lower end: words, bytes and style; the bytes are those of the region in all."""
     region = made.problem.regions[number]

@@ -16,8 +16,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from modelplan.answers.drawing import Drawing, of_plan
-from modelplan.model import IntArray, Plan, Problem
+from modelplan.answers.drawing import Drawing
+from modelplan.model import IntArray, Problem
 from modelplan.outputs.figures import axes, canvas, lettering
 from modelplan.outputs.figures.canvas import MUTED, SMALL, Margins, Sheet
 from modelplan.primitives.units import brief
@@ -50,16 +50,6 @@ class Group:
     last: int
     name: str
     size: str
-
-
-def svg(plan: Plan) -> bytes:
-    """The lifetime chart of `plan` as SVG."""
-    return canvas.svg(draw, of_plan(plan))
-
-
-def png(plan: Plan) -> bytes:
-    """The lifetime chart of `plan` as PNG."""
-    return canvas.png(draw, of_plan(plan))
 
 
 def draw(drawing: Drawing) -> Sheet:

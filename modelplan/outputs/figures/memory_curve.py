@@ -4,23 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from modelplan.answers.drawing import Drawing, live_by_kind, of_plan
-from modelplan.model import IntArray, Plan
-from modelplan.outputs.figures import axes, canvas
+from modelplan.answers.drawing import Drawing, live_by_kind
+from modelplan.model import IntArray
+from modelplan.outputs.figures import axes
 from modelplan.outputs.figures.canvas import MUTED, Sheet
 
 _PLOT_HEIGHT = 260.0
 _MOST_POINTS = 4000
-
-
-def svg(plan: Plan) -> bytes:
-    """The memory curve of `plan` as SVG."""
-    return canvas.svg(draw, of_plan(plan))
-
-
-def png(plan: Plan) -> bytes:
-    """The memory curve of `plan` as PNG."""
-    return canvas.png(draw, of_plan(plan))
 
 
 def draw(drawing: Drawing) -> Sheet:

@@ -17,8 +17,8 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from modelplan.answers.drawing import Drawing, of_plan
-from modelplan.model import IntArray, Plan
+from modelplan.answers.drawing import Drawing
+from modelplan.model import IntArray
 from modelplan.outputs.figures import axes, canvas, lettering
 from modelplan.outputs.figures.canvas import FREE, MUTED, SMALL, WARNING, Area, Boxes, Sheet
 from modelplan.primitives.units import brief
@@ -50,16 +50,6 @@ class Label:
     name: tuple[str, ...]
     size: str
     turned: bool
-
-
-def svg(plan: Plan) -> bytes:
-    """The memory map of `plan` as SVG."""
-    return canvas.svg(draw, of_plan(plan))
-
-
-def png(plan: Plan) -> bytes:
-    """The memory map of `plan` as PNG."""
-    return canvas.png(draw, of_plan(plan))
 
 
 def draw(drawing: Drawing) -> Sheet:

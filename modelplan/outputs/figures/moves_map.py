@@ -36,16 +36,6 @@ _STILL = "#c9d3da"
 _MOVING = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", "#7f6000")
 
 
-def svg(made: MovingPlan) -> bytes:
-    """The map as SVG."""
-    return canvas.svg(draw, made)
-
-
-def png(made: MovingPlan) -> bytes:
-    """The map as PNG."""
-    return canvas.png(draw, made)
-
-
 class _Bands:
     """Where each region is on the sheet: the first one on top."""
 

@@ -56,16 +56,6 @@ class OrderDrawing:
         return int(self.after.max(initial=0))
 
 
-def svg(plan: Plan) -> bytes:
-    """The order chart of `plan` as SVG."""
-    return canvas.svg(draw, of_plan(plan))
-
-
-def png(plan: Plan) -> bytes:
-    """The order chart of `plan` as PNG."""
-    return canvas.png(draw, of_plan(plan))
-
-
 def of_plan(plan: Plan) -> OrderDrawing:
     """The two orders of a plan under its own sharing of memory."""
     graph, order, steps = plan.graph, plan.schedule.order, max(len(plan.schedule.order), 1)

@@ -61,16 +61,6 @@ class Panel:
         return self.bottom + self.use.low * self.scale + self.band + (offset - self.use.high) * self.scale
 
 
-def svg(made: RegionPlan) -> bytes:
-    """The stacked map as SVG."""
-    return canvas.svg(draw, made)
-
-
-def png(made: RegionPlan) -> bytes:
-    """The stacked map as PNG."""
-    return canvas.png(draw, made)
-
-
 def panels(made: RegionPlan) -> tuple[Panel, ...]:
     """The regions from the bottom up, the first lowest, each as high as its used bytes ask for."""
     used = [use.low + use.region.size - use.high for use in made.uses]

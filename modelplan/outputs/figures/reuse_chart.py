@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from modelplan.answers.drawing import Drawing, of_plan
-from modelplan.model import IntArray, Plan
+from modelplan.answers.drawing import Drawing
+from modelplan.model import IntArray
 from modelplan.outputs.figures import axes, canvas, lettering
 from modelplan.outputs.figures.canvas import BODY, FREE, INK, MUTED, SMALL, TITLE, Boxes, Margins, Sheet
 from modelplan.primitives.units import brief, counted, human
@@ -22,16 +22,6 @@ _PANEL, _GAP, _PLOT_HEIGHT = 340.0, 26.0, 320.0
 _EDGE, _ROW = 12.0, 14.0
 _LEFT, _RIGHT, _BOTTOM = 62.0, 24.0, 40.0
 _SLIM = 2.0
-
-
-def svg(plan: Plan) -> bytes:
-    """The comparison with no reuse for `plan` as SVG."""
-    return canvas.svg(draw, of_plan(plan))
-
-
-def png(plan: Plan) -> bytes:
-    """The comparison with no reuse for `plan` as PNG."""
-    return canvas.png(draw, of_plan(plan))
 
 
 def stacked_offsets(drawing: Drawing) -> IntArray:

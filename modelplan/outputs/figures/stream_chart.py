@@ -15,16 +15,6 @@ _WIDTH, _HEIGHT, _EDGE, _ROW = 560.0, 300.0, 12.0, 14.0
 _LINES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 
 
-def svg(made: StreamCurve) -> bytes:
-    """The chart as SVG."""
-    return canvas.svg(draw, made)
-
-
-def png(made: StreamCurve) -> bytes:
-    """The chart as PNG."""
-    return canvas.png(draw, made)
-
-
 def draw(made: StreamCurve) -> Sheet:
     """The chart; must run inside `canvas.style()`."""
     points = [point for _, own in made.curves for point in own]
