@@ -15,10 +15,6 @@ using namespace nb::literals;
 
 Column filled(std::size_t count, std::int64_t value) { return column_of(Array<std::int64_t>(count, value)); }
 
-Array<std::int64_t> pairs_of(const std::optional<Table>& table, std::size_t which) {
-  return table ? column_of(*table, which) : Array<std::int64_t>();
-}
-
 struct NamedFit {
   const char* name;
   Fit fit;
@@ -30,9 +26,8 @@ constexpr NamedFit kFits[] = {{"lowest", Fit::kLowest},
                               {"mixed", Fit::kMixed}};
 
 Column place_columns(const BoundProblem& problem, const Column& order, const std::string& fit) {
-  const auto* found = std::ranges::find(kFits, fit, &NamedFit::name);
-  if (found == std::end(kFits)) throw std::invalid_argument("no fit " + fit);
-  return column_of(unlocked([&] { return place_in_order(problem.problem(), view_of(order), found->fit); }));
+  const Fit rule = row_named(kFits, fit, "fit").fit;
+  return column_of(unlocked([&] { return place_in_order(problem.problem(), view_of(order), rule); }));
 }
 
 std::pair<std::int64_t, std::int64_t> load_bound_of(const BoundProblem& problem) {
@@ -44,14 +39,22 @@ std::pair<std::int64_t, std::int64_t> find_clash_in(const Column& size, const Co
                                                     const Column& offset, const Table& overlaps,
                                                     const Table& meetings) {
   require_same_length({size.size(), start.size(), end.size(), offset.size()});
-  const Array<std::int64_t> below = column_of(overlaps, 0), above = column_of(overlaps, 1),
-                            bytes = column_of(overlaps, 2), first = column_of(meetings, 0),
-                            second = column_of(meetings, 1), least = column_of(meetings, 2),
-                            most = column_of(meetings, 3);
-  return unlocked([&] {
-    return referee::find_clash(view_of(size), view_of(start), view_of(end), view_of(offset),
-                               {below, above, bytes, first, second, least, most});
-  });
+  const Columns overlap(overlaps, 3), meeting(meetings, 4);
+  const referee::Allowed allowed{.below = overlap[0],
+                                 .above = overlap[1],
+                                 .bytes = overlap[2],
+                                 .first = meeting[0],
+                                 .second = meeting[1],
+                                 .least = meeting[2],
+                                 .most = meeting[3]};
+  return unlocked(
+      [&] { return referee::find_clash(view_of(size), view_of(start), view_of(end), view_of(offset), allowed); });
+}
+
+void require_buffers(Ints ids, std::size_t count, const std::string& what) {
+  for (std::size_t k = 0; k < ids.size(); ++k)
+    if (ids[k] < 0 || as_size(ids[k]) >= count)
+      throw std::invalid_argument(what + " " + std::to_string(k) + ": it names a buffer that does not exist");
 }
 
 }  // namespace
@@ -65,31 +68,32 @@ BoundProblem::BoundProblem(Column size, Column start, Column end, std::optional<
       end_(std::move(end)),
       alignment_(alignment ? std::move(*alignment) : filled(size_.size(), 1)),
       pin_(pin ? std::move(*pin) : filled(size_.size(), -1)),
-      below_(pairs_of(overlaps, 0)),
-      above_(pairs_of(overlaps, 1)),
-      bytes_(pairs_of(overlaps, 2)),
-      left_(pairs_of(conflicts, 0)),
-      right_(pairs_of(conflicts, 1)),
-      member_(pairs_of(groups, 0)),
-      group_(pairs_of(groups, 1)),
-      delta_(pairs_of(groups, 2)),
-      first_(pairs_of(meetings, 0)),
-      second_(pairs_of(meetings, 1)),
-      least_(pairs_of(meetings, 2)),
-      most_(pairs_of(meetings, 3)),
-      problem_{view_of(size_), view_of(start_), view_of(end_), view_of(alignment_),
-               view_of(pin_),  below_,          above_,        bytes_,
-               left_,          right_,          member_,       group_,
-               delta_,         first_,          second_,       least_,
-               most_} {
+      overlaps_(overlaps, 3),
+      conflicts_(conflicts, 2),
+      groups_(groups, 3),
+      meetings_(meetings, 4),
+      problem_{.size = view_of(size_),
+               .start = view_of(start_),
+               .end = view_of(end_),
+               .alignment = view_of(alignment_),
+               .pin = view_of(pin_),
+               .below = overlaps_[0],
+               .above = overlaps_[1],
+               .bytes = overlaps_[2],
+               .left = conflicts_[0],
+               .right = conflicts_[1],
+               .member = groups_[0],
+               .group = groups_[1],
+               .delta = groups_[2],
+               .first = meetings_[0],
+               .second = meetings_[1],
+               .least = meetings_[2],
+               .most = meetings_[3]} {
   require_same_length({size_.size(), start_.size(), end_.size(), alignment_.size(), pin_.size()});
-  const std::pair<const char*, const Array<std::int64_t>*> named[] = {
-      {"overlap ", &below_},    {"overlap ", &above_}, {"conflict ", &left_}, {"conflict ", &right_},
-      {"group row ", &member_}, {"meeting ", &first_}, {"meeting ", &second_}};
-  for (const auto& [what, ids] : named)
-    for (std::size_t k = 0; k < ids->size(); ++k)
-      if ((*ids)[k] < 0 || (*ids)[k] >= std::ssize(problem_.size))
-        throw std::invalid_argument(what + std::to_string(k) + ": it names a buffer that does not exist");
+  for (const Ints ids : {problem_.below, problem_.above}) require_buffers(ids, problem_.count(), "overlap");
+  for (const Ints ids : {problem_.left, problem_.right}) require_buffers(ids, problem_.count(), "conflict");
+  require_buffers(problem_.member, problem_.count(), "group row");
+  for (const Ints ids : {problem_.first, problem_.second}) require_buffers(ids, problem_.count(), "meeting");
   for (std::size_t b = 0; b < problem_.count(); ++b)
     if (problem_.alignment[b] < 1) throw std::invalid_argument("buffer " + std::to_string(b) + ": alignment below 1");
 }

@@ -3,8 +3,8 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/detail/nb_list.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <iterator>
@@ -15,13 +15,6 @@
 
 #include "problem.hpp"
 #include "stopping.hpp"
-
-namespace nanobind::detail {
-
-template <class T>
-struct type_caster<modelplan::Array<T>> : list_caster<modelplan::Array<T>, T> {};
-
-}  // namespace nanobind::detail
 
 namespace modelplan {
 
@@ -39,13 +32,21 @@ inline Column column_of(Array<std::int64_t>&& values) {
   return Column(owned->data(), {owned->size()}, owner);
 }
 
-// A copy of one column of a table.
-inline Array<std::int64_t> column_of(const Table& table, std::size_t which) {
-  Array<std::int64_t> column(table.shape(0));
-  if (!column.empty() && which >= table.shape(1)) throw std::invalid_argument("a table has too few columns");
-  for (std::size_t row = 0; row < column.size(); ++row) column[row] = table.data()[row * table.shape(1) + which];
-  return column;
-}
+// The columns of a table, each in one piece; empty ones where there is no table.
+class Columns {
+ public:
+  Columns(const std::optional<Table>& table, std::size_t count) : columns_(count) {
+    if (!table || table->shape(0) == 0) return;
+    const std::size_t width = table->shape(1), cells = table->shape(0) * width;
+    if (width < count) throw std::invalid_argument("a table has too few columns");
+    for (std::size_t i = 0; i < count; ++i)
+      for (std::size_t cell = i; cell < cells; cell += width) columns_[i].push_back(table->data()[cell]);
+  }
+  Ints operator[](std::size_t i) const { return columns_[i]; }
+
+ private:
+  Array<Array<std::int64_t>> columns_;
+};
 
 inline void require_same_length(std::initializer_list<std::size_t> lengths) {
   for (const std::size_t length : lengths)
@@ -65,10 +66,17 @@ class BoundProblem {
 
  private:
   Column size_, start_, end_, alignment_, pin_;
-  Array<std::int64_t> below_, above_, bytes_, left_, right_;
-  Array<std::int64_t> member_, group_, delta_, first_, second_, least_, most_;
+  Columns overlaps_, conflicts_, groups_, meetings_;
   Problem problem_;
 };
+
+// The row of a table that has this name; `what` it is goes into the message if there is none.
+template <class Row, std::size_t kCount>
+const Row& row_named(const Row (&table)[kCount], const std::string& name, const std::string& what) {
+  const auto* found = std::ranges::find(table, name, &Row::name);
+  if (found == std::end(table)) throw std::invalid_argument("no " + what + " " + name);
+  return *found;
+}
 
 // An inference rule of a search, by the name under which Python switches it off.
 template <class Rules>
@@ -80,11 +88,7 @@ struct NamedRule {
 template <class Rules, std::size_t kCount>
 Rules rules_without(const NamedRule<Rules> (&table)[kCount], const Array<std::string>& names) {
   Rules rules;
-  for (const std::string& name : names) {
-    const auto* found = std::ranges::find(table, name, &NamedRule<Rules>::name);
-    if (found == std::end(table)) throw std::invalid_argument("no rule " + name);
-    rules.*found->is_on = false;
-  }
+  for (const std::string& name : names) rules.*row_named(table, name, "rule").is_on = false;
   return rules;
 }
 

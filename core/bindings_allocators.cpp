@@ -59,8 +59,8 @@ std::tuple<Column, Column, std::int64_t, const char*> usmp_hill_climb(const Boun
     return usmp::hill_climb(problem.problem(), lists, view_of(order), goal, allowed, {fixed, fixed, fixed},
                             limits_of(attempts, seconds), seed);
   });
-  const char* ended = finish(climb.ended);
-  return {column_of(std::move(climb.best.pool)), column_of(std::move(climb.best.offset)), climb.attempts, ended};
+  return {column_of(std::move(climb.best.pool)), column_of(std::move(climb.best.offset)), climb.attempts,
+          finish(climb.ended)};
 }
 
 Numbers glibc_random(std::uint32_t seed, std::int64_t count) {

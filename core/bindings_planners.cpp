@@ -29,8 +29,7 @@ std::tuple<Column, std::int64_t, const char*> share_min_cost_of(const Column& si
                                                                 double seconds) {
   const Records records = records_of(size, start, end);
   FlowShare found = unlocked([&] { return share_min_cost(records, {most_steps, seconds, &interrupted}); });
-  const char* ended = finish(found.ended);
-  return {column_of(std::move(found.holder)), found.steps, ended};
+  return {column_of(std::move(found.holder)), found.steps, finish(found.ended)};
 }
 
 std::tuple<Column, Column, Column> stack_of(const Column& size, const Column& start, const Column& end,
@@ -51,10 +50,15 @@ std::tuple<Column, std::int64_t, const char*> climb_of(const Column& size, const
                                                        std::int64_t limit, std::int64_t most_steps,
                                                        std::int64_t most_work, double seconds, bool restore) {
   const Records records = records_of(size, start, end);
-  const ClimbOptions options{load, limit, most_steps, most_work, seconds, &interrupted, restore};
+  const ClimbOptions options{.load = load,
+                             .limit = limit,
+                             .most_steps = most_steps,
+                             .most_work = most_work,
+                             .seconds = seconds,
+                             .cancelled = &interrupted,
+                             .restore = restore};
   ClimbResult found = unlocked([&] { return climb(records, view_of(alignment), view_of(order), options); });
-  const char* ended = finish(found.ended);
-  return {column_of(std::move(found.offsets)), found.steps, ended};
+  return {column_of(std::move(found.offsets)), found.steps, finish(found.ended)};
 }
 
 }  // namespace

@@ -1,8 +1,6 @@
 // The scheduling functions of modelplan._core.
 #include <nanobind/stl/optional.h>
 
-#include <map>
-
 #include "bindings.hpp"
 #include "schedule/driver.hpp"
 #include "schedule/flow_bound.hpp"
@@ -19,31 +17,28 @@ using schedule::Outcome;
 using schedule::Rules;
 using schedule::ScheduleInstance;
 
-Array<std::int64_t> list_of(const Column& column) { return {column.data(), column.data() + column.size()}; }
-
 Column column_of_ops(const Array<int>& ops) { return column_of(Array<std::int64_t>(ops.begin(), ops.end())); }
 
 ScheduleInstance instance_of(std::int64_t ops, const Column& sizes, const Column& writer_ptr, const Column& writer_ops,
                              const Column& reader_ptr, const Column& reader_ops, const Column& from_start,
                              const Column& to_end, const Column& scratch, const Table& edges, const Table& overwrites) {
-  schedule::ScheduleColumns in;
-  in.ops = ops;
-  in.sizes = list_of(sizes);
-  in.writer_ptr = list_of(writer_ptr);
-  in.writer_ops = list_of(writer_ops);
-  in.reader_ptr = list_of(reader_ptr);
-  in.reader_ops = list_of(reader_ops);
-  in.from_start = list_of(from_start);
-  in.to_end = list_of(to_end);
-  in.scratch = list_of(scratch);
-  in.edge_from = column_of(edges, 0);
-  in.edge_to = column_of(edges, 1);
-  in.overwrite_op = column_of(overwrites, 0);
-  in.overwrite_from = column_of(overwrites, 1);
-  in.overwrite_to = column_of(overwrites, 2);
-  in.overwrite_bytes = column_of(overwrites, 3);
-  nb::gil_scoped_release unlocked;
-  return schedule::make_instance(in);
+  const Columns edge(edges, 2), overwrite(overwrites, 4);
+  const schedule::ScheduleColumns in{.ops = ops,
+                                     .sizes = view_of(sizes),
+                                     .writer_ptr = view_of(writer_ptr),
+                                     .writer_ops = view_of(writer_ops),
+                                     .reader_ptr = view_of(reader_ptr),
+                                     .reader_ops = view_of(reader_ops),
+                                     .from_start = view_of(from_start),
+                                     .to_end = view_of(to_end),
+                                     .scratch = view_of(scratch),
+                                     .edge_from = edge[0],
+                                     .edge_to = edge[1],
+                                     .overwrite_op = overwrite[0],
+                                     .overwrite_from = overwrite[1],
+                                     .overwrite_to = overwrite[2],
+                                     .overwrite_bytes = overwrite[3]};
+  return unlocked([&] { return schedule::make_instance(in); });
 }
 
 constexpr NamedRule<Rules> kRules[] = {{"free_move", &Rules::free_move},
@@ -85,22 +80,21 @@ class ProgressListener {
   bool failed_ = false;
 };
 
-schedule::Method method_of(const std::string& name) {
-  using schedule::Method;
-  static const std::map<std::string, Method> table = {{"file", Method::file},       {"rpo", Method::reverse_post_order},
-                                                      {"list", Method::list},       {"dfs", Method::depth_first},
-                                                      {"post", Method::post_order}, {"merge", Method::merge},
-                                                      {"beam", Method::beam},       {"best", Method::best}};
-  const auto found = table.find(name);
-  if (found == table.end()) throw std::invalid_argument("no method " + name);
-  return found->second;
-}
+struct NamedMethod {
+  const char* name;
+  schedule::Method method;
+};
+constexpr NamedMethod kMethods[] = {
+    {"file", schedule::Method::file},       {"rpo", schedule::Method::reverse_post_order},
+    {"list", schedule::Method::list},       {"dfs", schedule::Method::depth_first},
+    {"post", schedule::Method::post_order}, {"merge", schedule::Method::merge},
+    {"beam", schedule::Method::beam},       {"best", schedule::Method::best}};
 
 Outcome solve_in(const ScheduleInstance& instance, const std::string& method, const Array<std::string>& without,
                  bool bound, bool search, int width, std::optional<std::int64_t> steps, std::optional<double> seconds,
                  std::size_t states, std::size_t memory, const nb::object& progress) {
   schedule::Request request;
-  request.method = method_of(method);
+  request.method = row_named(kMethods, method, "method").method;
   request.rules = rules_without(kRules, without);
   request.bound = bound;
   request.search = search;

@@ -38,9 +38,10 @@ class WatchedSolve {
   }
 
   solver::Result run() {
-    std::thread worker([this] { work(); });
-    while (!wait()) listen();
-    worker.join();
+    {
+      const JoinedThread worker(*this);
+      while (!wait()) listen();
+    }
     listen();
     if (raised_) throw nb::python_error();
     if (error_) std::rethrow_exception(error_);
@@ -48,6 +49,20 @@ class WatchedSolve {
   }
 
  private:
+  // The thread of the solve; cancels it where an exception leaves run(), and waits for it in any case.
+  struct JoinedThread {
+    explicit JoinedThread(WatchedSolve& watched) : solve(watched), thread([&watched] { watched.work(); }) {}
+    JoinedThread(const JoinedThread&) = delete;
+    JoinedThread& operator=(const JoinedThread&) = delete;
+    ~JoinedThread() {
+      solve.cancel_ = true;
+      thread.join();
+    }
+
+    WatchedSolve& solve;
+    std::thread thread;
+  };
+
   void work() {
     try {
       result_ = solver::solve(problem_, options_);
@@ -129,16 +144,13 @@ nb::object ejection_search(const BoundProblem& problem, std::int64_t height, std
   Poller poller(signal);
   const Problem& rows = problem.problem();
   const solver::PackingInstance instance = solver::prepare(rows, {}, poller);
-  if (instance.aligned || instance.pinned || instance.has_facts() || !rows.left.empty() || !rows.member.empty())
+  if (!instance.is_plain() || !rows.left.empty() || !rows.member.empty())
     throw std::invalid_argument("the ejection search takes no alignments, pins, overlaps, conflicts or groups");
   if (height < instance.bound) return nb::none();
-  Array<std::int64_t> offsets(rows.count(), 0);
   Meter meter(signal, steps);
   const auto search = solver::make_ejection_search(instance, height, seed);
   if (search->run(height, meter) != Verdict::kFeasible) return nb::none();
-  for (solver::Id i = 0; i < instance.count(); ++i)
-    offsets[instance.items[i].original] = search->offset(i) * instance.unit;
-  return nb::cast(column_of(std::move(offsets)));
+  return nb::cast(column_of(instance.caller_offsets(search->offsets())));
 }
 
 }  // namespace

@@ -14,34 +14,21 @@ using namespace nb::literals;
 std::pair<std::int64_t, std::int64_t> shared_bytes_of(const Column& start, const Column& end, const Column& first,
                                                       const Column& last, const Column& cls, const Table& overwrites) {
   require_same_length({start.size(), end.size(), first.size(), last.size(), cls.size()});
-  const Array<std::int64_t> over = column_of(overwrites, 0), by = column_of(overwrites, 1),
-                            step = column_of(overwrites, 2);
+  const Columns overwrite(overwrites, 3);
   return unlocked([&] {
     return verifier::find_shared_bytes({view_of(start), view_of(end), view_of(first), view_of(last), view_of(cls)},
-                                       {over, by, step});
+                                       {overwrite[0], overwrite[1], overwrite[2]});
   });
 }
 
-// The columns of a table.
-class Columns {
- public:
-  Columns(const Table& table, std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) columns_.push_back(column_of(table, i));
-  }
-  std::span<const std::int64_t> operator[](std::size_t i) const { return columns_[i]; }
-
- private:
-  std::vector<Array<std::int64_t>> columns_;
-};
-
-void require_below(std::span<const std::int64_t> ids, std::size_t count) {
+void require_below(Ints ids, std::size_t count) {
   for (const std::int64_t id : ids)
     if (id < 0 || id >= static_cast<std::int64_t>(count))
       throw std::invalid_argument("a row names what does not exist");
 }
 
 // Rows that stand in another order would be passed over.
-void require_ascending_below(std::span<const std::int64_t> ids, std::size_t count) {
+void require_ascending_below(Ints ids, std::size_t count) {
   require_below(ids, count);
   if (!std::ranges::is_sorted(ids)) throw std::invalid_argument("rows are not in order");
 }
@@ -50,9 +37,24 @@ Column replay_of(std::int64_t steps, const Table& tensors, const Column& inputs,
                  const Column& states, const Table& reads, const Table& writes, const Table& scratch,
                  const Table& moves, std::int64_t runs) {
   const Columns tensor(tensors, 3), read(reads, 2), write(writes, 2), junk(scratch, 3), move(moves, 4);
-  const verifier::Run run{steps,           tensor[0], tensor[1], tensor[2], view_of(inputs), view_of(outputs),
-                          view_of(states), read[0],   read[1],   write[0],  write[1],        junk[0],
-                          junk[1],         junk[2],   move[0],   move[1],   move[2],         move[3]};
+  const verifier::Run run{.steps = steps,
+                          .size = tensor[0],
+                          .address = tensor[1],
+                          .planned = tensor[2],
+                          .inputs = view_of(inputs),
+                          .outputs = view_of(outputs),
+                          .states = view_of(states),
+                          .read_step = read[0],
+                          .read_tensor = read[1],
+                          .write_step = write[0],
+                          .write_tensor = write[1],
+                          .scratch_step = junk[0],
+                          .scratch_start = junk[1],
+                          .scratch_end = junk[2],
+                          .move_write = move[0],
+                          .move_source = move[1],
+                          .move_start = move[2],
+                          .move_length = move[3]};
   for (const auto& ids : {run.inputs, run.outputs, run.states, run.read_tensor, run.write_tensor, run.move_source})
     require_below(ids, run.size.size());
   for (const auto& column : {run.read_step, run.write_step, run.scratch_step})

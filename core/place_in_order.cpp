@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "address_sort.hpp"
 #include "interval_index.hpp"
+#include "sorting.hpp"
 
 namespace modelplan {
 namespace {

@@ -18,12 +18,12 @@ namespace modelplan {
 //   |- below -|                     (else the two are disjoint as usual)
 //      <-----> bytes
 struct Problem {
-  Ints size, start, end;     // bytes and half-open steps
-  Ints alignment;            // at least 1
-  Ints pin;                  // the offset that it must have, -1 when free
-  Ints below, above, bytes;  // overlaps
-  Ints left, right;          // conflicts: pairs that share no byte although their lifetimes are apart
+  Ints size, start, end;  // bytes and half-open steps
+  Ints alignment;         // at least 1
+  Ints pin;               // the offset that it must have, -1 when free
 
+  Ints below = {}, above = {}, bytes = {};              // overlaps
+  Ints left = {}, right = {};                           // conflicts: pairs apart in time that share no byte either
   Ints member = {}, group = {}, delta = {};             // buffers at fixed distances from each other
   Ints first = {}, second = {}, least = {}, most = {};  // meetings
 

@@ -2,8 +2,8 @@
 
 #include <tuple>
 
-#include "allocators/step_loads.hpp"
 #include "interval_index.hpp"
+#include "load_tree.hpp"
 
 namespace modelplan {
 

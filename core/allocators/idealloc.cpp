@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <queue>
 #include <unordered_map>
 #include <utility>
 
 #include "place_in_order.hpp"
+#include "sorting.hpp"
 
 namespace modelplan::idealloc {
 namespace {
@@ -75,21 +75,17 @@ std::int64_t Boxing::random_point(const Ids& jobs) {
 
 // Earlier births first.
 void Boxing::sort_by_birth(Ids& items) const {
-  std::stable_sort(items.begin(), items.end(),
-                   [&](std::size_t a, std::size_t b) { return pool_[a].birth < pool_[b].birth; });
+  std::ranges::stable_sort(items, {}, [&](std::size_t id) { return pool_[id].birth; });
 }
 
 // Later deaths first.
 void Boxing::sort_by_death(Ids& items) const {
-  std::stable_sort(items.begin(), items.end(),
-                   [&](std::size_t a, std::size_t b) { return pool_[a].death > pool_[b].death; });
+  std::ranges::stable_sort(items, {}, [&](std::size_t id) { return -pool_[id].death; });
 }
 
 // Lowest free row, by birth, of equal births the longest life first: as few rows as jobs are alive at once.
 Array<Ids> Boxing::rows(Ids items) const {
-  std::stable_sort(items.begin(), items.end(), [&](std::size_t a, std::size_t b) {
-    return std::pair{pool_[a].birth, -pool_[a].death} < std::pair{pool_[b].birth, -pool_[b].death};
-  });
+  std::ranges::stable_sort(items, {}, [&](std::size_t id) { return std::pair{pool_[id].birth, -pool_[id].death}; });
   using Busy = std::pair<std::int64_t, std::size_t>;  // death, row
   std::priority_queue<Busy, Array<Busy>, std::greater<>> busy;
   std::priority_queue<std::size_t, Ids, std::greater<>> free;
@@ -284,15 +280,12 @@ Array<std::int64_t> Boxing::box_rows(const Ids& jobs, std::int64_t height, std::
     if (static_cast<std::int64_t>(r + 1) % height == 0 || r + 1 == coloured.size())
       boxes.push_back(add_box(std::exchange(box, {}), size));
   }
-  std::sort(gaps.begin(), gaps.end());
-  gaps.erase(std::unique(gaps.begin(), gaps.end()), gaps.end());
-  return gaps;
+  return distinct(std::move(gaps));
 }
 
 Ids Boxing::corollary15(const Ids& jobs, double size, double epsilon) {
   Ids sorted = jobs, boxes;
-  std::sort(sorted.begin(), sorted.end(),
-            [&](std::size_t a, std::size_t b) { return std::pair{pool_[a].size, a} < std::pair{pool_[b].size, b}; });
+  std::ranges::sort(sorted, {}, [&](std::size_t id) { return std::pair{pool_[id].size, id}; });
   for (std::size_t i = 0; i < sorted.size();) {
     const std::int64_t class_height = class_of(pool_[sorted[i]].size, epsilon);
     Ids members;
@@ -384,14 +377,6 @@ std::int64_t height_of(const Problem& problem, const Array<std::int64_t>& offset
   return height;
 }
 
-Array<std::int64_t> sorted_ids(std::size_t n, auto&& before) {
-  Array<std::int64_t> ids(n);
-  std::iota(ids.begin(), ids.end(), std::int64_t{0});
-  std::stable_sort(ids.begin(), ids.end(),
-                   [&](std::int64_t a, std::int64_t b) { return before(as_size(a), as_size(b)); });
-  return ids;
-}
-
 // Times are doubled, so that even a job of one step is alive somewhere strictly inside.
 Array<Item> jobs_of(const Problem& problem) {
   Array<Item> jobs;
@@ -418,8 +403,7 @@ class Driver {
     while (result_.height > target && meter.take()) {
       if (result_.tries++ == 0) start = boxing.best_start(ids);
       const Array<std::int64_t> loose = boxing.loose_offsets(ids, start);
-      const std::int64_t height =
-          keep(sorted_ids(problem_.count(), [&](auto a, auto b) { return loose[a] < loose[b]; }), Fit::kLowest);
+      const std::int64_t height = keep([&](std::int64_t b) { return loose[b]; }, Fit::kLowest);
       result_.boxed = result_.boxed < 0 ? height : std::min(result_.boxed, height);
     }
     result_.epsilon = start.epsilon;
@@ -428,9 +412,10 @@ class Driver {
   }
 
  private:
-  // Places in that order, keeps the placement unless one before is lower, and returns its height.
-  std::int64_t keep(const Array<std::int64_t>& order, Fit fit) {
-    Array<std::int64_t> offsets = place_in_order(problem_, order, fit);
+  // Places by rising key(buffer), keeps the placement unless one before is lower, and returns its height.
+  template <class Key>
+  std::int64_t keep(const Key& key, Fit fit) {
+    Array<std::int64_t> offsets = place_in_order(problem_, sorted_ids<std::int64_t>(problem_.count(), key), fit);
     const std::int64_t height = height_of(problem_, offsets);
     if (!result_.offsets.empty() && height > result_.height) return height;
     result_.offsets = std::move(offsets);
@@ -439,21 +424,15 @@ class Driver {
   }
 
   void bootstrap() {
-    const auto& c = problem_;
-    keep(sorted_ids(c.size.size(),
-                    [&](auto a, auto b) {
-                      return c.size[a] != c.size[b] ? c.size[a] > c.size[b]
-                                                    : c.end[a] - c.start[a] > c.end[b] - c.start[b];
-                    }),
-         Fit::kLowest);
+    const Problem& p = problem_;
+    keep([&](std::int64_t b) { return std::pair(-p.size[b], p.start[b] - p.end[b]); }, Fit::kLowest);
   }
 
   // Equal sizes need no boxing: colouring is optimal. Disjoint lives have been answered by the bootstrap.
   bool equal_sizes(const Ids& ids) {
     for (const std::size_t b : ids)
       if (problem_.size[b] != problem_.size[ids.front()]) return false;
-    keep(sorted_ids(problem_.count(), [&](auto a, auto b) { return problem_.start[a] < problem_.start[b]; }),
-         Fit::kTightest);
+    keep([&](std::int64_t b) { return problem_.start[b]; }, Fit::kTightest);
     return true;
   }
 

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "sorting.hpp"
+
 namespace modelplan::minimalloc {
 namespace {
 
@@ -39,9 +41,7 @@ Array<std::int64_t> ends_of(const Problem& problem) {
   Array<std::int64_t> ends;
   for (std::size_t b = 0; b < problem.count(); ++b)
     if (problem.size[b] > 0) ends.push_back(problem.end[b]);
-  std::sort(ends.begin(), ends.end());
-  ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
-  return ends;
+  return distinct(std::move(ends));
 }
 
 void fill_residents(Sweep& sweep) {
@@ -271,8 +271,7 @@ class Search {
   // The runs of sections that no member crosses, with their members; empty runs are dropped.
   Array<Pending> split(Array<Index> members) const {
     Array<Pending> parts;
-    std::stable_sort(members.begin(), members.end(),
-                     [&](Index a, Index b) { return sweep_.range(a).begin < sweep_.range(b).begin; });
+    std::ranges::stable_sort(members, {}, [&](Index b) { return sweep_.range(b).begin; });
     Index until = 0;
     for (const Index b : members) {
       const Range range = sweep_.range(b);
@@ -303,13 +302,13 @@ class Search {
     if (!rules_.static_preordering) return members;
     const Keys keys(problem_, sweep_, total_);
     Array<std::array<std::int64_t, 8>> rows(members.size());
-    Array<Index> rank(members.size());
-    std::iota(rank.begin(), rank.end(), 0);
+    Array<Index> ids(members.size());
+    std::iota(ids.begin(), ids.end(), 0);
     for (std::size_t i = 0; i < members.size(); ++i)
       for (std::size_t k = 0; k < key_names_.size(); ++k) rows[i][k] = keys(key_names_[k], members[i]);
-    std::stable_sort(rank.begin(), rank.end(), [&](Index a, Index b) { return rows[a] > rows[b]; });
-    Array<Index> order(members.size());
-    std::transform(rank.begin(), rank.end(), order.begin(), [&](Index r) { return members[r]; });
+    std::ranges::stable_sort(ids, std::greater<>(), [&](Index i) -> const auto& { return rows[i]; });
+    Array<Index> order;
+    for (const Index i : ids) order.push_back(members[i]);
     return order;
   }
 

@@ -23,10 +23,7 @@ class ExtraConflicts {
       of_[a].push_back(b);
       of_[b].push_back(a);
     }
-    for (auto& list : of_) {
-      std::sort(list.begin(), list.end());
-      list.erase(std::unique(list.begin(), list.end()), list.end());
-    }
+    for (auto& list : of_) list = distinct(std::move(list));
   }
 
   const Array<std::size_t>& of(std::size_t b) const { return of_.empty() ? none_ : of_[b]; }
@@ -90,14 +87,13 @@ inline Array<std::int64_t> conflict_counts(const Problem& problem) {
       starts.push_back(problem.start[b]);
       ends.push_back(problem.end[b]);
     }
-  std::sort(starts.begin(), starts.end());
-  std::sort(ends.begin(), ends.end());
+  std::ranges::sort(starts);
+  std::ranges::sort(ends);
   Array<std::int64_t> counts(problem.count(), 0);
   for (std::size_t b = 0; b < counts.size(); ++b) {
     if (problem.size[b] == 0) continue;
-    const auto begun = std::lower_bound(starts.begin(), starts.end(), problem.end[b]) - starts.begin();
-    const auto gone = std::upper_bound(ends.begin(), ends.end(), problem.start[b]) - ends.begin();
-    counts[b] = begun - gone - 1 + static_cast<std::int64_t>(extra.of(b).size());
+    const std::size_t begun = count_below(starts, problem.end[b]), gone = count_below(ends, problem.start[b] + 1);
+    counts[b] = static_cast<std::int64_t>(begun - gone - 1 + extra.of(b).size());
   }
   return counts;
 }

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <set>
 #include <stdexcept>
 
-#include "allocators/step_loads.hpp"
 #include "interval_index.hpp"
+#include "load_tree.hpp"
 #include "place_in_order.hpp"
+#include "sorting.hpp"
 
 namespace modelplan {
 namespace {
@@ -22,13 +22,6 @@ void require_records(const Records& records) {
     if (records.size[i] < 1 || records.end[i] <= records.start[i]) throw std::invalid_argument("an empty record");
     if (i > 0 && records.start[i] < records.start[i - 1]) throw std::invalid_argument("records are not in order");
   }
-}
-
-Array<std::size_t> by_size(Ints size) {
-  Array<std::size_t> order(size.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return size[a] > size[b]; });
-  return order;
 }
 
 // The lifetimes in one object: disjoint, by start.
@@ -116,7 +109,7 @@ Array<std::pair<std::int64_t, std::int64_t>> breadths(const Records& records) {
     if (i + 1 == records.size.size() || records.start[i + 1] != records.start[i])
       found.emplace_back(live, records.start[i]);
   }
-  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::ranges::stable_sort(found, {}, [](const auto& peak) { return -peak.first; });
   return found;
 }
 
@@ -252,9 +245,7 @@ class FlowSharer {
         fresh_(n_, false),
         served_(n_, false),
         first_(n_) {
-    for (std::size_t i = 0; i < n_; ++i)
-      first_[i] =
-          as_size(std::lower_bound(records.start.begin(), records.start.end(), records.end[i]) - records.start.begin());
+    for (std::size_t i = 0; i < n_; ++i) first_[i] = count_below(records.start, records.end[i]);
   }
 
   FlowShare run() {
@@ -428,7 +419,7 @@ Array<std::int64_t> positional_maxima(const Records& records) {
   require_records(records);
   StepLoads counts(records.start);
   Array<std::int64_t> maxima;
-  for (const std::size_t i : by_size(records.size)) {
+  for (const auto i : sorted_ids<std::size_t>(records.size.size(), [&](auto b) { return -records.size[b]; })) {
     counts.add(records.start[i], records.end[i], 1);
     if (counts.most() > static_cast<std::int64_t>(maxima.size())) maxima.push_back(records.size[i]);
   }
@@ -450,9 +441,7 @@ Array<std::int64_t> share_by_breadth(const Records& records) {
   require_records(records);
   Pool pool(records);
   for_each_profile(records, [&](Array<std::size_t>& profile) {
-    std::sort(profile.begin(), profile.end(), [&](std::size_t a, std::size_t b) {
-      return std::pair(-records.size[a], a) < std::pair(-records.size[b], b);
-    });
+    std::ranges::sort(profile, {}, [&](std::size_t b) { return std::pair(-records.size[b], b); });
     for (const std::size_t buffer : profile) pool.put(buffer, pool.find(buffer));
   });
   return pool.take();

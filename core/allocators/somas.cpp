@@ -4,9 +4,9 @@
 #include <optional>
 #include <stdexcept>
 
-#include "address_sort.hpp"
 #include "allocators/neighbours.hpp"
 #include "place_in_order.hpp"
+#include "sorting.hpp"
 
 namespace modelplan::somas {
 namespace {

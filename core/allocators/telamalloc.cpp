@@ -4,10 +4,12 @@
 #include <array>
 #include <chrono>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <set>
 
 #include "allocators/telamalloc_propagator.hpp"
+#include "sorting.hpp"
 
 namespace modelplan::telamalloc {
 
@@ -16,11 +18,8 @@ Array<std::size_t> phases(const Problem& problem) {
   Array<std::size_t> phase(n, SIZE_MAX);
   Array<std::int64_t> times;
   for (std::size_t b = 0; b < n; ++b) times.insert(times.end(), {problem.start[b], problem.end[b]});
-  std::sort(times.begin(), times.end());
-  times.erase(std::unique(times.begin(), times.end()), times.end());
-  const auto section = [&](std::int64_t t) {
-    return as_size(std::lower_bound(times.begin(), times.end(), t) - times.begin());
-  };
+  times = distinct(std::move(times));
+  const auto section = [&](std::int64_t t) { return count_below(times, t); };
   Array<std::size_t> left(n);
   for (std::size_t b = 0; b < n; ++b) left[b] = b;
   for (std::size_t number = 0; !left.empty(); ++number) {
@@ -29,7 +28,7 @@ Array<std::size_t> phases(const Problem& problem) {
       load[section(problem.start[b])] += problem.size[b];
       load[section(problem.end[b])] -= problem.size[b];
     }
-    for (std::size_t s = 1; s < load.size(); ++s) load[s] += load[s - 1];
+    std::partial_sum(load.begin(), load.end(), load.begin());
     const auto peak = as_size(std::max_element(load.begin(), load.end()) - load.begin());
     const std::int64_t enough = load[peak] - load[peak] / 10;
     std::size_t from = peak, until = peak + 1;
@@ -54,8 +53,8 @@ namespace {
 struct Level {
   std::size_t mark = 0;
   std::size_t placed = SIZE_MAX;
-  Array<std::size_t> tried, first;
-  std::set<std::size_t> culprits, failed;
+  Array<std::size_t> tried = {}, first = {};
+  std::set<std::size_t> culprits = {}, failed = {};
 };
 
 class Search {
@@ -86,7 +85,7 @@ class Search {
 
  private:
   Ended search(Meter& meter) {
-    levels_.push_back({solver_.mark(), SIZE_MAX, {}, {}, {}, {}});
+    levels_.push_back({.mark = solver_.mark()});
     while (levels_.size() <= left_) {
       const std::size_t b = next_candidate(levels_.back());
       if (b == SIZE_MAX) {
@@ -94,7 +93,7 @@ class Search {
         continue;
       }
       if (!meter.take()) return meter.ended();
-      if (try_here(b)) levels_.push_back({solver_.mark(), SIZE_MAX, {}, {}, {}, {}});
+      if (try_here(b)) levels_.push_back({.mark = solver_.mark()});
     }
     return Ended::kComplete;
   }
@@ -222,10 +221,6 @@ class Search {
   std::size_t left_ = 0;
   Answer answer_;
 };
-
-}  // namespace
-
-namespace {
 
 Answer run(const Problem& problem, std::int64_t capacity, const Options& options, const Limits& limits) {
   return Search(problem, capacity, options).run(limits);

@@ -18,19 +18,10 @@ std::int64_t thousandths(std::int64_t part, std::int64_t whole) {
 
 // The greatest load in the lifetime of each buffer.
 Array<std::int64_t> peak_loads(const Problem& problem) {
-  Array<std::int64_t> steps(problem.start.begin(), problem.start.end());
-  steps.insert(steps.end(), problem.end.begin(), problem.end.end());
-  std::sort(steps.begin(), steps.end());
-  steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
-  const auto place = [&](std::int64_t step) {
-    return static_cast<std::int32_t>(std::lower_bound(steps.begin(), steps.end(), step) - steps.begin());
-  };
-  LoadTree loads(Array<std::int64_t>(steps.size(), 0));
-  for (std::size_t b = 0; b < problem.count(); ++b)
-    loads.add(place(problem.start[b]), place(problem.end[b]), problem.size[b]);
+  StepLoads loads(problem.start);
+  for (std::size_t b = 0; b < problem.count(); ++b) loads.add(problem.start[b], problem.end[b], problem.size[b]);
   Array<std::int64_t> peaks;
-  for (std::size_t b = 0; b < problem.count(); ++b)
-    peaks.push_back(loads.peak(place(problem.start[b]), place(problem.end[b])).load);
+  for (std::size_t b = 0; b < problem.count(); ++b) peaks.push_back(loads.most(problem.start[b], problem.end[b]));
   return peaks;
 }
 

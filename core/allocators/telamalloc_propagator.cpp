@@ -39,7 +39,7 @@ Propagator::Propagator(const Problem& problem, std::int64_t capacity) : problem_
       if (b < a) continue;
       pairs_of_[a].push_back(static_cast<std::uint32_t>(pairs_.size()));
       pairs_of_[b].push_back(static_cast<std::uint32_t>(pairs_.size()));
-      pairs_.push_back({a, b, apart(a, b), apart(b, a), Order::kOpen, kGiven});
+      pairs_.push_back({a, b, apart(a, b), apart(b, a), Stacking::kOpen, kGiven});
     }
 }
 
@@ -101,24 +101,24 @@ bool Propagator::propagate() {
 // Decides which is below where only one order is left, then pushes the two apart.
 bool Propagator::judge(std::size_t pair) {
   Pair& p = pairs_[pair];
-  if (p.order == Order::kOpen) {
+  if (p.stacking == Stacking::kOpen) {
     const bool first_fits = low_[p.first] + p.first_below <= high_[p.second];
     const bool second_fits = low_[p.second] + p.second_below <= high_[p.first];
     if (first_fits && second_fits) return true;
     if (!first_fits && !second_fits)
       return fail({low_entry_[p.first], high_entry_[p.first], low_entry_[p.second], high_entry_[p.second]});
     const std::size_t not_below = first_fits ? p.second : p.first, not_above = first_fits ? p.first : p.second;
-    trail_.push_back({Kind::kOrder,
+    trail_.push_back({Kind::kStacking,
                       static_cast<std::uint32_t>(pair),
                       0,
                       p.entry,
                       {low_entry_[not_below], high_entry_[not_above]},
                       kNoLevel});
-    p.order = first_fits ? Order::kFirstBelow : Order::kSecondBelow;
+    p.stacking = first_fits ? Stacking::kFirstBelow : Stacking::kSecondBelow;
     p.entry = static_cast<Entry>(trail_.size() - 1);
   }
-  return p.order == Order::kFirstBelow ? push_apart(pair, p.first, p.second, p.first_below)
-                                       : push_apart(pair, p.second, p.first, p.second_below);
+  return p.stacking == Stacking::kFirstBelow ? push_apart(pair, p.first, p.second, p.first_below)
+                                             : push_apart(pair, p.second, p.first, p.second_below);
 }
 
 bool Propagator::push_apart(std::size_t pair, std::size_t below, std::size_t above, std::int64_t bytes) {
@@ -183,8 +183,8 @@ Array<std::size_t> Propagator::culprits() const {
 void Propagator::undo_to(std::size_t mark) {
   for (; trail_.size() > mark; trail_.pop_back()) {
     const Change& change = trail_.back();
-    if (change.kind == Kind::kOrder) {
-      pairs_[change.where].order = Order::kOpen;
+    if (change.kind == Kind::kStacking) {
+      pairs_[change.where].stacking = Stacking::kOpen;
       pairs_[change.where].entry = change.entry_before;
       continue;
     }

@@ -37,8 +37,8 @@ class Propagator {
   static constexpr Entry kGiven = -1;
   static constexpr std::int32_t kNoLevel = -1;
 
-  enum class Kind : std::uint8_t { kLow, kHigh, kOrder };
-  enum class Order : std::uint8_t { kOpen, kFirstBelow, kSecondBelow };
+  enum class Kind : std::uint8_t { kLow, kHigh, kStacking };
+  enum class Stacking : std::uint8_t { kOpen, kFirstBelow, kSecondBelow };
 
   struct Change {
     Kind kind;
@@ -51,7 +51,7 @@ class Propagator {
   struct Pair {
     std::uint32_t first, second;
     std::int64_t first_below, second_below;  // bytes from the lower one's start to the upper one's, at least
-    Order order;
+    Stacking stacking;
     Entry entry;
   };
 

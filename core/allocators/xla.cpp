@@ -6,9 +6,9 @@
 #include <set>
 #include <stdexcept>
 
-#include "address_sort.hpp"
 #include "allocators/neighbours.hpp"
 #include "place_in_order.hpp"
+#include "sorting.hpp"
 
 namespace modelplan::xla {
 namespace {

@@ -9,14 +9,14 @@ Ejector::Ejector(const Units& units, std::uint64_t seed)
     : units_(units), random_(seed), placed_(units.units.size(), 0), weight_(units.units.size(), 0) {
   // Units that meet many others are dear to move.
   double meetings = 0;
-  for (const std::size_t u : units_.used) meetings += static_cast<double>(units_.near[u].size());
+  for (const std::size_t u : units_.used) meetings += static_cast<double>(units_.neighbours[u].size());
   const double mean = std::max(1.0, meetings / static_cast<double>(std::max<std::size_t>(1, units_.used.size())));
-  for (const std::size_t u : units_.used) weight_[u] = 1 + static_cast<double>(units_.near[u].size()) / mean;
+  for (const std::size_t u : units_.used) weight_[u] = 1 + static_cast<double>(units_.neighbours[u].size()) / mean;
 }
 
 bool Ejector::lower(Array<std::int64_t>& bases, std::int64_t limit, std::size_t loose, std::int64_t moves) {
   bases_ = bases;
-  if (!set_out(limit)) return false;
+  if (!begin(limit)) return false;
   for (; loose > 0; --loose) {
     const std::size_t u = units_.used[below(units_.used.size())];
     if (placed_[u] == 0 || !movable(u)) continue;
@@ -28,7 +28,7 @@ bool Ejector::lower(Array<std::int64_t>& bases, std::int64_t limit, std::size_t 
     const std::size_t u = waiting_.back();
     waiting_.pop_back();
     bases_[u] = best_place(u, units_.units[u].until(limit - units_.units[u].high));
-    push_out(u);
+    eject_around(u);
     placed_[u] = 1;
   }
   bases = bases_;
@@ -36,7 +36,7 @@ bool Ejector::lower(Array<std::int64_t>& bases, std::int64_t limit, std::size_t 
 }
 
 // Places all units that end within the limit; false if one cannot.
-bool Ejector::set_out(std::int64_t limit) {
+bool Ejector::begin(std::int64_t limit) {
   waiting_.clear();
   for (const std::size_t u : units_.used) {
     const Unit& unit = units_.units[u];
@@ -56,7 +56,7 @@ void Ejector::collect(std::size_t u, std::int64_t most) {
   places_.clear();
   places_.push_back(first);
   places_.push_back(most);
-  for (const Neighbour& other : units_.near[u]) {
+  for (const Neighbour& other : units_.neighbours[u]) {
     if (placed_[other.unit] == 0) continue;
     const std::int64_t base = bases_[other.unit];
     const double cost = movable(other.unit) ? weight_[other.unit] : 1e12;
@@ -93,8 +93,8 @@ std::int64_t Ejector::best_place(std::size_t u, std::int64_t most) {
 }
 
 // Takes out the units that meet `u` at its base; each becomes a little dearer.
-void Ejector::push_out(std::size_t u) {
-  for (const Neighbour& other : units_.near[u]) {
+void Ejector::eject_around(std::size_t u) {
+  for (const Neighbour& other : units_.neighbours[u]) {
     if (placed_[other.unit] == 0 || !forbids(other.gaps, bases_[u] - bases_[other.unit])) continue;
     placed_[other.unit] = 0;
     weight_[other.unit] += 1;

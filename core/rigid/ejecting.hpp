@@ -28,10 +28,10 @@ class Ejector {
     double cost;
   };
 
-  bool set_out(std::int64_t limit);
+  bool begin(std::int64_t limit);
   std::int64_t best_place(std::size_t unit, std::int64_t most);
   void collect(std::size_t unit, std::int64_t most);
-  void push_out(std::size_t unit);
+  void eject_around(std::size_t unit);
   bool movable(std::size_t unit) const { return units_.units[unit].pin == Unit::kFree; }
   std::size_t below(std::size_t n) { return static_cast<std::size_t>(random_() % n); }
 

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "../load_bound.hpp"
+#include "constraint_search.hpp"
 #include "ejecting.hpp"
-#include "narrowing.hpp"
 #include "units.hpp"
 
 namespace modelplan::rigid {
@@ -21,7 +21,7 @@ class Packer {
     for (std::size_t u = 0; u < bases_.size(); ++u) {
       bases_[u] = home(u);
       first_.push_back(forbidden_.size());
-      for (const Neighbour& other : units.near[u])
+      for (const Neighbour& other : units.neighbours[u])
         for (const Gap& gap : other.gaps) forbidden_.push_back({other.unit, gap});
     }
     first_.push_back(forbidden_.size());
@@ -30,7 +30,7 @@ class Packer {
   const Array<std::size_t>& used() const { return units_.used; }
   const Array<std::int64_t>& bases() const { return bases_; }
   const Unit& unit(std::size_t u) const { return units_.units[u]; }
-  const Array<Neighbour>& neighbours(std::size_t u) const { return units_.near[u]; }
+  const Array<Neighbour>& neighbours(std::size_t u) const { return units_.neighbours[u]; }
   const Units& units() const { return units_; }
   std::int64_t height(const Array<std::int64_t>& bases) const {
     std::int64_t found = 0;
@@ -291,7 +291,7 @@ void narrow(const Packer& packer, const Options& options, const StopSignal& sign
             Packed& found) {
   constexpr std::int64_t kSteps = 50, kShare = 800;  // steps of a try, tries between two looks at the signal
   const std::int64_t enough = std::max(found.bound, options.enough);
-  Narrower search(packer.units(), options.seed);
+  ConstraintSearch search(packer.units(), options.seed);
   std::int64_t height = packer.height(bases);
   while (height > enough && found.tries < options.tries && !signal.poll(found.tries)) {
     const std::int64_t share = std::min(kShare, options.tries - found.tries);
@@ -333,7 +333,8 @@ Array<std::int64_t> best_bases(Packer& packer, const Options& options, Packed& f
   Array<std::int64_t> bases;
   found.ended = Ended::kBudget;
   search_rounds(packer, options, options.tries < kMany ? options.tries : options.tries / 2, bases, found);
-  if (found.ended == Ended::kBudget && options.tries >= kMany && Narrower::takes(packer.units(), packer.height(bases)))
+  if (found.ended == Ended::kBudget && options.tries >= kMany &&
+      ConstraintSearch::takes(packer.units(), packer.height(bases)))
     narrow(packer, options, signal, bases, found);
   search_rounds(packer, options, options.tries, bases, found);
   return bases;

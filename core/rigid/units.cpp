@@ -181,15 +181,15 @@ void Units::find_gaps(const Problem& p) {
     const std::size_t a = as_size(p.left[k]), b = as_size(p.right[k]);
     if (a != b && p.size[a] > 0 && p.size[b] > 0 && !meet_in_time(p, a, b)) forbid(a, b, false);
   }
-  near.resize(units.size());
+  neighbours.resize(units.size());
   for (std::size_t a = 0; a < units.size(); ++a)
     for (auto& [b, gaps] : pairs[a]) {
       merge(gaps);
       Array<Gap> mirrored;
       for (const Gap& gap : gaps) mirrored.push_back({-gap.hi, -gap.lo});
       std::reverse(mirrored.begin(), mirrored.end());
-      near[a].push_back({b, std::move(mirrored)});
-      near[b].push_back({a, std::move(gaps)});
+      neighbours[a].push_back({b, std::move(mirrored)});
+      neighbours[b].push_back({a, std::move(gaps)});
     }
 }
 
@@ -197,7 +197,7 @@ void Units::check_pins() {
   for (std::size_t a = 0; a < units.size(); ++a) {
     if (units[a].pin == Unit::kFree) continue;
     possible = possible && units[a].pin >= units[a].least && units[a].from(units[a].pin) == units[a].pin;
-    for (const Neighbour& other : near[a])
+    for (const Neighbour& other : neighbours[a])
       if (units[other.unit].pin != Unit::kFree)
         possible = possible && !forbids(other.gaps, units[a].pin - units[other.unit].pin);
   }
@@ -207,7 +207,7 @@ std::int64_t extent_bound(const Units& u) {
   std::int64_t bound = 0;
   for (const std::size_t a : u.used) bound = std::max(bound, u.units[a].from(u.units[a].least) + u.units[a].high);
   for (const std::size_t a : u.used)
-    for (const Neighbour& other : u.near[a]) {
+    for (const Neighbour& other : u.neighbours[a]) {
       if (other.unit < a) continue;
       const Unit &x = u.units[a], &y = u.units[other.unit];
       // The height at a distance base(x) - base(y): convex, so least at a kink or where a gap ends.

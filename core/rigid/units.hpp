@@ -46,11 +46,11 @@ bool forbids(const Array<Gap>& gaps, std::int64_t distance);
 // Units by number: groups first, by their numbers, then the buffers in none.
 struct Units {
   Array<Unit> units;
-  Array<std::size_t> used;       // units with bytes, by their first buffer
-  Array<std::size_t> unit;       // of each buffer
-  Array<std::int64_t> delta;     // of each buffer above the base of its unit
-  Array<Array<Neighbour>> near;  // of each unit
-  bool possible = true;          // whether alignments, pins and the distances inside of groups leave any placement
+  Array<std::size_t> used;             // units with bytes, by their first buffer
+  Array<std::size_t> unit;             // of each buffer
+  Array<std::int64_t> delta;           // of each buffer above the base of its unit
+  Array<Array<Neighbour>> neighbours;  // of each unit
+  bool possible = true;  // whether alignments, pins and the distances inside of groups leave any placement
 
   explicit Units(const Problem& problem);
 

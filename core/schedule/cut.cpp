@@ -39,7 +39,7 @@ CutFinder::CutFinder(const ScheduleInstance& g, Meter& meter)
 Bytes CutFinder::least(const Array<Side>& sides, View<const int> free_ops, View<const int> skipped, bool touched_only) {
   ++round_;
   constant_ = 0;
-  passages_.clear();
+  class_arcs_.clear();
   precedences_.clear();
   fixed_.clear();
   net_.reset(static_cast<int>(free_ops.size()));
@@ -81,25 +81,25 @@ void CutFinder::add_class(const Array<Side>& sides, int c) {
     fixed_.push_back({in.fixed, out.fixed, c, g_->size[i]});
     return;
   }
-  Passage passage{c, -1, in.fixed, out.fixed, {}, {}};
+  ClassArcs arcs{c, -1, in.fixed, out.fixed, {}, {}};
   int from = FlowNetwork::kSource;
   int to = FlowNetwork::kSink;
   if (in.fixed == kNone) {
-    passage.one_in = in.free_count == 1 ? in.one_free : kSeveral;
+    arcs.one_in = in.free_count == 1 ? in.one_free : kSeveral;
     from = in.free_count == 1 ? open_end(in.one_free) : net_.add_node();
   }
   if (out.fixed == kNone) {
-    passage.one_out = out.free_count == 1 ? out.one_free : kSeveral;
+    arcs.one_out = out.free_count == 1 ? out.one_free : kSeveral;
     to = out.free_count == 1 ? open_end(out.one_free) : net_.add_node();
   }
-  passage.middle = net_.add_arc(from, to, g_->size[i]);
-  if (passage.one_in == kSeveral)
+  arcs.middle = net_.add_arc(from, to, g_->size[i]);
+  if (arcs.one_in == kSeveral)
     for (const int w : g_->writers[c])
-      if (sides[w] == Side::free) passage.in.push_back({w, net_.add_arc(open_end(w), from, FlowNetwork::kUnbounded)});
-  if (passage.one_out == kSeveral)
+      if (sides[w] == Side::free) arcs.in.push_back({w, net_.add_arc(open_end(w), from, FlowNetwork::kUnbounded)});
+  if (arcs.one_out == kSeveral)
     for (const int r : g_->readers[c])
-      if (sides[r] == Side::free) passage.out.push_back({r, net_.add_arc(to, open_end(r), FlowNetwork::kUnbounded)});
-  passages_.push_back(std::move(passage));
+      if (sides[r] == Side::free) arcs.out.push_back({r, net_.add_arc(to, open_end(r), FlowNetwork::kUnbounded)});
+  class_arcs_.push_back(std::move(arcs));
 }
 
 Array<int> CutFinder::largest_set(View<const int> free_ops) const {
@@ -111,21 +111,21 @@ Array<int> CutFinder::largest_set(View<const int> free_ops) const {
 }
 
 // Pairs what enters a class with what leaves it; both sum to the flow through its middle arc.
-Array<FlowArc> CutFinder::shares(const Passage& passage) const {
-  const Bytes through = net_.flow(passage.middle);
-  const auto ends = [&](int one, const Array<Touch>& several) {
+Array<FlowArc> CutFinder::shares(const ClassArcs& arcs) const {
+  const Bytes through = net_.flow(arcs.middle);
+  const auto ends = [&](int one, const Array<OpArc>& several) {
     Array<std::pair<int, Bytes>> out;
     if (one != kSeveral) out.emplace_back(one, through);
-    for (const Touch& t : several)
+    for (const OpArc& t : several)
       if (net_.flow(t.arc) > 0) out.emplace_back(t.op, net_.flow(t.arc));
     return out;
   };
-  auto in = ends(passage.one_in, passage.in);
-  auto out = ends(passage.one_out, passage.out);
+  auto in = ends(arcs.one_in, arcs.in);
+  auto out = ends(arcs.one_out, arcs.out);
   Array<FlowArc> found;
   for (std::size_t i = 0, o = 0; i < in.size() && o < out.size() && through > 0;) {
     const Bytes amount = std::min(in[i].second, out[o].second);
-    if (amount > 0) found.push_back({in[i].first, out[o].first, passage.by, amount});
+    if (amount > 0) found.push_back({in[i].first, out[o].first, arcs.by, amount});
     in[i].second -= amount;
     out[o].second -= amount;
     if (in[i].second == 0)
@@ -138,8 +138,8 @@ Array<FlowArc> CutFinder::shares(const Passage& passage) const {
 
 Array<FlowArc> CutFinder::transfers() const {
   Array<FlowArc> out = fixed_;
-  for (const Passage& passage : passages_) {
-    const auto found = shares(passage);
+  for (const ClassArcs& arcs : class_arcs_) {
+    const auto found = shares(arcs);
     out.insert(out.end(), found.begin(), found.end());
   }
   for (const auto& [arc, number] : precedences_)

@@ -38,22 +38,22 @@ class CutFinder {
   Array<FlowArc> transfers() const;
 
  private:
-  struct Touch {
+  struct OpArc {
     int op;
     int arc;
   };
   // A class in the network: its middle arc, and what enters and leaves it.
-  struct Passage {
+  struct ClassArcs {
     int by;
     int middle;
     int one_in, one_out;  // the operator at that end when it is just one, with no arcs of its own
-    Array<Touch> in, out;
+    Array<OpArc> in, out;
   };
 
   void add_precedences(const Array<Side>& sides, View<const int> free_ops);
   void add_class(const Array<Side>& sides, int c);
   int open_end(int op) const { return node_[op]; }
-  Array<FlowArc> shares(const Passage& passage) const;
+  Array<FlowArc> shares(const ClassArcs& arcs) const;
 
   const ScheduleInstance* g_;
   Meter* meter_;
@@ -61,7 +61,7 @@ class CutFinder {
   Bytes constant_ = 0;
   int round_ = 0;
   Array<int> node_, seen_;
-  Array<Passage> passages_;
+  Array<ClassArcs> class_arcs_;
   Array<std::pair<FlowArc, int>> precedences_;
   Array<FlowArc> fixed_;
 };

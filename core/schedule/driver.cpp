@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -12,6 +11,7 @@
 #include "schedule/live.hpp"
 #include "schedule/merge.hpp"
 #include "schedule/parts.hpp"
+#include "sorting.hpp"
 
 namespace modelplan::schedule {
 namespace {
@@ -187,12 +187,8 @@ Bytes Driver::lower() const {
 
 // Segments with the highest upper bound first: the others often cannot raise the bound at all.
 void Driver::raise_flow_bounds() {
-  Array<std::size_t> order(segments_.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return segments_[a].upper > segments_[b].upper; });
   Bytes bound = lower();
-  for (const std::size_t i : order) {
+  for (const std::size_t i : sorted_ids<std::size_t>(segments_.size(), [&](auto s) { return -segments_[s].upper; })) {
     Segment& s = segments_[i];
     if (s.upper <= bound || meter_->stopped()) break;
     Bytes here = bound;

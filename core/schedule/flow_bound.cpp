@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
+
+#include "sorting.hpp"
 
 namespace modelplan::schedule {
 namespace {
@@ -130,12 +131,9 @@ Bytes FlowBound::at(int op, Witness* witness, const Live* done) {
 }
 
 int raise_bound(const ScheduleInstance& g, View<const Bytes> most, Bytes enough, Meter& meter, Bytes& bound) {
-  Array<int> order(g.ops);
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return most[a] > most[b]; });
   FlowBound flow_bound(g, meter);
   int critical = -1;
-  for (const int op : order) {
+  for (const int op : sorted_ids<int>(as_size(g.ops), [&](int v) { return -most[v]; })) {
     if (most[op] <= bound || bound >= enough || !meter.spend(g.ops)) break;
     const Bytes found = flow_bound.at(op);
     if (found <= bound) continue;

@@ -19,13 +19,13 @@ struct Step {
 };
 
 // A run of steps that an optimal merge keeps together.
-struct Hump {
+struct HillValley {
   Bytes drop;  // hill less valley
   Array<int> ops;
 };
 
 // From the lowest point upwards: the highest hill left, to the lowest valley behind it, again and again.
-void add_humps(const Array<Step>& steps, Array<Hump>& humps) {
+void add_hill_valleys(const Array<Step>& steps, Array<HillValley>& hill_valleys) {
   std::size_t at = 0;
   while (at < steps.size()) {
     std::size_t hill = at;
@@ -34,23 +34,24 @@ void add_humps(const Array<Step>& steps, Array<Hump>& humps) {
     std::size_t valley = hill;
     for (std::size_t i = hill; i < steps.size(); ++i)
       if (steps[i].after <= steps[valley].after) valley = i;
-    Hump hump{steps[hill].peak - steps[valley].after, {}};
-    for (; at <= valley; ++at) hump.ops.push_back(steps[at].op);
-    humps.push_back(std::move(hump));
+    HillValley part{steps[hill].peak - steps[valley].after, {}};
+    for (; at <= valley; ++at) part.ops.push_back(steps[at].op);
+    hill_valleys.push_back(std::move(part));
   }
 }
 
-Array<int> merged(Array<Hump> humps) {
-  std::stable_sort(humps.begin(), humps.end(), [](const Hump& a, const Hump& b) { return a.drop > b.drop; });
+Array<int> merged(Array<HillValley> hill_valleys) {
+  std::stable_sort(hill_valleys.begin(), hill_valleys.end(),
+                   [](const HillValley& a, const HillValley& b) { return a.drop > b.drop; });
   Array<int> out;
-  for (const Hump& hump : humps) out.insert(out.end(), hump.ops.begin(), hump.ops.end());
+  for (const HillValley& part : hill_valleys) out.insert(out.end(), part.ops.begin(), part.ops.end());
   return out;
 }
 
 // Splits each sequence at its lowest point: what falls to it runs first, merged backwards; what rises from it comes
 // after.
 Array<int> merge_sequences(const Array<Array<Step>>& sequences) {
-  Array<Hump> falling, rising;
+  Array<HillValley> falling, rising;
   for (const auto& steps : sequences) {
     std::size_t low = 0;  // steps before the lowest point
     Bytes lowest = 0;
@@ -69,8 +70,8 @@ Array<int> merge_sequences(const Array<Array<Step>>& sequences) {
     };
     rebase(back);
     rebase(forth);
-    add_humps(back, falling);
-    add_humps(forth, rising);
+    add_hill_valleys(back, falling);
+    add_hill_valleys(forth, rising);
   }
   auto out = merged(std::move(falling));
   std::reverse(out.begin(), out.end());

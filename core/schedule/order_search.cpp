@@ -58,7 +58,6 @@ class OrderSearch {
   bool step(int s);
   void expand(int s);
   void reach(int parent, View<const int> path, Bytes label);
-  Array<int> path_from_root(int s) const;
   Array<int> within(View<const int> path, View<const int> chosen) const;
   bool fits(View<const int> path, Bytes label);
   Array<int> lightest_between(View<const int> path);
@@ -121,7 +120,7 @@ SearchResult OrderSearch::run() {
     result.verdict = Verdict::kFeasible;
     result.states = popped_;
     result.order = prefix_;
-    const auto rest = path_from_root(top.state);
+    const auto rest = table_.path_to(top.state);
     result.order.insert(result.order.end(), rest.begin(), rest.end());
     result.peak = peak_of(*g_, result.order);
     return result;
@@ -248,17 +247,6 @@ void OrderSearch::reach(int parent, View<const int> path, Bytes label) {
   for (std::size_t i = path_.size(); i-- > 0;) walker_.remove(path_[i]);
 }
 
-Array<int> OrderSearch::path_from_root(int s) const {
-  Array<int> chain;
-  for (; s > 0; s = table_[s].parent) chain.push_back(s);
-  Array<int> out;
-  for (std::size_t i = chain.size(); i-- > 0;) {
-    const auto path = table_.path(chain[i]);
-    out.insert(out.end(), path.begin(), path.end());
-  }
-  return out;
-}
-
 Array<int> OrderSearch::within(View<const int> path, View<const int> chosen) const {
   Array<char> keep(g_->ops, 0);
   for (const int v : chosen) keep[v] = 1;
@@ -286,7 +274,7 @@ Array<int> OrderSearch::lightest_between(View<const int> path) {
 
 // From the committed set to a state no heavier: some least-peak order passes the lightest set between, so start there.
 bool OrderSearch::commit(int s) {
-  const auto path = path_from_root(s);
+  const auto path = table_.path_to(s);
   walker_.go(table_.bits(0));
   const auto chosen = lightest_between(path);
   if (chosen.empty() || !fits(chosen, level_)) {
@@ -326,15 +314,7 @@ Array<int> OrderSearch::find_valley(int s) {
     ready_.assign(ready.begin(), ready.end());
     std::sort(ready_.begin(), ready_.end());
     for (const int v : ready_)
-      if (valley_reach(from, v, start, queue)) {
-        Array<int> chain, path;
-        for (int t = static_cast<int>(valley_.size()) - 1; t > 0; t = valley_[t].parent) chain.push_back(t);
-        for (std::size_t i = chain.size(); i-- > 0;) {
-          const auto part = valley_.path(chain[i]);
-          path.insert(path.end(), part.begin(), part.end());
-        }
-        return path;
-      }
+      if (valley_reach(from, v, start, queue)) return valley_.path_to(static_cast<int>(valley_.size()) - 1);
   }
   return {};
 }

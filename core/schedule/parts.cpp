@@ -54,9 +54,7 @@ Part Partition::cut(const Live& live, View<const int> ops) {
   Links links;
   for (const int c : touched_) add_class(live, part, links, c);
   Array<std::pair<int, int>> of;
-  const auto class_of = [&](int c) {
-    return static_cast<int>(std::lower_bound(touched_.begin(), touched_.end(), c) - touched_.begin());
-  };
+  const auto class_of = [&](int c) { return static_cast<int>(count_below(touched_, c)); };
   for (const int v : ops) {
     const int here = local_[v];
     part.instance.scratch.push_back(g_->scratch[v]);

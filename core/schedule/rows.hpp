@@ -1,11 +1,10 @@
 // Rows of integers of different lengths, flattened into two columns.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <utility>
 
-#include "array.hpp"
+#include "sorting.hpp"
 
 namespace modelplan::schedule {
 
@@ -15,8 +14,7 @@ class Rows {
 
   // Row r holds the distinct second members of the entries (r, x), in rising order.
   Rows(int rows, Array<std::pair<int, int>> entries) : first_(rows + 1, 0) {
-    std::sort(entries.begin(), entries.end());
-    entries.erase(std::unique(entries.begin(), entries.end()), entries.end());
+    entries = distinct(std::move(entries));
     items_.reserve(entries.size());
     for (const auto& [row, item] : entries) {
       ++first_[row + 1];

@@ -18,8 +18,7 @@ int index(std::int64_t value, std::int64_t limit, const char* what) {
   return static_cast<int>(value);
 }
 
-Array<std::pair<int, int>> pairs(const Array<std::int64_t>& ptr, const Array<std::int64_t>& items, std::size_t rows,
-                                 std::int64_t limit, const char* what) {
+Array<std::pair<int, int>> pairs(Ints ptr, Ints items, std::size_t rows, std::int64_t limit, const char* what) {
   if (ptr.size() != rows + 1 || ptr.front() != 0 || ptr.back() != static_cast<std::int64_t>(items.size()))
     refuse(std::string("the row pointers of ") + what + " do not match its entries");
   Array<std::pair<int, int>> out;
@@ -32,7 +31,7 @@ Array<std::pair<int, int>> pairs(const Array<std::int64_t>& ptr, const Array<std
   return out;
 }
 
-void check_bytes(const Array<Bytes>& sizes, Bytes& total, const char* what) {
+void check_bytes(Ints sizes, Bytes& total, const char* what) {
   for (const Bytes size : sizes) {
     if (size < 0) refuse(std::string("negative ") + what);
     if (size > std::numeric_limits<Bytes>::max() / 4 - total) refuse("the sizes together overflow");
@@ -40,7 +39,7 @@ void check_bytes(const Array<Bytes>& sizes, Bytes& total, const char* what) {
   }
 }
 
-Array<char> flags(const Array<std::int64_t>& column, std::size_t rows, const char* what) {
+Array<char> flags(Ints column, std::size_t rows, const char* what) {
   if (column.size() != rows) refuse(std::string(what) + " needs one entry for each class");
   Array<char> out;
   for (const std::int64_t value : column) out.push_back(static_cast<char>(index(value, 2, what)));
@@ -163,8 +162,8 @@ ScheduleInstance make_instance(const ScheduleColumns& in) {
   ScheduleInstance g;
   g.ops = static_cast<int>(in.ops);
   g.classes = static_cast<int>(in.sizes.size());
-  g.size = in.sizes;
-  g.scratch = in.scratch;
+  g.size.assign(in.sizes.begin(), in.sizes.end());
+  g.scratch.assign(in.scratch.begin(), in.scratch.end());
   if (g.scratch.size() != as_size(g.ops)) refuse("scratch needs one entry for each op");
   Bytes total = 0;
   check_bytes(g.size, total, "size");

@@ -21,17 +21,16 @@ struct Overwrite {
   Bytes bytes = 0;
 };
 
-// The input, in flat columns. Rows are in CSR form: row r is [ptr[r], ptr[r + 1]).
+// The input, in flat columns that the caller owns. Rows are in CSR form: row r is [ptr[r], ptr[r + 1]).
 struct ScheduleColumns {
   std::int64_t ops = 0;
-  Array<Bytes> sizes;                          // per class
-  Array<std::int64_t> writer_ptr, writer_ops;  // per class
-  Array<std::int64_t> reader_ptr, reader_ops;  // per class
-  Array<std::int64_t> from_start, to_end;      // per class, 0 or 1
-  Array<Bytes> scratch;                        // per op
-  Array<std::int64_t> edge_from, edge_to;      // `edge_from[i]` runs before `edge_to[i]`
-  Array<std::int64_t> overwrite_op, overwrite_from, overwrite_to;
-  Array<Bytes> overwrite_bytes;
+  Ints sizes;                   // per class
+  Ints writer_ptr, writer_ops;  // per class
+  Ints reader_ptr, reader_ops;  // per class
+  Ints from_start, to_end;      // per class, 0 or 1
+  Ints scratch;                 // per op
+  Ints edge_from, edge_to;      // `edge_from[i]` runs before `edge_to[i]`
+  Ints overwrite_op, overwrite_from, overwrite_to, overwrite_bytes;
 };
 
 struct ScheduleInstance {

@@ -25,9 +25,15 @@ std::size_t StateTable::memory() const {
          slots_.capacity() * sizeof(int) + paths_.capacity() * sizeof(int);
 }
 
-View<const int> StateTable::path(int s) const {
-  const State& state = states_[s];
-  return View<const int>(paths_).subspan(state.path_at, state.path_size);
+Array<int> StateTable::path_to(int s) const {
+  Array<int> chain, path;
+  for (; s > 0; s = states_[s].parent) chain.push_back(s);
+  for (std::size_t i = chain.size(); i-- > 0;) {
+    const State& state = states_[chain[i]];
+    const auto part = View<const int>(paths_).subspan(state.path_at, state.path_size);
+    path.insert(path.end(), part.begin(), part.end());
+  }
+  return path;
 }
 
 int StateTable::find(std::uint64_t key, View<const std::uint64_t> bits) const {

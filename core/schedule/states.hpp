@@ -40,7 +40,8 @@ class StateTable {
   State& operator[](int s) { return states_[s]; }
   const State& operator[](int s) const { return states_[s]; }
   View<const std::uint64_t> bits(int s) const { return {block_of(s), words_}; }
-  View<const int> path(int s) const;
+  // The operators that lead here from the first state.
+  Array<int> path_to(int s) const;
   std::size_t words() const { return words_; }
 
   // The state of this set, or -1.

@@ -14,7 +14,7 @@ constexpr int kMoves = 2;           // random moves after each ejection
 constexpr Id kChunk = 16;           // buffers of a chunk at first,
 constexpr Id kPlaces = 2 * kChunk;  // and at most
 constexpr Id kOutside = -1;         // in place of a place
-constexpr Id kLanes = 24;           // sections looked at in the time of one buffer
+constexpr Id kVectorWidth = 24;     // sections looked at in the time of one buffer
 constexpr int kDigit = 6;           // bits of an offset that are sorted by at once
 constexpr std::int32_t kMostTrials = 1 << 30;
 
@@ -27,7 +27,11 @@ class alignas(kCacheLines) Search final : public EjectionSearch {
   }
 
   Verdict run(Bytes height, Meter& meter) override;
-  Bytes offset(Id item) const override { return end_[item] - boxes_[item].size; }
+  Array<Bytes> offsets() const override {
+    Array<Bytes> found;
+    for (std::size_t i = 0; i < boxes_.size(); ++i) found.push_back(end_[i] - boxes_[i].size);
+    return found;
+  }
 
  private:
   struct Box {
@@ -35,9 +39,9 @@ class alignas(kCacheLines) Search final : public EjectionSearch {
     Coord size;
   };
   struct Chunk {  // a stretch of the order
-    OwnArray<Id> items;
-    OwnArray<Coord> below, above;  // per section: the height of the stack on the floor before it, of that behind it
-    bool changed = false;          // since the buffers were settled
+    PaddedArray<Id> items;
+    PaddedArray<Coord> below, above;  // per section: the height of the stack on the floor before it, of that behind it
+    bool changed = false;             // since the buffers were settled
   };
   struct Edge {  // where the cost of an offset changes
     Coord at;
@@ -63,17 +67,17 @@ class alignas(kCacheLines) Search final : public EjectionSearch {
 
   const PackingInstance& instance_;
   Random random_;
-  Bytes bytes_ = -1;               // the height of the last run,
-  Coord height_ = 0;               // and in units
-  OwnArray<Box> boxes_;            // the buffers
-  OwnArray<Chunk> chunks_;         // placed buffers, each behind those below it
-  OwnArray<Id> place_;             // of a placed buffer in the order: chunk * kPlaces + place in the chunk
-  OwnArray<Id> outside_;           // the other buffers
-  OwnArray<Coord> end_, latest_;   // of placed buffers: the lowest end and the highest offset
-  OwnArray<std::int32_t> trials_;  // how often a buffer had to eject others, plus one
-  OwnArray<Coord> top_;            // per section, while the placed buffers are settled
-  OwnArray<Edge> edges_, sorted_;
-  OwnArray<Id> order_, later_;  // while buffers are inserted
+  Bytes bytes_ = -1;                  // the height of the last run,
+  Coord height_ = 0;                  // and in units
+  PaddedArray<Box> boxes_;            // the buffers
+  PaddedArray<Chunk> chunks_;         // placed buffers, each behind those below it
+  PaddedArray<Id> place_;             // of a placed buffer in the order: chunk * kPlaces + place in the chunk
+  PaddedArray<Id> outside_;           // the other buffers
+  PaddedArray<Coord> end_, latest_;   // of placed buffers: the lowest end and the highest offset
+  PaddedArray<std::int32_t> trials_;  // how often a buffer had to eject others, plus one
+  PaddedArray<Coord> top_;            // per section, while the placed buffers are settled
+  PaddedArray<Edge> edges_, sorted_;
+  PaddedArray<Id> order_, later_;  // while buffers are inserted
 };
 
 template <class Coord>
@@ -150,7 +154,7 @@ std::int64_t Search<Coord>::find_edges(Id item) {
 // Sorts the first edges by their offsets: by a few bits at a time, since they are many and the offsets small.
 template <class Coord>
 void Search<Coord>::sort_edges(std::int64_t count) {
-  const int bits = static_cast<int>(static_cast<int>(std::bit_width(static_cast<std::uint64_t>(height_))));
+  const int bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(height_)));
   const int rounds = (bits + kDigit - 1) / kDigit, digit = (bits + rounds - 1) / rounds;
   std::uint32_t places[1 << kDigit];
   for (int shift = 0; shift < bits; shift += digit) {
@@ -207,7 +211,7 @@ void Search<Coord>::eject(Id item, Coord offset) {
 template <class Coord>
 void Search<Coord>::take_out(Id item) {
   const Id chunk = place_[item] / kPlaces;
-  OwnArray<Id>& items = chunks_[chunk].items;
+  PaddedArray<Id>& items = chunks_[chunk].items;
   items.erase(items.begin() + place_[item] % kPlaces);
   number(chunk);
   place_[item] = kOutside;
@@ -250,7 +254,7 @@ void Search<Coord>::insert(Id item, Coord offset) {
       if (at++; at > from && at <= to) other = *next++;
     if (c < last) number(c);
   }
-  OwnArray<Id>& items = chunks_[last].items;
+  PaddedArray<Id>& items = chunks_[last].items;
   items.insert(items.begin() + to % kPlaces, *next);
   number(last);
   if (std::ssize(items) == kPlaces) balance();
@@ -279,7 +283,7 @@ void Search<Coord>::settle(Meter& meter) {
     for (Id s = 0; s < width; ++s) highest = std::max(highest, top[s]);
     const auto end = static_cast<Coord>(highest + box.size);
     std::fill_n(top, width, end);
-    looks += 1 + width / kLanes;
+    looks += 1 + width / kVectorWidth;
     return end;
   };
   bool carry = false;

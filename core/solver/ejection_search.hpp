@@ -26,7 +26,7 @@ class EjectionSearch {
   // Looks for a placement of at most `height` bytes, at least the bound, until the meter is exhausted; goes on where it
   // left off. Proves nothing. A step looks at the neighbours of a few buffers, and stacks again what may have moved.
   virtual Verdict run(Bytes height, Meter& meter) = 0;
-  virtual Bytes offset(Id item) const = 0;  // after kFeasible; units
+  virtual Array<Bytes> offsets() const = 0;  // after kFeasible; units
 };
 
 // For instances without alignments, pins and facts, and heights of at most `most` bytes. Memory: linear in the buffers

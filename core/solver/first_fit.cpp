@@ -5,7 +5,7 @@
 #include <numeric>
 #include <tuple>
 
-#include "address_sort.hpp"
+#include "sorting.hpp"
 
 namespace modelplan::solver {
 namespace {
@@ -24,6 +24,11 @@ Array<std::int64_t> earlier_begins(const PackingInstance& instance) {
     begin[s + 1] = begin[s] + now;
   }
   return begin;
+}
+
+// Members of its first section that began before, plus everything that begins while it is alive.
+std::int64_t conflicts_of(const PackingInstance& instance, View<const std::int64_t> begin, const Item& item) {
+  return begin[item.first + 1] - begin[item.first] + instance.starts[item.last] - instance.starts[item.first] - 1;
 }
 
 }  // namespace
@@ -80,15 +85,8 @@ FirstFit::FirstFit(const PackingInstance& instance, Poller& poller)
 std::int64_t FirstFit::conflicts(const PackingInstance& instance) {
   const Array<std::int64_t> begin = earlier_begins(instance);
   std::int64_t sum = 0;
-  for (const Item& item : instance.items)
-    sum += begin[item.first + 1] - begin[item.first] + instance.starts[item.last] - instance.starts[item.first] - 1;
+  for (const Item& item : instance.items) sum += conflicts_of(instance, begin, item);
   return sum;
-}
-
-// Members of its first section that began before, plus everything that begins while it is alive.
-std::int64_t FirstFit::conflicts_of(Id i) const {
-  const Item& item = instance_.items[i];
-  return begin_[item.first + 1] - begin_[item.first] + instance_.starts[item.last] - instance_.starts[item.first] - 1;
 }
 
 Array<Id> FirstFit::order(Key key, Poller& poller) const {
@@ -100,7 +98,7 @@ Array<Id> FirstFit::order(Key key, Poller& poller) const {
   for (Id i = 0; i < instance_.count(); ++i) {
     const Item& item = instance_.items[i];
     const double size = static_cast<double>(item.size), width = item.last - item.first;
-    const double conflicts = static_cast<double>(conflicts_of(i));
+    const double conflicts = static_cast<double>(conflicts_of(instance_, begin_, instance_.items[i]));
     Entry& entry = entries[i];
     entry = {size, width, i};
     if (key == Key::kArea) entry = {size * width, size, i};
@@ -128,7 +126,7 @@ Array<Bytes> FirstFit::place(View<const Id> order, Meter& meter) const {
     if (offsets[i] >= 0) continue;
     if (meter.exhausted()) return {};
     collect(i, offsets, obstacles);
-    meter.add(conflicts_of(i) + 2 * static_cast<std::int64_t>(obstacles.size()));
+    meter.add(conflicts_of(instance_, begin_, instance_.items[i]) + 2 * static_cast<std::int64_t>(obstacles.size()));
     offsets[i] = lowest(i, obstacles, spare);
   }
   return offsets;

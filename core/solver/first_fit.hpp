@@ -34,7 +34,6 @@ class FirstFit {
   };
   void collect(Id item, View<const Bytes> offsets, Array<Obstacle>& obstacles) const;
   Bytes lowest(Id item, Array<Obstacle>& obstacles, Array<Obstacle>& spare) const;
-  std::int64_t conflicts_of(Id item) const;
 
   const PackingInstance& instance_;
   Array<std::int64_t> begin_;  // members of a section: those that began before it

@@ -23,8 +23,7 @@ std::uint64_t Joins::lifetime(const Piece& piece) {
 }
 
 bool Joins::apply_to(const PackingInstance& instance, Bytes height) {
-  if (instance.items.empty() || instance.has_facts() || instance.pinned || instance.aligned || !instance.even_pads ||
-      instance.items.front().pad > 0)
+  if (instance.items.empty() || !instance.is_plain() || !instance.even_pads || instance.items.front().pad > 0)
     return false;
   const Array<char> full = full_seams(instance, height);
   return 4 * std::count(full.begin(), full.end(), 1) >= std::ssize(full);
@@ -65,7 +64,7 @@ void Joins::join_touched(Meter& meter) {
     touched_.pop_back();
     is_touched_[seam] = 0;
     meter.add(8);
-    if (full_[seam] && !join_across(seam)) join_wheel(seam);
+    if (full_[seam] && !join_across(seam)) join_pinwheel(seam);
   }
 }
 
@@ -83,7 +82,7 @@ bool Joins::split(Id seam) {
                return piece >= 0 && std::ranges::find(group, piece) != group.end();
              });
     };
-    if (std::ranges::none_of(groups, rivals)) return part(group, seam);
+    if (std::ranges::none_of(groups, rivals)) return separate(group, seam);
   }
   return false;
 }
@@ -98,7 +97,7 @@ void Joins::collect(Id piece, const Array<Id>& across, Array<Group>& groups) con
   }
 }
 
-bool Joins::part(const Group& group, Id seam) {
+bool Joins::separate(const Group& group, Id seam) {
   const auto apart = static_cast<Id>(full_.size());
   full_.push_back(1);
   section_.push_back(section_[seam]);
@@ -140,8 +139,8 @@ void Joins::put_in(Id piece) {
   touch(own.end);
 }
 
-void Joins::join(View<const Inlay> parts, Id begin, Id end, Bytes size) {
-  for (const Inlay& part : parts) {
+void Joins::join(View<const PlacedPiece> parts, Id begin, Id end, Bytes size) {
+  for (const PlacedPiece& part : parts) {
     take_out(part.piece);
     parts_.push_back({part.piece, -1, part.offset});
   }
@@ -180,7 +179,7 @@ void Joins::join_alike(Id piece) {
   if (!full_[own.begin] || !full_[own.end]) return;
   const auto [found, fresh] = alike_.try_emplace(lifetime(own), piece);
   if (fresh) return;
-  const Inlay both[] = {{found->second, 0}, {piece, pieces_[found->second].size}};
+  const PlacedPiece both[] = {{found->second, 0}, {piece, pieces_[found->second].size}};
   join(both, own.begin, own.end, both[1].offset + own.size);
 }
 
@@ -188,36 +187,36 @@ void Joins::join_alike(Id piece) {
 bool Joins::join_across(Id seam) {
   if (ends_[seam].size() != 1 || begins_[seam].size() != 1) return false;
   const Id left = ends_[seam][0], right = begins_[seam][0];
-  const Inlay both[] = {{left, 0}, {right, 0}};
+  const PlacedPiece both[] = {{left, 0}, {right, 0}};
   join(both, pieces_[left].begin, pieces_[right].end, pieces_[left].size);
   return true;
 }
 
 // Tries the seam on either side of the core.
-bool Joins::join_wheel(Id seam) {
+bool Joins::join_pinwheel(Id seam) {
   const Array<Id>&ends = ends_[seam], &begins = begins_[seam];
   if (ends.size() == 1 && begins.size() == 2)
-    return is_wheel(ends[0], begins[0], begins[1]) || is_wheel(ends[0], begins[1], begins[0]);
+    return try_pinwheel(ends[0], begins[0], begins[1]) || try_pinwheel(ends[0], begins[1], begins[0]);
   if (ends.size() == 2 && begins.size() == 1)
     for (const Id core : {ends[0], ends[1]}) {
       const Id other = pieces_[core].begin;
       if (!full_[other] || ends_[other].size() != 1 || begins_[other].size() != 2) continue;
       const Id upper = begins_[other][0] == core ? begins_[other][1] : begins_[other][0];
-      if (is_wheel(ends_[other][0], core, upper)) return true;
+      if (try_pinwheel(ends_[other][0], core, upper)) return true;
     }
   return false;
 }
 
 // `left` ends at the seam, `core` and `right` begin there. At the end of the core are two more, one that ends with it
 // and lies on the other side of it than `right` (they are alive together), and one that begins.
-bool Joins::is_wheel(Id left, Id core, Id right) {
+bool Joins::try_pinwheel(Id left, Id core, Id right) {
   const Id end = pieces_[core].end;
   if (!full_[end] || ends_[end].size() != 2 || begins_[end].size() != 1) return false;
   const Id lower = ends_[end][0] == core ? ends_[end][1] : ends_[end][0], last = begins_[end][0];
   const Piece &p = pieces_[left], &c = pieces_[core], &q = pieces_[right], &r = pieces_[lower], &s = pieces_[last];
   if (p.begin != r.begin || q.end != s.end) return false;
-  const Inlay wheel[] = {{left, r.size}, {core, r.size}, {right, r.size + c.size}, {lower, 0}, {last, 0}};
-  join(wheel, p.begin, q.end, p.size + r.size);
+  const PlacedPiece pinwheel[] = {{left, r.size}, {core, r.size}, {right, r.size + c.size}, {lower, 0}, {last, 0}};
+  join(pinwheel, p.begin, q.end, p.size + r.size);
   return true;
 }
 
@@ -230,15 +229,14 @@ PackingInstance Joins::remainder(const Rules& rules, Poller& poller) const {
     end.push_back(piece.end);
   }
   const Array<Bytes> alignment(size.size(), 1), pin(size.size(), -1);
-  return prepare({size, start, end, alignment, pin, {}, {}, {}, {}, {}}, rules, poller);
+  return prepare({.size = size, .start = start, .end = end, .alignment = alignment, .pin = pin}, rules, poller);
 }
 
 Array<Bytes> Joins::expand(const PackingInstance& remainder, View<const Bytes> offsets) const {
-  Array<Id> remaining;
-  for (std::size_t i = 0; i < pieces_.size(); ++i)
-    if (pieces_[i].begin_place >= 0) remaining.push_back(static_cast<Id>(i));
+  const Array<Bytes> remaining = remainder.caller_offsets(offsets);
   Array<Bytes> all(pieces_.size());
-  for (Id k = 0; k < remainder.count(); ++k) all[remaining[remainder.items[k].original]] = offsets[k] * remainder.unit;
+  for (std::size_t i = 0, next = 0; i < pieces_.size(); ++i)
+    if (pieces_[i].begin_place >= 0) all[i] = remaining[next++];
   for (std::size_t k = parts_.size(); k-- > 0;) all[parts_[k].piece] = all[parts_[k].whole] + parts_[k].offset;
   all.resize(items_);
   return all;

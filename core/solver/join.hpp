@@ -51,7 +51,7 @@ class Joins {
     Id piece, whole;
     Bytes offset;  // of the piece within the whole
   };
-  struct Inlay {  // a piece and where it goes
+  struct PlacedPiece {  // a piece and where it goes
     Id piece;
     Bytes offset;
   };
@@ -60,17 +60,17 @@ class Joins {
   static std::uint64_t lifetime(const Piece& piece);
   Id add(Id begin, Id end, Bytes size);
   void put_in(Id piece);
-  void join(View<const Inlay> parts, Id begin, Id end, Bytes size);
+  void join(View<const PlacedPiece> parts, Id begin, Id end, Bytes size);
   void take_out(Id piece);
   void touch(Id seam);
   void join_alike(Id piece);
   void join_touched(Meter& meter);
   bool split(Id seam);
   void collect(Id piece, const Array<Id>& across, Array<Group>& groups) const;
-  bool part(const Group& group, Id seam);
+  bool separate(const Group& group, Id seam);
   bool join_across(Id seam);
-  bool join_wheel(Id seam);
-  bool is_wheel(Id left, Id core, Id right);
+  bool join_pinwheel(Id seam);
+  bool try_pinwheel(Id left, Id core, Id right);
 
   Array<Piece> pieces_;  // the items, then what was made of them
   Array<Part> parts_;    // in the order in which they were joined

@@ -37,59 +37,59 @@ class OffThisProcessor {
 
 }  // namespace
 
-void Lanes::Shared::tell(State next) {
+void Lanes::enter(State next) {
   {
-    const std::lock_guard lock(mutex);
-    state = next;
+    const std::lock_guard lock(mutex_);
+    state_ = next;
   }
-  changed.notify_all();
+  changed_.notify_all();
 }
 
-Lanes::Shared::State Lanes::Shared::wait_while(State present) {
-  std::unique_lock lock(mutex);
-  changed.wait(lock, [&] { return state != present; });
-  return state;
+void Lanes::wake(State next) {
+  const OffThisProcessor kept_off(other_);
+  enter(next);
+}
+
+Lanes::State Lanes::wait_while(State present) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return state_ != present; });
+  return state_;
 }
 
 Lanes::Lanes(bool two) {
-  if (!two) return;
-  shared_ = std::make_shared<Shared>();
-  other_ = std::thread(serve, shared_);
+  if (two) other_ = std::thread([this] { serve(); });
 }
 
 Lanes::~Lanes() {
   if (!other_.joinable()) return;
-  shared_->tell(Shared::State::kClosing);
-  other_.detach();
+  wake(State::kClosing);
+  other_.join();
 }
 
-void Lanes::serve(const std::shared_ptr<Shared>& shared) {
-  while (shared->wait_while(Shared::State::kIdle) == Shared::State::kAsked) {
+void Lanes::serve() {
+  while (wait_while(State::kIdle) == State::kAsked) {
     try {
-      (*shared->work)(1);
+      (*work_)(1);
     } catch (...) {
-      shared->error = std::current_exception();
+      error_ = std::current_exception();
     }
-    shared->tell(Shared::State::kIdle);
+    enter(State::kIdle);
   }
 }
 
 void Lanes::run(const Work& work) {
   if (!other_.joinable()) return work(0);
-  shared_->work = &work;
-  shared_->error = nullptr;
-  {
-    const OffThisProcessor kept_off(other_);
-    shared_->tell(Shared::State::kAsked);
-  }
+  work_ = &work;
+  error_ = nullptr;
+  wake(State::kAsked);
   try {
     work(0);
   } catch (...) {
-    shared_->wait_while(Shared::State::kAsked);
+    wait_while(State::kAsked);
     throw;
   }
-  shared_->wait_while(Shared::State::kAsked);
-  if (shared_->error) std::rethrow_exception(shared_->error);
+  wait_while(State::kAsked);
+  if (error_) std::rethrow_exception(error_);
 }
 
 }  // namespace modelplan::solver

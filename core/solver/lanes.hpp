@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <exception>
 #include <functional>
-#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -27,22 +26,17 @@ class Lanes {
   void run(const Work& work);
 
  private:
-  // What the threads share. The other one is woken to end but not waited for: that would take longer than a short
-  // solve.
-  struct Shared {
-    enum class State { kIdle, kAsked, kClosing };
-    void tell(State next);
-    State wait_while(State present);
+  enum class State { kIdle, kAsked, kClosing };
+  void enter(State next);
+  void wake(State next);
+  State wait_while(State present);
+  void serve();
 
-    std::mutex mutex;
-    std::condition_variable changed;
-    State state = State::kIdle;
-    const Work* work = nullptr;
-    std::exception_ptr error;  // of lane 1
-  };
-  static void serve(const std::shared_ptr<Shared>& shared);
-
-  std::shared_ptr<Shared> shared_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  State state_ = State::kIdle;
+  const Work* work_ = nullptr;
+  std::exception_ptr error_;  // of lane 1
   std::thread other_;
 };
 

@@ -28,7 +28,7 @@ class LocalSearch {
 
   const PackingInstance& instance_;
   Random random_;
-  OwnArray<double> keys_, trial_;
+  PaddedArray<double> keys_, trial_;
   Pick pick_ = Pick::kLowestTop;
   bool mirrored_ = false;
   Bytes height_ = -1;  // of the last run

@@ -6,13 +6,13 @@
 namespace modelplan::solver {
 namespace {
 
-// Positions of the items when sorted by `before`.
-template <class Before>
-Array<Id> positions(std::size_t count, Poller& poller, const Before& before) {
-  Array<Id> order(count), rank(count);
+// Positions of the items when sorted by key, the larger first; ties by item.
+template <class Keys>
+Array<Id> positions(const Keys& keys, Poller& poller) {
+  Array<Id> order(keys.size()), rank(keys.size());
   std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), poller.counted(before));
-  for (std::size_t k = 0; k < count; ++k) rank[order[k]] = static_cast<Id>(k);
+  std::ranges::sort(order, poller.counted([&](Id a, Id b) { return keys[a] != keys[b] ? keys[a] > keys[b] : a < b; }));
+  for (std::size_t k = 0; k < order.size(); ++k) rank[order[k]] = static_cast<Id>(k);
   return rank;
 }
 
@@ -65,17 +65,9 @@ Array<Id> Orders::ranks(const Traits& traits, double noise, Random& random, Poll
     for (std::size_t k = 0; k < traits.size(); ++k)
       keys[i][k] = value(traits[k], i) * (noise > 0 ? 1 + noise * (random.unit() - 0.5) : 1);
   }
-  return positions(keys.size(), poller, [&](Id a, Id b) {
-    if (keys[a] != keys[b]) return keys[a] > keys[b];
-    return a < b;
-  });
+  return positions(keys, poller);
 }
 
-Array<Id> Orders::ranks_of(View<const double> keys, Poller& poller) {
-  return positions(keys.size(), poller, [&](Id a, Id b) {
-    if (keys[a] != keys[b]) return keys[a] > keys[b];
-    return a < b;
-  });
-}
+Array<Id> Orders::ranks_of(View<const double> keys, Poller& poller) { return positions(keys, poller); }
 
 }  // namespace modelplan::solver

@@ -84,7 +84,8 @@ class Preparation {
       const auto item = static_cast<Id>(out_.items.size());
       starts.emplace_back(p_.start[i], item);
       ends.emplace_back(p_.end[i], item);
-      out_.items.push_back({0, 0, static_cast<Id>(i), -1, p_.size[i], 0, p_.alignment[i], p_.pin[i]});
+      out_.items.push_back(
+          {.original = static_cast<Id>(i), .size = p_.size[i], .alignment = p_.alignment[i], .pin = p_.pin[i]});
     }
     std::sort(starts.begin(), starts.end(), poller_.counted(std::less<>()));
     std::sort(ends.begin(), ends.end(), poller_.counted(std::less<>()));
@@ -335,6 +336,18 @@ class Preparation {
 };
 
 }  // namespace
+
+Bytes PackingInstance::height(View<const Bytes> offsets) const {
+  Bytes highest = 0;
+  for (Id i = 0; i < count(); ++i) highest = std::max(highest, top(i, offsets[i]));
+  return highest;
+}
+
+Array<Bytes> PackingInstance::caller_offsets(View<const Bytes> offsets) const {
+  Array<Bytes> found(items.size() + apart.size(), 0);
+  for (Id i = 0; i < count(); ++i) found[items[i].original] = offsets[i] * unit;
+  return found;
+}
 
 Bytes PackingInstance::next_height(Bytes height) const {
   if (!even_pads || items.empty()) return height + 1;

@@ -24,13 +24,13 @@ struct Fact {
 };
 
 struct Item {
-  Id first, last;
-  Id original;      // index in the caller's columns
-  Id twin;          // the next buffer with the same sections and size, or -1
-  Bytes size;       // units that it keeps a neighbour away when that one lies above it
-  Bytes pad;        // bytes of `size` beyond the real size: not needed at the very top
-  Bytes alignment;  // units
-  Bytes pin;        // units, or -1
+  Id first = 0, last = 0;
+  Id original = 0;      // index in the caller's columns
+  Id twin = -1;         // the next buffer with the same sections and size, or -1
+  Bytes size = 0;       // units that it keeps a neighbour away when that one lies above it
+  Bytes pad = 0;        // bytes of `size` beyond the real size: not needed at the very top
+  Bytes alignment = 1;  // units
+  Bytes pin = -1;       // units, or -1
 };
 
 struct PackingInstance {
@@ -53,6 +53,7 @@ struct PackingInstance {
   Id count() const { return static_cast<Id>(items.size()); }
   Id sections() const { return static_cast<Id>(load.size()); }
   bool has_facts() const { return !facts.empty(); }
+  bool is_plain() const { return !aligned && !pinned && !has_facts(); }
 
   // The least distance from the offset of `below` to that of `above`, two conflicting items.
   Bytes distance(Id below, Id above) const {
@@ -66,6 +67,9 @@ struct PackingInstance {
     const Item& item = items[i];
     return (offset + item.size) * unit - item.pad;
   }
+  Bytes height(View<const Bytes> offsets) const;  // bytes, of a placement
+  // The offsets in bytes, by the caller's indices; 0 for buffers of no size.
+  Array<Bytes> caller_offsets(View<const Bytes> offsets) const;
   // The least height that is greater than `height` and possible for some placement.
   Bytes next_height(Bytes height) const;
 };

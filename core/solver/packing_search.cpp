@@ -40,6 +40,13 @@ Verdict PackingSearch<Coord>::run(Bytes height, Style style, View<const Id> rank
 }
 
 template <class Coord>
+Array<Bytes> PackingSearch<Coord>::offsets() const {
+  Array<Bytes> found;
+  for (const Slot& slot : propagation_.state.slots) found.push_back(slot.low);
+  return found;
+}
+
+template <class Coord>
 View<const Id> PackingSearch<Coord>::failed_members(Random& random) const {
   const SectionRange& failed = propagation_.failed();
   if (failed.first >= failed.last) return {};
@@ -198,7 +205,7 @@ void PackingSearch<Coord>::forget() {
 // about these alone.
 template <class Coord>
 SectionRange PackingSearch<Coord>::joined_to(SectionRange range) const {
-  const OwnArray<Id>& crossing = propagation_.state.crossing;
+  const PaddedArray<Id>& crossing = propagation_.state.crossing;
   while (range.first > 0 && crossing[range.first - 1] > 0) --range.first;
   while (range.last < std::ssize(crossing) && crossing[range.last - 1] > 0) ++range.last;
   return range;

@@ -42,8 +42,8 @@ class alignas(kCacheLines) PackingSearch {
   // the meter is exhausted.
   Verdict run(Bytes height, Style style, View<const Id> rank, std::int64_t nodes, Meter& meter, Id least = 0);
 
-  Bytes offset(Id item) const { return propagation_.state.slots[item].low; }  // after kFeasible; units
-  std::int64_t nodes() const { return nodes_; }                               // placements tried by the last run
+  Array<Bytes> offsets() const;                              // after kFeasible; units
+  std::int64_t nodes() const { return nodes_; }              // placements tried by the last run
   Id deepest() const { return propagation_.state.deepest; }  // most buffers placed at once in the last run
   // Members of a random section among those where the last failure was noticed.
   View<const Id> failed_members(Random& random) const;
@@ -82,7 +82,7 @@ class alignas(kCacheLines) PackingSearch {
   Propagation<Coord> propagation_;
   Pick pick_ = Pick::kSlack;
   double tilt_ = 0;  // added to the key per section, to break ties
-  OwnArray<Decision> decisions_;
+  PaddedArray<Decision> decisions_;
   std::int64_t nodes_ = 0;
   bool exact_ = true;  // no branch was given up without a proof
 };

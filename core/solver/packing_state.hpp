@@ -114,13 +114,13 @@ class PackingState {
   Coord height = 0;
   Id placed = 0, deepest = 0;  // buffers placed now, and at once at most
 
-  OwnArray<Slot> slots;
-  OwnArray<Coord> floor;                    // low of every unplaced item, kGone of a placed one
-  OwnArray<Id> remaining;                   // per section: members not placed
-  OwnArray<Coord> top, latest;              // per section
-  OwnArray<Coord> latest_low, latest_high;  // per block: bounds of latest
-  OwnArray<Id> crossing;                    // unplaced buffers alive in both s and s + 1
-  SectionTree keys;                         // what to work on next; stale where a section has changed
+  PaddedArray<Slot> slots;
+  PaddedArray<Coord> floor;                    // low of every unplaced item, kGone of a placed one
+  PaddedArray<Id> remaining;                   // per section: members not placed
+  PaddedArray<Coord> top, latest;              // per section
+  PaddedArray<Coord> latest_low, latest_high;  // per block: bounds of latest
+  PaddedArray<Id> crossing;                    // unplaced buffers alive in both s and s + 1
+  SectionTree keys;                            // what to work on next; stale where a section has changed
 
  private:
   struct Change {  // what a slot held before
@@ -138,12 +138,12 @@ class PackingState {
   void share_savings(Id item, int sign);
   void bound_blocks(Id first, Id last);
 
-  OwnArray<std::uint64_t> unplaced_;  // bit set of items
-  OwnArray<Id> members_;              // per section: all of them, the unplaced ones among the first `listed`
-  OwnArray<std::int64_t> begin_;      // where a section's members start
-  OwnArray<Id> listed_;               // per section: where the last of the unplaced members may stand
-  OwnArray<Change> changes_;          // the trail
-  OwnArray<Top> tops_;
+  PaddedArray<std::uint64_t> unplaced_;  // bit set of items
+  PaddedArray<Id> members_;              // per section: all of them, the unplaced ones among the first `listed`
+  PaddedArray<std::int64_t> begin_;      // where a section's members start
+  PaddedArray<Id> listed_;               // per section: where the last of the unplaced members may stand
+  PaddedArray<Change> changes_;          // the trail
+  PaddedArray<Top> tops_;
 };
 
 extern template class PackingState<std::int32_t>;

@@ -23,9 +23,9 @@ Array<double> breadths(View<const Bytes> loads, const DiveRule& rule) {
 }
 
 // Unplaced items by width class floor(log2 width), each class in order of first section.
-class Shelves {
+class WidthClasses {
  public:
-  Shelves(const PackingInstance& instance, View<const Bytes> loads, const DiveRule& rule, Poller& poller)
+  WidthClasses(const PackingInstance& instance, View<const Bytes> loads, const DiveRule& rule, Poller& poller)
       : instance_(instance),
         looks_(rule.looks),
         noise_(rule.noise),
@@ -40,15 +40,14 @@ class Shelves {
       classes_[k].items.push_back(i);
       classes_[k].firsts.push_back(instance.items[i].first);
     }
-    for (Class& c : classes_) build(c);
+    for (Class& c : classes_) {
+      Array<Last> lasts;
+      for (const Id i : c.items) lasts.push_back({instance.items[i].last});
+      c.least_last = SegmentTree<Last>(lasts);
+    }
   }
 
-  void remove(Id i) {
-    Class& c = classes_[width_class(width(i))];
-    std::size_t node = c.leaves + as_size(slot_[i]);
-    c.least_last[node] = kGone;
-    while (node /= 2) c.least_last[node] = std::min(c.least_last[2 * node], c.least_last[2 * node + 1]);
-  }
+  void remove(Id i) { classes_[width_class(width(i))].least_last.set(as_size(slot_[i]), {}); }
 
   // The broadest item inside [first, last), the larger of equal ones, among some of the widest class that has one; if
   // `section` >= 0 it must be alive there. -1 if there is none.
@@ -61,12 +60,14 @@ class Shelves {
   }
 
  private:
-  static constexpr Id kGone = std::numeric_limits<Id>::max();
+  struct Last {
+    Id section = std::numeric_limits<Id>::max();
 
+    static Last joined(const Last& a, const Last& b) { return b.section < a.section ? b : a; }
+  };
   struct Class {
     Array<Id> items, firsts;
-    std::size_t leaves = 1;
-    Array<Id> least_last;  // a tree of minima of `last`; kGone once removed
+    SegmentTree<Last> least_last;  // of the items that are not removed
   };
 
   Id width(Id i) const { return instance_.items[i].last - instance_.items[i].first; }
@@ -78,25 +79,17 @@ class Shelves {
   }
   static std::size_t width_class(Id width) { return as_size(std::bit_width(static_cast<unsigned>(width)) - 1); }
 
-  void build(Class& c) const {
-    while (c.leaves < c.items.size()) c.leaves *= 2;
-    c.least_last.assign(2 * c.leaves, kGone);
-    for (std::size_t j = 0; j < c.items.size(); ++j) c.least_last[c.leaves + j] = instance_.items[c.items[j]].last;
-    for (std::size_t node = c.leaves - 1; node > 0; --node)
-      c.least_last[node] = std::min(c.least_last[2 * node], c.least_last[2 * node + 1]);
-  }
-
   Id widest_of(const Class& c, std::size_t k, Id first, Id last, Id section, Meter& meter) {
     const Id reach = static_cast<Id>(std::int64_t{2} << k);  // items of this class are narrower
     const Id from = section < 0 ? first : std::max(first, section - reach + 2);
     const Id to = section < 0 ? last : section + 1;  // first sections in [from, to)
-    const auto begin = std::lower_bound(c.firsts.begin(), c.firsts.end(), from) - c.firsts.begin();
-    const auto end = std::lower_bound(c.firsts.begin() + begin, c.firsts.end(), to) - c.firsts.begin();
+    const std::size_t begin = count_below(c.firsts, from), end = count_below(c.firsts, to);
+    const auto ends_inside = [last](const Last& least) { return least.section <= last; };
     Id best = -1;
     double most = 0;
     int looks = 0;
-    for (Id j = next_within(c, static_cast<Id>(begin), static_cast<Id>(end), last); j >= 0 && looks < looks_;
-         j = next_within(c, j + 1, static_cast<Id>(end), last), ++looks) {
+    for (std::size_t j = c.least_last.first_of(begin, end, ends_inside); j < end && looks < looks_;
+         j = c.least_last.first_of(j + 1, end, ends_inside), ++looks) {
       const Id i = c.items[j];
       if (section >= 0 && instance_.items[i].last <= section) continue;
       const double own = breadth(i);
@@ -106,23 +99,6 @@ class Shelves {
     }
     meter.add(looks + 4);
     return best;
-  }
-
-  // The first index in [begin, end) whose item ends at `last` or before; -1 if there is none.
-  Id next_within(const Class& c, Id begin, Id end, Id last) const {
-    if (begin >= end) return -1;
-    std::size_t node = c.leaves + as_size(begin);
-    while (c.least_last[node] > last) {  // climb until a tree to the right, or this leaf, holds one
-      while (node % 2 == 1) {
-        node /= 2;
-        if (node <= 1) return -1;
-      }
-      if (node == 0) return -1;
-      ++node;
-    }
-    while (node < c.leaves) node = c.least_last[2 * node] <= last ? 2 * node : 2 * node + 1;
-    const Id found = static_cast<Id>(node - c.leaves);
-    return found < end ? found : -1;
   }
 
   const PackingInstance& instance_;
@@ -152,8 +128,8 @@ class Dive {
       : instance_(instance),
         meter_(meter),
         valleys_first_(rule.valleys_first),
-        shelves_(instance, loads, rule, poller),
-        loads_(loads),
+        width_classes_(instance, loads, rule, poller),
+        loads_(load_tree(loads)),
         level_(instance.load.size()),
         last_(instance.load.size()),
         peak_(instance.load.size()),
@@ -164,7 +140,7 @@ class Dive {
     if (instance_.items.empty()) return {};
     last_[0] = instance_.sections();
     before_[instance_.sections()] = 0;
-    look(0);
+    update_peak(0);
     push(0);
     for (Id left = instance_.count(); left > 0; --left) {
       if (meter_.exhausted()) return {};
@@ -182,8 +158,8 @@ class Dive {
     }
   };
 
-  const LoadTree::Peak& peak(Id plateau) const { return peak_[plateau]; }
-  void look(Id plateau) { peak_[plateau] = loads_.peak(plateau, last_[plateau]); }
+  const Peak& peak(Id plateau) const { return peak_[plateau]; }
+  void update_peak(Id plateau) { peak_[plateau] = loads_.join(as_size(plateau), as_size(last_[plateau])); }
   bool is_wall(Id plateau) const { return peak(plateau).load == 0; }
   bool is_plateau(Id first) const { return last_[first] > first; }
   Id left_of(Id plateau) const { return plateau == 0 ? -1 : before_[plateau]; }
@@ -212,7 +188,7 @@ class Dive {
   void place_one() {
     if (valley_ < 0) {
       const Id plateau = most_critical();
-      const Id item = shelves_.widest(plateau, last_[plateau], peak(plateau).place, meter_);
+      const Id item = width_classes_.widest(plateau, last_[plateau], peak(plateau).place, meter_);
       if (item >= 0 && (!valleys_first_ || covers(item, plateau) || descend(plateau) == plateau))
         return put(item, plateau);
       valley_ = plateau;
@@ -229,8 +205,8 @@ class Dive {
   void fill_valley() {
     for (Id plateau = valley_;;) {
       plateau = descend(plateau);
-      Id item = shelves_.widest(plateau, last_[plateau], peak(plateau).place, meter_);
-      if (item < 0) item = shelves_.widest(plateau, last_[plateau], -1, meter_);
+      Id item = width_classes_.widest(plateau, last_[plateau], peak(plateau).place, meter_);
+      if (item < 0) item = width_classes_.widest(plateau, last_[plateau], -1, meter_);
       if (item >= 0) {
         valley_ = instance_.items[item].first;
         put(item, plateau);
@@ -279,14 +255,14 @@ class Dive {
     const Bytes level = level_[plateau];
     const Bytes offset = round_up(level, own.alignment);
     offsets_[item] = offset;
-    shelves_.remove(item);
-    loads_.add(own.first, own.last, -own.size);
+    width_classes_.remove(item);
+    loads_.add(as_size(own.first), as_size(own.last), -own.size);
     split(plateau, own.first);
     split(own.first, own.last);
     level_[own.first] = offset + own.size;
-    look(plateau);
-    look(own.first);
-    if (right_of(own.first) >= 0 && level_[right_of(own.first)] == level) look(right_of(own.first));
+    update_peak(plateau);
+    update_peak(own.first);
+    if (right_of(own.first) >= 0 && level_[right_of(own.first)] == level) update_peak(right_of(own.first));
     if (left_of(own.first) >= 0) push(left_of(own.first));
     if (right_of(own.first) >= 0) push(right_of(own.first));
     const Id merged = merge_around(own.first);
@@ -322,12 +298,12 @@ class Dive {
   const PackingInstance& instance_;
   Meter& meter_;
   bool valleys_first_;
-  Shelves shelves_;
+  WidthClasses width_classes_;
   LoadTree loads_;
-  Array<Bytes> level_;          // of the plateau that begins at a section
-  Array<Id> last_;              // where it ends; 0 if none begins there
-  Array<LoadTree::Peak> peak_;  // its heaviest section: changes only where it is cut or joined
-  Array<Id> before_;            // the plateau that ends where this one begins
+  Array<Bytes> level_;  // of the plateau that begins at a section
+  Array<Id> last_;      // where it ends; 0 if none begins there
+  Array<Peak> peak_;    // its heaviest section: changes only where it is cut or joined
+  Array<Id> before_;    // the plateau that ends where this one begins
   Array<Bytes> offsets_;
   std::priority_queue<Entry> queue_;
   Id valley_ = -1;  // a plateau to go on with before the queue is asked again

@@ -25,6 +25,7 @@ constexpr Id kSmallItems = 500, kNoisyItems = 1500, kMediumItems = 3000;
 constexpr std::int64_t kExtraNodes = 250;  // that a run may take beyond one for each buffer
 constexpr double kNoises[] = {0.15, 0.3};
 
+// Named by their traits: A for the area, T for the load (total), W for the width, Z for the size, as in MiniMalloc.
 constexpr Traits kWAT = {Trait::kWidth, Trait::kArea, Trait::kLoad};
 constexpr Traits kZWA = {Trait::kSize, Trait::kWidth, Trait::kArea};
 constexpr Traits kAWT = {Trait::kArea, Trait::kWidth, Trait::kLoad};
@@ -99,24 +100,30 @@ std::int64_t node_limit(const PackingInstance& instance, const Setting& setting)
   return patience * (std::int64_t{instance.count()} + kExtraNodes);
 }
 
-Orders ordered(const PackingInstance& instance, const StopSignal& signal) {
+Orders make_orders(const PackingInstance& instance, const StopSignal& signal) {
   Poller poller(signal);
   return Orders(instance, poller);
 }
 
 }  // namespace
 
+bool State::keep(const PackingInstance& instance, Array<Bytes> placement) {
+  const Bytes own = instance.height(placement);
+  if (own >= height) return false;
+  height = own;
+  offsets = std::move(placement);
+  return true;
+}
+
 template <class Coord>
 Portfolio<Coord>::Portfolio(const PackingInstance& instance, const Options& options, const StopSignal& signal,
                             State& state)
     : instance_(instance),
       searchable_(instance.width <= kSearchWidth),
-      capacity_(options.capacity),
-      minimize_(options.minimize || options.capacity < 0),
       options_(options),
       signal_(signal),
       state_(state),
-      orders_(ordered(instance, signal)),
+      orders_(make_orders(instance, signal)),
       lanes_(options.threads > 1),
       searches_(lanes_.count()) {}
 
@@ -125,8 +132,8 @@ void Portfolio<Coord>::run() {
   if (is_crowded()) first_dives();
   if (searchable_) {
     if (instance_.count() > kNoisyItems) first_fits(kFewConflicts);
-    if (capacity_ >= 0) all_settings(capacity_);
-    if (minimize_) all_settings(state_.bound);
+    if (options_.capacity >= 0) all_settings(options_.capacity);
+    if (!options_.decides()) all_settings(state_.bound);
     first_fits(kManyConflicts);
   }
   make_arms();
@@ -199,7 +206,7 @@ void Portfolio<Coord>::add_first_fits(Tasks& tasks, std::int64_t most_conflicts)
       outcome.work = meter.used();
       if (outcome.offsets.empty()) return outcome;
       outcome.found = Verdict::kFeasible;
-      outcome.height = height_of(outcome.offsets);
+      outcome.height = instance_.height(outcome.offsets);
       return outcome;
     });
 }
@@ -239,8 +246,7 @@ typename Portfolio<Coord>::Outcome Portfolio<Coord>::single(PackingSearch<Coord>
   const bool mirrored = noise > 0 ? random.below(2) == 1 : chosen.mirrored;
   outcome.found =
       search.run(height, {chosen.pick, mirrored}, orders_.ranks(chosen.traits, noise, random, poller), nodes, meter);
-  if (outcome.found == Verdict::kFeasible)
-    for (Id i = 0; i < instance_.count(); ++i) outcome.offsets.push_back(search.offset(i));
+  if (outcome.found == Verdict::kFeasible) outcome.offsets = search.offsets();
   outcome.nodes = search.nodes();
   outcome.work = meter.used() - before;
   return outcome;
@@ -275,7 +281,7 @@ void Portfolio<Coord>::make_arms() {
     arms_.push_back({row.method, row.target, share, small ? row.late : share, Random(seed),
                      LocalSearch<Coord>(instance_, seed, static_cast<int>(arms_.size()) / 2)});
   }
-  if (!may_eject() || !searchable_ || instance_.count() > kSmallItems) return;
+  if (!instance_.is_plain() || !searchable_ || instance_.count() > kSmallItems) return;
   for (std::size_t k = 0; k < kRound; ++k)
     ejections_.push_back(make_ejection_search(instance_, state_.height, options_.seed * 1000 + arms_.size() + k));
 }
@@ -310,8 +316,7 @@ void Portfolio<Coord>::ejection_round() {
       const Meter::Slice slice(meter, kLastSlice);
       outcome.height = height;
       outcome.found = search->run(height, meter);
-      if (outcome.found == Verdict::kFeasible)
-        for (Id i = 0; i < instance_.count(); ++i) outcome.offsets.push_back(search->offset(i));
+      if (outcome.found == Verdict::kFeasible) outcome.offsets = search->offsets();
       outcome.work = meter.used();
       return outcome;
     });
@@ -337,8 +342,7 @@ Array<typename Portfolio<Coord>::Arm*> Portfolio<Coord>::due_arms() {
 
 template <class Coord>
 Bytes Portfolio<Coord>::height_of(Target target) const {
-  const Bytes low = minimize_ ? state_.bound : std::max(capacity_, state_.bound);
-  const Bytes high = state_.height - 1;
+  const Bytes low = state_.goal(options_), high = state_.height - 1;
   if (target == Target::kBound || high <= low) return low;
   return target == Target::kBest ? high : low + (high - low) / 2;
 }
@@ -346,12 +350,12 @@ Bytes Portfolio<Coord>::height_of(Target target) const {
 template <class Coord>
 typename Portfolio<Coord>::Task Portfolio<Coord>::task_of(Arm& arm, std::int64_t work) {
   if (arm.method == Method::kLocal && arm.target == Target::kBest) follow_leader(arm);
-  const Order order{height_of(arm.target), height_of(Target::kBound), work};
+  const Request request{height_of(arm.target), height_of(Target::kBound), work};
   const std::uint64_t number = arm.method == Method::kDive ? dives_++ : 0;
-  return [this, &arm, order, number](std::size_t lane, Meter& meter) {
+  return [this, &arm, request, number](std::size_t lane, Meter& meter) {
     Outcome outcome = arm.method == Method::kDive    ? dive(number, meter)
-                      : arm.method == Method::kLocal ? descents(arm, search(lane), order, meter)
-                                                     : restarts(arm, search(lane), order, meter);
+                      : arm.method == Method::kLocal ? descents(arm, search(lane), request, meter)
+                                                     : restarts(arm, search(lane), request, meter);
     arm.used += outcome.work;
     return outcome;
   };
@@ -372,16 +376,16 @@ void Portfolio<Coord>::follow_leader(Arm& arm) {
 // Restarts with noise and growing node limits until the work is used up; the last one runs to its limit.
 template <class Coord>
 typename Portfolio<Coord>::Outcome Portfolio<Coord>::restarts(Arm& arm, PackingSearch<Coord>& search,
-                                                              const Order& order, Meter& meter) {
+                                                              const Request& request, Meter& meter) {
   Outcome total;
   const Array<Setting> settings = settings_for(instance_);
   const auto count = std::ssize(settings);
-  while (total.found == Verdict::kUnknown && total.work < order.work && !meter.exhausted()) {
+  while (total.found == Verdict::kUnknown && total.work < request.work && !meter.exhausted()) {
     // The earlier ones more often: the list is in order of merit.
     const auto setting = as_size(std::min({arm.random.below(count), arm.random.below(count), arm.random.below(count)}));
     const double noise = kNoises[arm.random.below(2)];
     const std::int64_t nodes = luby(++arm.restarts) * node_limit(instance_, settings[setting]);
-    Outcome next = single(search, settings[setting], order.height, noise, nodes, arm.random, meter);
+    Outcome next = single(search, settings[setting], request.height, noise, nodes, arm.random, meter);
     next.work += total.work;
     next.nodes += total.nodes;
     total = std::move(next);
@@ -402,10 +406,10 @@ Verdict Portfolio<Coord>::descent(LocalSearch<Coord>& local, PackingSearch<Coord
 // Local search, each placement found setting the next height, until the work is used up.
 template <class Coord>
 typename Portfolio<Coord>::Outcome Portfolio<Coord>::descents(Arm& arm, PackingSearch<Coord>& search,
-                                                              const Order& order, Meter& meter) {
+                                                              const Request& request, Meter& meter) {
   Outcome outcome;
-  const Meter::Slice slice(meter, order.work);
-  Bytes height = order.height;
+  const Meter::Slice slice(meter, request.work);
+  Bytes height = request.height;
   outcome.height = height;
   while (!meter.exhausted()) {
     const Verdict found = descent(arm.local, search, height, meter);
@@ -414,15 +418,10 @@ typename Portfolio<Coord>::Outcome Portfolio<Coord>::descents(Arm& arm, PackingS
     outcome.found = found;
     outcome.height = height;
     if (found == Verdict::kInfeasible) break;  // a placement found before is just above: it is merged by its offsets
-    outcome.offsets.resize(instance_.items.size());
-    Bytes reached = 0;
-    for (Id i = 0; i < instance_.count(); ++i) {
-      outcome.offsets[i] = search.offset(i);
-      reached = std::max(reached, instance_.top(i, search.offset(i)));
-    }
-    arm.reached = reached;
-    if (reached <= order.floor) break;
-    height = std::max(order.floor, reached - 1 - (reached - order.floor) / 64);
+    outcome.offsets = search.offsets();
+    const Bytes reached = arm.reached = instance_.height(outcome.offsets);
+    if (reached <= request.floor) break;
+    height = std::max(request.floor, reached - 1 - (reached - request.floor) / 64);
   }
   outcome.work = meter.used();
   return outcome;
@@ -437,7 +436,7 @@ typename Portfolio<Coord>::Outcome Portfolio<Coord>::dive(std::uint64_t number, 
   outcome.work = meter.used() * kDiveCost;
   if (outcome.offsets.empty()) return outcome;
   outcome.found = Verdict::kFeasible;
-  outcome.height = height_of(outcome.offsets);
+  outcome.height = instance_.height(outcome.offsets);
   return outcome;
 }
 
@@ -453,7 +452,7 @@ PackingSearch<Coord>& Portfolio<Coord>::search(std::size_t lane) {
 // The tasks until one of them answers the question.
 template <class Coord>
 void Portfolio<Coord>::run_round(const Tasks& tasks) {
-  run_tasks(tasks, [this, goal = goal(), height = state_.height](const Outcome& outcome) {
+  run_tasks(tasks, [this, goal = state_.goal(options_), height = state_.height](const Outcome& outcome) {
     if (outcome.found == Verdict::kFeasible) return outcome.height <= goal;
     return outcome.found == Verdict::kInfeasible && instance_.next_height(outcome.height) >= height;
   });
@@ -503,7 +502,7 @@ void Portfolio<Coord>::run_tasks(const Tasks& tasks, const IsLast& is_last) {
       merge_next(run);
     else
       ++run.merged;  // interrupted
-  report();
+  state_.report(options_);
 }
 
 // Lane 0 merges too what is done in the order of the tasks.
@@ -535,48 +534,22 @@ void Portfolio<Coord>::merge_next(Run& run) {
   }
   const bool last = run.is_last(outcome);
   merge(outcome);
-  run.ended = last || is_answered();
+  run.ended = last || state_.is_answered(options_);
 }
 
 template <class Coord>
 void Portfolio<Coord>::merge(Outcome& outcome) {
   state_.work += outcome.work;
   state_.nodes += outcome.nodes;
-  if (!outcome.offsets.empty()) keep(std::move(outcome.offsets));
+  if (!outcome.offsets.empty() && state_.keep(instance_, std::move(outcome.offsets))) state_.report(options_);
   if (outcome.found == Verdict::kInfeasible)
     state_.bound = std::max(state_.bound, std::min(instance_.next_height(outcome.height), state_.height));
 }
 
-template <class Coord>
-Bytes Portfolio<Coord>::height_of(View<const Bytes> offsets) const {
-  Bytes height = 0;
-  for (Id i = 0; i < instance_.count(); ++i) height = std::max(height, instance_.top(i, offsets[i]));
-  return height;
-}
-
-template <class Coord>
-void Portfolio<Coord>::keep(Array<Bytes> offsets) {
-  const Bytes height = height_of(offsets);
-  if (height >= state_.height) return;
-  state_.height = height;
-  state_.offsets = std::move(offsets);
-  report();
-}
-
-template <class Coord>
-std::int64_t Portfolio<Coord>::work_left() const {
-  return options_.steps > 0 ? options_.steps * 1000 - state_.work : kUnlimited;
-}
-
-// What one task of a round may use of it.
+// What one task of a round may use of the work that is left.
 template <class Coord>
 std::int64_t Portfolio<Coord>::share_left() const {
   return std::max<std::int64_t>(work_left() / static_cast<std::int64_t>(kRound), 1);
-}
-
-template <class Coord>
-void Portfolio<Coord>::report() const {
-  if (options_.progress) options_.progress({state_.height, state_.bound, (state_.work + 999) / 1000});
 }
 
 template class Portfolio<std::int32_t>;

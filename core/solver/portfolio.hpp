@@ -23,10 +23,26 @@ namespace modelplan::solver {
 // What is known so far; heights in bytes, offsets in units per item.
 struct State {
   Array<Bytes> offsets;
-  Bytes height = 0;
+  Bytes height = std::numeric_limits<Bytes>::max();
   Bytes bound = 0;
   std::int64_t work = 0;
   std::int64_t nodes = 0;
+
+  // Takes a placement if it is lower than the best so far; whether it was.
+  bool keep(const PackingInstance& instance, Array<Bytes> placement);
+  // The height at which nothing is left to do.
+  Bytes goal(const Options& options) const { return options.decides() ? std::max(options.capacity, bound) : bound; }
+  // Whether that is reached or, where only the capacity is asked for, proved to be out of reach.
+  bool is_answered(const Options& options) const {
+    return height <= goal(options) || (options.decides() && bound > options.capacity);
+  }
+  std::int64_t work_left(const Options& options) const {
+    return options.steps > 0 ? options.steps * 1000 - work : kUnlimited;
+  }
+  std::int64_t steps() const { return (work + 999) / 1000; }
+  void report(const Options& options) const {
+    if (options.progress) options.progress({height, bound, steps()});
+  }
 };
 
 // One way to run the complete search.
@@ -57,7 +73,7 @@ class Portfolio {
 
   enum class Method { kRestart, kLocal, kDive };
   enum class Target { kBound, kMiddle, kBest };
-  struct Order {          // fixed when the round is made up
+  struct Request {        // fixed when the round is made up
     Bytes height, floor;  // what to ask for, and the least that is of use
     std::int64_t work;    // when to finish
   };
@@ -86,14 +102,13 @@ class Portfolio {
   Array<Arm*> due_arms();
   void follow_leader(Arm& arm);
   Task task_of(Arm& arm, std::int64_t work);
-  Outcome restarts(Arm& arm, PackingSearch<Coord>& search, const Order& order, Meter& meter);
-  Outcome descents(Arm& arm, PackingSearch<Coord>& search, const Order& order, Meter& meter);
+  Outcome restarts(Arm& arm, PackingSearch<Coord>& search, const Request& request, Meter& meter);
+  Outcome descents(Arm& arm, PackingSearch<Coord>& search, const Request& request, Meter& meter);
   static Verdict descent(LocalSearch<Coord>& local, PackingSearch<Coord>& search, Bytes height, Meter& meter);
   Outcome dive(std::uint64_t number, Meter& meter) const;
   Outcome single(PackingSearch<Coord>& search, const Setting& chosen, Bytes height, double noise, std::int64_t nodes,
                  Random& random, Meter& meter) const;
   Bytes height_of(Target target) const;
-  Bytes height_of(View<const Bytes> offsets) const;
 
   void run_round(const Tasks& tasks);
   using IsLast = std::function<bool(const Outcome&)>;
@@ -102,24 +117,16 @@ class Portfolio {
   void take_tasks(Run& run, std::size_t lane);
   void merge_next(Run& run);
   void merge(Outcome& outcome);
-  bool is_answered() const {
-    return state_.height <= goal() || (capacity_ >= 0 && !minimize_ && state_.bound > capacity_);
-  }
-  Bytes goal() const { return capacity_ >= 0 && !minimize_ ? std::max(capacity_, state_.bound) : state_.bound; }
-  std::int64_t work_left() const;
+  std::int64_t work_left() const { return state_.work_left(options_); }
   std::int64_t share_left() const;
   bool may_dive() const { return !instance_.pinned && !instance_.has_facts(); }
-  bool may_eject() const { return may_dive() && !instance_.aligned; }
+
   bool is_crowded() const;
-  bool over() const { return is_answered() || work_left() <= 0 || signal_.poll(); }
-  void keep(Array<Bytes> offsets);
-  void report() const;
+  bool over() const { return state_.is_answered(options_) || work_left() <= 0 || signal_.poll(); }
   PackingSearch<Coord>& search(std::size_t lane);
 
   const PackingInstance& instance_;
   bool searchable_;  // else the complete search would take too much memory
-  Bytes capacity_;
-  bool minimize_;
   const Options& options_;
   const StopSignal& signal_;
   State& state_;

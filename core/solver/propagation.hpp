@@ -69,14 +69,14 @@ class Propagation {
   bool adjusted_;          // offsets must be aligned or keep clear of pins
   bool swept_ = false;     // sections to check are kept as one range
   bool weighted_ = false;  // failures count
-  OwnArray<std::size_t> pins_begin_;
-  OwnArray<Id> pins_;                        // pinned neighbours of an item, by offset
-  OwnArray<Id> first_watch_, second_watch_;  // per section: two buffers that could be its lowest
-  OwnArray<Single> single_;
-  OwnArray<float> weight_;
-  OwnArray<Id> marked_;                    // sections to check, or
+  PaddedArray<std::size_t> pins_begin_;
+  PaddedArray<Id> pins_;                        // pinned neighbours of an item, by offset
+  PaddedArray<Id> first_watch_, second_watch_;  // per section: two buffers that could be its lowest
+  PaddedArray<Single> single_;
+  PaddedArray<float> weight_;
+  PaddedArray<Id> marked_;                 // sections to check, or
   Id marked_first_ = 0, marked_last_ = 0;  // the range of them
-  OwnArray<char> is_marked_;
+  PaddedArray<char> is_marked_;
   SectionRange failed_;
   std::int64_t epoch_ = 0;  // grows with each failure
 };

@@ -33,7 +33,7 @@ class SectionTree {
 
   void touch_all() {
     stale_.assign(stale_.size(), ~std::uint64_t{0});
-    for (OwnArray<std::uint64_t>& level : touched_) level.assign(level.size(), ~std::uint64_t{0});
+    for (PaddedArray<std::uint64_t>& level : touched_) level.assign(level.size(), ~std::uint64_t{0});
   }
 
   // The section with the least key, the first of them; -1 if all keys are kNone. Calls key(s) for touched sections.
@@ -45,7 +45,7 @@ class SectionTree {
           const std::size_t block = w * 64 + as_size(std::countr_zero(bits));
           if (block < best_[level].size()) refresh(level, block, key);
         }
-    for (OwnArray<std::uint64_t>& level : touched_) level.assign(level.size(), 0);
+    for (PaddedArray<std::uint64_t>& level : touched_) level.assign(level.size(), 0);
     const std::size_t winner = best_.back()[0];
     return keys_.empty() || keys_[winner] == kNone ? -1 : static_cast<Id>(winner);
   }
@@ -54,7 +54,7 @@ class SectionTree {
   static std::size_t words(std::size_t n) { return (n + 63) / 64; }
 
   void mark(std::size_t block) {
-    for (OwnArray<std::uint64_t>& level : touched_) {
+    for (PaddedArray<std::uint64_t>& level : touched_) {
       std::uint64_t& word = level[block / 64];
       const std::uint64_t bit = std::uint64_t{1} << (block % 64);
       if ((word & bit) != 0) return;
@@ -82,10 +82,10 @@ class SectionTree {
     best_[level][block] = static_cast<std::uint32_t>(winner);
   }
 
-  OwnArray<double> keys_;
-  OwnArray<std::uint64_t> stale_;              // sections whose key is out of date
-  OwnArray<OwnArray<std::uint32_t>> best_;     // per level and block: the winning section
-  OwnArray<OwnArray<std::uint64_t>> touched_;  // per level: blocks to recompute
+  PaddedArray<double> keys_;
+  PaddedArray<std::uint64_t> stale_;                 // sections whose key is out of date
+  PaddedArray<PaddedArray<std::uint32_t>> best_;     // per level and block: the winning section
+  PaddedArray<PaddedArray<std::uint64_t>> touched_;  // per level: blocks to recompute
 };
 
 }  // namespace modelplan::solver

@@ -20,37 +20,19 @@ constexpr std::int64_t kJoinedSteps = 20'000;  // for the search of what is left
 
 void search(const PackingInstance& instance, const Options& options, const StopSignal& signal, State& state);
 
-Bytes height_of(const PackingInstance& instance, const Array<Bytes>& offsets) {
-  Bytes height = 0;
-  for (Id i = 0; i < instance.count(); ++i) height = std::max(height, instance.top(i, offsets[i]));
-  return height;
-}
-
-void report(const Options& options, const State& state) {
-  if (options.progress) options.progress({state.height, state.bound, (state.work + 999) / 1000});
-}
-
 // Any placement at once, and a good one soon.
 void first_answers(const PackingInstance& instance, const Options& options, const StopSignal& signal, State& state) {
-  state.offsets = stack_all(instance);
-  state.height = height_of(instance, state.offsets);
+  state.keep(instance, stack_all(instance));
   if (state.height <= state.bound || instance.pinned) return;
   Poller poller(signal);
   Array<Bytes> pooled = pool_all(instance, poller);
-  if (!pooled.empty() && height_of(instance, pooled) < state.height) {
-    state.height = height_of(instance, pooled);
-    state.offsets = std::move(pooled);
-  }
+  if (!pooled.empty()) state.keep(instance, std::move(pooled));
   if (state.height <= state.bound) return;
-  report(options, state);
-  Meter meter(signal, options.steps > 0 ? options.steps * 1000 : kUnlimited);
+  state.report(options);
+  Meter meter(signal, state.work_left(options));
   Array<Bytes> offsets = plateau_dive(instance, {}, meter);
   state.work += meter.used();
-  if (offsets.empty()) return;
-  const Bytes height = height_of(instance, offsets);
-  if (height >= state.height) return;
-  state.height = height;
-  state.offsets = std::move(offsets);
+  if (!offsets.empty()) state.keep(instance, std::move(offsets));
 }
 
 // Above so many buffers the places that are too high are few: they are repaired before anything is searched.
@@ -62,13 +44,14 @@ void repair(const PackingInstance& instance, const Options& options, const StopS
   for (Bytes part : {0, 1, 2, 4}) {  // eighths of the gap that may remain
     if (state.height <= state.bound) return;
     const Bytes height = state.bound + (state.height - state.bound) / 8 * part;
-    Meter meter(signal, options.steps > 0 ? options.steps * 1000 - state.work : kUnlimited);
+    Meter meter(signal, state.work_left(options));
     Array<Bytes> offsets = state.offsets;
     if (!repair_windows(instance, height, options.rules, offsets, meter)) continue;
     state.work += meter.used();
-    if (height_of(instance, offsets) > state.height) continue;
+    const Bytes reached = instance.height(offsets);
+    if (reached > state.height) continue;
+    state.height = reached;
     state.offsets = std::move(offsets);
-    state.height = height_of(instance, state.offsets);
   }
 }
 
@@ -80,7 +63,7 @@ void improve(const PackingInstance& instance, const Options& options, const Stop
 // Searches what is left of a packing without slack once what fits edge to edge is joined.
 void join(const PackingInstance& instance, const Options& options, const StopSignal& signal, State& state) {
   if (!options.rules.joins || !Joins::apply_to(instance, state.bound)) return;
-  const std::int64_t most = options.steps > 0 ? options.steps * 1000 - state.work : kUnlimited;
+  const std::int64_t most = state.work_left(options);
   Meter meter(signal, most);
   const Joins joins(instance, state.bound, meter);
   state.work += meter.used();
@@ -100,25 +83,17 @@ void join(const PackingInstance& instance, const Options& options, const StopSig
   state.nodes += found.nodes;
   if (found.height > height) return;
   state.offsets = joins.expand(part, found.offsets);
-  state.height = height_of(instance, state.offsets);
-}
-
-// Whether nothing better is asked for, or what is asked for cannot be.
-bool is_answered(const Options& options, const State& state) {
-  if (state.height <= state.bound) return true;
-  if (options.capacity < 0 || options.minimize) return false;
-  return state.height <= options.capacity || state.bound > options.capacity;
+  state.height = instance.height(state.offsets);
 }
 
 void search(const PackingInstance& instance, const Options& options, const StopSignal& signal, State& state) {
   first_answers(instance, options, signal, state);
-  report(options, state);
-  if (!is_answered(options, state)) join(instance, options, signal, state);
+  state.report(options);
+  if (!state.is_answered(options)) join(instance, options, signal, state);
   repair(instance, options, signal, state);
-  report(options, state);
+  state.report(options);
   if (state.height <= state.bound) return;
-  const bool plain = !instance.aligned && !instance.pinned && !instance.has_facts();
-  if (state.height / instance.unit < (plain ? kNarrowPlain : kNarrow))
+  if (state.height / instance.unit < (instance.is_plain() ? kNarrowPlain : kNarrow))
     improve<std::int32_t>(instance, options, signal, state);
   else
     improve<std::int64_t>(instance, options, signal, state);
@@ -145,9 +120,8 @@ Result stacked(const Problem& problem, const StopSignal& signal) {
 
 Ended ended_of(const State& state, const Options& options, const StopSignal& signal) {
   if (state.bound >= state.height) return Ended::kOptimal;
-  const bool decides = options.capacity >= 0 && !options.minimize;
-  if (decides && state.height <= options.capacity) return Ended::kFits;
-  if (decides && state.bound > options.capacity) return Ended::kInfeasible;
+  if (options.decides() && state.height <= options.capacity) return Ended::kFits;
+  if (options.decides() && state.bound > options.capacity) return Ended::kInfeasible;
   if (signal.cancelled()) return Ended::kCancelled;
   return signal.stopped() ? Ended::kDeadline : Ended::kBudget;
 }
@@ -176,13 +150,11 @@ Result solve(const Problem& problem, const Options& options) {
   } catch (const Interrupted&) {  // the state holds the best so far
   }
   Result result;
-  result.offsets.assign(problem.count(), 0);
-  for (Id i = 0; i < instance.count(); ++i)
-    result.offsets[instance.items[i].original] = state.offsets[i] * instance.unit;
+  result.offsets = instance.caller_offsets(state.offsets);
   for (const Id i : instance.apart) result.offsets[i] = std::max<Bytes>(problem.pin[i], 0);
   result.height = state.height;
   result.bound = std::min(state.bound, state.height);
-  result.steps = (state.work + 999) / 1000;
+  result.steps = state.steps();
   result.nodes = state.nodes;
   result.ended = ended_of(state, options, signal);
   return result;

@@ -40,6 +40,8 @@ struct Options {
   bool minimize = true;  // with a capacity: go on below it once it fits
   Rules rules;
   std::function<void(const Progress&)> progress;  // called from the calling thread only
+
+  bool decides() const { return capacity >= 0 && !minimize; }  // whether the capacity can be met, and no more
 };
 
 struct Result {

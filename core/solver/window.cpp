@@ -119,7 +119,8 @@ class Repair {
       alignment.push_back(item.alignment);
     }
     Poller poller(meter_.signal());
-    const PackingInstance part = prepare({size, start, end, alignment, pins, {}, {}, {}, {}, {}}, rules_, poller);
+    const PackingInstance part =
+        prepare({.size = size, .start = start, .end = end, .alignment = alignment, .pin = pins}, rules_, poller);
     const Bytes height = height_ / instance_.unit;
     if (part.pins_clash || part.bound > height) return {};
     if (height / part.unit < (Bytes{1} << 29)) return search<std::int32_t>(part, height);
@@ -139,18 +140,11 @@ class Repair {
         for (const Traits& traits : kShapes) {
           const Array<Id> ranks = orders.ranks(traits, round > 0 ? 0.3 : 0, random, poller);
           if (search.run(height, {pick}, ranks, 2 * part.count() + 500, meter_) == Verdict::kFeasible)
-            return offsets_of(part, search);
+            return part.caller_offsets(search.offsets());
           if (meter_.exhausted()) return {};
         }
       }
     return {};
-  }
-
-  template <class Coord>
-  static Array<Bytes> offsets_of(const PackingInstance& part, const PackingSearch<Coord>& search) {
-    Array<Bytes> offsets(part.items.size());
-    for (Id i = 0; i < part.count(); ++i) offsets[part.items[i].original] = search.offset(i) * part.unit;
-    return offsets;
   }
 
   static constexpr Traits kShapes[] = {{Trait::kWidth, Trait::kArea, Trait::kLoad},

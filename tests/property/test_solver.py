@@ -212,7 +212,7 @@ THREADS = Path("/proc/self/task")  # a folder for each
 
 @pytest.mark.skipif(not THREADS.exists(), reason="threads are counted on Linux only")
 def test_no_thread_is_left_behind() -> None:
-    """A call does not wait for its second thread to end, but that ends soon after it."""
+    """A call waits for its second thread to end; the kernel may list that a little longer."""
     problem = crowd(60, 0, 25, 20)
     before = len(list(THREADS.iterdir()))
     for _ in range(50):

@@ -1,4 +1,4 @@
-#include "narrowing.hpp"
+#include "constraint_search.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -13,18 +13,18 @@ constexpr std::size_t kWidest = 16;  // places to either side that a unit loses 
 
 }  // namespace
 
-Narrower::Narrower(const Units& units, std::uint64_t seed)
+ConstraintSearch::ConstraintSearch(const Units& units, std::uint64_t seed)
     : units_(units), random_(seed), weight_(units.units.size(), 1.0) {}
 
-bool Narrower::takes(const Units& units, std::int64_t height) {
+bool ConstraintSearch::takes(const Units& units, std::int64_t height) {
   return std::ranges::all_of(units.used, [&](std::size_t u) {
     const Unit& unit = units.units[u];
     return unit.pin == Unit::kFree && (height - unit.high - unit.least) / unit.step < kMostPlaces;
   });
 }
 
-bool Narrower::lower(Array<std::int64_t>& bases, std::int64_t limit, std::int64_t& steps) {
-  if (!set_out(bases, limit)) return false;
+bool ConstraintSearch::lower(Array<std::int64_t>& bases, std::int64_t limit, std::int64_t& steps) {
+  if (!begin(bases, limit)) return false;
   double failures = kFailures;
   while (steps > 0) {
     if (search(static_cast<std::int64_t>(failures), steps)) {
@@ -33,19 +33,19 @@ bool Narrower::lower(Array<std::int64_t>& bases, std::int64_t limit, std::int64_
     }
     undo(0);
     levels_.clear();
-    std::fill(stands_.begin(), stands_.end(), 0);
+    std::fill(placed_.begin(), placed_.end(), 0);
     failures = std::min(failures * kGrowth, kMostFailures);
   }
   return false;
 }
 
 // The places of all units below the limit; false where one has none.
-bool Narrower::set_out(const Array<std::int64_t>& bases, std::int64_t limit) {
+bool ConstraintSearch::begin(const Array<std::int64_t>& bases, std::int64_t limit) {
   const std::size_t n = units_.units.size();
   first_.assign(n, 0);
   last_.assign(n, 0);
   left_.assign(n, 0);
-  stands_.assign(n, 0);
+  placed_.assign(n, 0);
   free_.clear();
   taken_.clear();
   levels_.clear();
@@ -69,20 +69,20 @@ bool Narrower::set_out(const Array<std::int64_t>& bases, std::int64_t limit) {
 }
 
 // Places units until all stand, true, or so many have failed or all steps are made.
-bool Narrower::search(std::int64_t failures, std::int64_t& steps) {
+bool ConstraintSearch::search(std::int64_t failures, std::int64_t& steps) {
   while (levels_.size() < free_.size()) {
     if (steps-- <= 0) return false;
     const std::size_t u = next_unit();
     std::int64_t place = choose(u);
     levels_.push_back({u, place, taken_.size()});
-    stands_[u] = 1;
-    bool fits = stand(u, place);
+    placed_[u] = 1;
+    bool fits = put(u, place);
     while (!fits) {  // takes back what stands last, which loses that place
       if (failures-- <= 0 || levels_.empty()) return false;
       const Level level = levels_.back();
       levels_.pop_back();
       undo(level.taken);
-      stands_[level.unit] = 0;
+      placed_[level.unit] = 0;
       const auto wide = static_cast<std::int64_t>(below(kWidest));
       fits = take(level.unit, std::max<std::int64_t>(0, level.place - wide), level.place + wide + 1);
       if (!fits) weight_[level.unit] += 1;
@@ -91,11 +91,11 @@ bool Narrower::search(std::int64_t failures, std::int64_t& steps) {
   return true;
 }
 
-std::size_t Narrower::next_unit() const {
+std::size_t ConstraintSearch::next_unit() const {
   std::size_t best = free_.front();
   double least = std::numeric_limits<double>::max();
   for (const std::size_t u : free_) {
-    if (stands_[u] != 0) continue;
+    if (placed_[u] != 0) continue;
     const double dear = static_cast<double>(left_[u]) / weight_[u];
     if (dear < least) {
       least = dear;
@@ -105,7 +105,7 @@ std::size_t Narrower::next_unit() const {
   return best;
 }
 
-std::int64_t Narrower::choose(std::size_t u) {
+std::int64_t ConstraintSearch::choose(std::size_t u) {
   if (has(u, last_[u])) return last_[u];
   const std::size_t choice = below(8);
   if (choice == 0) return nearest(u, 0);
@@ -114,12 +114,12 @@ std::int64_t Narrower::choose(std::size_t u) {
 }
 
 // A unit stands at a place: takes the places away from others that it forbids; false where one has none left.
-bool Narrower::stand(std::size_t u, std::int64_t place) {
+bool ConstraintSearch::put(std::size_t u, std::int64_t place) {
   last_[u] = place;
   const std::int64_t base = first_[u] + place * units_.units[u].step;
-  for (const Neighbour& other : units_.near[u]) {
+  for (const Neighbour& other : units_.neighbours[u]) {
     const std::size_t v = other.unit;
-    if (stands_[v] != 0 || left_[v] == 0) continue;
+    if (placed_[v] != 0 || left_[v] == 0) continue;
     const std::int64_t step = units_.units[v].step;
     for (const Gap& gap : other.gaps) {  // of base - base(v): base(v) lies strictly between base - hi and base - lo
       const std::int64_t from = base - gap.hi + 1 - first_[v], to = base - gap.lo - first_[v];
@@ -135,7 +135,7 @@ bool Narrower::stand(std::size_t u, std::int64_t place) {
 }
 
 // Takes away the places [from, to) of a unit; false if none is left.
-bool Narrower::take(std::size_t u, std::int64_t from, std::int64_t to) {
+bool ConstraintSearch::take(std::size_t u, std::int64_t from, std::int64_t to) {
   to = std::min(to, static_cast<std::int64_t>(words_) * kBits);
   for (std::int64_t at = from; at < to;) {
     const std::int64_t word = at / kBits, end = std::min(to, (word + 1) * kBits);
@@ -153,7 +153,7 @@ bool Narrower::take(std::size_t u, std::int64_t from, std::int64_t to) {
   return left_[u] > 0;
 }
 
-void Narrower::undo(std::size_t taken) {
+void ConstraintSearch::undo(std::size_t taken) {
   for (; taken_.size() > taken; taken_.pop_back()) {
     const Taken& last = taken_.back();
     places_[last.unit * words_ + last.word] |= last.bits;
@@ -162,7 +162,7 @@ void Narrower::undo(std::size_t taken) {
 }
 
 // The place that is left nearest to a place.
-std::int64_t Narrower::nearest(std::size_t u, std::int64_t place) const {
+std::int64_t ConstraintSearch::nearest(std::size_t u, std::int64_t place) const {
   const Word* words = &places_[u * words_];
   std::int64_t up = -1, down = -1;
   for (std::int64_t word = place / kBits; word < static_cast<std::int64_t>(words_); ++word) {

@@ -15,9 +15,9 @@ namespace modelplan::rigid {
 //
 // Source: F. Boussemart, F. Hemery, C. Lecoutre, L. Sais, "Boosting systematic search by weighting constraints", ECAI
 // 2004.
-class Narrower {
+class ConstraintSearch {
  public:
-  Narrower(const Units& units, std::uint64_t seed);
+  ConstraintSearch(const Units& units, std::uint64_t seed);
 
   // Whether the places of the units below a height are few enough to be kept as sets, and none is pinned.
   static bool takes(const Units& units, std::int64_t height);
@@ -41,11 +41,11 @@ class Narrower {
     std::size_t taken;
   };
 
-  bool set_out(const Array<std::int64_t>& bases, std::int64_t limit);
+  bool begin(const Array<std::int64_t>& bases, std::int64_t limit);
   bool search(std::int64_t failures, std::int64_t& steps);
   std::size_t next_unit() const;
   std::int64_t choose(std::size_t unit);
-  bool stand(std::size_t unit, std::int64_t place);
+  bool put(std::size_t unit, std::int64_t place);
   bool take(std::size_t unit, std::int64_t from, std::int64_t to);
   void undo(std::size_t taken);
   std::int64_t nearest(std::size_t unit, std::int64_t place) const;
@@ -62,7 +62,7 @@ class Narrower {
   Array<std::int64_t> first_;  // the base of the first place
   Array<std::int64_t> last_;   // the place where the unit stood last
   Array<double> weight_;
-  Array<char> stands_;
+  Array<char> placed_;
   Array<std::size_t> free_;  // units to be placed
   Array<Taken> taken_;
   Array<Level> levels_;

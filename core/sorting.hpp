@@ -1,15 +1,40 @@
-// Sorts ranges of addresses; most planners do so for every buffer that they place.
+// Sorted arrays: ids by a key, distinct values, ranges by their address.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 
 #include "array.hpp"
 
 namespace modelplan {
 
+// The ids from 0 to `count` - 1 by rising key(id), equal ones in their order.
+template <class Id, class Key>
+Array<Id> sorted_ids(std::size_t count, const Key& key) {
+  Array<Id> ids(count);
+  std::iota(ids.begin(), ids.end(), Id{0});
+  std::ranges::stable_sort(ids, {}, key);
+  return ids;
+}
+
+// The values in rising order, each once.
+template <class T>
+Array<T> distinct(Array<T> values) {
+  std::ranges::sort(values);
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  return values;
+}
+
+// How many of the values, in rising order, are below `limit`: the index of `limit` if it is one of them.
+template <class Values, class T>
+std::size_t count_below(const Values& values, const T& limit) {
+  return as_size(std::ranges::lower_bound(values, limit) - values.begin());
+}
+
+// Most planners sort addresses for every buffer that they place.
 // By rising `address(range)`, equal ones in no set order. Few are compared with each other; many are dealt out byte by
 // byte from the lowest, in O(n) for each byte in which the addresses differ. `spare` keeps its memory between calls.
 template <class Range, class Address>
