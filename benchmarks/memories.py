@@ -35,7 +35,7 @@ from modelplan.targets.device import Kind, Region
 PARSER = command_line(__file__, __doc__, "memories.md")
 #: Seconds that HiGHS has for each choice.
 _SECONDS = 60.0
-#: Random problems of each number of buffers; a fifth of them also without SciPy.
+#: Random problems of each number of buffers.
 _PROBLEMS = 40
 #: Multiply-accumulates that the processor computes in a second.
 _MACS = 1e8
@@ -113,17 +113,16 @@ def _over(cost: float, bound: float) -> str:
 
 
 def random_gaps() -> Iterator[tuple[object, ...]]:
-    """The fast choice beside bounds on random problems, with SciPy and without, for each number of buffers."""
+    """The fast choice beside bounds on random problems, for each number of buffers."""
     for count in (10, 30, 60, 120):
         tables = [tables_of(swept_problem(Random(count * 1_000_003 + n), [count])) for n in range(_PROBLEMS)]
-        for scipy, some in ((True, tables), (False, tables[: _PROBLEMS // 5])):
-            progress(f"{count} buffers at random, {'with' if scipy else 'without'} SciPy")
-            gaps = [choice_gap(one, scipy=scipy, seconds=_SECONDS) for one in some]
-            by = [sum(gap.proved_by == name for gap in gaps) for name in ("LP", "MILP", "limit")]
-            over = [sum(gap.over > limit for gap in gaps) for limit in (0.0001, 0.01, 0.02)]
-            spent = [gap.spent for gap in gaps]
-            yield (count, "yes" if scipy else "no", len(gaps), *by, *over, f"{max(gap.over for gap in gaps):.2%}",
-                   f"{sum(spent) / len(spent):.2f}", f"{max(spent):.1f}")  # fmt: skip
+        progress(f"{count} buffers at random")
+        gaps = [choice_gap(one, seconds=_SECONDS) for one in tables]
+        by = [sum(gap.proved_by == name for gap in gaps) for name in ("LP", "MILP", "limit")]
+        over = [sum(gap.over > limit for gap in gaps) for limit in (0.0001, 0.01, 0.02)]
+        spent = [gap.spent for gap in gaps]
+        yield (count, len(gaps), *by, *over, f"{max(gap.over for gap in gaps):.2%}",
+               f"{sum(spent) / len(spent):.2f}", f"{max(spent):.1f}")  # fmt: skip
 
 
 def crowds() -> Iterator[tuple[object, ...]]:
@@ -164,7 +163,6 @@ def main() -> None:
         *table(
             (
                 "buffers",
-                "SciPy",
                 "problems",
                 "LP",
                 "MILP",
@@ -177,7 +175,7 @@ def main() -> None:
                 "most",
             ),
             random_gaps(),
-            "><>>>>>>>>>>",
+            ">>>>>>>>>>",
         ),
         "",
         "## Many buffers",

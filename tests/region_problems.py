@@ -98,10 +98,10 @@ class Gap:
     better: float = 0.0
 
 
-def choice_gap(tables: Tables, *, scipy: bool = True, enough: float = 0.02, seconds: float = 60.0) -> Gap:
+def choice_gap(tables: Tables, *, enough: float = 0.02, seconds: float = 60.0) -> Gap:
     """The gap of the fast choice to the linear relaxation, or to HiGHS where that gap is above `enough`."""
     begun = time.process_time()
-    choice, _ = priced_choice(tables, scipy=scipy)
+    choice, _ = priced_choice(tables)
     spent = time.process_time() - begun
     linear = exact_choice.linear_choice(tables)
     assert linear is not None

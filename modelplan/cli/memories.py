@@ -33,7 +33,7 @@ def configure(parser: ArgumentParser) -> None:
     choice = parser.add_argument_group("choice")
     choice.add_argument(
         "--method", choices=("auto", "exact", "fast"), default="auto",
-        help="exact: mixed-integer program (needs scipy); fast: prices; auto: exact where scipy is and the model small",
+        help="exact: mixed-integer program; fast: prices; auto: exact where the model is small",
     )  # fmt: skip
     choice.add_argument(
         "--both-ends",

@@ -38,7 +38,7 @@ def modules() -> tuple[Any, Any]:
     """
     if not is_there():
         least = ".".join(map(str, _LEAST))
-        raise RequestError(f"an exact answer needs SciPy {least} or later: {INSTALL}")
+        raise RequestError(f"this needs SciPy {least} or later: {INSTALL}")
     from scipy import optimize, sparse
 
     return optimize, sparse

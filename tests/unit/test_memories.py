@@ -30,11 +30,11 @@ from modelplan.outputs.schemas.region_schema import region_schema
 from modelplan.planning import pipeline
 from modelplan.primitives import highs
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
-from modelplan.questions.memories import exact_choice
+from modelplan.questions.memories import exact_choice, pricing
 from modelplan.questions.memories.arena_regions import with_arenas
 from modelplan.questions.memories.asking import region_problem
 from modelplan.questions.memories.choice_tables import tables_of
-from modelplan.questions.memories.choosing import Choosing, ShortageError, chosen_layout
+from modelplan.questions.memories.choosing import Choosing, Method, ShortageError, chosen_layout
 from modelplan.questions.memories.neighbourhoods import chosen_in_parts
 from modelplan.questions.memories.pricing import priced_choice
 from modelplan.questions.memories.region_document import read
@@ -127,34 +127,26 @@ def test_a_linear_relaxation_without_room_has_no_answer() -> None:
     assert found.bound == float("inf")
 
 
-def test_without_scipy_several_starts_are_within_2_percent() -> None:
-    """Problem 17 of `region_sweep.py --seed 8 --buffers 10 30 60 120`, where one start ends 8.6 % above."""
-    tables = tables_of(swept_problem(Random(8_000_041), (10, 30, 60, 120)))
-    exact = exact_choice.exact_choice(tables)
-    fast, bound = priced_choice(tables, scipy=False)
-    assert exact.optimal
-    assert fast is not None
-    assert tables.fits(fast)
-    assert bound <= exact.bound * (1 + 1e-9)
-    assert tables.cost_of(fast) <= exact.bound * 1.02
-
-
-def test_without_scipy_prices_are_found_by_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("method", ["auto", "fast", "exact"])
+def test_without_scipy_the_command_names_the_install_line(method: Method, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(highs, "is_there", lambda: False)
+    with pytest.raises(RequestError, match=r"modelplan\[memories\]"):
+        chosen_layout(random_problem(Random(0), 16, 8, 3), Choosing(method))
+
+
+def test_prices_of_large_problems_are_found_by_subgradient_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pricing, "_MOST_COLUMNS", 0)
     for seed in range(4):
-        problem = random_problem(Random(seed), 16, 8, 3)
-        tables = tables_of(problem)
+        tables = tables_of(random_problem(Random(seed), 16, 8, 3))
         choice, bound = priced_choice(tables)
         assert choice is not None
         assert tables.fits(choice)
-        assert bound <= tables.cost_of(choice)
-        layout = chosen_layout(problem)
-        assert layout.method == "fast (prices)"
-        with pytest.raises(RequestError, match=r"modelplan\[memories\]"):
-            chosen_layout(problem, Choosing("exact"))
+        exact = exact_choice.exact_choice(tables)
+        assert bound <= exact.bound * (1 + 1e-6)  # HiGHS holds costs to 1e-7
+        assert tables.cost_of(choice) <= exact.bound * 1.02
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(12))
 def test_every_layout_of_a_random_problem_passes_the_referee(seed: int) -> None:
     random = Random(seed)
     problem = random_problem(random, random.randrange(1, 20), random.randrange(1, 12), 1 + seed % 4, tight=0.6)

@@ -10,7 +10,6 @@ import numpy as np
 from modelplan.answers.region_layout import Layout, RegionProblem
 from modelplan.checking import region_referee as referee
 from modelplan.model import Budget, IntArray
-from modelplan.primitives import highs
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.memories import exact_choice
 from modelplan.questions.memories.choice_tables import Tables, tables_of
@@ -26,8 +25,8 @@ _NODES, _ROUNDS = 2_000, 12
 class Choosing:
     """How regions are chosen.
 
-    `method`: "exact" by a mixed-integer program, "fast" by prices, "auto" the first where scipy is installed and the
-    program small. `both_ends`: what lives at all steps lies at the upper end of its region. `budget` limits HiGHS
+    `method`: "exact" by a mixed-integer program, "fast" by prices, "auto" the first where the program is
+    small. `both_ends`: what lives at all steps lies at the upper end of its region. `budget` limits HiGHS
     (steps: nodes of its tree; seconds) and each placement.
     """
 
@@ -51,14 +50,13 @@ def chosen_layout(problem: RegionProblem, choosing: Choosing | None = None) -> L
 
     Raises:
         ShortageError: no choice was found that fits; says whether none exists.
-        RequestError: an exact choice was asked for, and scipy is not installed.
+        RequestError: SciPy is missing or too old; says what to install.
     """
     how = choosing or Choosing()
     tables = tables_of(problem)
     _check_homes(problem, tables)
-    exact = how.method == "exact" or (
-        how.method == "auto" and highs.is_there() and exact_choice.entries(tables) <= exact_choice.MOST_ENTRIES
-    )
+    small = exact_choice.entries(tables) <= exact_choice.MOST_ENTRIES
+    exact = how.method == "exact" or (how.method == "auto" and small)
     state = _Search(problem, tables, how, exact=exact)
     for _ in range(_ROUNDS):
         choice = state.next_choice()

@@ -1,64 +1,55 @@
-"""A fast choice of regions by prices, with a bound that is proved by them.
+"""A fast choice of regions by prices, with a bound that is proved by them; needs SciPy (extra `memories`).
 
 Every region asks a price for a unit at each step (Lagrangian multipliers). At given prices each buffer takes the region
 that is cheapest to it, alone, and what they pay in all, less the price of all room, bounds every choice from below.
 The best prices are the dual solution of the linear relaxation; for large problems they are approached by subgradient
 steps: they rise where too much is asked for and fall elsewhere. Choices are made from prices by giving room to those
-buffers first that would pay most for it, then improved by moving buffers and making room for them. With SciPy the
-choice is then made again for parts of the buffers by HiGHS (`neighbourhoods.py`); without it from prices that chance
-has changed, by moves that do not pay by themselves (iterated local search) and by searches in depth over a few buffers.
+buffers first that would pay most for it, then improved by moving buffers and making room for them. Parts of the choice
+are then made again by HiGHS (`neighbourhoods.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from random import Random
 from typing import overload
 
 import numpy as np
 
 from modelplan.model import IntArray
-from modelplan.primitives import highs
 from modelplan.questions.memories import exact_choice
 from modelplan.questions.memories.choice_tables import FloatArray, Tables
 from modelplan.questions.memories.neighbourhoods import chosen_in_parts
 
+#: Subgradient steps, steps without a better bound before they become shorter, and steps between two choices.
 _ROUNDS, _PATIENCE, _TRIED_EACH = 400, 12, 20
+#: Buffers that the local search looks at.
 _MOST_WORK = 300_000
 #: Columns of the linear program beyond which prices are found without it.
 _MOST_COLUMNS = 50_000
 #: How near to the bound of the linear relaxation a choice is left as it is; buffers times regions beyond which prices
 #: of one kind have to do; nodes of HiGHS where no other way finds a choice that fits.
 _CLOSE, _MOST_AGAIN, _NODES_OF_FIRST = 1.002, 6_000, 100
-#: Choices built anew, buffers times regions of all of them, and by which part their reduced costs are changed.
-_MOST_RESTARTS, _RESTART_WORK, _SPREAD = 20, 20_000, 0.35
-#: Forced moves, and buffers times regions that all of them together look at.
-_MOST_KICKS, _KICK_WORK = 60, 20_000
-#: Nodes of the search in depth.
-_MOST_NODES = 20_000
-#: Groups that are chosen again: how many, buffers times regions of all, the least and most buffers of one, its nodes.
-_MOST_GROUPS, _GROUP_WORK, _GROUPS, _GROUP_NODES = 400, 1_000_000, (5, 16), 2_000
 
 
-def priced_choice(tables: Tables, *, scipy: bool = True) -> tuple[IntArray | None, float]:
+def priced_choice(tables: Tables) -> tuple[IntArray | None, float]:
     """A region for each buffer, None where none was found that fits, and a lower bound of every choice's seconds.
 
-    Prices come from the linear relaxation where scipy is installed and the problem small, and the choice is improved by
-    HiGHS in parts; else they come from subgradient steps, and the choice is improved by local search alone.
-    `scipy`: False does without it where it is installed.
+    Raises:
+        RequestError: SciPy is missing or too old; says what to install.
 
     Cost: O(rounds * (buffers + steps) * regions), less than 10 seconds for 10,000 buffers.
     """
     scale = float(tables.cost[np.isfinite(tables.cost)].max(initial=0.0)) or 1.0
     best = _better(tables, _built(tables, tables.cost), _built(tables, tables.cost, by_size=True))
-    linear = scipy and highs.is_there() and exact_choice.linear_columns(tables) <= _MOST_COLUMNS
-    found = exact_choice.linear_choice(tables) if linear else None
-    if found is None:
-        stepped, bound, reduced = _stepped(tables, best, scale)
-        return _refined(tables, stepped, bound, reduced, bound), max(bound, 0.0)
-    if found.bound == np.inf:
-        return None, found.bound
-    return _from_linear(tables, best, found, scale), max(found.bound, 0.0)
+    large = exact_choice.linear_columns(tables) > _MOST_COLUMNS
+    linear = None if large else exact_choice.linear_choice(tables)
+    if linear is None:
+        best, bound, reduced = _subgradient_choice(tables, best, scale)
+        if best is not None:
+            best = chosen_in_parts(tables, _improved(tables, best), reduced, bound, bound * _CLOSE)
+        return best, max(bound, 0.0)
+    if linear.bound == np.inf:
+        return None, linear.bound
+    return _from_linear(tables, best, linear, scale), max(linear.bound, 0.0)
 
 
 def _from_linear(
@@ -71,8 +62,8 @@ def _from_linear(
     best = None if best is None else _improved(tables, best)
     if tables.cost.size <= _MOST_AGAIN and (best is None or tables.cost_of(best) > goal):
         # Prices of another kind lead to other choices.
-        stepped = _stepped(tables, None, scale)[0]
-        best = _better(tables, best, None if stepped is None else _improved(tables, stepped))
+        other = _subgradient_choice(tables, None, scale)[0]
+        best = _better(tables, best, None if other is None else _improved(tables, other))
         best = exact_choice.exact_choice(tables, nodes=_NODES_OF_FIRST).choice if best is None else best
     if best is None:
         return None
@@ -80,33 +71,9 @@ def _from_linear(
     return chosen_in_parts(tables, best, reduced, value, goal)
 
 
-def _refined(
-    tables: Tables, choice: IntArray | None, bound: float, reduced: FloatArray, value: float
-) -> IntArray | None:
-    """The choice after local search, forced moves and searches in depth; `value` is the bound of the reduced costs."""
-    if choice is None:
-        return None
-    best = _improved(tables, choice)
-    if tables.cost_of(best) > bound * (1 + 1e-9):
-        best = _restarted(tables, best, reduced)
-        best, complete = _searched(tables, best, reduced, value)
-        if not complete:
-            best = _searched(tables, _kicked(tables, best), reduced, value)[0]
-            best = _rechosen(tables, best, reduced, value)
-    return best
-
-
-def _restarted(tables: Tables, best: IntArray, reduced: FloatArray) -> IntArray:
-    """The best choice that is built from reduced costs that chance has changed, and improved."""
-    random = np.random.default_rng(0)
-    for number in range(min(_MOST_RESTARTS, _RESTART_WORK // max(tables.cost.size, 1))):
-        factor = 1.0 + _SPREAD * random.uniform(-1.0, 1.0, reduced.shape) if number else 1.0
-        built = _built(tables, reduced * factor)
-        best = best if built is None else _better(tables, best, _improved(tables, built))
-    return best
-
-
-def _stepped(tables: Tables, best: IntArray | None, scale: float) -> tuple[IntArray | None, float, FloatArray]:
+def _subgradient_choice(
+    tables: Tables, best: IntArray | None, scale: float
+) -> tuple[IntArray | None, float, FloatArray]:
     """The best choice, the bound and the reduced costs that subgradient steps find."""
     prices = np.zeros((len(tables.room), tables.steps))
     pace, waited, bound, kept = 1.0, 0, -np.inf, tables.cost
@@ -203,139 +170,16 @@ def _improved(tables: Tables, choice: IntArray) -> IntArray:
     return choice
 
 
-def _kicked(tables: Tables, choice: IntArray) -> IntArray:
-    """The best choice that is found by forcing a buffer into a cheaper region, whatever has to leave, and improving."""
-    random, count = Random(0), len(choice)  # noqa: S311 - moves, no secrets
-    best, cost = choice, tables.cost_of(choice)
-    for _ in range(min(_MOST_KICKS, _KICK_WORK // max(count * len(tables.room), 1))):
-        gain = tables.cost[np.arange(count), best] - tables.cost.min(axis=1)
-        dear = np.flatnonzero(gain > 0)
-        if not len(dear):
-            break
-        b = int(dear[random.randrange(len(dear))])
-        cheaper = np.flatnonzero(tables.cost[b] < tables.cost[b, best[b]])
-        tried = best.copy()
-        if _moved(
-            tables,
-            tried,
-            tables.use_of(tried),
-            b,
-            _Meter(_MOST_WORK),
-            [int(cheaper[random.randrange(len(cheaper))])],
-            random,
-        ):
-            tried = _improved(tables, tried)
-            if tables.cost_of(tried) < cost * (1 - 1e-12):
-                best, cost = tried, tables.cost_of(tried)
-    return best
-
-
-def _searched(
-    tables: Tables,
-    choice: IntArray,
-    reduced: FloatArray,
-    bound: float,
-    free: IntArray | None = None,
-    most: int = _MOST_NODES,
-) -> tuple[IntArray, bool]:
-    """The best choice of a search in depth among the regions that prices do not exclude, and whether it ran through.
-
-    With prices a region costs a buffer so much more than its best one; where that takes the bound to the cost of the
-    best choice known, no better choice has the buffer there. `free`: the buffers that may change their region, all
-    without it. `most`: nodes of the search.
-    """
-    best, cost = choice.copy(), tables.cost_of(choice)
-    free = np.arange(len(choice)) if free is None else free
-    fixed = np.setdiff1d(np.arange(len(choice)), free)
-    least, span = reduced.min(axis=1), tables.end - tables.start
-    begun = bound + float((reduced[fixed, choice[fixed]] - least[fixed]).sum())
-    heavy = tables.weight[free].max(axis=1)
-    order = free[np.lexsort((-heavy, -span[free] * heavy))].tolist()
-    extra = reduced[order] - least[order, None]
-    ranked = np.argsort(extra, axis=1, kind="stable").tolist()
-    extras = extra.tolist()
-    lives = [(int(tables.start[b]), int(tables.end[b])) for b in order]
-    use = tables.use_of(choice)
-    for b, (first, last) in zip(order, lives, strict=True):
-        use[choice[b], first:last] -= tables.weight[b, choice[b]]
-    room, weight = tables.room.tolist(), tables.weight[order].tolist()
-    path: list[int] = []
-    tried, nodes, spent = [0], 0, [begun]
-    while tried and nodes < most:
-        at = len(path)
-        first, last = lives[at]
-        if tried[-1] == len(room) or spent[-1] + extras[at][ranked[at][tried[-1]]] >= cost * (1 - 1e-9):
-            tried.pop()
-            spent.pop()
-            if path:
-                r, back = path.pop(), at - 1
-                use[r, slice(*lives[back])] -= weight[back][r]
-            continue
-        r = ranked[at][tried[-1]]
-        tried[-1] += 1
-        nodes += 1
-        units = weight[at][r]
-        if units and use[r, first:last].max(initial=0) + units > room[r]:
-            continue
-        path.append(r)
-        if len(path) == len(order):
-            found = choice.copy()
-            found[order] = path
-            if tables.cost_of(found) < cost:
-                best, cost = found, tables.cost_of(found)
-            path.pop()
-            continue
-        use[r, first:last] += units
-        tried.append(0)
-        spent.append(spent[-1] + extras[at][r])
-    return best, not tried
-
-
-def _rechosen(tables: Tables, choice: IntArray, reduced: FloatArray, bound: float) -> IntArray:
-    """The choice after searches in depth over a few buffers that live together, the others staying where they are.
-
-    The groups are drawn at random around buffers that are not in their cheapest region. They become larger while
-    nothing is found.
-    """
-    random, count = Random(0), len(choice)  # noqa: S311 - groups, no secrets
-    cost, goal = tables.cost_of(choice), bound * (1 + 1e-9)
-    size = _GROUPS[0]
-    for _ in range(min(_MOST_GROUPS, _GROUP_WORK // max(count * len(tables.room), 1))):
-        dear = np.flatnonzero(tables.cost[np.arange(count), choice] > tables.cost.min(axis=1))
-        if not len(dear) or cost <= goal:
-            break
-        b = int(dear[random.randrange(len(dear))])
-        near = np.flatnonzero((tables.start < tables.end[b]) & (tables.end > tables.start[b])).tolist()
-        group = {b, *random.sample(near, min(size, len(near)))}
-        found, _ = _searched(tables, choice, reduced, bound, np.array(sorted(group)), _GROUP_NODES)
-        better = tables.cost_of(found) < cost * (1 - 1e-12)
-        size = _GROUPS[0] if better or size == _GROUPS[1] else size + 1
-        if better:
-            choice, cost = found, tables.cost_of(found)
-    return choice
-
-
-def _moved(
-    tables: Tables,
-    choice: IntArray,
-    use: IntArray,
-    b: int,
-    meter: _Meter,
-    regions: Sequence[int] = (),
-    forced: Random | None = None,
-) -> bool:
-    """Whether buffer `b` was moved to a cheaper region, others out of its way where all of it pays.
-
-    `forced`: to one of `regions` even where it does not pay, others leaving in a random order.
-    """
+def _moved(tables: Tables, choice: IntArray, use: IntArray, b: int, meter: _Meter) -> bool:
+    """Whether buffer `b` was moved to a cheaper region, others out of its way where all of it pays."""
     left = int(choice[b])
     first, last = int(tables.start[b]), int(tables.end[b])
     use[left, first:last] -= tables.weight[b, left]
-    for r in regions or np.argsort(tables.cost[b], kind="stable").tolist():
+    for r in np.argsort(tables.cost[b], kind="stable").tolist():
         saved = float(tables.cost[b, left] - tables.cost[b, r])
         if saved <= 0:
             break
-        evicted = _evictions(tables, choice, use, b, r, saved, meter, forced)
+        evicted = _evictions(tables, choice, use, b, r, saved, meter)
         if evicted is not None:
             for other, region in evicted:
                 low, high = int(tables.start[other]), int(tables.end[other])
@@ -349,14 +193,7 @@ def _moved(
 
 
 def _evictions(
-    tables: Tables,
-    choice: IntArray,
-    use: IntArray,
-    b: int,
-    region: int,
-    saved: float,
-    meter: _Meter,
-    forced: Random | None,
+    tables: Tables, choice: IntArray, use: IntArray, b: int, region: int, saved: float, meter: _Meter
 ) -> list[tuple[int, int]] | None:
     """Buffers with new regions whose leaving gives `b` room in a region for less than it saves, None without any."""
     first, last = int(tables.start[b]), int(tables.end[b])
@@ -372,9 +209,8 @@ def _evictions(
         eased = int(np.minimum(np.maximum(lacking[low - first : high - first], 0), weight).sum())
         for r in np.argsort(tables.cost[other], kind="stable").tolist() if eased else ():
             extra = float(tables.cost[other, r] - tables.cost[other, region])
-            if r != region and (forced or extra < saved) and _has_room(tables, use, other, r):
-                rank = forced.random() * extra if forced else extra
-                ways.append((rank / eased if extra > 0 else extra, other, r, extra, low - first, high - first, weight))
+            if r != region and extra < saved and _has_room(tables, use, other, r):
+                ways.append((extra / eased if extra > 0 else extra, other, r, extra, low - first, high - first, weight))
                 break
     left, spent, found = lacking.copy(), 0.0, []
     for _, other, r, extra, low, high, weight in sorted(ways):
@@ -384,7 +220,7 @@ def _evictions(
             found.append((other, r))
             if left.max() <= 0:
                 break
-    if left.max() > 0 or (forced is None and spent >= saved * (1 - 1e-12)):
+    if left.max() > 0 or spent >= saved * (1 - 1e-12):
         return None
     return found if _all_fit(tables, use, found) else None
 
