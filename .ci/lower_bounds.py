@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
-EXTRAS = ("browser", "completion", "cpsat", "fleet", "memories", "search", "targets", "tflm", "verify", "test")
-
 project = tomllib.loads((Path(__file__).resolve().parent.parent / "pyproject.toml").read_text())["project"]
-extras = [requirement for extra in EXTRAS for requirement in project["optional-dependencies"][extra]]
-for requirement in [*project["dependencies"], *extras]:
-    if not requirement.startswith("modelplan["):
-        print(requirement.replace(">=", "=="))
+
+
+def requirements(extra: str) -> Iterator[str]:
+    """What an extra needs, those that it names included."""
+    for requirement in project["optional-dependencies"][extra]:
+        if named := re.fullmatch(r"modelplan\[(.*)\]", requirement):
+            for other in named[1].split(","):
+                yield from requirements(other)
+        else:
+            yield requirement
+
+
+for requirement in [*project["dependencies"], *requirements("test-all")]:
+    print(requirement.replace(">=", "=="))

@@ -3,8 +3,8 @@
     python benchmarks/agreement.py
 
 TFLM: the head that the tflite-micro wheel prints. LiteRT: the addresses of its tensors through the Python API
-(tests/litert_trace.py). ONNX Runtime: the calls of the C library by kernel, with its arena off (tests/ort_trace.py,
-needs g++).
+(tests/oracles/litert_trace.py). ONNX Runtime: the calls of the C library by kernel, with its arena off
+(tests/oracles/ort_trace.py, needs g++).
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from modelplan.planning.session_blocks import reused
 from modelplan.runtimes import RUNTIMES
 from modelplan.runtimes.tflm.runner import RefusalError, run_tflm
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tests" / "oracles"))
 import litert_trace
 from ort_trace import Block, Run, runs
 
 _ORT = """
 The release build shows neither its allocation plan (compiled in with debug only) nor addresses. With its arena and
-memory patterns off every buffer of the plan is one call of the C library, which `tests/ort_trace.py` sees, and
+memory patterns off every buffer of the plan is one call of the C library, which `tests/oracles/ort_trace.py` sees, and
 also during which kernel. Values count that no input of the model feeds. `predicted` and `observed` are those without
 a call of their own: aliases and reuse of a freed block. A block is equal when the same node asks for it, with the same
 size, and it is freed after the same node. `equal` is what the row `onnxruntime-reuse` says, which sees sizes and

@@ -29,7 +29,7 @@ from networks import read
 from modelplan import Budget, Placement, Problem, Progress, check, height, load_bound, place
 from modelplan.planning.allocators.greedy import Fit, in_order
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tests" / "sweeps"))
 from problem_families import FAMILIES
 
 OPEN = ("D.1048576", "J.1048576")  # whose optimum is above the load bound or hard to find

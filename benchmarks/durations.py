@@ -29,7 +29,7 @@ from modelplan.rewriting.ladder import fit
 from modelplan.rewriting.stripes.building import built
 from modelplan.runtimes.tflm.runner import tflm_version
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tests" / "sweeps"))
 from random_cnns import Network
 
 #: Operators of a generated model, models of a kind, invocations of each.

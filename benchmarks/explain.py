@@ -18,7 +18,7 @@ from pathlib import Path
 
 import reporting
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
 from suggestions import carried_out, predicted
 

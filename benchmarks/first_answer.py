@@ -27,7 +27,7 @@ from pathlib import Path
 import reporting
 from onnx import TensorProto, helper
 
-sys.path.append(str(reporting.ROOT / "tests"))
+sys.path.append(str(reporting.ROOT / "tests" / "support"))
 import tflite_models
 
 #: What a user installs: `main` with its own words. An editable installation would find its own checkout first.

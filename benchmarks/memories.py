@@ -2,7 +2,7 @@
 
 Four networks on four kinds of hardware, the regions as small as the network makes interesting: the fast memory has a
 share of what the network would need there. Then problems drawn at random: of up to 120 buffers beside HiGHS, as
-tests/region_sweep.py draws them, and of many buffers beside the linear relaxation.
+tests/sweeps/region_sweep.py draws them, and of many buffers beside the linear relaxation.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from random import Random
 
 from reporting import ROOT, command_line, made_by, parse, progress, save, table
 
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "sweeps"))
 
 from region_problems import choice_gap, random_problem, swept_problem
 
@@ -158,7 +158,8 @@ def main() -> None:
         "",
         "The fast choice before offsets are placed. Where the linear relaxation (LP) proves it within 2 %, that is its",
         "gap; else HiGHS solves the problem (MILP) or stops after 60 seconds, and the gap is to its bound.",
-        "`python tests/region_sweep.py --exact 1 --buffers 10 30 60 120 --count N --seed S` draws others of the kind.",
+        "`python tests/sweeps/region_sweep.py --exact 1 --buffers 10 30 60 120 --count N --seed S`",
+        "draws others of the kind.",
         "",
         *table(
             (

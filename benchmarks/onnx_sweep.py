@@ -2,9 +2,10 @@
 
     python benchmarks/onnx_sweep.py [--count 200] [--again]
 
-Each net of tests/onnx_stripes.py runs at optimization levels off, basic and extended on one thread. What was measured
-is kept beside the page as .csv after each net; a second start goes on from there, `--again` begins anew. Nets that ONNX
-Runtime does not run as they stand are not counted. Exit code 1 where outputs differ or a written file is not better.
+Each net of tests/sweeps/onnx_stripes.py runs at optimization levels off, basic and extended on one thread. What was
+measured is kept beside the page as .csv after each net; a second start goes on from there, `--again` begins anew. Nets
+that ONNX Runtime does not run as they stand are not counted. Exit code 1 where outputs differ or a written
+file is not better.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 
 import reporting
 
-sys.path.append(str(reporting.ROOT / "tests"))
+sys.path.append(str(reporting.ROOT / "tests" / "sweeps"))
 from onnx_stripes import LEVELS, Row, rows_of
 
 from modelplan.runtimes.ort.measuring import ort_version

@@ -21,7 +21,7 @@ from modelplan.answers.drawing import of_problem
 from modelplan.outputs import render
 from modelplan.planning.allocators import place
 
-sys.path.insert(0, str(reporting.ROOT / "tests"))
+sys.path.insert(0, str(reporting.ROOT / "tests" / "support"))
 from browser import Browser, opened_browser
 
 _COUNTS = (1_000, 12_000, 60_000)

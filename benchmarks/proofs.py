@@ -25,7 +25,7 @@ import reporting
 
 from modelplan import Budget, Placement, Problem, _core, check, height, load_bound, place
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tests" / "sweeps"))
 from problem_families import brimful
 
 RULES = _core.SOLVER_RULES

@@ -22,7 +22,7 @@ import reporting
 from modelplan import Problem, height
 from modelplan.planning.allocators import ALLOCATORS
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tests" / "sweeps"))
 from allocator_properties import CHECKS, FULL_BUDGET, SHORT, answer, random_problems
 
 

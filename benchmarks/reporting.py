@@ -7,6 +7,7 @@ these, and writes one page into reports/. Progress goes to the standard error.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,8 +16,11 @@ from pathlib import Path
 import onnx
 
 from modelplan import Graph, Problem, load
+from modelplan.planning.allocators import ALLOCATORS
 
 ROOT = Path(__file__).resolve().parent.parent
+MEASURED = ROOT / "reports" / "measured.csv"
+SUBJECTS = {"models": ("own_models(", '"models").glob('), "allocators": ("ALLOCATORS",)}
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 
 
@@ -50,8 +54,36 @@ def made_by(parser: argparse.ArgumentParser, arguments: argparse.Namespace, more
 
 
 def save(path: Path, first: str, title: str, lines: Iterable[str]) -> None:
-    """Writes a page: the line of `made_by`, a title, the rest."""
+    """Writes a page: the line of `made_by`, a title, the rest. Of a report it is noted what it has measured."""
     path.write_text("\n".join([first, "", f"# {title}", "", *lines]) + "\n")
+    if path.parent == MEASURED.parent:
+        script = ROOT / first.split()[3].strip("`.;")
+        kept = [row for row in measured() if row[0] != path.name]
+        rows = sorted([*kept, *((path.name, subject, digest(subject)) for subject in subjects(script))])
+        MEASURED.write_text("".join(f"{','.join(row)}\n" for row in [("report", "subject", "digest"), *rows]))
+
+
+def measured() -> list[tuple[str, str, str]]:
+    """What each report has measured as a whole, with its digest by then."""
+    rows = [line.split(",") for line in MEASURED.read_text().splitlines()[1:]]
+    return [(report, subject, found) for report, subject, found in rows]
+
+
+def subjects(script: Path) -> list[str]:
+    """What a script measures as a whole, told by the words in it: a new model or allocator is one more row there."""
+    text = script.read_text()
+    return [subject for subject, words in SUBJECTS.items() if any(word in text for word in words)]
+
+
+def digest(subject: str) -> str:
+    """Of the contents of the project's own models, or of the names of all allocators."""
+    found = hashlib.sha256()
+    if subject == "models":
+        for path in own_models(".onnx", ".tflite"):
+            found.update(f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    else:
+        found.update(" ".join(sorted(ALLOCATORS)).encode())
+    return found.hexdigest()[:16]
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[object]], align: str = "") -> Iterator[str]:

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import reporting
 
-sys.path.append(str(reporting.ROOT / "tests"))
-import sweeps
+sys.path.append(str(reporting.ROOT / "tests" / "support"))
+import killed_sweeps
 
 from modelplan.questions.sweeps.rows import IDENTITY
 from modelplan.questions.sweeps.store import read_rows, read_table, same_rows
@@ -31,7 +31,7 @@ KILLS = 3
 def words_for(folder: Path, corpus: Path, models: int, targets: int) -> list[str]:
     """The options of the sweep: models of the corpus and the two that break, the first targets of the table."""
     paths = [str(path) for _, path in reporting.tflite_files(corpus)]
-    broken = sweeps.broken_models(folder, reporting.ROOT / "models" / "ds_cnn_kws.tflite")
+    broken = killed_sweeps.broken_models(folder, reporting.ROOT / "models" / "ds_cnn_kws.tflite")
     names = [block.name for block in table_of({"models": ("x",), "targets": ("all",)}).targets][:targets]
     chosen = [*paths[: models - 2], *broken]
     return [*chosen, "--targets", *names, "--alias", *MODES, "--workers", "2", "--timeout", "20", "-o"]
@@ -48,21 +48,21 @@ def rows_in(output: Path) -> int:
 
 def kill_at(words: Sequence[str], output: Path, folder: Path, rows: int) -> int:
     """Starts the sweep, kills a worker and then all of it once so many rows are there; returns the rows kept."""
-    process, killed = sweeps.start([*words, str(output)], folder), False
+    process, killed = killed_sweeps.start([*words, str(output)], folder), False
     while process.poll() is None and rows_in(output) < rows:
-        if not killed and sweeps.measures(process):
-            killed = sweeps.kill_worker(process)
+        if not killed and killed_sweeps.measures(process):
+            killed = killed_sweeps.kill_worker(process)
         time.sleep(0.5)
     if not killed:
         raise SystemExit("the sweep ended before a worker could be killed")
-    sweeps.kill(process)
+    killed_sweeps.kill(process)
     return rows_in(output)
 
 
 def finish(words: Sequence[str], output: Path, folder: Path) -> float:
     """Starts the sweep and waits until it is done; returns seconds by the clock."""
     begin = time.monotonic()
-    process = sweeps.start([*words, str(output)], folder)
+    process = killed_sweeps.start([*words, str(output)], folder)
     _, complaints = process.communicate()
     if process.returncode:
         raise SystemExit(f"the sweep ended with {process.returncode}: {complaints[-500:]}")

@@ -24,7 +24,7 @@ import reporting
 from modelplan.questions.sweeps.store import read_rows
 from modelplan.questions.sweeps.sweep_file import table_of
 
-sys.path.append(str(reporting.ROOT / "tests"))
+sys.path.append(str(reporting.ROOT / "tests" / "support"))
 from commands import COMMAND
 
 #: Read by every Python that starts: the processes that measure answer at once.

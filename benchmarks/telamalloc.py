@@ -21,7 +21,7 @@ from telamalloc_trees import TRAINED
 from modelplan import Budget, Problem, height, place
 from modelplan.planning.allocators.systems import telamalloc
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tests" / "sweeps"))
 from problem_families import FAMILIES
 
 FRESH = ("pinwheel", "skew_log_uniform", "skew_bimodal", "nn_dense", "nn_train", "nn_unet", "nn_multi")

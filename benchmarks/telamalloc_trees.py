@@ -27,7 +27,7 @@ from modelplan import Budget, Problem, height, place
 from modelplan.model import IntArray
 from modelplan.planning.allocators.systems import telamalloc
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tests" / "sweeps"))
 from problem_families import FAMILIES
 
 #: The families that the trees are trained on. What the report measures is none of these.

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Generator
 from importlib.util import find_spec
 from pathlib import Path
 
 import onnx
 import pytest
 
-REAL_COMPONENTS = ("ai_edge_litert", "onnxruntime", "ortools", "perfetto", "tflite_micro")
+#: What the extra `test-all` has beside `test`: the tests of these parts skip visibly where one is missing.
+OPTIONAL = (
+    "ai_edge_litert", "bokeh", "distributed", "onnxruntime", "optuna", "ortools", "perfetto", "pyarrow", "pytest_cov",
+    "selenium", "tflite_micro", "viztracer",
+)  # fmt: skip
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -21,9 +26,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure() -> None:
     """Elsewhere a test without its real component skips visibly; under CI that would hide a missing install step."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have started us with Ctrl-C ignored
-    missing = [name for name in REAL_COMPONENTS if find_spec(name) is None]
+    missing = [name for name in OPTIONAL if find_spec(name) is None]
     if missing and os.environ.get("CI"):
-        pytest.exit(f"not installed: {', '.join(missing)}; pip install '.[test]'", returncode=1)
+        pytest.exit(f"not installed: {', '.join(missing)}; pip install '.[test-all]'", returncode=1)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """For `.ci/long`, which has a kit and ExecuTorch, a test that skips is a failure."""
+    report = yield
+    if report.skipped and os.environ.get("MODELPLAN_LONG"):
+        report.outcome = "failed"
+    return report
 
 
 @pytest.fixture(scope="session")

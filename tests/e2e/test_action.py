@@ -72,6 +72,7 @@ def own(comments: Comments) -> list[str]:
     return [row["body"] for row in comments.rows if str(row["body"]).startswith(MARKER)]
 
 
+@pytest.mark.slow
 def test_a_pull_request_gets_one_comment_that_names_the_operator(checkout: Path, comments: Comments) -> None:
     first = act(checkout, comments, token=TOKEN)
     assert (first.code, first.outputs["passed"], first.outputs["exit-code"]) == (1, "false", "1")
@@ -93,6 +94,7 @@ def test_a_pull_request_gets_one_comment_that_names_the_operator(checkout: Path,
     assert TOKEN not in first.said + second.said
 
 
+@pytest.mark.slow
 def test_without_a_token_or_a_pull_request_nothing_is_commented(checkout: Path, comments: Comments) -> None:
     for ran in (act(checkout, comments), act(checkout, comments, pull_request="", token=TOKEN)):
         assert ran.code == 1
@@ -100,6 +102,7 @@ def test_without_a_token_or_a_pull_request_nothing_is_commented(checkout: Path, 
     assert comments.requests == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("refused", "methods"), [({"POST": 403}, ["GET", "GET", "POST"]), ({"GET": 500}, ["GET"]), ({"GET": 401}, ["GET"])]
 )

@@ -8,8 +8,6 @@ import shlex
 import shutil
 import tomllib
 from pathlib import Path
-from subprocess import CompletedProcess
-from typing import Protocol
 
 import pytest
 from commands import run
@@ -20,28 +18,6 @@ from modelplan.cli import main
 from modelplan.questions.budgets import measuring
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-class Command(Protocol):
-    """A command line that is run in a folder."""
-
-    def __call__(self, *words: object, cwd: Path) -> CompletedProcess[str]: ...
-
-
-@pytest.fixture
-def modelplan(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """The command in this process, which takes a tenth of the time."""
-
-    def call(*words: object, cwd: Path) -> CompletedProcess[str]:
-        monkeypatch.chdir(cwd)
-        try:
-            code = main([str(word) for word in words])
-        except SystemExit as end:
-            code = int(end.code or 0)
-        said = capsys.readouterr()
-        return CompletedProcess([str(word) for word in words], code, said.out, said.err)
-
-    return call
 
 
 @pytest.fixture
@@ -70,40 +46,40 @@ def test_a_model_that_grew_fails_and_every_format_names_the_operator(grown: Path
     assert f"({growth['size']:+,}) since main" in (grown / "comment.md").read_text()
 
 
-def test_the_change_is_told_where_all_limits_are_kept(modelplan: Command, grown: Path) -> None:
+def test_the_change_is_told_where_all_limits_are_kept(grown: Path) -> None:
     (grown / "modelplan.toml").write_text('baseline = "main"\n[[budget]]\nmodel = "models/*"\narena = "16KiB"\n')
     for name in ("markdown", "github"):
-        done = modelplan("check", "--format", name, cwd=grown)
+        done = run("check", "--format", name, cwd=grown)
         assert done.returncode == 0
         assert "op 2 CONV_2D" in done.stdout
 
 
-def test_nothing_changed_is_nothing_told(modelplan: Command, tmp_path: Path) -> None:
+def test_nothing_changed_is_nothing_told(tmp_path: Path) -> None:
     folder = project(tmp_path / "project")
-    done = modelplan("check", "--baseline", "HEAD", "--format", "markdown", cwd=folder)
+    done = run("check", "--baseline", "HEAD", "--format", "markdown", cwd=folder)
     assert done.returncode == 0
     assert "What changed" not in done.stdout
     assert "2 checks" not in done.stdout
     assert "1 check, all passed" in done.stdout
 
 
-def test_what_would_fit_does_fit(modelplan: Command, models: Path, tmp_path: Path) -> None:
+def test_what_would_fit_does_fit(models: Path, tmp_path: Path) -> None:
     shutil.copy(models / "ds_cnn_kws.tflite", tmp_path / "net.tflite")
     (tmp_path / "modelplan.toml").write_text('[[budget]]\nmodel = "*.tflite"\narena = "20KiB"\n')
-    done = modelplan("check", "--format", "json", cwd=tmp_path)
+    done = run("check", "--format", "json", cwd=tmp_path)
     (row,) = json.loads(done.stdout)
     assert (done.returncode, row["passed"], row["fix"]["size"] <= row["sizeLimit"]) == (1, False, True)
     for command in row["fix"]["commands"]:
-        assert modelplan(*shlex.split(command)[1:], cwd=tmp_path).returncode == 0
-    assert modelplan("check", "packed.tflite", "--budget", row["fix"]["size"], cwd=tmp_path).returncode == 0
+        assert run(*shlex.split(command)[1:], cwd=tmp_path).returncode == 0
+    assert run("check", "packed.tflite", "--budget", row["fix"]["size"], cwd=tmp_path).returncode == 0
 
 
-def test_a_baseline_file_tells_what_grew(modelplan: Command, grown: Path) -> None:
+def test_a_baseline_file_tells_what_grew(grown: Path) -> None:
     git(grown, "stash", "-q")
-    assert modelplan("budget", "baseline", "-o", "then.json", cwd=grown).returncode == 0
+    assert run("budget", "baseline", "-o", "then.json", cwd=grown).returncode == 0
     git(grown, "stash", "pop", "-q")
     by_file, by_revision = (
-        json.loads(modelplan("check", "--baseline", one, "--format", "json", cwd=grown).stdout)
+        json.loads(run("check", "--baseline", one, "--format", "json", cwd=grown).stdout)
         for one in ("then.json", "main")
     )
     assert [row["size"] for row in by_file] == [row["size"] for row in by_revision]
@@ -111,23 +87,21 @@ def test_a_baseline_file_tells_what_grew(modelplan: Command, grown: Path) -> Non
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"modelplan_baseline": 0, "models": []}', "\xff"])
-def test_an_old_baseline_is_not_available_and_no_crash(modelplan: Command, grown: Path, text: str) -> None:
+def test_an_old_baseline_is_not_available_and_no_crash(grown: Path, text: str) -> None:
     (grown / "old.json").write_text(text, encoding="utf-8")
-    done = modelplan("check", "--baseline", "old.json", cwd=grown)
+    done = run("check", "--baseline", "old.json", cwd=grown)
     assert done.returncode == 0
     assert "growth n/a for 1 check: old.json" in done.stdout
 
 
-def test_what_a_revision_lacks_is_not_available(modelplan: Command, tmp_path: Path) -> None:
+def test_what_a_revision_lacks_is_not_available(tmp_path: Path) -> None:
     pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 3\n"
     refused = single("RELU", [T("uint8", (3,))], [T("uint8", (3,))])
     folder = project(tmp_path / "project", lfs=pointer, cut=SAME[:99], refused=refused)
-    assert (
-        "models/lfs.tflite: found a pointer of Git LFS, which `git lfs pull`" in modelplan("check", cwd=folder).stdout
-    )
+    assert "models/lfs.tflite: found a pointer of Git LFS, which `git lfs pull`" in run("check", cwd=folder).stdout
     for name in ("lfs", "cut", "refused", "new"):
         (folder / "models" / f"{name}.tflite").write_bytes(SAME)
-    done = modelplan("check", "--baseline", "main", cwd=folder)
+    done = run("check", "--baseline", "main", cwd=folder)
     assert done.returncode == 0
     said = " ".join(done.stdout.split())
     for reason in (
@@ -140,7 +114,7 @@ def test_what_a_revision_lacks_is_not_available(modelplan: Command, tmp_path: Pa
     assert str(tmp_path) not in said
 
 
-def test_nothing_of_a_revision_is_run(modelplan: Command, tmp_path: Path) -> None:
+def test_nothing_of_a_revision_is_run(tmp_path: Path) -> None:
     folder = project(tmp_path / "project")
     (folder / ".gitattributes").write_text("*.tflite diff=odd filter=odd\n")
     hook = folder / ".githooks" / "post-checkout"
@@ -152,12 +126,12 @@ def test_nothing_of_a_revision_is_run(modelplan: Command, tmp_path: Path) -> Non
         git(folder, "config", key, f"touch {folder}/ran; cat")
     git(folder, "config", "core.hooksPath", ".githooks")
     (folder / "models" / "net.tflite").write_bytes(WIDER)
-    assert modelplan("check", "--baseline", "main", cwd=folder).returncode == 1
+    assert run("check", "--baseline", "main", cwd=folder).returncode == 1
     assert not (folder / "ran").exists()
 
 
-def test_a_budget_is_found_from_a_folder_below(modelplan: Command, grown: Path) -> None:
-    done = modelplan("check", "--baseline", "main", "--format", "json", cwd=grown / "models")
+def test_a_budget_is_found_from_a_folder_below(grown: Path) -> None:
+    done = run("check", "--baseline", "main", "--format", "json", cwd=grown / "models")
     assert done.returncode == 1
     row = json.loads(done.stdout)[0]
     assert (row["name"], row["model"]) == ("models/net.tflite", "../models/net.tflite")
@@ -186,8 +160,8 @@ def test_a_budget_is_found_from_a_folder_below(modelplan: Command, grown: Path) 
         (["budget", "baseline", "-o", "main"], "by its suffix, .json"),
     ],
 )
-def test_wrong_requests_are_refused(modelplan: Command, grown: Path, words: list[str], said: str) -> None:
-    done = modelplan(*words, cwd=grown)
+def test_wrong_requests_are_refused(grown: Path, words: list[str], said: str) -> None:
+    done = run(*words, cwd=grown)
     assert done.returncode == 2
     assert said in done.stderr
 
@@ -208,37 +182,35 @@ def test_wrong_requests_are_refused(modelplan: Command, grown: Path, words: list
         ("model = ", 2, "not TOML"),
     ],
 )
-def test_a_wrong_file_is_refused_with_its_place(
-    modelplan: Command, grown: Path, row: str, code: int, said: str
-) -> None:
+def test_a_wrong_file_is_refused_with_its_place(grown: Path, row: str, code: int, said: str) -> None:
     (grown / "modelplan.toml").write_text(f"[[budget]]\n{row}\n")
-    done = modelplan("check", cwd=grown)
+    done = run("check", cwd=grown)
     assert (done.returncode, done.stdout) == (code, "")
     assert said in done.stderr
 
 
-def test_a_repository_is_needed_for_a_revision(modelplan: Command, tmp_path: Path) -> None:
+def test_a_repository_is_needed_for_a_revision(tmp_path: Path) -> None:
     (tmp_path / "net.tflite").write_bytes(SAME)
-    done = modelplan("check", "net.tflite", "--budget", "1MiB", "--baseline", "main", cwd=tmp_path)
+    done = run("check", "net.tflite", "--budget", "1MiB", "--baseline", "main", cwd=tmp_path)
     assert done.returncode == 2
     assert "not a git repository" in done.stderr
 
 
-def test_a_model_that_cannot_be_read_does_not_stop_the_others(modelplan: Command, tmp_path: Path) -> None:
+def test_a_model_that_cannot_be_read_does_not_stop_the_others(tmp_path: Path) -> None:
     folder = project(tmp_path / "project", a=SAME[:99], b=SAME)
-    done = modelplan("check", "--format", "json", cwd=folder)
+    done = run("check", "--format", "json", cwd=folder)
     assert done.returncode == 3
     rows = json.loads(done.stdout)
     assert [(row["name"], row["passed"]) for row in rows][:2] == [("models/a.tflite", False), ("models/b.tflite", True)]
 
 
-def test_models_on_the_command_line_have_the_formats_and_a_baseline_too(modelplan: Command, grown: Path) -> None:
+def test_models_on_the_command_line_have_the_formats_and_a_baseline_too(grown: Path) -> None:
     words = ("check", "models/net.tflite", "--budget", "16KiB", "--baseline", "main", "--growth", "1%")
-    done = modelplan(*words, "--format", "github", "--json", "all.json", cwd=grown)
+    done = run(*words, "--format", "github", "--json", "all.json", cwd=grown)
     assert done.returncode == 1
     assert done.stdout.startswith("::error file=models/net.tflite,title=models/net.tflite%3A growth ")
     assert json.loads((grown / "all.json").read_text())["models"][0]["fits"] is False
-    text = modelplan(*words, cwd=grown).stdout
+    text = run(*words, cwd=grown).stdout
     assert text.startswith("models/net.tflite: does not fit\n  required")
     assert "op 2 CONV_2D" in text
 
@@ -249,6 +221,7 @@ def test_annotations_are_relative_to_the_workspace(grown: Path, monkeypatch: pyt
     assert done.stdout.startswith("::error file=project/models/net.tflite,")
 
 
+@pytest.mark.slow
 def test_twelve_models_on_three_targets_are_sized_once_for_each_setting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -277,10 +250,10 @@ def test_twelve_models_on_three_targets_are_sized_once_for_each_setting(
     assert calls == {"read_model": 24, "as_it_stands": 24, "rewritten_files": 24}
 
 
-def test_time_for_alternatives_ends_and_it_is_said(modelplan: Command, tmp_path: Path) -> None:
+def test_time_for_alternatives_ends_and_it_is_said(tmp_path: Path) -> None:
     folder = project(tmp_path / "project", '[[budget]]\nmodel = "models/*.tflite"\narena = 1\n')
-    assert "not looked for in the time there was" in modelplan("check", "--seconds", "0", cwd=folder).stdout
-    assert "nothing tried fits" in modelplan("check", "--seconds", "100", cwd=folder).stdout
+    assert "not looked for in the time there was" in run("check", "--seconds", "0", cwd=folder).stdout
+    assert "nothing tried fits" in run("check", "--seconds", "100", cwd=folder).stdout
 
 
 def test_set_writes_what_models_need_and_check_agrees(tmp_path: Path) -> None:
@@ -296,47 +269,48 @@ def test_set_writes_what_models_need_and_check_agrees(tmp_path: Path) -> None:
         assert row["sizeLimit"] == -(-row["size"] * 9 // 8)
 
 
-def test_set_makes_a_file_and_a_budget_for_a_model_without_one(modelplan: Command, tmp_path: Path) -> None:
+def test_set_makes_a_file_and_a_budget_for_a_model_without_one(tmp_path: Path) -> None:
     folder = tmp_path / "models"
     folder.mkdir()
     (folder / "net.tflite").write_bytes(SAME)
-    assert modelplan("budget", "set", cwd=tmp_path).returncode == 2
-    done = modelplan("budget", "set", "models/net.tflite", "--target", "rp2040", "--reserve", "main=1KiB", cwd=tmp_path)
+    assert run("budget", "set", cwd=tmp_path).returncode == 2
+    done = run("budget", "set", "models/net.tflite", "--target", "rp2040", "--reserve", "main=1KiB", cwd=tmp_path)
     assert (done.returncode, "no region 'main'" in done.stderr) == (2, True)
     assert not (tmp_path / "modelplan.toml").exists()
-    assert modelplan("budget", "set", "models/net.tflite", "--target", "rp2040", cwd=tmp_path).returncode == 0
+    assert run("budget", "set", "models/net.tflite", "--target", "rp2040", cwd=tmp_path).returncode == 0
     (row,) = tomllib.loads((tmp_path / "modelplan.toml").read_text())["budget"]
     assert row.keys() == {"model", "arena", "target"}
-    assert modelplan("check", cwd=tmp_path).returncode == 0
+    assert run("check", cwd=tmp_path).returncode == 0
     (tmp_path / "modelplan.toml").unlink()
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "x"\n[tool.modelplan]\n')
-    assert modelplan("budget", "set", "net.tflite", cwd=folder).returncode == 0
+    assert run("budget", "set", "net.tflite", cwd=folder).returncode == 0
     assert "[[tool.modelplan.budget]]" in (tmp_path / "pyproject.toml").read_text()
-    assert modelplan("check", cwd=folder).returncode == 0
+    assert run("check", cwd=folder).returncode == 0
 
 
-def test_set_writes_nothing_where_a_model_has_no_figure(modelplan: Command, tmp_path: Path) -> None:
+def test_set_writes_nothing_where_a_model_has_no_figure(tmp_path: Path) -> None:
     refused = single("RELU", [T("uint8", (3,))], [T("uint8", (3,))])
     folder = project(tmp_path / "project", a=SAME, refused=refused)
     before = (folder / "modelplan.toml").read_bytes()
-    done = modelplan("budget", "set", cwd=folder)
+    done = run("budget", "set", cwd=folder)
     assert done.returncode == 3
     assert "models/refused.tflite does not run" in done.stderr
     assert (folder / "modelplan.toml").read_bytes() == before
-    done = modelplan("budget", "baseline", "-o", "b.json", cwd=folder)
+    done = run("budget", "baseline", "-o", "b.json", cwd=folder)
     assert done.returncode == 0
     assert "left out, since it does not run: models/refused.tflite" in done.stdout
 
 
-def test_files_of_a_target_are_relative_to_the_file_with_budgets(modelplan: Command, tmp_path: Path) -> None:
+def test_files_of_a_target_are_relative_to_the_file_with_budgets(tmp_path: Path) -> None:
     folder = project(tmp_path / "project", '[[budget]]\nmodel = "models/*"\ntarget = "from:memory.ld#RAM"\n')
     (folder / "memory.ld").write_text("MEMORY { RAM (rwx) : ORIGIN = 0x20000000, LENGTH = 6K }\n")
     for place in (folder, folder / "models"):
-        (row,) = json.loads(modelplan("check", "--format", "json", cwd=place).stdout)
+        (row,) = json.loads(run("check", "--format", "json", cwd=place).stdout)
         assert row["sizeLimit"] == 6144
 
 
-def test_the_page_about_budgets_is_true(modelplan: Command, models: Path, tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_the_page_about_budgets_is_true(models: Path, tmp_path: Path) -> None:
     page = (ROOT / "docs" / "budgets.md").read_text()
     stated, *_ = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     (tmp_path / "models").mkdir()
@@ -346,11 +320,11 @@ def test_the_page_about_budgets_is_true(modelplan: Command, models: Path, tmp_pa
     project_file.write_text(stated)
     git(tmp_path, "init", "-q", "-b", "main")
     git(tmp_path, "update-ref", "refs/remotes/origin/main", commit(tmp_path))
-    assert modelplan("check", cwd=tmp_path).returncode == 0
+    assert run("check", cwd=tmp_path).returncode == 0
     blocks = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
     assert len(blocks) == 2
     for line in "".join(blocks).splitlines():
-        done = modelplan(*shlex.split(line)[1:], cwd=tmp_path)
+        done = run(*shlex.split(line)[1:], cwd=tmp_path)
         assert (line, done.returncode, done.stderr) == (line, 0, "")
     headings = set(re.findall(r"`([\w-]+)`", "".join(re.findall(r"^\| (`.*?) \|", page, re.MULTILINE))))
     from modelplan.outputs.checks import FORMATS

@@ -81,6 +81,7 @@ def test_analyze_prints_plain_text_and_json(models: Path) -> None:
     assert "\x1b" not in text
 
 
+@pytest.mark.slow
 def test_analyze_writes_every_output(models: Path, tmp_path: Path) -> None:
     done = run("analyze", models / "resnet8.tflite", "--out", tmp_path / "out")
     assert done.returncode == 0
@@ -98,6 +99,7 @@ def test_check_answers_by_its_exit_code(models: Path) -> None:
         assert word in fails.stdout
 
 
+@pytest.mark.slow
 def test_figures_are_drawn_into_the_files_that_are_named(problem: Path, models: Path, tmp_path: Path) -> None:
     done = run("solve", problem, "--draw", "a.map.svg", "--draw", "b.lifetimes.png", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -124,6 +126,7 @@ def test_solve_places_and_answers_a_capacity(problem: Path) -> None:
     assert not (problem.parent / "p.csv").exists()
 
 
+@pytest.mark.slow
 def test_compare_takes_a_model_or_a_problem(problem: Path, models: Path) -> None:
     for source in (problem, models / "ds_cnn_kws.tflite"):
         done = run("compare", source, "--json", "-")
@@ -221,6 +224,7 @@ def test_truncated_models_are_refused_at_every_sixteenth(name: str, models: Path
         refused(path)
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_is_no_error(models: Path) -> None:
     first = subprocess.Popen(
         [COMMAND, "analyze", models / "resnet8.tflite"], stdout=subprocess.PIPE, stderr=subprocess.PIPE

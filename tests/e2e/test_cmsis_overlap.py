@@ -10,7 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from overlap_sweep import swept
+from single_operators import CASES, planned, single
 from tflm_sweep import KIT, kit_folder, start
+
+from modelplan.runtimes.tflm import TFLM
 
 CMSIS_NN = ["cmsis", "cmsis-c", "cmsis-mve"]
 #: Operators of CMSIS-NN that mode `safe` lets work in place.
@@ -26,7 +29,7 @@ def program_of(name: str) -> Path:
 
 @pytest.mark.parametrize("name", CMSIS_NN)
 def test_outputs_at_their_lead_give_the_same_bits(name: str) -> None:
-    """A sample of `tests/overlap_sweep.py`; one element closer many go wrong."""
+    """A sample of `tests/sweeps/overlap_sweep.py`; one element closer many go wrong."""
     program, closer = program_of(name), Counter[str]()
     for one, same, near in swept(program, KIT[name][2], 160, 4):
         assert same, one
@@ -38,13 +41,13 @@ def test_outputs_at_their_lead_give_the_same_bits(name: str) -> None:
 
 @pytest.mark.parametrize("name", CMSIS_NN)
 def test_outputs_in_place_give_the_same_bits(name: str) -> None:
-    in_place, program = pytest.importorskip("e2e.test_in_place"), program_of(name)
-    cases = [case for case in in_place.CASES if case[0] in IN_PLACE]
+    program = program_of(name)
+    cases = [case for case in CASES if case[0] in IN_PLACE]
     assert {kind for kind, *_ in cases} == IN_PLACE
     for kind, operand, dtype in cases:
-        operands = len(in_place.TFLM.sharing.proved[kind].operands)
-        content, tensors = in_place.single(kind, operands, dtype)
-        apart, over = (digests(program, data) for data in (content, in_place.planned(content, tensors, operand)))
+        operands = len(TFLM.sharing.proved[kind].operands)
+        content, tensors = single(kind, operands, dtype)
+        apart, over = (digests(program, data) for data in (content, planned(content, tensors, operand)))
         assert apart == over, (kind, operand, dtype)
 
 

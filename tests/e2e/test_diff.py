@@ -55,6 +55,7 @@ def test_a_plan_on_one_side_counts_activations_on_both() -> None:
     assert found["old"]["basis"] == found["new"]["basis"] == "the planned activations for tflm"
 
 
+@pytest.mark.slow
 def test_sides_may_have_targets_extents_and_runtimes_of_their_own() -> None:
     said = run("diff", RESNET, "--old", "target=nrf52840", "--new", "target=stm32f746").stdout
     assert "old: capacity 208.00 KiB" in said

@@ -22,6 +22,7 @@ EXAMPLES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", EXAMPLES)
 def test_an_example_runs(block: str, tmp_path: Path) -> None:
     (tmp_path / "models").symlink_to(ROOT / "models")

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from commands import run
 
-PROGRAM = Path(__file__).parents[1] / "executorch_memories.py"
+PROGRAM = Path(__file__).parents[1] / "oracles" / "executorch_memories.py"
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TFLM = Target(RUNTIMES["tflm"], "32")
 
 
+@pytest.mark.slow
 def test_it_prints_the_peak_and_writes_json(models: Path, tmp_path: Path) -> None:
     shutil.copy(models / "resnet8.tflite", tmp_path)
     done = run("explain", "resnet8.tflite", "--json", "why.json", "--seconds", "300", cwd=tmp_path)

@@ -18,6 +18,7 @@ from modelplan.runtimes.tflm.runner import INSTALL, RefusalError, installed, run
 runtime = pytest.mark.skipif(not installed(), reason=f"tflite-micro is not installed: {INSTALL}")
 
 
+@pytest.mark.slow
 @runtime
 @pytest.mark.parametrize(
     ("name", "goal"),
@@ -32,6 +33,7 @@ def test_least_heads(corpus: Path, tmp_path: Path, name: str, goal: int) -> None
     assert ours.head <= goal
 
 
+@pytest.mark.slow
 @runtime
 @pytest.mark.parametrize(("name", "goal"), [("person_detect", 53_999), ("pretrainedResnet_quant", 35_999)])
 def test_least_arenas(corpus: Path, tmp_path: Path, name: str, goal: int) -> None:
@@ -238,6 +240,7 @@ def test_the_file_keeps_what_it_was(corpus: Path) -> None:
         run_tflm(rung.model, arena=rung.head)
 
 
+@pytest.mark.slow
 def test_a_model_that_contradicts_itself_is_left_as_it_is(tmp_path: Path) -> None:
     """A window of five rows over four: TFLM makes the one row that the file says, which no rule of shapes does."""
     net = Network(np.random.default_rng(3))

@@ -1,4 +1,4 @@
-"""A fixed part of what `python tests/fuzz.py KIND` throws at the commands, for every kind of file."""
+"""A fixed part of what `python tests/sweeps/fuzz.py KIND` throws at the commands, for every kind of file."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 CASES = {"onnx": 40, "tflite": 120}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", fuzz.KINDS)
 def test_damaged_files_end_with_an_exit_code(tmp_path: Path, name: str) -> None:
     kind = fuzz.KINDS[name]

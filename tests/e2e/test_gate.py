@@ -150,6 +150,7 @@ def test_several_subgraphs_are_sized_as_they_stand(tmp_path: Path) -> None:
     assert run("check", path, "--budget", number - 1).returncode == 1
 
 
+@pytest.mark.slow
 def test_analyze_takes_several_models_and_writes_below_its_folder_only(kws: Path) -> None:
     hidden = kws.parent / "in" / "...tflite"
     hidden.parent.mkdir()
@@ -162,6 +163,7 @@ def test_analyze_takes_several_models_and_writes_below_its_folder_only(kws: Path
     assert (twice.returncode, "2 models" in twice.stderr) == (2, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_full_disk_is_no_failed_budget(kws: Path, unbuffered: str) -> None:
     with Path("/dev/full").open("w") as full:

@@ -15,7 +15,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 import shtab
-from commands import COMMAND, run
+from commands import run
 
 import modelplan
 from modelplan.cli.command_table import COMMANDS
@@ -52,6 +52,7 @@ def test_a_command_is_a_topic_and_another_word_is_refused() -> None:
     assert "no topic 'nothing'; there are: allocators, analyze" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_shell_completes_commands_options_and_files(shell: str, tmp_path: Path) -> None:
     assert shell in shtab.SUPPORTED_SHELLS
@@ -145,12 +146,12 @@ PLANS = [
 
 @pytest.mark.parametrize("words", PLANS, ids=" ".join)
 def test_plans_keep_to_the_schema(words: list[str]) -> None:
-    done = subprocess.run(
-        [COMMAND, "analyze", *words, "--json", "-"], capture_output=True, text=True, cwd=ROOT / "models", check=True
-    )
+    done = run("analyze", *words, "--json", "-", cwd=ROOT / "models")
+    assert done.returncode == 0
     jsonschema.validate(json.loads(done.stdout), plan_schema())
 
 
+@pytest.mark.slow
 def test_a_document_with_another_version_or_without_a_field_is_refused() -> None:
     answer = modelplan.plan(load_model(ROOT / "models" / "ds_cnn_kws.tflite"))
     document = json.loads(modelplan.render(answer, ".json"))

@@ -18,7 +18,7 @@ from modelplan.runtimes.tflm.file import load_tflite
 from modelplan.runtimes.tflm.two_arenas import two_arenas
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
-PROGRAM = Path(__file__).resolve().parents[1] / "two_arenas.cc"
+PROGRAM = Path(__file__).resolve().parents[1] / "support" / "two_arenas.cc"
 #: Where two memories begin: those of a Cortex-M's SRAM and of an ESP32-S3's PSRAM.
 SRAM, PSRAM = 0x20000000, 0x3C000000
 
@@ -72,6 +72,7 @@ COMPILERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize("ends", [(), ("--both-ends",)])
 def test_the_linked_addresses_are_those_of_the_plan(compiler: str, ends: tuple[str, ...], tmp_path: Path) -> None:
@@ -120,6 +121,7 @@ def test_executorch_has_ids_and_offsets_inside_of_its_memories(tmp_path: Path) -
         assert one["lifetime"][0] <= one["lifetime"][1]
 
 
+@pytest.mark.slow
 def test_tflm_s_arenas_are_put_where_operators_wait_least(tmp_path: Path) -> None:
     done = run(
         "memories", MODELS / "ds_cnn_kws.tflite", *REGIONS, "--arenas", tmp_path / "a.h", "--json", tmp_path / "m"

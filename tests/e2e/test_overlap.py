@@ -197,7 +197,7 @@ def digests(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
             if case.tight and lead:
                 step = BYTES[graph.tensors[-1].dtype]
                 (folder / f"{stem}-late.tflite").write_bytes(planned(content, tensors, operand, lead - step))
-    script = Path(__file__).with_name("in_place_process.py")
+    script = Path(__file__).parents[1] / "oracles" / "in_place_process.py"
     done = subprocess.run([sys.executable, "-P", script, folder], capture_output=True, text=True, check=True)
     found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
     return found

@@ -27,6 +27,7 @@ PLANNED = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @runtime
 @pytest.mark.parametrize("name", PLANNED)
 def test_tflm_agrees_to_the_byte(corpus: Path, name: str) -> None:
@@ -41,6 +42,7 @@ def test_tflm_agrees_to_the_byte(corpus: Path, name: str) -> None:
     assert ours.rows == own.rows
 
 
+@pytest.mark.slow
 @runtime
 @pytest.mark.parametrize("name", ["autoencoder", "ds_cnn_kws", "mobilenet_v2_like", "resnet8", "unet_small"])
 def test_own_models_have_the_arena_that_tflm_reports(models: Path, name: str) -> None:
@@ -50,6 +52,7 @@ def test_own_models_have_the_arena_that_tflm_reports(models: Path, name: str) ->
     run_tflm(model.data, rounds=1, arena=modelled.size())
 
 
+@pytest.mark.slow
 @runtime
 @pytest.mark.parametrize(("name", "head"), [("litert_alias_bug", 512), ("simple_add_model", 32768)])
 def test_results_over_operands(corpus: Path, tmp_path: Path, name: str, head: int) -> None:
@@ -60,6 +63,7 @@ def test_results_over_operands(corpus: Path, tmp_path: Path, name: str, head: in
     assert ours.outputs == own.outputs
 
 
+@pytest.mark.slow
 @runtime
 def test_tflm_says_why_it_refuses(corpus: Path) -> None:
     with pytest.raises(RefusalError, match="Failed to get registration from op code CUSTOM"):
@@ -86,6 +90,7 @@ def test_refuses_what_it_cannot_pack(corpus: Path, tmp_path: Path, models: Path)
         assert said in done.stderr
 
 
+@pytest.mark.slow
 @runtime
 @pytest.mark.parametrize("data", [branching(), looping()], ids=["if", "while"])
 def test_several_subgraphs(data: bytes, tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from browser import Browser, opened_browser, require_browser
 from commands import run as modelplan
-from conftest import ROOT
 from layouts import two_memories
 from striped_files import striped_ladder
 
@@ -92,7 +91,7 @@ def huge(files: Path) -> Path:
 def fitted(files: Path) -> Path:
     """The page of `fit`."""
     path = files / "fitted.html"
-    model = ROOT / "models" / "ds_cnn_kws.tflite"
+    model = Path(__file__).resolve().parents[2] / "models" / "ds_cnn_kws.tflite"
     options = ("--least", "--without", "fold,gather,split", "-o", files / "fitted.tflite", "--draw", path)
     done = modelplan("fit", model, *options)
     assert done.returncode == 0, done.stderr
@@ -133,6 +132,7 @@ def window(browser: Browser) -> tuple[float, float, float, float]:
     return w["x0"], w["x1"], w["y0"], w["y1"]
 
 
+@pytest.mark.slow
 def test_the_page_opens_at_the_peak_with_its_live_set(browser: Browser, person: Path) -> None:
     browser.open(person)
     assert browser.text("h1") == "person_detect"
@@ -422,6 +422,7 @@ def test_nothing_overlaps_or_leaves_the_page(browser: Browser, person: Path) -> 
     browser.resize(1280, 800)
 
 
+@pytest.mark.slow
 def test_a_fitted_model_shows_before_and_after(browser: Browser, fitted: Path) -> None:
     browser.open(fitted)
     names = browser.texts("#switch button span")
@@ -434,6 +435,7 @@ def test_a_fitted_model_shows_before_and_after(browser: Browser, fitted: Path) -
     assert "whole arena" in browser.text("#facts")
 
 
+@pytest.mark.slow
 def test_twelve_thousand_operators_are_drawn_and_listed(browser: Browser, huge: Path) -> None:
     browser.open(huge)
     browser.wait("return !chart.plain")
@@ -661,6 +663,7 @@ def test_each_interaction_on_a_small_a_large_a_huge_and_a_striped_model(
     browser.run("document.querySelector('#keys').close()")
 
 
+@pytest.mark.slow
 def test_all_buffers_are_listed_filtered_sorted_and_chosen_in_both_directions(browser: Browser, huge: Path) -> None:
     browser.open(huge, "#tab=all")
     total = browser.run("return plan().n")

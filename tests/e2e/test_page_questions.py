@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from browser import Browser, opened_browser, require_browser
 from commands import run as modelplan
-from conftest import ROOT
 
+ROOT = Path(__file__).resolve().parents[2]
 MODEL = ROOT / "models" / "ds_cnn_kws.tflite"
 
 

@@ -19,7 +19,7 @@ from modelplan.runtimes.ort.measuring import Settings
 
 pytest.importorskip("onnxruntime")
 
-_TESTS = Path(__file__).resolve().parent.parent
+_SUPPORT = Path(__file__).resolve().parents[1] / "support"
 _USED = """
 import json
 import numpy
@@ -55,6 +55,7 @@ def used(lines: str) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
@@ -72,6 +73,7 @@ def test_python_lines_make_the_session(tmp_path: Path, settings: Settings, expec
     assert used("\n".join(python_settings(settings, str(model)))) == [*expected, 18.0]
 
 
+@pytest.mark.slow
 def test_lines_as_printed_run(tmp_path: Path) -> None:
     model = convolution(tmp_path / "m.onnx")
     done = run("fit", model, "--least", "--ort-level", "basic", "--without", "order,split", "-o", tmp_path / "out.onnx")
@@ -109,7 +111,9 @@ def test_cpp_lines_compile(tmp_path: Path, level: str, arena: Any) -> None:
     source = tmp_path / "settings.cpp"
     source.write_text(f'#include "ort_declarations.hpp"\nvoid f() {{\n{lines}\n}}\n')
     strict = ["-std=c++17", "-fsyntax-only", "-Wall", "-Wextra", "-Werror"]
-    found = subprocess.run([compiler, *strict, f"-I{_TESTS}", str(source)], capture_output=True, text=True, check=False)
+    found = subprocess.run(
+        [compiler, *strict, f"-I{_SUPPORT}", str(source)], capture_output=True, text=True, check=False
+    )
     assert found.returncode == 0, found.stderr
 
 
@@ -119,5 +123,5 @@ def test_declarations_refuse_what_is_not_there(tmp_path: Path) -> None:
         pytest.skip("no C++ compiler")
     source = tmp_path / "settings.cpp"
     source.write_text('#include "ort_declarations.hpp"\nvoid f() { Ort::SessionOptions o; o.DisableArena(); }\n')
-    done = subprocess.run([compiler, "-fsyntax-only", f"-I{_TESTS}", str(source)], capture_output=True, check=False)
+    done = subprocess.run([compiler, "-fsyntax-only", f"-I{_SUPPORT}", str(source)], capture_output=True, check=False)
     assert done.returncode

@@ -92,6 +92,7 @@ def test_onnx_runtime_computes_the_same(models: Path, tmp_path: Path, name: str)
     assert outputs(source) == outputs(worse) == outputs(better)
 
 
+@pytest.mark.slow
 def test_says_what_it_saved_and_draws_it(light: Path, tmp_path: Path) -> None:
     out, figure = tmp_path / "s.onnx", tmp_path / "s.svg"
     done = run("reorder", light / "light_shufflenet.onnx", "--runtime", "generic", "-o", out, "--figure", figure)

@@ -87,6 +87,7 @@ def test_schemas_are_schemas_and_carry_their_version(name: str, capsys: pytest.C
     assert int(version) >= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "words"), WRITTEN, ids=lambda one: one if isinstance(one, str) else one[-2])
 def test_what_commands_write_keeps_to_its_schema(
     name: str, words: Sequence[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]

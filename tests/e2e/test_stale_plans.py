@@ -74,6 +74,7 @@ def test_numbers_that_lead_nowhere_are_refused(model: Path, change: Callable[[An
     assert words in refused.stderr
 
 
+@pytest.mark.slow
 def test_bodies_are_written_once(model: Path) -> None:
     model.write_bytes(tflite_models.nested(12))
     plan = planned(model)

@@ -12,7 +12,7 @@ from commands import run
 pytest.importorskip("distributed")
 pytest.importorskip("pyarrow")
 
-import sweeps
+import killed_sweeps
 
 from modelplan.questions.sweeps.store import read_rows, same_rows
 
@@ -23,22 +23,22 @@ LIMIT = 120
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds workers in /proc")
 def test_a_killed_sweep_ends_with_the_rows_of_one_that_was_not(tmp_path: Path) -> None:
-    models = (str(SMALL), *sweeps.broken_models(tmp_path, SMALL), "missing.tflite")
+    models = (str(SMALL), *killed_sweeps.broken_models(tmp_path, SMALL), "missing.tflite")
     words = [*models, "--targets", "rp2040", "--alias", "views", "max", "--timeout", "10", "-o"]
     whole, killed = tmp_path / "whole.parquet", tmp_path / "killed.parquet"
-    done = sweeps.start([*words, str(whole)], tmp_path)
+    done = killed_sweeps.start([*words, str(whole)], tmp_path)
     done.communicate(timeout=LIMIT)
     assert done.returncode == 0
     statuses = Counter(row.status for row in read_rows(whole))
     assert statuses == {"done": 4, "crashed": 1, "timeout": 1, "refused": 2}
 
-    process, deadline = sweeps.start([*words, str(killed)], tmp_path), time.monotonic() + LIMIT
-    while not sweeps.measures(process) and process.poll() is None and time.monotonic() < deadline:
+    process, deadline = killed_sweeps.start([*words, str(killed)], tmp_path), time.monotonic() + LIMIT
+    while not killed_sweeps.measures(process) and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert sweeps.kill_worker(process)
+    assert killed_sweeps.kill_worker(process)
     time.sleep(1)
-    sweeps.kill(process)
-    again = sweeps.start([*words, str(killed)], tmp_path)
+    killed_sweeps.kill(process)
+    again = killed_sweeps.start([*words, str(killed)], tmp_path)
     again.communicate(timeout=LIMIT)
     assert again.returncode == 0
     assert same_rows(whole, killed)

@@ -53,6 +53,7 @@ def test_what_a_script_leaves_decides(model: Path, tmp_path: Path) -> None:
         assert run("check", model, "--target", f"from:{tmp_path / 'app.ld'}").returncode == code
 
 
+@pytest.mark.slow
 def test_analyze_compare_and_fit_take_a_target(model: Path, tmp_path: Path) -> None:
     analyzed = run("analyze", model, "--target", "rp2040")
     assert analyzed.returncode == 0

@@ -141,6 +141,7 @@ def test_one_allocator_with_several_models_is_as_predicted(corpus: Path, models:
         assert differences(program, chosen) == [], [path.stem for path in chosen]
 
 
+@pytest.mark.slow
 @on_wheel
 def test_each_written_file_gives_the_same_on_the_wheel(corpus: Path) -> None:
     paths = three(corpus)
@@ -171,6 +172,7 @@ def test_one_model_on_an_allocator_is_the_model_alone(corpus: Path) -> None:
 # The command ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_command_writes_all_that_it_is_asked_for(corpus: Path, tmp_path: Path) -> None:
     words = [f"{name}={path}" for name, path in three(corpus).items()]
     outputs = ["--json", "all.json", "--csv", "all.csv", "--header", "all.h", "--files", "planned", "--draw",

@@ -56,6 +56,7 @@ def written(made: Striped, folder: Path, rewritten: bytes | None = None) -> File
     return files
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", [{}, {"loop": True, "cuts": (0, 3, 6, 9, 12), "columns": 4}])
 def test_every_level_that_can_run_agrees(make: Callable[..., Striped], tmp_path: Path, way: dict[str, object]) -> None:
     original, rewritten = written(make(carry=False, **way), tmp_path)
@@ -134,6 +135,7 @@ def test_models_that_are_equal_to_themselves(corpus: Path, name: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 @runtime
 def test_a_loops_operand_is_no_end_of_a_region(tmp_path: Path) -> None:
     model = Path(__file__).parents[2] / "models" / "mobilenet_v2_like.tflite"
@@ -147,6 +149,7 @@ def test_a_loops_operand_is_no_end_of_a_region(tmp_path: Path) -> None:
     assert "bit-equal" in execute_on_tflm(original, rewritten, compared)
 
 
+@pytest.mark.slow
 @runtime
 def test_a_file_that_is_cut_off_before_its_loop_runs_on_tflm(tmp_path: Path) -> None:
     model = Path(__file__).parents[2] / "models" / "mobilenet_v2_like.tflite"
@@ -158,6 +161,7 @@ def test_a_file_that_is_cut_off_before_its_loop_runs_on_tflm(tmp_path: Path) -> 
     assert len(run_tflm(cut, rounds=1).outputs) == 2
 
 
+@pytest.mark.slow
 @runtime
 @pytest.mark.parametrize("run_on", [execute_on_tflm, execute_on_litert])
 def test_a_region_that_is_wrong_is_seen_by_execution(make: Callable[..., Striped], run_on: Callable[..., str]) -> None:
@@ -171,6 +175,7 @@ def test_a_region_that_is_wrong_is_seen_by_execution(make: Callable[..., Striped
         run_on(original, wrong, compared)
 
 
+@pytest.mark.slow
 @runtime
 @pytest.mark.parametrize("way", [{"lazy": True, "cuts": (0, 5, 10, 12)}, {"cuts": (0, 6, 12), "columns": 4}])
 def test_rows_that_are_cut_off_may_hold_anything(make: Callable[..., Striped], way: dict[str, object]) -> None:
@@ -183,6 +188,7 @@ def test_rows_that_are_cut_off_may_hold_anything(make: Callable[..., Striped], w
     assert run_tflm(made.file(), rounds=2, extremes=True).outputs != wanted
 
 
+@pytest.mark.slow
 def test_fit_carries_its_proof(corpus: Path) -> None:
     found = fit(corpus / "tflite" / "kws_ref_model.tflite")
     assert [v.level for v in found.proof] == ["rows", "memory", "TFLM", "LiteRT"]
@@ -190,6 +196,7 @@ def test_fit_carries_its_proof(corpus: Path) -> None:
     assert {v.outcome for v in found.proof[2:]} <= {"ok", "skipped"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", [{}, {"carry": True}, {"loop": True, "cuts": (0, 6, 12), "columns": 4}])
 def test_every_command_understands_a_file_in_stripes(
     make: Callable[..., Striped], tmp_path: Path, way: dict[str, object]
@@ -203,6 +210,7 @@ def test_every_command_understands_a_file_in_stripes(
     assert re.search(r"^  (byte replay|fingerprint replay) +ok ", done.stdout, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_a_part_that_is_still_read_must_stay(make: Callable[..., Striped], tmp_path: Path) -> None:
     made = make(carry=True)
     plan = planner.read_plan(read_tflite(made.file(), "m"))

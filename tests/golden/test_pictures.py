@@ -58,6 +58,7 @@ def redraw(command: str, picture: Path, folder: Path, monkeypatch: pytest.Monkey
         script = ROOT / "models" / "large_decoder.py"
         subprocess.run([sys.executable, script, "--layers", "16", "--out", "large_decoder.onnx"], check=True)
     if "stateful_svdf.tflite" in command:
+        pytest.importorskip("ai_edge_litert")
         script = ROOT / "models" / "stateful_svdf.py"
         subprocess.run([sys.executable, script, "--out", "stateful_svdf.tflite"], check=True)
     if command.startswith("recompute "):
@@ -89,6 +90,7 @@ def test_every_picture_is_named_with_its_command() -> None:
     assert stored == set(shown)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("picture", pictures(), ids=str)
 def test_a_picture_shows_the_present_plan(
     picture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest

@@ -216,6 +216,7 @@ def test_the_79_networks(corpus: Path, name: str, at_load: int, mean: float, wor
     assert round(ratios[worst[1]], 3) == worst[0] == round(max(ratios.values()), 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "nodes"),
     [
@@ -235,6 +236,7 @@ def test_minimalloc_solves_its_own_set(corpus: Path, name: str, nodes: int) -> N
     assert (short.ended, short.lower_bound) == ("infeasible", load_bound(problem))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", "ABCEFGHIK")
 def test_minimalloc_as_a_minimiser_is_at_the_bound_of_its_own_set(corpus: Path, name: str) -> None:
     """Wherever the original, asked for the load bound, answers within ten seconds; D and J it leaves open."""
@@ -245,6 +247,7 @@ def test_minimalloc_as_a_minimiser_is_at_the_bound_of_its_own_set(corpus: Path, 
     assert height(problem, answer) == load_bound(problem)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "lowest", "highest", "here"),
     [
@@ -263,6 +266,7 @@ def test_idealloc_ends_where_the_original_does(corpus: Path, name: str, lowest: 
     assert lowest <= found <= highest
 
 
+@pytest.mark.slow
 def test_idealloc_on_f_reaches_the_originals_range_with_some_seed(corpus: Path) -> None:
     """Fifteen runs of the original end between 1,347,584 and 1,377,280 bytes, from a bootstrap of 1,433,600."""
     problem = load(corpus / "problems" / "minimalloc" / "F.1048576.csv")

@@ -12,9 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import allocator_properties
+import core_oracles
 import networks
 import numpy as np
-import oracles
 import properties
 import pytest
 from allocator_properties import SHORT, answer, random_problems
@@ -37,13 +37,14 @@ def seeds(kind: str) -> list[Problem]:
     return [p for i, p in enumerate(random_problems()) if kind == "all" or i % 10 == 3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ROWS)
 def test_random_problems_are_placed_soundly_or_refused(name: str) -> None:
     placed = 0
     for i, given in enumerate(seeds("some" if name in SLOW else "all")):
         found = answer(given, name)
         placed += found is not None
-        assert found is None or i % 10 != 3 or oracles.valid(given, found.offsets.tolist())
+        assert found is None or i % 10 != 3 or core_oracles.valid(given, found.offsets.tolist())
     assert placed >= 50
 
 
@@ -61,6 +62,7 @@ def test_scaled_sizes_scale_the_offsets(name: str) -> None:
         assert found is None or allocator_properties.scales(given, name, found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n, row in ALLOCATORS.items() if "reversal" in row.invariants])
 def test_reversed_time_keeps_the_height(name: str) -> None:
     for given in seeds("all"):
@@ -113,7 +115,7 @@ def test_edges(name: str, edge: str) -> None:
     if found is None:
         assert ALLOCATORS[name].kind == "colouring"
         return
-    assert oracles.valid(EDGES[edge], found.offsets.tolist())
+    assert core_oracles.valid(EDGES[edge], found.offsets.tolist())
     if edge in ("empty", "one", "one, late", "nothing to hold"):
         assert height(EDGES[edge], found) == EDGES[edge].size.sum()
 
@@ -131,7 +133,7 @@ def test_a_demand_is_honoured_or_refused(name: str, demand: str) -> None:
     found = answer(asked, name)
     if found is not None:
         assert demand in ALLOCATORS[name].honours
-        assert oracles.valid(asked, found.offsets.tolist())
+        assert core_oracles.valid(asked, found.offsets.tolist())
     elif demand in ALLOCATORS[name].honours:
         assert demand == "alignment"
         assert answer(problem(rows, alignment=[16] * 4), name) is not None
@@ -179,6 +181,7 @@ def test_the_networks_are_placed_or_refused(name: str, corpus: Path) -> None:
         answer(network.problem, name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ROWS)
 def test_the_problems_of_the_corpus_are_placed_or_refused(name: str, corpus: Path) -> None:
     for given in _corpus_problems(corpus):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 import random
 
+import core_oracles
 import graphs
 import numpy as np
-import oracles
 import pytest
 
 from modelplan import BrokenPlanError, Budget, Placement, Problem, RequestError, check, height, place
@@ -37,7 +37,9 @@ def valid(problem: Problem, offsets: list[int]) -> bool:
             end = offsets[a] + int(problem.size[a])
             if offsets[b] != next(at for at in range(end, end + step[b]) if at % step[b] == 0):
                 return False
-    return not any(oracles.clash(problem, offsets, a, b) for a, b in itertools.combinations(range(len(problem)), 2))
+    return not any(
+        core_oracles.clash(problem, offsets, a, b) for a, b in itertools.combinations(range(len(problem)), 2)
+    )
 
 
 def optimum(problem: Problem, most: int) -> int:
@@ -52,12 +54,13 @@ def optimum(problem: Problem, most: int) -> int:
             for b in unit:
                 offsets[b] = at
                 at += -(-int(problem.size[b]) // step) * step
-        found = oracles.height(problem, offsets)
+        found = core_oracles.height(problem, offsets)
         if found < best and valid(problem, offsets):
             best = found
     return best
 
 
+@pytest.mark.slow
 def test_the_default_allocator_and_the_exact_model_meet_brute_force() -> None:
     pytest.importorskip("ortools")
     rng, met, asked = random.Random(3), 0, 0

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import core_oracles
 import numpy as np
-import oracles
 import pytest
 import strategies
 from hypothesis import given, settings
@@ -14,6 +14,7 @@ from modelplan.model.bounds import peak_step
 from modelplan.planning.allocators.greedy import Fit, in_order
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     strategies.problems(alignments=(1, 4, 6, 16), pins=True),
@@ -24,7 +25,7 @@ def test_placing_in_order_equals_the_twin(problem: Problem, fit: Fit, random: ob
     order = list(range(len(problem)))
     random.shuffle(order)  # type: ignore[attr-defined]
     placement = in_order(problem, np.array(order, dtype=np.int64), fit)
-    assert placement.offsets.tolist() == oracles.place_in_order(problem, order, fit.name)
+    assert placement.offsets.tolist() == core_oracles.place_in_order(problem, order, fit.name)
 
 
 @pytest.mark.parametrize("fit", list(Fit))
@@ -33,47 +34,52 @@ def test_placing_among_hundreds_of_conflicts_equals_the_twin(fit: Fit, largest: 
     problem = strategies.crowded(220, largest)
     order = np.argsort(-problem.size, kind="stable")
     found = in_order(problem, order, fit).offsets.tolist()
-    assert found == oracles.place_in_order(problem, order.tolist(), fit.name)
+    assert found == core_oracles.place_in_order(problem, order.tolist(), fit.name)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(strategies.overlapping(), st.sampled_from(list(Fit)))
 def test_placing_honours_overlaps_and_conflicts(problem: Problem, fit: Fit) -> None:
     order = np.arange(len(problem), dtype=np.int64)
     placement = in_order(problem, order, fit)
-    assert oracles.valid(problem, placement.offsets.tolist())
+    assert core_oracles.valid(problem, placement.offsets.tolist())
     check(problem, placement)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(strategies.overlapping(most=6), st.data())
 def test_the_referee_equals_pairwise_checking(problem: Problem, data: st.DataObject) -> None:
     n = len(problem)
     offsets = np.array(data.draw(st.lists(st.integers(0, 60), min_size=n, max_size=n)), dtype=np.int64)
-    if oracles.valid(problem, offsets.tolist()):
+    if core_oracles.valid(problem, offsets.tolist()):
         check(problem, Placement(offsets))
     else:
         with pytest.raises(BrokenPlanError, match="share bytes"):
             check(problem, Placement(offsets))
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(strategies.problems(most=5, alignments=(1, 4, 6)))
 def test_the_load_bound_never_exceeds_the_optimum(problem: Problem) -> None:
-    assert oracles.load(problem) <= load_bound(problem) or (problem.alignment > 1).any()
-    assert load_bound(problem) <= oracles.optimum(problem)
+    assert core_oracles.load(problem) <= load_bound(problem) or (problem.alignment > 1).any()
+    assert load_bound(problem) <= core_oracles.optimum(problem)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(strategies.overlapping(most=5))
 def test_the_load_bound_is_sound_with_facts(problem: Problem) -> None:
-    assert load_bound(problem) <= oracles.optimum(problem)
+    assert load_bound(problem) <= core_oracles.optimum(problem)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(strategies.problems())
 def test_without_alignment_the_bound_is_the_load_at_the_peak_step(problem: Problem) -> None:
-    assert load_bound(problem) == oracles.load(problem)
+    assert load_bound(problem) == core_oracles.load(problem)
     step = peak_step(problem)
     alive = (problem.start <= step) & (step < problem.end)
     assert int(problem.size[alive].sum()) == load_bound(problem)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import signal
 from dataclasses import replace
 
+import core_oracles
 import graphs
 import numpy as np
-import oracles
 import pytest
 import strategies
 from hypothesis import HealthCheck, given, settings
@@ -24,14 +24,14 @@ slowly = settings(deadline=None, max_examples=25, suppress_health_check=[HealthC
 def test_it_is_exact(problem: Problem) -> None:
     answer = place(problem, "cp-sat")
     assert answer.ended == "optimal"
-    assert height(problem, answer) == answer.lower_bound == oracles.optimum(problem)
+    assert height(problem, answer) == answer.lower_bound == core_oracles.optimum(problem)
 
 
 @slowly
 @given(strategies.overlapping(most=5))
 def test_it_is_exact_with_overlaps_and_conflicts(problem: Problem) -> None:
     answer = place(problem, "cp-sat")
-    assert height(problem, answer) <= oracles.optimum(problem)
+    assert height(problem, answer) <= core_oracles.optimum(problem)
     assert answer.ended == "optimal"
     assert answer.lower_bound == height(problem, answer)
 
@@ -39,7 +39,7 @@ def test_it_is_exact_with_overlaps_and_conflicts(problem: Problem) -> None:
 @slowly
 @given(strategies.problems(most=5, pins=True))
 def test_it_decides(problem: Problem) -> None:
-    best = oracles.optimum(problem)
+    best = core_oracles.optimum(problem)
     fits = place(replace(problem, capacity=best), "cp-sat")
     assert (fits.ended, height(problem, fits)) == ("optimal", best)
     if best > 0:

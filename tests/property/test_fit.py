@@ -17,6 +17,7 @@ from modelplan.runtimes.tflm.runner import INSTALL, installed
 runtime = pytest.mark.skipif(not installed(), reason=f"tflite-micro is not installed: {INSTALL}")
 
 
+@pytest.mark.slow
 @runtime
 @pytest.mark.parametrize("seed", [*range(12), 14, 19, 123, 126, 129, 132, 135, 138])
 def test_random_stripes_are_equal_on_tflm(tmp_path: Path, seed: int) -> None:

@@ -1,5 +1,5 @@
 """Any bytes at all given to `load` yield a Graph or a ModelError of one line: a fixed number of damaged files, and
-the inputs that once broke the promise. `tests/fuzz.py` runs the same for as long as one likes."""
+the inputs that once broke the promise. `tests/sweeps/fuzz.py` runs the same for as long as one likes."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ REGRESSIONS = sorted((Path(__file__).parent.parent / "regressions").iterdir())
 CASES = 120
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["kws_ref_model", "person_detect_vela", "audio_preprocessor_int8", "trained_lstm_int8"]
 )
@@ -29,6 +30,7 @@ def test_a_damaged_tflite_file(corpus: Path, tmp_path: Path, name: str) -> None:
         assert not fuzz.promise(tmp_path / "a.tflite"), f"seed {seed}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["decoder_kv", "resnet8"])
 def test_a_damaged_onnx_file(models: Path, tmp_path: Path, name: str) -> None:
     content = (models / f"{name}.onnx").read_bytes()
@@ -42,9 +44,10 @@ def test_what_once_broke_the_promise(path: Path) -> None:
     assert not fuzz.promise(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", dense.CASES, ids=lambda build: build.__name__)
 def test_a_dense_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, build: Callable[[int], bytes]) -> None:
-    """Small ones of what `tests/dense.py` makes as large as can be: taken, and refused where limits are low."""
+    """Small ones of what `tests/sweeps/dense.py` makes as large as can be: taken, and refused where limits are low."""
     path = tmp_path / f"a.{build.__name__.split('_')[0]}"
     path.write_bytes(build(40))
     assert not fuzz.promise(path)
@@ -58,12 +61,14 @@ def test_a_dense_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, build: Ca
         load(path)
 
 
+@pytest.mark.slow
 def test_more_functions_than_onnx_inlines(tmp_path: Path) -> None:
     (tmp_path / "a.onnx").write_bytes(dense.onnx_functions(10_001))
     with pytest.raises(ModelError, match=r"local functions: .*10001"):
         load(tmp_path / "a.onnx")
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_operators(tmp_path: Path) -> None:
     """A long chain loads in seconds; every step of the loader is linear in its length."""
     import onnx

@@ -20,6 +20,7 @@ METHODS = ["file", "rpo", "list", "dfs", "post", "merge", "beam"]
 FAR = 1 << 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(10))
 def test_every_combination_of_rules_equals_plain_dynamic_programming(block: int) -> None:
     for seed in range(100 * block, 100 * (block + 1)):
@@ -32,6 +33,7 @@ def test_every_combination_of_rules_equals_plain_dynamic_programming(block: int)
             assert order_oracles.peak_of(case, found.order.tolist()) == best, (seed, without)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("without", WITHIN, ids="-".join)
 def test_the_bare_search_is_exact_under_every_combination_of_rules(without: list[str]) -> None:
     for seed in range(1000, 1100):
@@ -45,6 +47,7 @@ def test_the_bare_search_is_exact_under_every_combination_of_rules(without: list
         assert (end, proven) == ("infeasible", best), seed
 
 
+@pytest.mark.slow
 def test_the_flow_bound_is_the_least_transient_over_all_sets() -> None:
     for seed in range(150):
         case = random_case(seed)
@@ -57,6 +60,7 @@ def test_the_flow_bound_is_the_least_transient_over_all_sets() -> None:
             assert bound == least or shared, (seed, op)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_cheap_orders_are_orders_and_bounds_hold(method: str) -> None:
     for seed in range(100):
@@ -67,6 +71,7 @@ def test_cheap_orders_are_orders_and_bounds_hold(method: str) -> None:
         assert order_oracles.peak_of(case, found.order.tolist()) == found.peak, seed
 
 
+@pytest.mark.slow
 def test_time_reversed_the_least_peak_is_the_same() -> None:
     tried = 0
     for seed in range(300):
@@ -83,6 +88,7 @@ def test_time_reversed_the_least_peak_is_the_same() -> None:
     assert tried > 150
 
 
+@pytest.mark.slow
 def test_the_merge_is_optimal_on_in_trees() -> None:
     for seed in range(200):
         case = random_tree(seed)

@@ -27,6 +27,7 @@ def columns(rows: list[twins.Record]) -> tuple[IntArray, IntArray, IntArray]:
     return tuple(np.ascontiguousarray(table[:, i]) for i in range(3))  # type: ignore[return-value]
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(records)
 def test_shared_objects_equal_their_twins(rows: list[twins.Record]) -> None:
@@ -35,6 +36,7 @@ def test_shared_objects_equal_their_twins(rows: list[twins.Record]) -> None:
     assert _core.share_by_distance(*columns(rows)).tolist() == twins.share_by_distance(rows)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(few)
 def test_the_flow_costs_least(rows: list[twins.Record]) -> None:
@@ -49,6 +51,7 @@ def test_a_flow_without_steps_gives_each_buffer_an_object() -> None:
     assert (holder.tolist(), ended) == ([0, 1], "budget")
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(records)
 def test_stacking_and_orders_equal_their_twins(rows: list[twins.Record]) -> None:
@@ -117,6 +120,7 @@ def test_a_deadline_ends_the_climb_and_the_flow_with_what_there_is() -> None:
 scoped = st.tuples(st.integers(1, 6), st.integers(-1, 6), st.integers(0, 3)).map(lambda r: (r[0], r[1], r[1] + r[2]))
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(st.tuples(scoped, st.integers(-3, 8)), max_size=12))
 def test_tflm_places_as_its_twin_around_what_a_file_fixes_below_the_arena_too(

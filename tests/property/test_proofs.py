@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import oracles
+import core_oracles
 import proofs
 import pytest
 import strategies
@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from modelplan import Problem, height, load_bound, place
 
 
+@pytest.mark.slow
 def test_optima_above_the_load_are_confirmed_exhaustively() -> None:
     assert proofs.exhaustive(3).startswith("* 3 problems of")
 
@@ -30,7 +31,7 @@ def test_placed_problems_are_confirmed_exhaustively(what: str) -> None:
 def test_the_exhaustive_search_agrees_with_a_plainer_one(problem: Problem) -> None:
     best = height(problem, place(problem))
     for limit in (best, best + 1):
-        assert proofs.Exhaustive(problem, limit).succeeds() == oracles.packs_below(problem, limit)
+        assert proofs.Exhaustive(problem, limit).succeeds() == core_oracles.packs_below(problem, limit)
 
 
 def test_a_claim_that_is_too_high_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -98,6 +98,7 @@ def test_what_is_alive_is_what_the_definition_says() -> None:
         assert units.floor <= units.peak(sequence)
 
 
+@pytest.mark.slow
 def test_the_exact_search_finds_the_least_work() -> None:
     pytest.importorskip("scipy")
     rng, proved, infeasible, repeated = random.Random(2), 0, 0, 0
@@ -121,6 +122,7 @@ def test_the_exact_search_finds_the_least_work() -> None:
     assert repeated > 5
 
 
+@pytest.mark.slow
 def test_the_greedy_search_keeps_to_the_budget_and_is_often_the_best() -> None:
     rng, asked, found, best = random.Random(4), 0, 0, 0
     while asked < 60:

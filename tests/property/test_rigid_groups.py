@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import random
 
+import core_oracles
 import numpy as np
-import oracles
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,7 +50,7 @@ def valid(problem: Problem, offsets: list[int]) -> bool:
     for b, group, delta in problem.groups.tolist():
         bases.setdefault(group, set()).add(offsets[b] - delta)
     return all(len(found) == 1 for found in bases.values()) and not any(
-        oracles.clash(problem, offsets, a, b) and not meets(problem, offsets, a, b)
+        core_oracles.clash(problem, offsets, a, b) and not meets(problem, offsets, a, b)
         for a, b in itertools.combinations(range(len(problem)), 2)
     )
 
@@ -76,7 +76,7 @@ def optimum(problem: Problem, most: int) -> int | None:
     for bases in itertools.product(range(-2, most + 1), repeat=len(distinct)):
         base = dict(zip(distinct, bases, strict=True))
         offsets = [base[unit] + delta.get(b, 0) for b, unit in enumerate(units)]
-        found = oracles.height(problem, offsets)
+        found = core_oracles.height(problem, offsets)
         if found <= most and (best is None or found < best) and valid(problem, offsets):
             best = found
     return best

@@ -12,9 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import core_oracles
 import graphs
 import numpy as np
-import oracles
 import pytest
 import strategies
 from hypothesis import given, settings
@@ -60,10 +60,11 @@ def cases(count: int, features: str, seed: int, most: int = 7) -> list[Problem]:
             made.append(problem)
         else:
             assert ended == "infeasible"
-            assert not oracles.packs_below(problem, 1 << 20)
+            assert not core_oracles.packs_below(problem, 1 << 20)
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("features", FEATURES)
 def test_the_optimum_and_its_proof_equal_brute_force(features: str) -> None:
     """A height at the load bound proves itself; any other is compared with every order."""
@@ -73,9 +74,9 @@ def test_the_optimum_and_its_proof_equal_brute_force(features: str) -> None:
         found = height(problem, placement)
         assert placement.ended == "optimal"
         assert placement.lower_bound == found
-        if len(problem.overlaps) or found > oracles.load(problem):
+        if len(problem.overlaps) or found > core_oracles.load(problem):
             above += 1
-            assert not oracles.packs_below(problem, found)
+            assert not core_oracles.packs_below(problem, found)
     assert above > 20 or features == "plain"
 
 
@@ -105,13 +106,14 @@ def test_a_capacity_is_decided_with_proof(features: str) -> None:
             assert fits or bound > capacity
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(strategies.overlapping(most=6))
 def test_any_facts_and_conflicts_are_honoured(problem: Problem) -> None:
     placement = place(problem, "modelplan")
-    assert oracles.valid(problem, placement.offsets.tolist())
+    assert core_oracles.valid(problem, placement.offsets.tolist())
     assert placement.lower_bound <= height(problem, placement)
-    assert placement.lower_bound <= oracles.optimum(problem)
+    assert placement.lower_bound <= core_oracles.optimum(problem)
 
 
 def jigsaw(draw: random.Random, most: int) -> Problem:
@@ -138,6 +140,7 @@ def jigsaw(draw: random.Random, most: int) -> Problem:
     return graphs.problem(rows[1:] if len(rows) > 2 and draw.random() < 0.3 else rows)
 
 
+@pytest.mark.slow
 def test_joins_change_no_optimum_of_a_jigsaw() -> None:
     """Sizes and steps on a coarse grid, so that much fits that does not belong together."""
     draw = random.Random(5)
@@ -147,7 +150,7 @@ def test_joins_change_no_optimum_of_a_jigsaw() -> None:
         check(problem, Placement(offsets))
         assert ended == "optimal"
         assert bound == height(problem, Placement(offsets)) == solve(problem, without=["joins"])[1]
-        assert bound == load_bound(problem) or not oracles.packs_below(problem, bound)
+        assert bound == load_bound(problem) or not core_oracles.packs_below(problem, bound)
 
 
 @pytest.mark.parametrize(("family", "n"), [("tiling", 4096), ("pinwheel", 4097), ("mix", 4096)])
@@ -185,6 +188,7 @@ def test_the_answer_to_a_step_budget_does_not_depend_on_threads(seed: int) -> No
     assert answers[0] == answers[1] == answers[2] == answers[3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [40, 300, 1600])
 def test_a_budget_that_ends_anywhere_does_not_depend_on_threads(count: int) -> None:
     """Within the orders of first fit, the settings, the dives and the rounds; with and without a capacity."""

@@ -6,8 +6,8 @@ import itertools
 import random
 from dataclasses import fields, replace
 
+import core_oracles
 import numpy as np
-import oracles
 import pytest
 import strategies
 import twins
@@ -35,6 +35,7 @@ def related(draw: st.DrawFn, most: int = 10, alignments: tuple[int, ...] = (1,))
     return replace(base, conflicts=np.array([p for p in pairs if p[0] != p[1]], dtype=np.int64))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 @settings(deadline=None, max_examples=60)
 @given(problem=st.one_of(related(alignments=(1, 4, 6)), strategies.overlapping(), strategies.problems(pins=True)))
@@ -44,16 +45,18 @@ def test_answers_pass_the_referee_or_are_refused(row: object, problem: Problem) 
     except RequestError:
         return
     assert answer == place(problem, row.name, Budget(steps=200))  # type: ignore[attr-defined]
-    assert oracles.valid(problem, answer.offsets.tolist())
+    assert core_oracles.valid(problem, answer.offsets.tolist())
     assert answer.lower_bound <= height(problem, answer)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(related(alignments=(1, 4, 6)))
 def test_triton_equals_its_twin(problem: Problem) -> None:
     assert triton.slots_then_colours(problem)[0].offsets.tolist() == twins.triton(problem)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(related(alignments=(1, 4, 6)))
 def test_xla_best_fit_equals_its_twin(problem: Problem) -> None:
@@ -61,6 +64,7 @@ def test_xla_best_fit_equals_its_twin(problem: Problem) -> None:
         assert xla.best_fit(problem, order).offsets.tolist() == twins.xla_best_fit(problem, order.tolist())
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(related(), st.booleans(), st.booleans(), st.booleans())
 def test_somas_equals_its_twin(problem: Problem, smallest: bool, single: bool, same_gap: bool) -> None:
@@ -83,13 +87,16 @@ def test_among_hundreds_of_conflicts_xla_and_somas_equal_their_twins(largest: in
     assert found.tolist() == twins.somas(problem, order.tolist(), smallest=False, single=False, same_gap=False)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(related(), st.sampled_from([1, 8]))
 def test_hill_climb_replays_its_twin(problem: Problem, alignment: int) -> None:
     problem = replace(problem, alignment=np.full(len(problem), alignment))
     found = usmp.climb(problem, attempts=40)
     order = usmp.by_size(problem).tolist()
-    assert (found.plan.offset.tolist(), found.attempts) == twins.hill_climb(problem, order, oracles.load(problem), 40)
+    assert (found.plan.offset.tolist(), found.attempts) == twins.hill_climb(
+        problem, order, core_oracles.load(problem), 40
+    )
 
 
 def tiny(seed: int) -> Problem:
@@ -114,35 +121,38 @@ def tiny(seed: int) -> Problem:
 EVERY_SET_OF_RULES = [minimalloc.Rules(*on) for on in itertools.product([True, False], repeat=9)]
 
 
+@pytest.mark.slow
 def test_minimalloc_equals_brute_force_under_every_set_of_rules() -> None:
     assert len(fields(minimalloc.Rules)) == 9
     for seed in range(30):
         problem = tiny(seed)
-        best = oracles.optimum(problem)
+        best = core_oracles.optimum(problem)
         for rules in EVERY_SET_OF_RULES:
             fits = minimalloc.decide(problem, best, rules=rules)
             assert fits.ended == "complete", (seed, rules)
-            assert oracles.height(problem, fits.offsets.tolist()) == best
+            assert core_oracles.height(problem, fits.offsets.tolist()) == best
             check(problem, Placement(fits.offsets.tolist()))
             if best > 0:
                 assert minimalloc.decide(problem, best - 1, rules=rules).ended == "infeasible", (seed, rules)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("orders", [("WAT",), ("ZLU", "O"), ("CATWZLOU",), minimalloc.ORDERS])
 def test_minimalloc_answers_alike_for_all_orders(orders: tuple[str, ...]) -> None:
     for seed in range(30, 130):
         problem = tiny(seed)
-        best = oracles.optimum(problem)
+        best = core_oracles.optimum(problem)
         assert minimalloc.decide(problem, best, orders=orders).ended == "complete"
         assert best == 0 or minimalloc.decide(problem, best - 1, orders=orders).ended == "infeasible"
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(strategies.problems(most=5, alignments=(1, 4, 6)))
 def test_minimalloc_minimises(problem: Problem) -> None:
     answer = place(problem, "minimalloc")
     assert answer.ended == "optimal"
-    assert answer.lower_bound == height(problem, answer) == oracles.optimum(problem)
+    assert answer.lower_bound == height(problem, answer) == core_oracles.optimum(problem)
 
 
 def test_minimalloc_tells_three_answers_apart() -> None:
@@ -155,18 +165,19 @@ def test_minimalloc_tells_three_answers_apart() -> None:
     assert minimalloc.decide(problem, 10, Budget(seconds=0)).ended == "complete"  # too short to look at the clock
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(related(most=5, alignments=(1, 4)), st.booleans(), st.booleans(), st.booleans())
 def test_telamalloc_proves_only_what_is_true(problem: Problem, phases: bool, smart: bool, first: bool) -> None:
-    best = oracles.optimum(problem)
+    best = core_oracles.optimum(problem)
     options = telamalloc.Options(phases, smart, first, stuck_after=2)
     for capacity in (best - 1, best, best + 7):
         if capacity < 0:
             continue
         answer = telamalloc.decide(problem, capacity, Budget(steps=500), options)
         if answer.ended == "complete":
-            assert oracles.valid(problem, answer.offsets.tolist())
-            assert best <= oracles.height(problem, answer.offsets.tolist()) <= capacity
+            assert core_oracles.valid(problem, answer.offsets.tolist())
+            assert best <= core_oracles.height(problem, answer.offsets.tolist()) <= capacity
         else:
             assert answer.ended == "budget" or capacity < best
 
@@ -179,10 +190,11 @@ CHOICES = {
 }
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(related(most=5, alignments=(1, 4)), st.sampled_from(sorted(CHOICES)))
 def test_no_choice_of_the_trees_breaks_a_placement(problem: Problem, choice: str) -> None:
-    best = oracles.optimum(problem)
+    best = core_oracles.optimum(problem)
     table = np.array(CHOICES[choice])
     for capacity in (best - 1, best, best + 7):
         if capacity < 0:
@@ -190,8 +202,8 @@ def test_no_choice_of_the_trees_breaks_a_placement(problem: Problem, choice: str
         ended, offsets, steps = _core.telamalloc_decide(problem.core, capacity, [], 2, table, 0, 500, np.inf)
         assert steps <= 500
         if ended == "complete":
-            assert oracles.valid(problem, offsets.tolist())
-            assert best <= oracles.height(problem, offsets.tolist()) <= capacity
+            assert core_oracles.valid(problem, offsets.tolist())
+            assert best <= core_oracles.height(problem, offsets.tolist()) <= capacity
         else:
             assert ended == "budget" or capacity < best
 
@@ -239,14 +251,16 @@ def test_trees_that_make_no_sense_are_refused(table: list[tuple[int, ...]]) -> N
         _core.telamalloc_decide(problem.core, 100, [], 8, np.array(table), 0, 10, np.inf)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(strategies.overlapping(most=6))
 def test_telamalloc_with_facts_stays_within_the_capacity(problem: Problem) -> None:
     answer = telamalloc.decide(problem, int(problem.size.sum()), Budget(steps=500))
     assert answer.ended == "complete"
-    assert oracles.valid(problem, answer.offsets.tolist())
+    assert core_oracles.valid(problem, answer.offsets.tolist())
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(related(alignments=(1, 4, 6)))
 def test_telamallocs_heuristic_equals_its_twin(problem: Problem) -> None:
@@ -263,6 +277,7 @@ def test_the_phases_follow_contention() -> None:
     assert _core.telamalloc_phases(problem.core) == [2, 0, 0, 1]
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(strategies.problems(most=30), st.integers(0, 3))
 def test_idealloc_is_never_above_its_bootstrap_and_repeats(problem: Problem, seed: int) -> None:
@@ -270,7 +285,9 @@ def test_idealloc_is_never_above_its_bootstrap_and_repeats(problem: Problem, see
     again = idealloc.box(problem, Budget(steps=3, seed=seed))
     assert (once.placement, once.tries, once.epsilon) == (again.placement, again.tries, again.epsilon)
     order = np.lexsort((problem.start - problem.end, -problem.size))
-    assert height(problem, once.placement) <= oracles.height(problem, oracles.place_in_order(problem, order.tolist()))
+    assert height(problem, once.placement) <= core_oracles.height(
+        problem, core_oracles.place_in_order(problem, order.tolist())
+    )
 
 
 @settings(deadline=None, max_examples=60)
@@ -333,6 +350,7 @@ def test_hardness_is_spread_and_crowding() -> None:
     assert idealloc.hardness(Problem.of(())).compound == 1
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(strategies.problems(most=30), st.integers(1, 64))
 def test_idealloc_is_optimal_for_equal_sizes(problem: Problem, size: int) -> None:
@@ -342,6 +360,7 @@ def test_idealloc_is_optimal_for_equal_sizes(problem: Problem, size: int) -> Non
     assert height(problem, answer.placement) == load_bound(problem)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(strategies.problems(most=40), st.integers(1, 5), st.sampled_from([0.3, 0.7, 1.5]), st.integers(0, 3))
 def test_boxes_hold_every_job_once_and_never_too_many_at_a_time(
@@ -352,9 +371,10 @@ def test_boxes_hold_every_job_once_and_never_too_many_at_a_time(
     assert len(box) == len(problem)
     for b in set(box):
         inside = replace(problem, size=np.where(np.array(box) == b, 1, 0))
-        assert oracles.load(inside) <= at_once
+        assert core_oracles.load(inside) <= at_once
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(strategies.problems(most=20))
 def test_tokens_stay_within_the_window_when_taken(problem: Problem) -> None:

@@ -52,6 +52,7 @@ def random_plan(seed: int) -> Plan:
     return plan(random_graph(rng), options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(10))
 def test_none_of_a_thousand_sound_plans_is_rejected(block: int) -> None:
     for seed in range(block * PLANS // 10, (block + 1) * PLANS // 10):
@@ -66,6 +67,7 @@ def test_none_of_a_thousand_sound_plans_is_rejected(block: int) -> None:
         replay_golden(plan_subject(one), values)
 
 
+@pytest.mark.slow
 def test_a_shifted_buffer_is_rejected_when_the_referee_objects() -> None:
     """Without aliases the referee's question (may these two share bytes?) and the verifier's are the same."""
     agreed = 0

@@ -8,8 +8,9 @@ import graphs
 import pytest
 
 from modelplan import Graph, Kind, Options, RequestError, height, load, plan, storages
-from modelplan.model import Aliases
+from modelplan.model import Aliases, Member
 from modelplan.planning.aliasing import take_offers
+from modelplan.planning.aliasing.classes import Classes
 from modelplan.planning.aliasing.explaining import reasons
 from modelplan.planning.pipeline import runtime_plan
 from modelplan.runtimes import RUNTIMES
@@ -105,6 +106,7 @@ def test_of_two_operands_one_is_taken() -> None:
     assert classes(drawn) == {"a c"}
 
 
+@pytest.mark.slow
 def test_a_join_is_written_in_place_where_it_lowers_the_peak(light: Path) -> None:
     graph = load(light / "light_densenet121.onnx")
     assert isinstance(graph, Graph)
@@ -173,3 +175,17 @@ def test_no_plan_is_worse_than_the_runtime_by_itself(models: Path, name: str) ->
 def test_the_usual_mode_of_a_runtime(runtime: str, mode: str) -> None:
     assert plan(graphs.chain(), Options(runtime)).alias == mode
     assert plan(graphs.chain(), Options(runtime, streams=1)).alias == "views"
+
+
+def test_a_class_moves_so_that_the_joined_tensor_lies_where_it_is_asked_to() -> None:
+    drawn = graphs.graph("x -> a : CONV_2D\na -> b : RELU\nb -> y : CONV_2D", {"x": 64, "a": 48, "b": 16, "y": 64},
+                         "x", "y")  # fmt: skip
+    number = {tensor.name: t for t, tensor in enumerate(drawn.tensors)}
+    x, a, b, y = (number[name] for name in "xaby")
+    found = Classes(drawn, [(Member(x),), (Member(a), Member(b, 32)), (Member(y),)])
+    found.join(b, x, 40)
+    assert found.delta == {x: 0, a: 8, b: 40, y: 0}
+    found.join(b, y, 8)
+    assert found.delta == {x: 0, a: 8, b: 40, y: 32}
+    assert found.span(x) == 96
+    assert list(found.rows()) == [(Member(y, 32), Member(x, 0), Member(a, 8), Member(b, 40))]

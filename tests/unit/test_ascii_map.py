@@ -46,7 +46,7 @@ def test_no_buffers() -> None:
 
 
 def test_the_logs_are_those_of_the_interpreter(corpus: Path, models: Path) -> None:
-    """The golden digests were made by TFLM itself, see tests/tflm_logs.py."""
+    """The golden digests were made by TFLM itself, see tests/sweeps/tflm_logs.py."""
     paths = {path.name: path for folder in (models, corpus) for path in folder.rglob("*.tflite")}
     golden = GOLDEN.read_text().splitlines()
     assert len(golden) >= 40

@@ -136,6 +136,7 @@ def test_tflite_bodies_are_planned_inside_their_operator(
     assert sum(next(op for op in made.graph.ops if op.kind == kind).scratch) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["IF", "WHILE"])
 def test_a_body_is_planned_once_however_often_it_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
@@ -297,6 +298,7 @@ def test_a_call_that_copies_or_takes_other_values_stays(tmp_path: Path, called: 
     assert graph.ops[0].subgraphs[0].tensors[-1].name in {"i", "c", "o"}
 
 
+@pytest.mark.slow
 def test_calls_that_grow_without_bound_are_refused(tmp_path: Path) -> None:
     def twice(number: int) -> tflite_models.Sub:
         calls: list[tflite_models.OpRow] = [("CALL", (0,), (1,), (number,)), ("CALL", (1,), (2,), (number,))]

@@ -175,6 +175,7 @@ def written_texts(found: Difference, monkeypatch: pytest.MonkeyPatch) -> list[st
     return texts
 
 
+@pytest.mark.slow
 def test_both_peaks_and_what_differs_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = long_one(tmp_path)
     texts = written_texts(found, monkeypatch)
@@ -186,12 +187,14 @@ def test_both_peaks_and_what_differs_are_named(tmp_path: Path, monkeypatch: pyte
     assert "runs here on the new side only" not in texts
 
 
+@pytest.mark.slow
 def test_the_same_difference_gives_the_same_bytes(tmp_path: Path) -> None:
     chart = difference_chart.chart_of(strided(tmp_path))
     for save in (canvas.svg, canvas.png):
         assert save(difference_chart.draw, chart) == save(difference_chart.draw, chart)
 
 
+@pytest.mark.slow
 def test_curves_have_gaps_where_a_side_runs_nothing(tmp_path: Path) -> None:
     found = long_one(tmp_path)
     old, new = (difference_chart.curve(found.columns, found.live[n], old=not n) for n in range(2))

@@ -105,6 +105,7 @@ def test_a_model_does_not_differ_from_itself_whatever_its_names(name: str, tmp_p
         assert not any(part.bytes.delta for part in found.peak_parts)
 
 
+@pytest.mark.slow
 def test_no_file_of_the_corpus_differs_from_itself_whatever_its_names(corpus: Path, tmp_path: Path) -> None:
     count = 0
     for path in sorted((corpus / "tflite").rglob("*.tflite")):
@@ -299,6 +300,7 @@ def test_what_differs_in_bodies_is_told_by_the_operator_that_runs_them(tmp_path:
     assert one.details[:2] == ("in body 0: op 0 MUL: ADD -> MUL", "in body 1: op 2 MUL gone")
 
 
+@pytest.mark.slow
 def test_bodies_that_many_operators_run_are_compared_once(tmp_path: Path) -> None:
     old, new = versions(tmp_path, nested(19), nested(18))
     assert difference(old, old).empty
@@ -339,6 +341,7 @@ def chain(count: int, kinds: Callable[[int], str]) -> Graph:
     return Graph("chain", "tflite", tensors, ops, (0,), (count,))
 
 
+@pytest.mark.slow
 def test_long_runs_of_equal_operators_are_matched() -> None:
     long, short = (structure(chain(count, lambda i: "RELU")) for count in (3000, 2990))
     found = matched_ops(long, short)
@@ -384,6 +387,7 @@ def test_contents_tell_values_quantisation_and_options(tmp_path: Path) -> None:
         assert bool(value) == (tensor.kind is Kind.CONSTANT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["network.tflite", "resnet8.onnx"])
 def test_any_bytes_give_contents_or_a_fault_of_the_file(name: str, tmp_path: Path) -> None:
     content = written(NETWORK) if name.endswith(".tflite") else (ROOT / "models" / name).read_bytes()

@@ -340,6 +340,7 @@ def test_what_the_commands_make_needs_what_was_said(
         assert carried_out(one, tmp_path, target, printed(capsys)) == predicted(one), one.name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runtime", ["generic", "ort"])
 def test_plans_for_other_runtimes_need_what_was_said(
     models: Path, tmp_path: Path, runtime: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -360,6 +361,7 @@ def test_the_last_analysis_of_a_combination_says_all(models: Path) -> None:
     assert both.commands == (f"modelplan analyze {subject.file} --runtime generic --alias max --json plan.json",)
 
 
+@pytest.mark.slow
 def test_a_combination_that_beats_single_changes_is_found(models: Path) -> None:
     found = advice(*started(load_file(str(models / "autoencoder.tflite"))), effort=2).suggestions
     both = next(one for one in found if len(one.steps) > 1)
@@ -433,6 +435,7 @@ def test_without_time_nothing_is_tried_and_all_is_named(models: Path) -> None:
     assert {"best order", "stripes", "combinations"} <= set(found.untried)
 
 
+@pytest.mark.slow
 def test_the_search_for_stripes_ends_at_the_deadline(models: Path) -> None:
     subject = subject_of(load_file(str(models / "resnet8.tflite")), TFLM, deadline=0.0)
     with pytest.raises(OutOfTimeError):

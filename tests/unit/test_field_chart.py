@@ -53,6 +53,7 @@ def test_no_text_touches_another_or_leaves_the_sheet(name: str) -> None:
         assert box.y1 <= sheet.figure.bbox.y1, text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FIELDS)
 def test_every_allocator_is_listed_and_the_bytes_repeat(name: str) -> None:
     field = FIELDS[name]

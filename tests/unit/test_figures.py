@@ -116,6 +116,7 @@ def test_no_text_touches_another_or_leaves_the_sheet(figure: ModuleType, name: s
         assert inside, f"{text!r} leaves the sheet"
 
 
+@pytest.mark.slow
 @every_figure
 @pytest.mark.parametrize("suffix", ["svg", "png"])
 @pytest.mark.parametrize("name", ["empty", "hundred", "hostile"])
@@ -131,6 +132,7 @@ def test_hostile_names_leave_the_svg_well_formed(figure: ModuleType) -> None:
     assert not list(root.iter("{http://www.w3.org/2000/svg}script"))
 
 
+@pytest.mark.slow
 def test_the_users_matplotlib_configuration_does_not_matter() -> None:
     import matplotlib as mpl
 
@@ -188,6 +190,7 @@ def test_a_long_flat_rectangle_has_its_size_beside_its_name() -> None:
     assert [(label.name, label.size) for label in labels] == [(("b0",), "100 B"), (("b1   3 B",), "")]
 
 
+@pytest.mark.slow
 def test_the_name_of_a_file_tells_the_figure() -> None:
     assert suffix_of("reports/net.curve.png", "Drawing") == ".curve.png"
     assert suffix_of("net.png", "Drawing") == ".map.png"
@@ -281,6 +284,7 @@ def test_kinds_come_from_the_graph() -> None:
     assert render(plan, ".map.svg") == canvas.svg(memory_map.draw, drawing)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["map", "lifetimes", "curve", "order", "reuse"])
 def test_a_figure_drawn_once_gives_the_same_files(name: str) -> None:
     plan = pipeline.plan(graphs.graph("x -> a : CONV_2D\na -> y : CONV_2D", dict.fromkeys("xay", 8), "x", "y"))
@@ -328,6 +332,7 @@ def test_a_group_of_rows_shows_the_largest_and_no_sum() -> None:
         assert largest <= drawing.arena
 
 
+@pytest.mark.slow
 def test_all_ties_of_the_peak_are_marked_and_their_buffers_outlined() -> None:
     rows = [(8, 0, 1), (2, 1, 2), (5, 2, 3), (3, 2, 3), (8, 4, 7), (1, 0, 7)]
     problem = graphs.problem(rows)

@@ -119,6 +119,7 @@ def many_buffers() -> bytes:
     return model([(str(i), b"x") for i in range(16400)], operators=2)
 
 
+@pytest.mark.slow
 def test_copies_the_fields_of_a_root_that_is_out_of_reach() -> None:
     before = many_buffers()
     after = flatbuffer.set_metadata(before, NAME, b"1234")
@@ -136,6 +137,7 @@ def test_copies_the_fields_of_a_root_that_is_out_of_reach() -> None:
     assert read(longer).Description() == old.Description()
 
 
+@pytest.mark.slow
 def test_refuses_unknown_fields_of_a_root_that_is_out_of_reach() -> None:
     with pytest.raises(ModelError, match="has fields that modelplan does not know"):
         flatbuffer.set_metadata(with_newer_fields(many_buffers()), NAME, b"1234")

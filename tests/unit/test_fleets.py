@@ -198,6 +198,7 @@ class TestStore:
     def _needs_pyarrow(self) -> None:
         pytest.importorskip("pyarrow")
 
+    @pytest.mark.slow
     def test_rows_survive_and_the_later_of_two_counts(self, tmp_path: Path) -> None:
         from modelplan.questions.sweeps.store import Results, read_rows
 
@@ -218,6 +219,7 @@ class TestStore:
         assert [(one.model, one.arena) for one in read_rows(tmp_path / "r.parquet")] == [("a", None), ("b", 2)]
         assert [path.name for path in tmp_path.iterdir()] == ["r.parquet"]
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("seed", range(4))
     def test_parts_are_merged_a_batch_at_a_time(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int

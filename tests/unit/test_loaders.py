@@ -181,6 +181,7 @@ def test_rows_are_counted_through_the_pieces_of_a_table(
     assert problem.names == ("a", "b", "c")
 
 
+@pytest.mark.slow
 def test_a_large_table_costs_little_more_than_its_problem(tmp_path: Path) -> None:
     rows = "".join(f"{i},{i},{i + 1},8\n" for i in range(200_000))
     path = written(tmp_path / "p.csv", "id,lower,upper,size\n" + rows)

@@ -59,6 +59,7 @@ def fault(document: Document, change: Callable[[Document], None]) -> Document:
     return found
 
 
+@pytest.mark.slow
 def test_a_saved_layout_is_replayed(unet: Document, said: Callable[..., tuple[int, str]]) -> None:
     code, text = said(unet, "--model", str(MODELS / "unet_small.tflite"))
     assert code == 0
@@ -143,6 +144,7 @@ def test_a_fault_in_the_file_is_named(
     assert (code, reason in text) == (4, True), text
 
 
+@pytest.mark.slow
 def test_copies_in_a_wrong_order_are_found(tmp_path: Path, said: Callable[..., tuple[int, str]]) -> None:
     document = spilled(tmp_path, MODELS / "resnet8.tflite", "--region", "sram:28KiB,rate=400MB/s", *PSRAM)
     copies = document["copies"]
@@ -156,6 +158,7 @@ def test_copies_in_a_wrong_order_are_found(tmp_path: Path, said: Callable[..., t
     assert any(code == 4 and "an earlier copy has overwritten it" in text for code, text in found)
 
 
+@pytest.mark.slow
 def test_state_that_is_never_written_back_is_found(
     corpus: Path, tmp_path: Path, said: Callable[..., tuple[int, str]]
 ) -> None:

@@ -32,6 +32,7 @@ def test_same_plan_same_bytes(suffix: str) -> None:
     assert render(a_plan(), suffix) == render(a_plan(), suffix)
 
 
+@pytest.mark.slow
 def test_rendering_calls_no_planner(monkeypatch: pytest.MonkeyPatch) -> None:
     answer = a_plan()
     for module, name in ((pipeline, "_plan"), (schedulers, "orders"), (allocators, "place")):

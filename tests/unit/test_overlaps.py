@@ -281,6 +281,7 @@ def test_every_overlap_of_a_kernel_that_cmsis_nn_replaces_has_a_lead_of_its_own(
     assert leads.keys() == REPLACED & TFLM.sharing.front_to_back.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernels", CMSIS_NN)
 def test_both_derivations_of_cmsis_nn_agree(kernels: str) -> None:
     for case in itertools.islice(overlap_sweep.cases(11), 700):
@@ -491,6 +492,7 @@ def test_an_output_that_took_one_operand_cannot_run_into_the_other() -> None:
         assert not made.overlaps
 
 
+@pytest.mark.slow
 def test_a_packed_plan_with_overlaps_says_what_it_needs_and_is_usable(
     corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

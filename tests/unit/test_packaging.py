@@ -69,6 +69,17 @@ def test_ci_runs_what_developers_run() -> None:
     assert ".ci/wheel" in (ROOT / ".ci" / "run").read_text()
 
 
+def test_the_weekly_run_names_files_that_exist() -> None:
+    text = (ROOT / ".ci" / "long").read_text()
+    sweeps = re.findall(r"^ *sweep (\w+\.py)", text, re.MULTILINE)
+    named = [ROOT / path for path in re.findall(r"tests/\w+/\w+\.py", text)]
+    assert sweeps
+    assert named
+    assert [
+        path for path in (*named, *(ROOT / "tests" / "sweeps" / name for name in sweeps)) if not path.exists()
+    ] == []
+
+
 def test_the_citation_is_of_this_version() -> None:
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert citation["version"] == modelplan.__version__

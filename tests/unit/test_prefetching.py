@@ -44,6 +44,7 @@ def test_the_processor_copies_what_the_engine_does_not_reach(apart: tuple[int, .
     assert (mixed > 0) is (0 not in apart)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("buffers", "steps", "seeds"), [(7, 8, 80), (20, 30, 25)])
 def test_layouts_with_copies_ahead_are_safe_and_as_quick_as_promised(buffers: int, steps: int, seeds: int) -> None:
     quicker = 0

@@ -210,6 +210,7 @@ def test_a_row_that_counts_is_overwritten(make: Callable[[str], Striped], way: s
     assert re.search(r"of the arena, overwritten by op \d+ ", refused_file(made.data, made.file()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["loop", "loop with cuts", "uneven loop"])
 def test_a_cut_that_keeps_a_row_that_was_overwritten(make: Callable[[str], Striped], way: str) -> None:
     made = make(way)
@@ -223,6 +224,7 @@ def test_a_cut_that_keeps_a_row_that_was_overwritten(make: Callable[[str], Strip
             assert "op " in refused_file(made.data, faulty.file())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["loop", "loop of single rows", "loop with cuts", "loop of tiles"])
 @pytest.mark.parametrize("table", ["window_begins", "cut_begins", "result_begins"])
 @pytest.mark.parametrize("axis", [1, 2])

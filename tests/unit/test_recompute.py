@@ -132,6 +132,7 @@ def test_what_says_nothing_of_repetitions_is_refused(graph: Graph) -> None:
         curve_of(graph, Options(streams=2))
 
 
+@pytest.mark.slow
 def test_the_written_model_computes_the_same(step: Path, tmp_path: Path) -> None:
     out, curve = tmp_path / "again.onnx", tmp_path / "curve.json"
     done = commands.run("recompute", step, "--runtime", "generic", "--seconds", "1", "--out", out, "--out", curve)
@@ -148,6 +149,7 @@ def test_the_written_model_computes_the_same(step: Path, tmp_path: Path) -> None
     assert json.loads((tmp_path / "p.json").read_text())["summary"]["height"] == chosen["height"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
@@ -169,6 +171,7 @@ def test_wrong_input_is_named(step: Path, tmp_path: Path, words: list[str], code
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_a_tflite_file_has_a_curve_and_no_written_model(tmp_path: Path) -> None:
     model = ROOT / "models" / "ds_cnn_kws.tflite"
     assert commands.run("recompute", model, "--seconds", "1", "--out", tmp_path / "x.svg").returncode == 0

@@ -73,6 +73,7 @@ def test_unknown_kernels_are_refused_with_the_list(row: Runtime) -> None:
         plan(NET, Options(row.name, kernels="neon"))
 
 
+@pytest.mark.slow
 def test_nobody_else_knows_a_runtime_by_name() -> None:
     """A feature that depends on the runtime reads a field of its record."""
     allowed = {

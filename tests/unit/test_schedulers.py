@@ -124,6 +124,7 @@ def proof(case: order_oracles.OrderCase) -> tuple[OrderProblem, Witness]:
     return problem, solve(problem, Effort("best", search=True)).witness
 
 
+@pytest.mark.slow
 def test_the_referee_accepts_every_witness_of_the_core() -> None:
     for seed in range(400):
         problem, witness = proof(order_oracles.random_case(seed))

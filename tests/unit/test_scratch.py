@@ -136,6 +136,7 @@ def test_a_library_without_its_variant_explains_them(name: str, variant: str) ->
         find_library(name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernels", ["reference", "cmsis-mve", "esp-nn"])
 def test_a_plan_counts_what_the_kernels_of_the_file_ask_for(kernels: str, tmp_path: Path) -> None:
     """A graph holds less than the file; it must hold all that sizes scratch. Refused operators never run."""

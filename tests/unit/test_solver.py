@@ -85,6 +85,7 @@ def test_pins_that_longer_lifetimes_exclude_are_refused_by_name() -> None:
         place(problem, "modelplan")
 
 
+@pytest.mark.slow
 def test_set_d_meets_its_load_bound(corpus: Path) -> None:
     """Harder than the nine: other solvers stop 4 % and more above the bound of this set."""
     problem = load(corpus / "problems" / "minimalloc" / "D.1048576.csv")
@@ -93,6 +94,7 @@ def test_set_d_meets_its_load_bound(corpus: Path) -> None:
     assert height(problem, placement) == placement.lower_bound == 986_112
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("count", "steps"), [(3_000, 60_000), (20_000, 400_000)])
 def test_where_a_third_of_all_buffers_is_alive_the_height_is_near_the_load(count: int, steps: int) -> None:
     problem = rand_unif(count, 0)

@@ -45,6 +45,7 @@ def stream(made: Plan) -> Stream:
     return stream_of(made, LINK)
 
 
+@pytest.mark.slow
 def test_weights_are_counted_from_shapes_and_embeddings_by_their_rows(stream: Stream) -> None:
     layer = 4 * 256 * 256 + 3 * 256 * 688 + 2 * 256
     row, shapes = 2 * 256, 8 * (4 + 3)
@@ -76,6 +77,7 @@ def test_more_memory_and_a_quicker_link_never_take_longer(made: Plan) -> None:
     assert last.streamed == 512
 
 
+@pytest.mark.slow
 def test_more_memory_never_takes_longer_where_its_own_windows_are_slower() -> None:
     graph = load(MODELS / "unet_small.tflite")
     assert isinstance(graph, Graph)
@@ -101,6 +103,7 @@ def test_the_needed_rate_is_enough_and_less_is_not(made: Plan, stream: Stream) -
         assert (point(other, memory).seconds <= stream.computing * 1.0101) is enough
 
 
+@pytest.mark.slow
 def test_below_the_least_memory_activations_wait_on_the_host(stream: Stream) -> None:
     with pytest.raises(RequestError, match=f"the least is {stream.least:,}"):
         point(stream, stream.least - 1)
@@ -109,6 +112,7 @@ def test_below_the_least_memory_activations_wait_on_the_host(stream: Stream) -> 
     assert any(stay.region == 1 and asked.home[stay.buffer] < 0 for stay in found.layout.stays)
 
 
+@pytest.mark.slow
 def test_the_command_says_what_two_memories_take(decoder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = [
         "stream",
@@ -153,6 +157,7 @@ REGIONS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_command_spills_and_writes_what_moves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = str(MODELS / "resnet8.tflite")
     files = [str(tmp_path / name) for name in ("a.json", "a.csv", "a.svg", "a.png")]
@@ -208,6 +213,7 @@ def times_of(words: list[str], capsys: pytest.CaptureFixture[str]) -> float:
     return seconds
 
 
+@pytest.mark.slow
 def test_a_target_states_memories_and_engine(board: str, capsys: pytest.CaptureFixture[str]) -> None:
     engine = "channels=2,queue=4,rate=100MB/s,latency=1us"
     command = ["spill", str(MODELS / "resnet8.tflite")]
@@ -221,6 +227,7 @@ def test_a_target_states_memories_and_engine(board: str, capsys: pytest.CaptureF
     assert slow > times_of(target, capsys)
 
 
+@pytest.mark.slow
 def test_a_target_states_what_a_model_streams_through(
     board: str, decoder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

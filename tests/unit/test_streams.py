@@ -125,6 +125,7 @@ def test_a_plan_remembers_the_conflicts_of_its_streams() -> None:
     assert of_plan(made).streams == (0, 1, 0, 1, 0)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(strategies.dags(most=7), st.data())
 def test_the_verifier_rejects_exactly_what_the_conflicts_exclude(graph: Graph, data: st.DataObject) -> None:

@@ -39,6 +39,7 @@ def plain_rows(layer: Layer, values: list[int], above: int, made: int) -> list[t
     return rows
 
 
+@pytest.mark.slow
 @given(st.integers(3, 30), st.integers(1, 7), st.integers(1, 3), st.data())
 def test_trimmed_windows_read_what_the_whole_map_does(rows: int, reach: int, stride: int, data: st.DataObject) -> None:
     layer = same(rows, reach, stride)

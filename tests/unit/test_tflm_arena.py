@@ -60,6 +60,7 @@ def measured(corpus: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, (program, *_) in KIT.items() if program.startswith("tflm-")])
 def test_every_row_is_as_measured(corpus: Path, measured: list[dict[str, str]], name: str) -> None:
     _, abi, kernels = KIT[name]
@@ -83,6 +84,7 @@ def real(corpus: Path, models: Path) -> Iterator[Path]:
     yield from sorted((corpus / "crashes").glob("[at]*.tflite"))
 
 
+@pytest.mark.slow
 @wheel
 def test_the_wheel_reports_what_is_predicted_and_needs_no_less(corpus: Path, models: Path) -> None:
     for path in real(corpus, models):
@@ -94,9 +96,10 @@ def test_the_wheel_reports_what_is_predicted_and_needs_no_less(corpus: Path, mod
         assert not answer.enough(whole.least - 16), path.name
 
 
+@pytest.mark.slow
 @wheel
 def test_a_sample_of_the_sweep_is_as_on_the_wheel() -> None:
-    """One model of each operator, of its types in turn; tests/tflm_sweep.py measures more."""
+    """One model of each operator, of its types in turn; tests/sweeps/tflm_sweep.py measures more."""
     for case, data in list(sweep(1, 2))[::7]:
         assert list(differences(case, arena(read_tflite(data, case), "wheel"), ask_wheel(data))) == [], case
 
@@ -226,6 +229,7 @@ def test_unknown_names_list_the_known(corpus: Path) -> None:
         arena(kws, "32", "neon")
 
 
+@pytest.mark.slow
 @wheel
 def test_an_arena_of_the_printed_size_runs_packed_models(corpus: Path) -> None:
     whole = model(corpus, "pretrainedResnet_quant")

@@ -254,7 +254,10 @@ def test_a_file_without_a_plan_is_not_a_broken_plan(corpus: Path) -> None:
 
 def test_a_plan_of_vela_passes(corpus: Path) -> None:
     path = corpus / "tflite" / "person_detect_vela.tflite"
-    prove(offline_subject(read_tflite(path.read_bytes(), path.name)))
+    subject = offline_subject(read_tflite(path.read_bytes(), path.name))
+    prove(subject)
+    assert subject.offline is not None
+    assert subject.offline.offsets == (0, -1, -1, 0, 0, 0)
 
 
 def test_a_table_of_buffers_covers_views_without_rows() -> None:

@@ -62,6 +62,7 @@ def test_another_process_does_its_share() -> None:
     assert found - {os.getpid()}
 
 
+@pytest.mark.slow
 def test_the_answer_does_not_depend_on_the_processes(tmp_path: Path) -> None:
     path = tmp_path / "model.tflite"
     path.write_bytes(three_convolutions())

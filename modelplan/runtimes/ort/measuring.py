@@ -292,7 +292,9 @@ def _answer(request: dict[str, Any], folder: Path) -> dict[str, Any]:
         if not _servers or _servers[-1].process.poll() is not None:
             _servers[:] = [_Server()]
         try:
-            status = _servers[-1].status({**request, "answer": str(answer), "errors": str(errors)})
+            status = _servers[-1].status(
+                {**request, "folder": str(Path.cwd()), "answer": str(answer), "errors": str(errors)}
+            )
         except BaseException:  # such as Ctrl-C: what is under way would be taken for the next answer
             _servers.pop().end()
             raise

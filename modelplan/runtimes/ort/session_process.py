@@ -174,6 +174,7 @@ def _answered(request: dict[str, Any]) -> int:
     status = 1
     os.dup2(2, 1)  # the standard output is the server's
     try:
+        os.chdir(request["folder"])  # it may have changed since the server was started
         answer = _timed if "models" in request else _optimized if "optimized" in request else _measured
         Path(request["answer"]).write_text(json.dumps(answer(request)))
         status = 0

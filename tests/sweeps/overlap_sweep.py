@@ -1,11 +1,11 @@
 """Executes many single operators that write over what they read, and prints where the result differs.
 
-    python tests/overlap_sweep.py [--count 2000] [--seed 1] [--kernels cmsis,cmsis-c,cmsis-mve] [--kit FOLDER]
+    python tests/sweeps/overlap_sweep.py [--count 2000] [--seed 1] [--kernels cmsis,cmsis-c,cmsis-mve] [--kit FOLDER]
 
 Each operator runs three times: its output apart from its operand, exactly the lead before it that the tables allow for
 these kernels, and one element closer. The first two must be equal bit for bit; of the last some must differ, or the
 leads would be larger than they need to be. One file holds many operators; a plan in the file keeps them apart. The
-programs are those of `tests/tflm_sweep.py`.
+programs are those of `tests/sweeps/tflm_sweep.py`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from typing import Any
 
 import numpy as np
 import tflite
-from tflite_models import BYTES, TYPES, OpRow, Sub, TensorRow, Writer, model
 from tflm_sweep import KIT, kit_folder, start
 
 from modelplan.formats.tflite.flatbuffer import set_metadata
@@ -33,6 +32,9 @@ from modelplan.model import Graph, Kind, Op, Tensor
 from modelplan.planning.aliasing.overlapping import kernel_overlaps
 from modelplan.runtimes import with_kernels
 from modelplan.runtimes.tflm import TFLM
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))
+from tflite_models import BYTES, TYPES, OpRow, Sub, TensorRow, Writer, model
 
 Shape = tuple[int, ...]
 _FOR_ONE_FILE = 40

@@ -1,4 +1,4 @@
-"""Random networks computed in stripes at random legal cuts: python tests/random_stripes.py [SEEDS]
+"""Random networks computed in stripes at random legal cuts: python tests/sweeps/random_stripes.py [SEEDS]
 
 Each network is rewritten, run on the tflite-micro wheel with and without its plan, and compared with itself. Prints the
 seeds that differ, and exits with 1 if there are any.

@@ -1,4 +1,4 @@
-"""Whether two checkouts answer alike: `python tests/equal_plans.py OLD NEW` plans every model file by both.
+"""Whether two checkouts answer alike: `python tests/sweeps/equal_plans.py OLD NEW` plans every model file by both.
 
 OLD and NEW are folders that hold a `modelplan` with its compiled core. Compared are the words of `analyze` and the plan
 in JSON, byte by byte, of models/, of $MODELPLAN_CORPUS and of the files that are named besides.
@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 CORPUS = Path(os.environ.get("MODELPLAN_CORPUS", ROOT.parent / "shared" / "corpus"))
 
 #: Prints a line for each file: exit code, digest of what was printed and of the plan, path. An editable installation

@@ -1,6 +1,6 @@
 """Prints the digests of what TFLM logs of its memory plans, for tests/golden/tflm_logs.txt.
 
-    python tests/tflm_logs.py PROGRAM MODEL... > tests/golden/tflm_logs.txt
+    python tests/sweeps/tflm_logs.py PROGRAM MODEL... > tests/golden/tflm_logs.txt
 
 PROGRAM runs a model as `PROGRAM MODEL --arena BYTES --runs 0` on a 64-bit TFLM with the reference kernels, built with
 TF_LITE_SHOW_MEMORY_USE. A program that keeps only the beginning of a long log gives the digest of its whole lines.

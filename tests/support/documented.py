@@ -10,7 +10,7 @@ import pytest
 
 from modelplan.cli import main
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def printed_as_shown(page: Path, example: re.Pattern[str], capsys: pytest.CaptureFixture[str], *, update: bool) -> bool:

@@ -1,6 +1,6 @@
 """Random problems of several memories, each layout seen by the referee, and the fast choice beside the exact.
 
-    python tests/region_sweep.py [--count 100000] [--first 0] [--seed 1] [--exact N] [--buffers 10 40 120]
+    python tests/sweeps/region_sweep.py [--count 100000] [--first 0] [--seed 1] [--exact N] [--buffers 10 40 120]
 
 prints how many layouts passed and how many problems had none; with `--exact N`, every N-th problem is also solved by
 HiGHS for at most 60 seconds, and the largest gaps of the fast choice are printed. Both are choices of regions under the

@@ -1,7 +1,8 @@
 """Files of few bytes for much work: as many operators, tensors, bodies and names as fit into ten megabytes.
 
-`python tests/dense.py` writes each as large as the loaders take it and opens it under the promise of `load` (a Graph
-or a ModelError, in under 10 seconds and 1 GiB): CPU seconds and peak memory of each, exit code 1 where it is broken.
+`python tests/sweeps/dense.py` writes each as large as the loaders take it and opens it under the promise of `load` (a
+Graph or a ModelError, in under 10 seconds and 1 GiB): CPU seconds and peak memory of each, exit code 1 where it is
+broken.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from typing import Any, TypeVar
 
 import fuzz
 import onnx
-import tflite_models
 from onnx import TensorProto, helper
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))
+import tflite_models
 
 X = helper.make_tensor_value_info("x", TensorProto.FLOAT, [4])
 CONDITION = helper.make_tensor_value_info("cond", TensorProto.BOOL, [])

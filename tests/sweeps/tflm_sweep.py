@@ -1,6 +1,6 @@
 """Compares the predicted arena of many small models with TFLM itself, and prints where they differ.
 
-    python tests/tflm_sweep.py --measure [--count 12] [--kernels wheel,reference,...] [--kit FOLDER] [--only CONV_2D]
+    python tests/sweeps/tflm_sweep.py --measure [--count 12] [--kernels wheel,...] [--kit FOLDER] [--only CONV_2D]
 
 TFLM is the wheel `tflite-micro`, or the programs of a measuring kit: a folder with a program `tflm-NAME` or
 `host-NAME` for each set of kernels that takes `MODEL --arena BYTES --probe --runs 1 --inputs FILE`, started under

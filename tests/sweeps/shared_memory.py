@@ -1,6 +1,6 @@
 """Compares several models in one arena of TFLM with what is predicted, and runs plans for them on TFLM.
 
-    python tests/shared_memory.py [--count 200] [--seed 1] [--program host-reference] MODEL...
+    python tests/sweeps/shared_memory.py [--count 200] [--seed 1] [--program host-reference] MODEL...
 
 draws pairs and triples of the models, and prints where head, tail or the least arena of one MicroAllocator differ. The
 kit, in MODELPLAN_TFLM_KIT, is a folder as `tflm_sweep.py` describes it, with the sources of TFLM in `src` and the

@@ -1,6 +1,6 @@
 """Spills random problems of several memories and has every layout checked, by the referee and by the simulator.
 
-python tests/moving_sweep.py [--count 10000] [--first 0] [--exact]
+python tests/sweeps/moving_sweep.py [--count 10000] [--first 0] [--exact]
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Throws damaged files at the commands: `python tests/fuzz.py KIND --cases 20000 [--keep FOLDER] [FILE...]`.
+"""Throws damaged files at the commands: `python tests/sweeps/fuzz.py KIND --cases 20000 [--keep FOLDER] [FILE...]`.
 
 KIND is tflite, onnx, csv, json, overlaps, streams or header. Every case goes through the commands that read such a
 file, and `load` where it is a model. The promise: an exit code of 0 to 4, one line on an error, no exception, in under
@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import mutations
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))
 import tflite_models
 
 SECONDS, BYTES = 10, 1 << 30
@@ -94,7 +96,7 @@ def _onnx_files(_: Path) -> list[Path]:
     import onnx
 
     light = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
-    models = Path(__file__).parent.parent / "models"
+    models = Path(__file__).parents[2] / "models"
     return [models / "decoder_kv.onnx", models / "resnet8.onnx", light / "light_squeezenet.onnx"]
 
 
@@ -225,7 +227,7 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=20_000)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after this long")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--keep", type=Path, default=Path(__file__).parent / "regressions")
+    parser.add_argument("--keep", type=Path, default=Path(__file__).parents[1] / "regressions")
     parser.add_argument("files", nargs="*", type=Path)
     arguments = parser.parse_args()
     kind, first = KINDS[arguments.kind], arguments.first
