@@ -24,9 +24,9 @@ import reporting
 
 from modelplan.formats import load_model
 from modelplan.formats.tflite.flatbuffer_tables import OPTIONS
-from modelplan.rewriting.durations import OTHERS, TERMS, Amounts, Terms, amounts_of
-from modelplan.rewriting.ladder import fit
-from modelplan.rewriting.stripes.building import built
+from modelplan.rewriting.striped_tflite.building import striped_program
+from modelplan.rewriting.striped_tflite.durations import OTHERS, TERMS, Amounts, Terms, amounts_of
+from modelplan.rewriting.striped_tflite.ladder import fit
 from modelplan.runtimes.tflm.runner import tflm_version
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests" / "sweeps"))
@@ -115,7 +115,7 @@ def timed(model: bytes, kind: str) -> tuple[Amounts, float]:
         file.write(model)
         file.flush()
         graph = load_model(file.name)
-    plain = built(graph, range(len(graph.ops)), ())
+    plain = striped_program(graph, range(len(graph.ops)), ())
     if {step.kind for step in plain.steps} != {kind}:
         raise SystemExit(f"the model of {kind} holds other operators")
     (least,) = invoked([model])

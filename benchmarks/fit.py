@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 import reporting
 
-from modelplan.rewriting.ladder import Ladder, fit
-from modelplan.rewriting.rungs import Rung
+from modelplan.rewriting.striped_tflite.ladder import Ladder, fit
+from modelplan.rewriting.striped_tflite.rungs import Rung
 from modelplan.runtimes.tflm.runner import run_tflm, tflm_version
 
 #: Model: the head to come below, and the arena on 64 bits, in bytes, where there is such a goal.

@@ -23,7 +23,7 @@ import reporting
 sys.path.insert(0, str(reporting.ROOT / "models"))
 import onnx_nets
 
-from modelplan.rewriting.striped_onnx.ladder import Goal, Ladder, Rung, climb
+from modelplan.rewriting.striped_onnx.ladder import OnnxGoal, OnnxLadder, OnnxRung, climb
 from modelplan.rewriting.striped_onnx.writing import parsed, write_bound
 from modelplan.runtimes.ort.measuring import LEVELS, Settings, measure, ort_version, peak_contents
 
@@ -127,19 +127,19 @@ def at_peak(name: str, path: Path, level: str, out: Path | None = None) -> list[
     return [name, "in stripes" if out else "as is", found.running, mib(found.own), made, mib(max(after - before, 0))]
 
 
-def fitted(path: Path, level: str, tolerance: float) -> Ladder:
+def fitted(path: Path, level: str, tolerance: float) -> OnnxLadder:
     """The ladder of a file, to the least that is found with the arena off."""
-    goal = Goal(settings=Settings(level=level), tolerance=tolerance, without=frozenset({"order"}))
+    goal = OnnxGoal(settings=Settings(level=level), tolerance=tolerance, without=frozenset({"order"}))
     return climb(str(path), reporting.graph_of(path), goal, lambda text: reporting.progress(f"{path.stem}: {text}"))
 
 
-def best(ladder: Ladder) -> Rung | None:
+def best(ladder: OnnxLadder) -> OnnxRung | None:
     """The rung in stripes that needs least with the arena off."""
     found = [rung for rung in ladder.rungs if rung.name == "split"]
     return min(found, key=lambda rung: rung.best.peak, default=None)
 
 
-def row(name: str, path: Path, ladder: Ladder, level: str) -> list[object]:
+def row(name: str, path: Path, ladder: OnnxLadder, level: str) -> list[object]:
     """One line of the table."""
     graph = reporting.graph_of(path)
     shapes = {graph.tensors[t].name: graph.tensors[t].shape for t in graph.inputs}
@@ -162,7 +162,7 @@ def row(name: str, path: Path, ladder: Ladder, level: str) -> list[object]:
     ]  # fmt: skip
 
 
-def described(name: str, ladder: Ladder) -> Iterator[str]:
+def described(name: str, ladder: OnnxLadder) -> Iterator[str]:
     """What was done to a model, as a list."""
     rung = best(ladder)
     if rung:

@@ -24,7 +24,7 @@ import onnx_nets
 from modelplan import Graph, load
 from modelplan.planning.session_blocks import session_peak
 from modelplan.rewriting.striped_onnx.comparing import compare_outputs
-from modelplan.rewriting.striped_onnx.ladder import Goal, climb
+from modelplan.rewriting.striped_onnx.ladder import OnnxGoal, climb
 from modelplan.runtimes.ort import ORT
 from modelplan.runtimes.ort.measuring import Settings, measure, ort_version
 from modelplan.runtimes.ort.shapes import unknown_tensors
@@ -59,7 +59,7 @@ def measured(name: str, model: Any, folder: Path, threads: list[list[object]], p
     onnx.save(model, path)
     graph = reporting.graph_of(path)
     shapes = {graph.tensors[t].name: graph.tensors[t].shape for t in graph.inputs}
-    goal = Goal(settings=Settings("extended", max(THREADS)), without=frozenset({"order"}))
+    goal = OnnxGoal(settings=Settings("extended", max(THREADS)), without=frozenset({"order"}))
     chosen = climb(str(path), graph, goal, lambda text: reporting.progress(f"{name}: {text}")).chosen
     files = {"model": path}
     if chosen is not None and chosen.model is not None:

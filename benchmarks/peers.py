@@ -35,7 +35,7 @@ from modelplan import Budget, ModelPlanError, Options, Placement, Problem, check
 from modelplan.planning.pipeline import configured_runtime, plan
 from modelplan.primitives.version import __version__
 from modelplan.questions.alternatives import Target, as_it_stands, load_file
-from modelplan.rewriting.ladder import fit
+from modelplan.rewriting.striped_tflite.ladder import fit
 from modelplan.runtimes.tflm.runner import RefusalError, installed, run_tflm, tflm_version
 
 #: A peer's package, what imports it, and what it is asked.

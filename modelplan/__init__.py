@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from modelplan.primitives.errors import BrokenPlanError, ModelError, ModelPlanError, RequestError
     from modelplan.questions.differences.models import diff
     from modelplan.questions.together.shared_memory import share_memory
-    from modelplan.rewriting.ladder import Ladder, fit
+    from modelplan.rewriting.striped_tflite.ladder import Ladder, fit
 
 #: Where each public name lives; it is imported when it is first used, so that `import modelplan` costs nothing.
 _HOMES = {
@@ -71,7 +71,7 @@ _HOMES = {
         "primitives.errors": "BrokenPlanError ModelError ModelPlanError RequestError",
         "questions.differences.models": "diff",
         "questions.together.shared_memory": "share_memory",
-        "rewriting.ladder": "Ladder fit",
+        "rewriting.striped_tflite.ladder": "Ladder fit",
     }.items()
     for name in names.split()
 }

@@ -20,8 +20,8 @@ from modelplan.primitives.byte_counts import parse_bytes
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.units import human
 from modelplan.primitives.version import __version__
-from modelplan.rewriting.ladder import Ladder, climb
-from modelplan.rewriting.rungs import RUNGS, Goal, Rung
+from modelplan.rewriting.striped_tflite.ladder import Ladder, climb
+from modelplan.rewriting.striped_tflite.rungs import RUNGS, Goal, Rung
 from modelplan.runtimes.tflm.abi import ABI_NAMES
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import read_tflite
@@ -122,17 +122,17 @@ def goal_of(arguments: Namespace, chosen: Chosen | None = None) -> Goal:
     device = chosen.device if chosen else None
     stated = str(chosen.budget) if chosen and arguments.budget is None else arguments.budget
     return Goal(
-        None if arguments.least else parse_bytes(stated),
-        arguments.objective,
-        arguments.abi or (device.abi if device else "") or model_options.USUAL_ABI,
-        arguments.kernels or (device.kernels if device else "") or KERNELS[0],
-        share(arguments.max_macs or _MOST_MACS),
-        arguments.max_ops,
-        parse_bytes(arguments.max_flash) if arguments.max_flash else None,
-        frozenset(word.strip() for word in arguments.without.split(",") if word.strip()),
-        arguments.seed,
-        day_of(arguments.tflm) if arguments.tflm else None,
-        share(arguments.max_time),
+        budget=None if arguments.least else parse_bytes(stated),
+        objective=arguments.objective,
+        abi=arguments.abi or (device.abi if device else "") or model_options.USUAL_ABI,
+        kernels=arguments.kernels or (device.kernels if device else "") or KERNELS[0],
+        max_macs=share(arguments.max_macs or _MOST_MACS),
+        max_ops=arguments.max_ops,
+        max_flash=parse_bytes(arguments.max_flash) if arguments.max_flash else None,
+        without=frozenset(word.strip() for word in arguments.without.split(",") if word.strip()),
+        seed=arguments.seed,
+        tflm=day_of(arguments.tflm) if arguments.tflm else None,
+        max_time=share(arguments.max_time),
     )
 
 

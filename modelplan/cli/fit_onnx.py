@@ -76,7 +76,7 @@ def fit_file(arguments: Namespace, max_macs: float | None, progress: Callable[[s
 
 
 def _goal(arguments: Namespace, max_macs: float | None) -> Any:
-    from modelplan.rewriting.striped_onnx.ladder import Goal
+    from modelplan.rewriting.striped_onnx.ladder import OnnxGoal
     from modelplan.runtimes.ort.measuring import Settings
 
     if not arguments.least and arguments.budget is None:
@@ -96,7 +96,7 @@ def _goal(arguments: Namespace, max_macs: float | None) -> Any:
         fixed.add("pattern")
     budget = None if arguments.least else parse_bytes(arguments.budget)
     without = frozenset(word.strip() for word in arguments.without.split(",") if word.strip())
-    goal = Goal(budget, settings, frozenset(fixed), tolerance=tolerance, without=without)
+    goal = OnnxGoal(budget=budget, settings=settings, fixed=frozenset(fixed), tolerance=tolerance, without=without)
     return goal if max_macs is None else replace(goal, max_macs=max_macs)
 
 

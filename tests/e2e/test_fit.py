@@ -12,7 +12,7 @@ from random_cnns import Network
 
 from modelplan import Graph, RequestError, fit, load
 from modelplan.formats.tflite.tflite_tables import get_metadata
-from modelplan.rewriting.rungs import Rung
+from modelplan.rewriting.striped_tflite.rungs import Rung
 from modelplan.runtimes.tflm.runner import INSTALL, RefusalError, installed, run_tflm
 
 runtime = pytest.mark.skipif(not installed(), reason=f"tflite-micro is not installed: {INSTALL}")

@@ -11,13 +11,13 @@ import pytest
 from onnx import helper
 from onnx_files import graph_of, saved
 
-from modelplan.rewriting.striped_onnx.choosing import Search
 from modelplan.rewriting.striped_onnx.comparing import compare_outputs
 from modelplan.rewriting.striped_onnx.fused_convolutions import with_fused
-from modelplan.rewriting.striped_onnx.ladder import Goal, climb
-from modelplan.rewriting.striped_onnx.pieces import build, peak, run_order
-from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_striped
-from modelplan.rewriting.stripes.regions import Region
+from modelplan.rewriting.striped_onnx.ladder import OnnxGoal, climb
+from modelplan.rewriting.striped_onnx.onnx_search import OnnxSearch
+from modelplan.rewriting.striped_onnx.unrolled_nodes import peak, run_order, striped_onnx_program
+from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_striped_onnx
+from modelplan.rewriting.stripes.regions import RecomputedHalo
 from modelplan.runtimes.ort.measuring import Settings, kept_values, measure, write_optimized
 
 pytest.importorskip("onnxruntime")
@@ -108,7 +108,7 @@ def test_convolutions_between_quantisations_become_quantised_ones(tmp_path: Path
 
 def test_stripes_share_the_folded_weights(tmp_path: Path) -> None:
     path = normalized(tmp_path / "m.onnx")
-    goal = Goal(settings=Settings(level="basic"), without=frozenset({"order"}))
+    goal = OnnxGoal(settings=Settings(level="basic"), without=frozenset({"order"}))
     rung = climb(str(path), graph_of(path), goal, lambda text: None).chosen
     assert rung is not None
     assert rung.model is not None
@@ -125,13 +125,13 @@ def test_stripes_share_the_folded_weights(tmp_path: Path) -> None:
 def test_extents_are_told_again_behind_the_last_stripe(tmp_path: Path) -> None:
     path = normalized(tmp_path / "m.onnx")
     reading = reading_of(parsed(path), graph_of(path), kept_values(path, "disable"))
-    search = Search(reading, most_macs=0.25, threads=1)
+    search = OnnxSearch(reading, most_macs=0.25, threads=1)
     plan = next(plan for plan in search.plans() if plan.regions[-1].last < len(reading.graph.ops) - 1)
-    program = build(reading, plan.regions, 1)
+    program = striped_onnx_program(reading, plan.regions, 1)
     out = tmp_path / "out.onnx"
     runs = [measure(path, SHAPES, Settings(level="disable"), runs=1, inputs=1, keep=True)]
     for known in (False, True):
-        out.write_bytes(write_striped(parsed(path), reading, program, unnamed=True, known_tail=known))
+        out.write_bytes(write_striped_onnx(parsed(path), reading, program, unnamed=True, known_tail=known))
         model = onnx.load(out)
         onnx.checker.check_model(model, full_check=True)
         told = [node for node in model.graph.node if node.op_type == "Reshape"]
@@ -155,12 +155,12 @@ def test_results_that_are_read_late_are_made_with_their_stripe(tmp_path: Path) -
     path = saved(tmp_path / "m.onnx", nodes, {"x": SHAPES["x"], "y": [1, 4, 64, 64]}, weights)
     reading = reading_of(parsed(path), graph_of(path), kept_values(path, "basic"))
     rows = tuple(range(0, 33, 4))
-    program = build(reading, [Region(0, 2, 2, rows, carry=False, pad=frozenset(range(3)))])
+    program = striped_onnx_program(reading, [RecomputedHalo(0, 2, 2, rows, pad=frozenset(range(3)))])
     out = tmp_path / "out.onnx"
-    out.write_bytes(write_striped(parsed(path), reading, program, unnamed=True))
+    out.write_bytes(write_striped_onnx(parsed(path), reading, program, unnamed=True))
     settings = Settings(level="basic", arena="off", pattern=False)
     before, after = (measure(file, SHAPES, settings, runs=1, inputs=1, keep=True) for file in (path, out))
     assert not compare_outputs(before.outputs, after.outputs).ulps
     assert after.peak * 2 < before.peak
-    expected = peak(program, run_order(program.steps), behind=["y"])
+    expected = peak(program, run_order(program.steps), behind=reading.graph.outputs)
     assert after.peak == pytest.approx(expected, rel=0.2)

@@ -10,8 +10,8 @@ import pytest
 from onnx import helper
 from onnx_files import graph_of, saved
 
-from modelplan.rewriting.striped_onnx.choosing import Search
-from modelplan.rewriting.striped_onnx.ladder import Goal, climb
+from modelplan.rewriting.striped_onnx.ladder import OnnxGoal, climb
+from modelplan.rewriting.striped_onnx.onnx_search import OnnxSearch
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of
 from modelplan.runtimes.ort.measuring import Settings, kept_values, measure
 
@@ -47,7 +47,7 @@ def test_values_inside_of_fused_kernels_are_gone(tmp_path: Path) -> None:
 def test_regions_do_not_part_what_is_fused(tmp_path: Path) -> None:
     path = feed_forward(tmp_path / "m.onnx")
     graph, proto = graph_of(path), parsed(path)
-    search = Search(reading_of(proto, graph, kept_values(path, "extended")), most_macs=0.1, threads=1)
+    search = OnnxSearch(reading_of(proto, graph, kept_values(path, "extended")), most_macs=0.1, threads=1)
     plans = search.plans()
     assert plans
     assert {region.last for plan in plans for region in plan.regions} <= {2, 4, 5}
@@ -57,7 +57,7 @@ def test_regions_do_not_part_what_is_fused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("level", ["basic", "extended"])
 def test_a_block_of_a_transformer_is_split_and_equal(tmp_path: Path, level: str) -> None:
     path = feed_forward(tmp_path / "m.onnx")
-    goal = Goal(settings=Settings(level=level), without=frozenset({"order"}))
+    goal = OnnxGoal(settings=Settings(level=level), without=frozenset({"order"}))
     ladder = climb(str(path), graph_of(path), goal, lambda text: None)
     assert ladder.chosen is not None
     assert ladder.chosen.name == "split"
@@ -89,7 +89,7 @@ def test_weights_packed_for_each_stripe_count(tmp_path: Path) -> None:
     graph = graph_of(path)
     reading = reading_of(parsed(path), graph, kept_values(path, "basic"))
     assert [reading.own_weights(index) for index in range(5)] == [0, 32 * 27, 32 * 32 * 9, 0, 0]
-    goal = Goal(settings=Settings(level="basic", arena="off", pattern=False), fixed=frozenset({"arena", "pattern"}))
+    goal = OnnxGoal(settings=Settings(level="basic", arena="off", pattern=False), fixed=frozenset({"arena", "pattern"}))
     ladder = climb(str(path), graph, goal, lambda text: None)
     split = ladder.chosen
     assert split is not None
@@ -114,5 +114,5 @@ def test_a_chain_of_shrinking_maps_may_end_anywhere(tmp_path: Path) -> None:
     nodes.append(helper.make_node("GlobalAveragePool", [x], ["y"]))
     path = saved(tmp_path / "m.onnx", nodes, {"x": [1, 1, 65536], "y": [1, 8, 1]}, weights)
     reading = reading_of(parsed(path), graph_of(path), kept_values(path, "extended"))
-    search = Search(reading, most_macs=3.0, threads=1)  # of nodes, which cost more than these convolutions
+    search = OnnxSearch(reading, most_macs=3.0, threads=1)  # of nodes, which cost more than these convolutions
     assert search.plans()[0].peak * 3 < search.plain.peak

@@ -12,11 +12,11 @@ import pytest
 from onnx import helper, numpy_helper
 from onnx_files import graph_of
 
-from modelplan.rewriting.striped_onnx.ordering import gathered
-from modelplan.rewriting.striped_onnx.pieces import build
+from modelplan.rewriting.striped_onnx.ordering import clustered_order
 from modelplan.rewriting.striped_onnx.remaking import late_skips, pooled_skips, with_copies
-from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_striped
-from modelplan.rewriting.stripes.regions import Region
+from modelplan.rewriting.striped_onnx.unrolled_nodes import striped_onnx_program
+from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_striped_onnx
+from modelplan.rewriting.stripes.regions import RecomputedHalo
 
 onnxruntime = pytest.importorskip("onnxruntime")
 
@@ -62,7 +62,7 @@ def test_a_map_is_made_again_behind_its_pool(tmp_path: Path) -> None:
     copied, _ = with_copies(proto, reading, [skip])
     onnx.save(copied, out)
     again = reading_of(copied, graph_of(out))
-    order = gathered(again)
+    order = clustered_order(again)
     assert sorted(order) == list(range(len(again.graph.ops)))
     step = {op: place for place, op in enumerate(order)}
     assert all(step[again.graph.producers[t]] < step[i] for i, op in enumerate(again.graph.ops) for t in op.reads
@@ -72,7 +72,7 @@ def test_a_map_is_made_again_behind_its_pool(tmp_path: Path) -> None:
 
     reading = reading_of(copied, ordered)
     count = len(ordered.ops)
-    region = Region(count - 3, count - 1, 2, (0, 16, 32, 64), carry=False, pad=frozenset(range(count)))
-    out.write_bytes(write_striped(copied, reading, build(reading, [region], 1)))
+    region = RecomputedHalo(count - 3, count - 1, 2, (0, 16, 32, 64), pad=frozenset(range(count)))
+    out.write_bytes(write_striped_onnx(copied, reading, striped_onnx_program(reading, [region], 1)))
     onnx.checker.check_model(str(out), full_check=True)
     assert outputs(path).tobytes() == outputs(out).tobytes()

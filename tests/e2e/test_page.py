@@ -21,7 +21,7 @@ from modelplan.outputs.page import html_file
 from modelplan.outputs.page.region_views import layout_view
 from modelplan.planning import pipeline
 from modelplan.questions.pages.plan_views import ladder_page
-from modelplan.rewriting.rungs import Goal
+from modelplan.rewriting.striped_tflite.rungs import Goal
 
 HOSTILE = {
     "markup": "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1>",

@@ -13,7 +13,7 @@ from modelplan import Graph, Op, Options, Tensor
 from modelplan.outputs.page import html_file
 from modelplan.planning import pipeline
 from modelplan.questions.pages.plan_views import ladder_page
-from modelplan.rewriting.rungs import Goal
+from modelplan.rewriting.striped_tflite.rungs import Goal
 
 
 @pytest.fixture(scope="module")

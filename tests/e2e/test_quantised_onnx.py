@@ -11,8 +11,8 @@ from onnx import helper
 from onnx_files import graph_of, saved
 
 from modelplan.planning.session_blocks import session_peak
-from modelplan.rewriting.striped_onnx.choosing import Search
-from modelplan.rewriting.striped_onnx.ladder import Goal, climb
+from modelplan.rewriting.striped_onnx.ladder import OnnxGoal, climb
+from modelplan.rewriting.striped_onnx.onnx_search import OnnxSearch
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of
 from modelplan.runtimes.ort import ORT
 from modelplan.runtimes.ort.measuring import Settings, kept_values, measure, peak_contents
@@ -72,11 +72,11 @@ def test_what_a_quantised_convolution_asks_for(
 def test_weights_kept_for_stripes_are_weighed_against_rows(tmp_path: Path) -> None:
     path = convolutions(tmp_path / "m.onnx", [(32, 3, 2, 1), (32, 3, 1, 1), (32, 3, 2, 32), (64, 3, 1, 1)], size=128)
     reading = reading_of(parsed(path), graph_of(path), kept_values(path, "extended"))
-    search = Search(reading, most_macs=0.25, threads=1)
+    search = OnnxSearch(reading, most_macs=0.25, threads=1)
     plan = search.plans()[0]
     assert plan.peak * 2.5 < search.plain.peak
     assert all(region.first > 0 for region in plan.regions)  # a session quantises the input before it is cut
-    goal = Goal(settings=Settings(level="extended"), without=frozenset({"order"}))
+    goal = OnnxGoal(settings=Settings(level="extended"), without=frozenset({"order"}))
     rung = climb(str(path), graph_of(path), goal, lambda text: None).chosen
     assert rung is not None
     assert rung.difference is not None

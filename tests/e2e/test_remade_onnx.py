@@ -12,7 +12,7 @@ from onnx import helper
 from onnx_files import graph_of, saved
 
 from modelplan.rewriting.striped_onnx.comparing import compare_outputs
-from modelplan.rewriting.striped_onnx.ladder import Goal, climb
+from modelplan.rewriting.striped_onnx.ladder import OnnxGoal, climb
 from modelplan.rewriting.striped_onnx.remaking import late_skips, with_copies
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of
 from modelplan.runtimes.ort.measuring import Settings, kept_values, measure
@@ -69,7 +69,7 @@ def test_copies_make_the_same_and_stay_apart(tmp_path: Path) -> None:
 
 def test_a_skip_is_made_again_in_stripes(tmp_path: Path) -> None:
     path = with_skip(tmp_path / "m.onnx")
-    goal = Goal(settings=OFF, fixed=frozenset({"arena", "pattern"}), max_macs=0.5, without=frozenset({"order"}))
+    goal = OnnxGoal(settings=OFF, fixed=frozenset({"arena", "pattern"}), max_macs=0.5, without=frozenset({"order"}))
     ladder = climb(str(path), graph_of(path), goal, lambda text: None)
     chosen = ladder.chosen
     assert chosen is not None

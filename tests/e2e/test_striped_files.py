@@ -15,7 +15,7 @@ from modelplan.checking.verifier.rewrites.proving import prove_rewrite
 from modelplan.formats import load_model
 from modelplan.model import Graph
 from modelplan.primitives.errors import BrokenPlanError
-from modelplan.rewriting.stripes import placing
+from modelplan.rewriting.striped_tflite import placing
 
 MODELS = Path(__file__).parents[2] / "models"
 NAMES = ("audio_1d", "autoencoder", "ds_cnn_kws", "inception_like", "mobilenet_v2_like", "resnet8", "unet_small")
@@ -28,8 +28,8 @@ def in_stripes(name: str, seed: int) -> tuple[bytes, bytes]:
     assert isinstance(graph, Graph)
     program = legal_program(graph, seed)
     assert program is not None
-    leads = placing.kernel_leads(runtimes.runtime("tflm", "tflite"))
-    return path.read_bytes(), rewritten(path.read_bytes(), name, program, leads)[1]
+    overlaps = placing.proved_overlaps(runtimes.runtime("tflm", "tflite"))
+    return path.read_bytes(), rewritten(path.read_bytes(), name, program, overlaps)[1]
 
 
 def found_by_litert(data: bytes) -> tuple[Any, ...]:

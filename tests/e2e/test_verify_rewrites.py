@@ -27,6 +27,7 @@ from modelplan.checking.verifier.rewrites.comparing import compare_rows
 from modelplan.checking.verifier.rewrites.executing import execute_on_litert, execute_on_tflm
 from modelplan.checking.verifier.rewrites.reading import read_source
 from modelplan.checking.verifier.rewrites.truncating import cut_off, region_ends
+from modelplan.rewriting.stripes.regions import KeptHalo, LoopedStripes, RecomputedHalo
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import read_tflite
 from modelplan.runtimes.tflm.runner import INSTALL, installed, run_tflm
@@ -57,9 +58,11 @@ def written(made: Striped, folder: Path, rewritten: bytes | None = None) -> File
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", [{}, {"loop": True, "cuts": (0, 3, 6, 9, 12), "columns": 4}])
+@pytest.mark.parametrize(
+    "way", [{"strategy": RecomputedHalo}, {"strategy": LoopedStripes, "cuts": (0, 3, 6, 9, 12), "columns": 4}]
+)
 def test_every_level_that_can_run_agrees(make: Callable[..., Striped], tmp_path: Path, way: dict[str, object]) -> None:
-    original, rewritten = written(make(carry=False, **way), tmp_path)
+    original, rewritten = written(make(**way), tmp_path)
     done = run("verify", original, "--against", rewritten)
     assert done.returncode == 0, done.stderr
     found = levels(done.stdout)
@@ -69,7 +72,7 @@ def test_every_level_that_can_run_agrees(make: Callable[..., Striped], tmp_path:
 
 
 def test_quick_runs_no_kernel_and_says_so(make: Callable[..., Striped], tmp_path: Path) -> None:
-    original, rewritten = written(make(carry=True), tmp_path)
+    original, rewritten = written(make(strategy=KeptHalo), tmp_path)
     done = run("verify", original, "--against", rewritten, "--quick")
     assert done.returncode == 0, done.stderr
     assert levels(done.stdout) == {"rows": "ok", "memory": "ok", "TFLM, LiteRT": "skipped"}
@@ -77,7 +80,7 @@ def test_quick_runs_no_kernel_and_says_so(make: Callable[..., Striped], tmp_path
 
 
 def test_a_fault_is_named_with_operator_and_place(make: Callable[..., Striped], tmp_path: Path) -> None:
-    made = make(carry=False)
+    made = make(strategy=RecomputedHalo)
     windows = [i for i, s in enumerate(made.program.steps) if s.kind == "SLICE" and s.inputs[0] == 0]
     shift_slice(made.program, windows[1], -1)
     original, rewritten = written(made, tmp_path)
@@ -89,7 +92,7 @@ def test_a_fault_is_named_with_operator_and_place(make: Callable[..., Striped], 
 
 
 def test_a_fault_in_a_loop_names_the_iteration(make: Callable[..., Striped], tmp_path: Path) -> None:
-    made = make(carry=False, lazy=True, loop=True, cuts=(0, 3, 6, 9, 12))
+    made = make(strategy=LoopedStripes, trim_late=True, cuts=(0, 3, 6, 9, 12))
     change_table(made.program, "window_begins", 4 * 2 + 1, 9)
     original, rewritten = written(made, tmp_path)
     done = run("verify", original, "--against", rewritten)
@@ -98,7 +101,7 @@ def test_a_fault_in_a_loop_names_the_iteration(make: Callable[..., Striped], tmp
 
 
 def test_files_that_cannot_be_compared(make: Callable[..., Striped], tmp_path: Path) -> None:
-    original, rewritten = written(make(carry=False), tmp_path)
+    original, rewritten = written(make(strategy=RecomputedHalo), tmp_path)
     other, text = tmp_path / "other.tflite", tmp_path / "text.tflite"
     other.write_bytes(random_cnn(0))
     text.write_text("no model")
@@ -114,7 +117,7 @@ def test_files_that_cannot_be_compared(make: Callable[..., Striped], tmp_path: P
 
 
 def test_options_of_plans_are_refused(make: Callable[..., Striped], tmp_path: Path) -> None:
-    original, rewritten = written(make(carry=False), tmp_path)
+    original, rewritten = written(make(strategy=RecomputedHalo), tmp_path)
     done = run("verify", original, "--against", rewritten, "--model", original)
     assert done.returncode == 2
     assert "--model is for plans" in done.stderr
@@ -142,7 +145,7 @@ def test_a_loops_operand_is_no_end_of_a_region(tmp_path: Path) -> None:
     graph = graph_of(model.read_bytes(), tmp_path)
     height = graph.tensors[graph.ops[4].outputs[0]].shape[1]
     cuts = (*range(0, height, 3), height)
-    made = striped(model.read_bytes(), tmp_path, first=3, last=4, carry=False, loop=True, cuts=cuts)
+    made = striped(model.read_bytes(), tmp_path, first=3, last=4, strategy=LoopedStripes, cuts=cuts)
     original, rewritten = read_source(read_tflite(made.data, "a")), read_source(read_tflite(made.file(), "b"))
     compared = compare_rows(original, rewritten)
     assert len(region_ends(original, rewritten, compared)) == 1
@@ -153,7 +156,7 @@ def test_a_loops_operand_is_no_end_of_a_region(tmp_path: Path) -> None:
 @runtime
 def test_a_file_that_is_cut_off_before_its_loop_runs_on_tflm(tmp_path: Path) -> None:
     model = Path(__file__).parents[2] / "models" / "mobilenet_v2_like.tflite"
-    made = striped(model.read_bytes(), tmp_path, first=3, last=4, carry=False, loop=True, cuts=(0, 12, 24))
+    made = striped(model.read_bytes(), tmp_path, first=3, last=4, strategy=LoopedStripes, cuts=(0, 12, 24))
     source = read_source(read_tflite(made.file(), "looped"))
     first = source.parts[0].ops[0]
     cut = cut_off(source, first.outputs[0], first.number)
@@ -165,7 +168,7 @@ def test_a_file_that_is_cut_off_before_its_loop_runs_on_tflm(tmp_path: Path) -> 
 @runtime
 @pytest.mark.parametrize("run_on", [execute_on_tflm, execute_on_litert])
 def test_a_region_that_is_wrong_is_seen_by_execution(make: Callable[..., Striped], run_on: Callable[..., str]) -> None:
-    made, faulty = make(carry=False), make(carry=False)
+    made, faulty = make(strategy=RecomputedHalo), make(strategy=RecomputedHalo)
     last = step_at(faulty.program, "SLICE", -1)
     shift_slice(faulty.program, last, -1)
     original, right, wrong = (read_source(read_tflite(data, "m")) for data in (made.data, made.file(), faulty.file()))
@@ -177,10 +180,10 @@ def test_a_region_that_is_wrong_is_seen_by_execution(make: Callable[..., Striped
 
 @pytest.mark.slow
 @runtime
-@pytest.mark.parametrize("way", [{"lazy": True, "cuts": (0, 5, 10, 12)}, {"cuts": (0, 6, 12), "columns": 4}])
+@pytest.mark.parametrize("way", [{"trim_late": True, "cuts": (0, 5, 10, 12)}, {"cuts": (0, 6, 12), "columns": 4}])
 def test_rows_that_are_cut_off_may_hold_anything(make: Callable[..., Striped], way: dict[str, object]) -> None:
     """As far as the proof allows, and not a byte further, as TFLM shows."""
-    made = make(carry=False, loop=True, **way)
+    made = make(strategy=LoopedStripes, **way)
     distance = largest_distance(made)
     wanted, found = (run_tflm(data, rounds=2, extremes=True).outputs for data in (made.data, made.file()))
     assert found == wanted
@@ -197,12 +200,14 @@ def test_fit_carries_its_proof(corpus: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", [{}, {"carry": True}, {"loop": True, "cuts": (0, 6, 12), "columns": 4}])
+@pytest.mark.parametrize(
+    "way", [{}, {"strategy": KeptHalo}, {"strategy": LoopedStripes, "cuts": (0, 6, 12), "columns": 4}]
+)
 def test_every_command_understands_a_file_in_stripes(
     make: Callable[..., Striped], tmp_path: Path, way: dict[str, object]
 ) -> None:
     """Parts of its tensors are overwritten while other parts are still read."""
-    _, rewritten = written(make(**{"carry": False, **way}), tmp_path)
+    _, rewritten = written(make(**{"strategy": RecomputedHalo, **way}), tmp_path)
     assert run("analyze", rewritten).returncode == 0
     assert run("check", rewritten, "--budget", "1MiB").returncode == 0
     done = run("verify", rewritten)
@@ -212,7 +217,7 @@ def test_every_command_understands_a_file_in_stripes(
 
 @pytest.mark.slow
 def test_a_part_that_is_still_read_must_stay(make: Callable[..., Striped], tmp_path: Path) -> None:
-    made = make(carry=True)
+    made = make(strategy=KeptHalo)
     plan = planner.read_plan(read_tflite(made.file(), "m"))
     assert plan is not None
     refused = 0

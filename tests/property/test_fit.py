@@ -11,7 +11,7 @@ from random_stripes import differences, legal_program, rewritten
 from modelplan import runtimes
 from modelplan.checking.verifier.rewrites.proving import prove_rewrite
 from modelplan.formats import load_model
-from modelplan.rewriting.stripes import placing
+from modelplan.rewriting.striped_tflite import placing
 from modelplan.runtimes.tflm.runner import INSTALL, installed
 
 runtime = pytest.mark.skipif(not installed(), reason=f"tflite-micro is not installed: {INSTALL}")
@@ -35,6 +35,6 @@ def test_random_stripes_are_proved_without_a_kernel(tmp_path: Path, seed: int) -
     program = legal_program(load_model(str(path)), seed)
     if program is None:
         pytest.skip("no operator of this network can be split")
-    leads = placing.kernel_leads(runtimes.runtime("tflm", "tflite"))
-    _, planned, _ = rewritten(data, "random", program, leads)
+    overlaps = placing.proved_overlaps(runtimes.runtime("tflm", "tflite"))
+    _, planned, _ = rewritten(data, "random", program, overlaps)
     assert [verdict.outcome for verdict in prove_rewrite(data, planned)] == ["ok", "ok"]

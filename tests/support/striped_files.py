@@ -14,13 +14,15 @@ from modelplan import BrokenPlanError, runtimes
 from modelplan.formats import load
 from modelplan.formats.tflite.flatbuffer_tables import OPTIONS
 from modelplan.model import Graph
-from modelplan.rewriting.ladder import Ladder
-from modelplan.rewriting.rungs import Goal, ModelOnTarget
-from modelplan.rewriting.striped_tflite import write_striped
-from modelplan.rewriting.stripes import placing
-from modelplan.rewriting.stripes.building import built
-from modelplan.rewriting.stripes.program import Program, Step
-from modelplan.rewriting.stripes.regions import Region
+from modelplan.rewriting.striped_tflite import placing
+from modelplan.rewriting.striped_tflite.building import striped_program
+from modelplan.rewriting.striped_tflite.ladder import Ladder
+from modelplan.rewriting.striped_tflite.replaying import replay_steps
+from modelplan.rewriting.striped_tflite.rungs import Goal, ModelOnTarget
+from modelplan.rewriting.striped_tflite.steps import TfliteProgram, TfliteStep
+from modelplan.rewriting.striped_tflite.writing import write_striped
+from modelplan.rewriting.stripes.group_packing import GroupPacking, pack
+from modelplan.rewriting.stripes.regions import KeptHalo, LoopedStripes, StripedRegion, as_strategy
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.plan_metadata import write_plan
@@ -62,10 +64,10 @@ class Striped:
     """A model, its rewrite before it is written, and where the packer puts each value."""
 
     data: bytes
-    program: Program
+    program: TfliteProgram
     place: dict[int, int]
 
-    def file(self, fault: Callable[[Program], None] | None = None) -> bytes:
+    def file(self, fault: Callable[[TfliteProgram], None] | None = None) -> bytes:
         """The rewritten file with its plan, the program changed by `fault` after it was placed."""
         if fault is not None:
             fault(self.program)
@@ -74,14 +76,14 @@ class Striped:
         return write_plan(read_tflite(model, "striped"), offsets)
 
 
-def striped(data: bytes, folder: Path, **ways: object) -> Striped:
+def striped(data: bytes, folder: Path, strategy: type[StripedRegion] = KeptHalo, **ways: object) -> Striped:
     """The model of `data` with all of its operators in stripes, unless `ways` say which."""
     graph = graph_of(data, folder)
-    ways.setdefault("cuts", (0, 4, 7, ROWS // 2))
-    region = replace(Region(0, len(graph.ops) - 1, 1, (0, 1)), **ways)  # type: ignore[arg-type]
-    program = built(graph, range(len(graph.ops)), [region])
-    leads = placing.kernel_leads(runtimes.runtime("tflm", "tflite"))
-    packing = placing.pack(placing.problem_of(program, leads, planner.ALIGNMENT), 300)
+    whole = StripedRegion(0, len(graph.ops) - 1, 1, (0, 4, 7, ROWS // 2))
+    region = as_strategy(whole, strategy, **ways)
+    program = striped_program(graph, range(len(graph.ops)), [region])
+    overlaps = placing.proved_overlaps(runtimes.runtime("tflm", "tflite"))
+    packing = pack(placing.problem_of(program, overlaps, planner.ALIGNMENT), 300)
     return Striped(data, program, placing.value_addresses(program, packing))
 
 
@@ -93,9 +95,10 @@ def striped_ladder(folder: Path) -> Ladder:
     """The three convolutions in `folder` as they stand, and all of them in one loop over stripes, which is chosen."""
     data = three_convolutions()
     subject = ModelOnTarget(data, graph_of(data, folder), "three", Goal(objective="head"))
-    rewrite = striped(data, folder, loop=True, carry=False, cuts=(0, 4, 8, 12))
+    rewrite = striped(data, folder, strategy=LoopedStripes, cuts=(0, 4, 8, 12))
     before = subject.rung("as is", data, 3, subject.macs)
-    after = subject.rung("split", rewrite.file(), len(rewrite.program.steps), subject.macs, regions=(_REGION,))
+    after = subject.rung("split", rewrite.file(), len(rewrite.program.steps), subject.macs)
+    after = replace(after, regions=(_REGION,))
     return Ladder((before, after), after, after.head)
 
 
@@ -105,12 +108,12 @@ def largest_distance(made: Striped, *, used: bool = True) -> int:
     Without `used` all that a loop takes counts as read. The addresses stay as they are at that distance.
     """
     program = made.program if used else _all_used(made.program)
-    leads = placing.kernel_leads(runtimes.runtime("tflm", "tflite"))
+    overlaps = placing.proved_overlaps(runtimes.runtime("tflm", "tflite"))
 
     def holds(distance: int) -> bool:
         packing = set_apart(made, distance)
         try:
-            placing.replay_steps(program, packing, leads)
+            replay_steps(program, packing, overlaps)
         except BrokenPlanError:
             return False
         return True
@@ -125,24 +128,24 @@ def largest_distance(made: Striped, *, used: bool = True) -> int:
     return low
 
 
-def set_apart(made: Striped, distance: int) -> placing.Packing:
+def set_apart(made: Striped, distance: int) -> GroupPacking:
     """Puts the output `distance` bytes above the input and everything else beyond both."""
     program = made.program
     sizes: dict[int, int] = {}
-    for value, home in program.homes.items():
-        sizes[home.group] = max(sizes.get(home.group, 0), home.delta + program.nbytes(value))
-    x, y = (program.homes[t].group for t in (program.graph.inputs[0], program.graph.outputs[0]))
+    for value, place in program.group_offsets.items():
+        sizes[place.group] = max(sizes.get(place.group, 0), place.delta + program.nbytes(value))
+    x, y = (program.group_offsets[t].group for t in (program.graph.inputs[0], program.graph.outputs[0]))
     bases = [planner.padded(sizes[y])] * program.groups
     bases[y] += distance
     at = planner.padded(bases[x] + sizes[x] + sizes[y])
     for group in sorted(sizes.keys() - {x, y}):
         bases[group], at = at, planner.padded(at + sizes[group])
-    packing = placing.Packing(tuple(bases), at, 0)
+    packing = GroupPacking(tuple(bases), at, 0)
     made.place.update(placing.value_addresses(program, packing))
     return packing
 
 
-def _all_used(program: Program) -> Program:
+def _all_used(program: TfliteProgram) -> TfliteProgram:
     steps = []
     for step in program.steps:
         body = tuple(replace(inner, used=()) for inner in step.loop.body) if step.loop else ()
@@ -159,42 +162,42 @@ def graph_of(data: bytes, folder: Path) -> Graph:
     return graph
 
 
-def step_at(program: Program, kind: str, number: int = 0) -> int:
+def step_at(program: TfliteProgram, kind: str, number: int = 0) -> int:
     """The place of the `number`-th step of a kind."""
     return [i for i, step in enumerate(program.steps) if step.kind == kind][number]
 
 
-def constant(program: Program, value: int) -> tuple[int, ...]:
+def constant(program: TfliteProgram, value: int) -> tuple[int, ...]:
     """The numbers of a constant that the rewrite added."""
     found = program.added[value - len(program.graph.tensors)].numbers
     assert found is not None
     return found
 
 
-def with_operand(program: Program, at: int, position: int, value: int) -> None:
+def with_operand(program: TfliteProgram, at: int, position: int, value: int) -> None:
     """Puts another operand into a step."""
     step = program.steps[at]
     program.steps[at] = replace(step, inputs=(*step.inputs[:position], value, *step.inputs[position + 1 :]))
 
 
-def shift_slice(program: Program, at: int, rows: int) -> None:
+def shift_slice(program: TfliteProgram, at: int, rows: int) -> None:
     """Lets a SLICE begin `rows` rows later."""
     begin = list(constant(program, program.steps[at].inputs[1]))
     begin[1] += rows
     with_operand(program, at, 1, program.constant(begin))
 
 
-def loop_of(program: Program) -> Step:
+def loop_of(program: TfliteProgram) -> TfliteStep:
     """The first WHILE."""
     return program.steps[step_at(program, "WHILE")]
 
 
-def table_named(program: Program, word: str) -> int:
+def table_named(program: TfliteProgram, word: str) -> int:
     """The place among the added values of the table whose name ends with `word`."""
     return next(i for i, value in enumerate(program.added) if value.name.endswith(word))
 
 
-def change_table(program: Program, word: str, entry: int, number: int) -> None:
+def change_table(program: TfliteProgram, word: str, entry: int, number: int) -> None:
     """Puts another number into a table of a loop."""
     at = table_named(program, word)
     numbers = list(program.added[at].numbers or ())

@@ -18,10 +18,11 @@ from onnx import helper, numpy_helper
 from modelplan import Graph, load
 from modelplan.primitives.errors import ModelError
 from modelplan.rewriting.striped_onnx.comparing import compare_outputs
-from modelplan.rewriting.striped_onnx.ladder import Goal, climb
-from modelplan.rewriting.striped_onnx.pieces import build, ground, live_after
-from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_striped
-from modelplan.rewriting.stripes.regions import Region
+from modelplan.rewriting.striped_onnx.ladder import OnnxGoal, climb
+from modelplan.rewriting.striped_onnx.layers import region_layers
+from modelplan.rewriting.striped_onnx.unrolled_nodes import live_after, striped_onnx_program
+from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_striped_onnx
+from modelplan.rewriting.stripes.regions import KeptHalo, RecomputedHalo
 from modelplan.rewriting.stripes.windows import IllegalStripeError
 from modelplan.runtimes.ort.measuring import Measured, Settings, kept_values, measure
 
@@ -213,13 +214,16 @@ def striped(path: Path, graph: Graph, seed: int) -> Iterator[tuple[bytes, str]]:
         stripes = int(random.integers(2, min(rows, 9)))
         carry, unnamed = bool(random.integers(2)), bool(random.integers(2))
         cuts = tuple(rows * k // stripes for k in range(stripes + 1))
-        region = Region(first, last, 2, cuts, carry=carry, pad=frozenset(range(first, last + 1)))
+        region = (KeptHalo if carry else RecomputedHalo)(first, last, 2, cuts, pad=frozenset(range(first, last + 1)))
         try:
-            ground(reading, region)
-            program = build(reading, [region], threads=1)
+            region_layers(reading, region)
+            program = striped_onnx_program(reading, [region], threads=1)
         except IllegalStripeError:
             continue
-        yield write_striped(proto, reading, program, unnamed=unnamed), f"{first}-{last} in {stripes}, kept: {carry}"
+        yield (
+            write_striped_onnx(proto, reading, program, unnamed=unnamed),
+            f"{first}-{last} in {stripes}, kept: {carry}",
+        )
         return
 
 
@@ -255,7 +259,7 @@ def rows_of(seed: int, folder: Path) -> list[Row]:
             else:
                 apart = compare_outputs(before[row.level].outputs, after.outputs).ulps
                 row = replace(row, ulps=apart, before=before[row.level].peak, after=after.peak)
-        goal = Goal(settings=Settings(level=row.level), max_macs=MOST_MACS)
+        goal = OnnxGoal(settings=Settings(level=row.level), max_macs=MOST_MACS)
         ladder = climb(str(path), graph, goal, lambda _: None)
         chosen = ladder.chosen
         assert chosen is not None

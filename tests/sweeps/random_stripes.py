@@ -16,12 +16,14 @@ from random_cnns import random_cnn
 from modelplan import runtimes
 from modelplan.formats import load_model
 from modelplan.model import Graph
-from modelplan.rewriting.striped_tflite import write_striped
-from modelplan.rewriting.stripes import placing
-from modelplan.rewriting.stripes.building import built
-from modelplan.rewriting.stripes.layers import layer_of
-from modelplan.rewriting.stripes.program import Program
-from modelplan.rewriting.stripes.regions import Region
+from modelplan.rewriting.striped_tflite import placing
+from modelplan.rewriting.striped_tflite.building import striped_program
+from modelplan.rewriting.striped_tflite.layers import layer_of
+from modelplan.rewriting.striped_tflite.replaying import replay_steps
+from modelplan.rewriting.striped_tflite.steps import TfliteProgram
+from modelplan.rewriting.striped_tflite.writing import write_striped
+from modelplan.rewriting.stripes.group_packing import pack
+from modelplan.rewriting.stripes.regions import KeptHalo, LoopedStripes, RecomputedHalo, RollingStripes, StripedRegion
 from modelplan.rewriting.stripes.windows import IllegalStripeError
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import read_tflite
@@ -29,7 +31,7 @@ from modelplan.runtimes.tflm.plan_metadata import write_plan
 from modelplan.runtimes.tflm.runner import run_tflm
 
 
-def random_region(graph: Graph, rng: random.Random) -> Region | None:
+def random_region(graph: Graph, rng: random.Random) -> StripedRegion | None:
     """Some operators in a row with random cuts and ways; None where none of them can be split."""
     first = rng.randrange(len(graph.ops))
     last = rng.randrange(first, len(graph.ops))
@@ -43,25 +45,28 @@ def random_region(graph: Graph, rng: random.Random) -> Region | None:
     if rng.random() < 0.25:
         rows = rng.randrange(1, shape[axis])
         columns = rng.randrange(1, shape[2]) if axis == 1 and shape[2] > 1 and rng.random() < 0.5 else 0
-        cuts, lazy = (*range(0, shape[axis], rows), shape[axis]), rng.random() < 0.4
-        return Region(first, last, axis, cuts, carry=False, lazy=lazy, loop=True, columns=columns)
+        cuts, late = (*range(0, shape[axis], rows), shape[axis]), rng.random() < 0.4
+        return LoopedStripes(first, last, axis, cuts, trim_late=late, columns=columns)
     early = carry and rng.random() < 0.4
     height = graph.tensors[graph.ops[first].outputs[0]].shape[axis]
     if carry and height > 1 and rng.random() < 0.4:
         rows = rng.randrange(1, max(2, height // 2))
         cuts = (*range(0, height, rows), height)
-        return Region(first, last, axis, cuts, pad=pad, paced=True, early=early)
-    lazy, backward = (not carry and rng.random() < 0.5 for _ in range(2))
-    again, along = (frozenset(i for i in range(first, last + 1) if carry and rng.random() < 0.4) for _ in range(2))
+        return RollingStripes(first, last, axis, cuts, pad=pad, pad_early=early)
+    late, backward = (not carry and rng.random() < 0.5 for _ in range(2))
+    again, untrimmed = (frozenset(i for i in range(first, last + 1) if carry and rng.random() < 0.4) for _ in range(2))
     cuts = (0, *inner, shape[axis])
-    ways = {"lazy": lazy, "backward": backward, "early": early}
-    return Region(first, last, axis, cuts, carry, pad, **ways, again=again, along=along)
+    if carry:
+        return KeptHalo(first, last, axis, cuts, pad=pad, pad_early=early, recomputed=again, untrimmed=untrimmed)
+    return RecomputedHalo(first, last, axis, cuts, pad=pad, trim_late=late, backward=backward)
 
 
-def rewritten(data: bytes, name: str, program: Program, leads: placing.Leads) -> tuple[bytes, bytes, int]:
+def rewritten(
+    data: bytes, name: str, program: TfliteProgram, overlaps: placing.KernelOverlaps
+) -> tuple[bytes, bytes, int]:
     """The file of a program with its plan, and the head that is predicted."""
-    packing = placing.pack(placing.problem_of(program, leads, planner.ALIGNMENT), 200)
-    placing.replay_steps(program, packing, leads)
+    packing = pack(placing.problem_of(program, overlaps, planner.ALIGNMENT), 200)
+    replay_steps(program, packing, overlaps)
     model, values = write_striped(data, program)
     file = read_tflite(model, name)
     place = placing.value_addresses(program, packing)
@@ -69,7 +74,7 @@ def rewritten(data: bytes, name: str, program: Program, leads: placing.Leads) ->
     return model, planned, planner.predicted_head(read_tflite(planned, name))
 
 
-def legal_program(graph: Graph, seed: int) -> Program | None:
+def legal_program(graph: Graph, seed: int) -> TfliteProgram | None:
     """A program with a random region in stripes."""
     rng = random.Random(seed)
     for _ in range(60):
@@ -77,7 +82,7 @@ def legal_program(graph: Graph, seed: int) -> Program | None:
         if region is None:
             continue
         try:
-            return built(graph, range(len(graph.ops)), [region])
+            return striped_program(graph, range(len(graph.ops)), [region])
         except IllegalStripeError:
             continue
     return None
@@ -91,8 +96,8 @@ def differences(seed: int, folder: Path) -> list[str] | None:
     program = legal_program(graph, seed)
     if program is None:
         return None
-    leads = placing.kernel_leads(runtimes.runtime("tflm", "tflite"))
-    plain, planned, head = rewritten(data, "random", program, leads)
+    overlaps = placing.proved_overlaps(runtimes.runtime("tflm", "tflite"))
+    plain, planned, head = rewritten(data, "random", program, overlaps)
     own, ours = run_tflm(data, rounds=1), run_tflm(planned, rounds=1)
     found = []
     if ours.outputs != own.outputs:

@@ -9,9 +9,10 @@ import pytest
 from random_cnns import Network
 from striped_files import graph_of
 
-from modelplan.rewriting.stripes import choosing, placing
-from modelplan.rewriting.stripes.choosing import Space
-from modelplan.rewriting.stripes.estimating import Prices
+from modelplan.rewriting.striped_tflite import candidates, placing
+from modelplan.rewriting.striped_tflite.candidates import Space
+from modelplan.rewriting.striped_tflite.estimating import Prices
+from modelplan.rewriting.stripes.regions import LoopedStripes
 
 PRICES = Prices(
     lambda kind, channels, tensors: len(kind) + channels + tensors,
@@ -30,15 +31,15 @@ def padded_by_an_operator(folder: Path) -> Space:
     y = net.operator("PAD", [deep, pads], net.tensor((1, 26, 26, 4)))
     pooled = net.operator("MAX_POOL_2D", [y], net.tensor((1, 13, 13, 4)), (1, 4, 4, 4, 4, 1), (1, 2, 2, 2, 2, 0))
     graph = graph_of(net.file(x, pooled), folder)
-    return Space(graph, (0, 1, 2), placing.no_leads, PRICES)
+    return Space(graph, (0, 1, 2), placing.no_overlaps, PRICES)
 
 
 def test_regions_that_no_tile_suits_are_offered_in_stripes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choosing, "_FEW_OPS", 0)  # so that loops are among the candidates
-    monkeypatch.setattr(choosing, "_MUCH", 1000)  # and tiles are tried in all of them
+    monkeypatch.setattr(candidates, "_FEW_OPS", 0)  # so that loops are among the candidates
+    monkeypatch.setattr(candidates, "_MUCH", 1000)  # and tiles are tried in all of them
     space = padded_by_an_operator(tmp_path)
     ceiling = 2 * max(space.peaks)
-    ranges = choosing.promising_ranges(space, ceiling, 0)
-    found = [candidate for run in ranges for candidate in choosing.candidates(space, *run, ceiling)]
+    ranges = candidates.promising_ranges(space, ceiling, 0)
+    found = [candidate for run in ranges for candidate in candidates.striped_candidates(space, *run, ceiling)]
     assert found
-    assert not any(candidate.region.columns for candidate in found)
+    assert not any(isinstance(c.region, LoopedStripes) and c.region.columns for c in found)

@@ -8,13 +8,14 @@ import pytest
 from striped_files import graph_of, striped, three_convolutions
 
 from modelplan.ops.macs import op_macs
-from modelplan.rewriting import durations
-from modelplan.rewriting.stripes.building import built
+from modelplan.rewriting.striped_tflite import durations
+from modelplan.rewriting.striped_tflite.building import striped_program
+from modelplan.rewriting.stripes.regions import KeptHalo, LoopedStripes, RecomputedHalo
 
 
 def test_positions_outside_of_the_map_are_not_counted(tmp_path: Path) -> None:
     graph = graph_of(three_convolutions(), tmp_path)
-    plain = built(graph, range(3), ())
+    plain = striped_program(graph, range(3), ())
     first, by_channel, last = (durations.amounts_of(plain, step) for step in plain.steps)
     inside = sum(0 <= y + i < 24 and 0 <= x + j < 10 for y in range(24) for x in range(10)
                  for i in (-1, 0, 1) for j in (-1, 0, 1))  # fmt: skip
@@ -28,14 +29,14 @@ def test_positions_outside_of_the_map_are_not_counted(tmp_path: Path) -> None:
 
 def test_a_program_takes_what_its_steps_do(tmp_path: Path) -> None:
     graph = graph_of(three_convolutions(), tmp_path)
-    plain = built(graph, range(3), ())
+    plain = striped_program(graph, range(3), ())
     steps = [durations.step_time(plain, step) for step in plain.steps]
     assert durations.program_time(plain) == pytest.approx(sum(steps))
     assert steps == [pytest.approx(durations.op_time(graph, op)) for op in range(3)]
 
 
 def test_a_loop_takes_its_body_as_often_as_it_runs(tmp_path: Path) -> None:
-    program = striped(three_convolutions(), tmp_path, loop=True, carry=False, cuts=(0, 4, 8, 12)).program
+    program = striped(three_convolutions(), tmp_path, strategy=LoopedStripes, cuts=(0, 4, 8, 12)).program
     (loop,) = (step.loop for step in program.steps if step.loop is not None)
     once = sum(durations.step_time(program, step) for step in (loop.condition, *loop.body))
     assert durations.program_time(program) == pytest.approx(loop.iterations * (once + durations.ITERATION))
@@ -43,6 +44,8 @@ def test_a_loop_takes_its_body_as_often_as_it_runs(tmp_path: Path) -> None:
 
 def test_stripes_take_longer_than_the_model(tmp_path: Path) -> None:
     data = three_convolutions()
-    plain = durations.program_time(built(graph_of(data, tmp_path), range(3), ()))
-    times = [durations.program_time(striped(data, tmp_path, carry=carry).program) for carry in (True, False)]
+    plain = durations.program_time(striped_program(graph_of(data, tmp_path), range(3), ()))
+    times = [
+        durations.program_time(striped(data, tmp_path, strategy=way).program) for way in (KeptHalo, RecomputedHalo)
+    ]
     assert plain < times[0] < times[1]

@@ -13,8 +13,8 @@ from striped_files import striped_ladder, three_convolutions
 from modelplan.answers.page_views import Page
 from modelplan.model import bounds
 from modelplan.questions.pages.plan_views import ladder_page
-from modelplan.rewriting.ladder import Ladder
-from modelplan.rewriting.rungs import Goal
+from modelplan.rewriting.striped_tflite.ladder import Ladder
+from modelplan.rewriting.striped_tflite.rungs import Goal
 
 
 @pytest.fixture(scope="module")

@@ -10,13 +10,14 @@ from striped_files import Striped, graph_of, striped, three_convolutions
 
 from modelplan.checking.verifier.rewrites.proving import prove_rewrite
 from modelplan.primitives.errors import ModelError
-from modelplan.rewriting.striped_tflite import newer_operators, write_striped
-from modelplan.rewriting.stripes.building import built
+from modelplan.rewriting.striped_tflite.building import striped_program
+from modelplan.rewriting.striped_tflite.writing import newer_operators, write_striped
+from modelplan.rewriting.stripes.regions import KeptHalo
 
 
 @pytest.fixture
 def made(tmp_path: Path) -> Striped:
-    return striped(with_newer_fields(three_convolutions()), tmp_path, carry=True)
+    return striped(with_newer_fields(three_convolutions()), tmp_path, strategy=KeptHalo)
 
 
 def test_the_fields_of_the_model_and_its_graph_stay(made: Striped) -> None:
@@ -28,7 +29,7 @@ def test_the_fields_of_the_model_and_its_graph_stay(made: Striped) -> None:
 def test_operators_and_tensors_that_stay_whole_keep_theirs(tmp_path: Path) -> None:
     data = with_newer_fields(three_convolutions(), operators=(1,), tensors=(0,))
     graph = graph_of(data, tmp_path)
-    rewritten, _ = write_striped(data, built(graph, range(len(graph.ops)), ()))
+    rewritten, _ = write_striped(data, striped_program(graph, range(len(graph.ops)), ()))
     found = newer_fields(rewritten)
     assert found["operators"] == [False, True, False]
     assert found["tensors"][0]
@@ -38,7 +39,7 @@ def test_no_stripes_are_made_of_operators_with_unknown_fields(tmp_path: Path) ->
     data = with_newer_fields(three_convolutions(), operators=(1,))
     assert list(newer_operators(data)) == [1]
     with pytest.raises(ModelError, match="fields that modelplan does not know"):
-        striped(data, tmp_path, carry=True).file()
+        striped(data, tmp_path, strategy=KeptHalo).file()
 
 
 def test_fields_too_far_behind_are_refused(made: Striped) -> None:

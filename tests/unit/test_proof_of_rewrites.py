@@ -10,6 +10,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mutations import damaged
@@ -36,27 +37,28 @@ from striped_files import (
 from modelplan import Graph, load
 from modelplan.checking.verifier.rewrites.proving import prove_rewrite
 from modelplan.primitives.errors import BrokenPlanError, ModelError, ModelPlanError, RequestError
-from modelplan.rewriting.folding import Folded, folded, gathered
-from modelplan.rewriting.striped_tflite import write_striped
-from modelplan.rewriting.stripes.building import built
-from modelplan.rewriting.stripes.program import Program
+from modelplan.rewriting.striped_tflite.building import striped_program
+from modelplan.rewriting.striped_tflite.folding import Folded, folded, with_dilations
+from modelplan.rewriting.striped_tflite.steps import TfliteProgram
+from modelplan.rewriting.striped_tflite.writing import write_striped
+from modelplan.rewriting.stripes.regions import KeptHalo, LoopedStripes, RecomputedHalo
 from modelplan.runtimes import with_kernels
 from modelplan.runtimes.tflm import TFLM, planner
 from modelplan.runtimes.tflm.file import read_tflite
 
-WAYS: dict[str, dict[str, object]] = {
-    "kept and trimmed": {"carry": True},
-    "kept and padded": {"carry": True, "pad": frozenset({0, 1})},
-    "made again": {"carry": False},
-    "made again and padded": {"carry": False, "pad": frozenset({0, 1})},
-    "passed on": {"carry": False, "lazy": True},
-    "backwards": {"carry": False, "backward": True},
-    "uneven": {"carry": True, "cuts": (0, 1, 2, 9, 12)},
-    "loop": {"carry": False, "lazy": True, "loop": True, "cuts": (0, 3, 6, 9, 12)},
-    "loop of single rows": {"carry": False, "lazy": True, "loop": True, "cuts": tuple(range(13))},
-    "loop with cuts": {"carry": False, "loop": True, "cuts": (0, 3, 6, 9, 12)},
-    "loop of tiles": {"carry": False, "loop": True, "cuts": (0, 6, 12), "columns": 4},
-    "uneven loop": {"carry": False, "lazy": True, "loop": True, "cuts": (0, 5, 10, 12)},
+WAYS: dict[str, dict[str, Any]] = {
+    "kept and trimmed": {"strategy": KeptHalo},
+    "kept and padded": {"strategy": KeptHalo, "pad": frozenset({0, 1})},
+    "made again": {"strategy": RecomputedHalo},
+    "made again and padded": {"strategy": RecomputedHalo, "pad": frozenset({0, 1})},
+    "passed on": {"strategy": RecomputedHalo, "trim_late": True},
+    "backwards": {"strategy": RecomputedHalo, "backward": True},
+    "uneven": {"strategy": KeptHalo, "cuts": (0, 1, 2, 9, 12)},
+    "loop": {"strategy": LoopedStripes, "trim_late": True, "cuts": (0, 3, 6, 9, 12)},
+    "loop of single rows": {"strategy": LoopedStripes, "trim_late": True, "cuts": tuple(range(13))},
+    "loop with cuts": {"strategy": LoopedStripes, "cuts": (0, 3, 6, 9, 12)},
+    "loop of tiles": {"strategy": LoopedStripes, "cuts": (0, 6, 12), "columns": 4},
+    "uneven loop": {"strategy": LoopedStripes, "trim_late": True, "cuts": (0, 5, 10, 12)},
 }
 #: Loops in which rows that are cut off again stand in the way of the result.
 GAINING = {"loop", "loop of tiles", "uneven loop"}
@@ -67,7 +69,7 @@ def make(tmp_path: Path) -> Callable[[str], Striped]:
     return lambda way: striped(three_convolutions(), tmp_path, **WAYS[way])
 
 
-def refused(made: Striped, fault: Callable[[Program], None]) -> str:
+def refused(made: Striped, fault: Callable[[TfliteProgram], None]) -> str:
     """The sentence with which a faulty rewrite is refused."""
     return refused_file(made.data, made.file(fault))
 
@@ -96,7 +98,8 @@ def test_a_quantize_stands_at_the_entry(kind: int, scale: tuple[float, int] | No
 
 
 def test_a_quantize_of_bytes_without_sign_stands_before_the_stripes_over_its_operand(tmp_path: Path) -> None:
-    made = striped(three_convolutions(3, (0.05, 121)), tmp_path, first=1, last=3, lazy=True, carry=False)
+    data = three_convolutions(3, (0.05, 121))
+    made = striped(data, tmp_path, RecomputedHalo, first=1, last=3, trim_late=True)
     assert [verdict.outcome for verdict in prove_rewrite(made.data, made.file())] == ["ok", "ok"]
     whole = made.program.steps[0]
     assert whole.kind == "QUANTIZE"
@@ -144,7 +147,7 @@ def test_a_bottom_padding_that_is_forgotten_or_at_the_top(
     old = constant(made.program, made.program.steps[last].inputs[1])
     assert old[2:4] == (0, 1)
 
-    def forget(program: Program) -> None:
+    def forget(program: TfliteProgram) -> None:
         with_operand(program, last, 1, program.constant((*old[:2], *pads, *old[4:]), (4, 2)))
         if pads == (0, 0):
             at = program.steps[last].outputs[0] - len(program.graph.tensors)
@@ -159,7 +162,7 @@ def test_a_padding_with_another_zero_point(make: Callable[[str], Striped]) -> No
     padded = made.program.steps[step_at(made.program, "PAD")].outputs[0] - len(made.program.graph.tensors)
     other = made.program.graph.ops[2].outputs[0]
 
-    def change(program: Program) -> None:
+    def change(program: TfliteProgram) -> None:
         program.added[padded] = replace(program.added[padded], tensor=other)
 
     assert "changes its type or quantisation" in refused(made, change)
@@ -180,7 +183,7 @@ def test_stripes_in_the_wrong_order(make: Callable[[str], Striped], way: str, tm
     made = striped(three_convolutions(), tmp_path, **(WAYS[way] | {"cuts": (0, 4, 8, 12)}))
     last = step_at(made.program, "CONCATENATION", -1)
 
-    def swap(program: Program) -> None:
+    def swap(program: TfliteProgram) -> None:
         first, second, *rest = program.steps[last].inputs
         program.steps[last] = replace(program.steps[last], inputs=(second, first, *rest))
 
@@ -298,7 +301,7 @@ def test_a_result_without_its_last_row(make: Callable[[str], Striped]) -> None:
     made = make("made again")
     last = step_at(made.program, "CONCATENATION", -1)
 
-    def shorten(program: Program) -> None:
+    def shorten(program: TfliteProgram) -> None:
         step = program.steps[last]
         program.steps[last] = replace(step, inputs=step.inputs[:-1])
 
@@ -354,7 +357,7 @@ def test_a_tensor_that_is_too_large_to_follow(make: Callable[[str], Striped]) ->
 def folded_file(data: bytes, folder: Path) -> bytes:
     """The model with its PAD folded into the convolution, whatever the zero points."""
     fewer = folded(graph_of(data, folder), lambda _a, _b: True)
-    return write_striped(data, built(fewer.graph, range(len(fewer.graph.ops)), (), fewer.file_ops))[0]
+    return write_striped(data, striped_program(fewer.graph, range(len(fewer.graph.ops)), (), fewer.file_ops))[0]
 
 
 def test_a_folded_padding_is_proved(tmp_path: Path) -> None:
@@ -376,15 +379,15 @@ def whole_graph(path: Path) -> Folded:
 
 
 def written(data: bytes, whole: Folded) -> bytes:
-    return write_striped(data, built(whole.graph, whole.file_ops, (), whole.file_ops))[0]
+    return write_striped(data, striped_program(whole.graph, whole.file_ops, (), whole.file_ops))[0]
 
 
 def test_pointwise_convolutions_with_a_dilation_are_proved(models: Path) -> None:
     """CMSIS-NN takes another kernel for them; with TFLM's own nothing is gained, and nothing changed."""
     path = models / "mobilenet_v2_like.tflite"
     data, whole = path.read_bytes(), whole_graph(path)
-    assert gathered(whole, TFLM) is whole
-    other = gathered(whole, with_kernels(TFLM, "cmsis-dsp"))
+    assert with_dilations(whole, TFLM) is whole
+    other = with_dilations(whole, with_kernels(TFLM, "cmsis-dsp"))
     pairs = [(a, b) for a, b in zip(whole.graph.ops, other.graph.ops, strict=True) if a != b]
     assert len(pairs) > 5
     for before, after in pairs:

@@ -11,16 +11,23 @@ from hypothesis import strategies as st
 from modelplan.model import Graph, Kind, Op, Tensor
 from modelplan.ops.tflite import OPERATORS
 from modelplan.primitives.errors import BrokenPlanError
-from modelplan.rewriting import costs
-from modelplan.rewriting.stripes import placing
-from modelplan.rewriting.stripes.building import built
-from modelplan.rewriting.stripes.courses import course_of
-from modelplan.rewriting.stripes.layers import layer_of
-from modelplan.rewriting.stripes.loops import tiling
-from modelplan.rewriting.stripes.placing import Packing
-from modelplan.rewriting.stripes.program import Access, block_runs, segments
-from modelplan.rewriting.stripes.regions import Region, ground
-from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer, fed, needed
+from modelplan.rewriting.striped_tflite import costs, placing
+from modelplan.rewriting.striped_tflite.building import striped_program
+from modelplan.rewriting.striped_tflite.layers import ROWS, layer_of, region_layers
+from modelplan.rewriting.striped_tflite.replaying import replay_steps
+from modelplan.rewriting.striped_tflite.steps import block_runs
+from modelplan.rewriting.stripes.byte_lives import MemoryAccess, byte_lives
+from modelplan.rewriting.stripes.group_packing import GroupPacking, pack
+from modelplan.rewriting.stripes.loop_rows import loop_rows, tiling
+from modelplan.rewriting.stripes.regions import (
+    KeptHalo,
+    LoopedStripes,
+    RecomputedHalo,
+    RollingStripes,
+    StripedRegion,
+    as_strategy,
+)
+from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer, input_window, rows_of_window
 
 
 def same(rows: int, reach: int, stride: int) -> Layer:
@@ -47,7 +54,7 @@ def test_trimmed_windows_read_what_the_whole_map_does(rows: int, reach: int, str
     b = data.draw(st.integers(a + 1, layer.rows_out))
     whole = plain_rows(layer, list(range(rows)), layer.above, layer.rows_out)
     try:
-        window = needed(layer, a, b, pad=False)
+        window = input_window(layer, a, b, pad=False)
     except IllegalStripeError:
         return
     cut = list(range(window.lo, window.hi))
@@ -66,7 +73,7 @@ def test_rows_too_many_are_passed_on_only_where_they_do_no_harm(
     b = data.draw(st.integers(a + 1, layer.rows_out))
     i0 = data.draw(st.integers(0, rows - 1))
     i1 = data.draw(st.integers(i0 + 1, rows))
-    found = fed(layer, a, b, i0, i1)
+    found = rows_of_window(layer, a, b, i0, i1)
     if found is None:
         return
     skip, made = found
@@ -78,26 +85,26 @@ def test_rows_too_many_are_passed_on_only_where_they_do_no_harm(
 
 def test_padding_comes_at_true_borders_only() -> None:
     layer = same(10, 3, 1)
-    assert (needed(layer, 0, 5, pad=True).above, needed(layer, 0, 5, pad=True).below) == (1, 0)
-    assert (needed(layer, 5, 10, pad=True).above, needed(layer, 5, 10, pad=True).below) == (0, 1)
+    assert (input_window(layer, 0, 5, pad=True).above, input_window(layer, 0, 5, pad=True).below) == (1, 0)
+    assert (input_window(layer, 5, 10, pad=True).above, input_window(layer, 5, 10, pad=True).below) == (0, 1)
 
 
-@pytest.mark.parametrize("lazy", [True, False])
-def test_every_iteration_of_a_loop_makes_rows_that_are_right(*, lazy: bool) -> None:
+@pytest.mark.parametrize("late", [True, False])
+def test_every_iteration_of_a_loop_makes_rows_that_are_right(*, late: bool) -> None:
     graph = two_convolutions()
-    base = ground(graph, (0, 1), Region(0, 1, 1, (0, 3, 6, 9, 12), carry=False, lazy=lazy, loop=True))
-    found = course_of(base, base.layers, 3)
+    base = region_layers(graph, (0, 1), LoopedStripes(0, 1, 1, (0, 3, 6, 9, 12), trim_late=late))
+    found = loop_rows(base, base.layers, 3)
     assert found.result.starts[-1] + 3 == 12
     taken = found.taken[0, 0]
     assert all(0 <= start <= 12 - taken.extent for start in taken.starts)
-    assert found.made[1] == (7 if lazy else 5)
+    assert found.made[1] == (7 if late else 5)
 
 
 def test_a_loop_of_tiles_makes_every_element_once_in_order() -> None:
     graph = two_convolutions()
-    region = Region(0, 1, 1, (0, 6, 12), carry=False, loop=True, columns=2)
-    found = tiling(ground(graph, (0, 1), region))
-    starts = [course.result.starts for course in found.courses]
+    region = LoopedStripes(0, 1, 1, (0, 6, 12), columns=2)
+    found = tiling(region_layers(graph, (0, 1), region))
+    starts = [axis_rows.result.starts for axis_rows in found.both_axes]
     assert found.begins(starts) == tuple((0, row, column, 0) for row in (0, 6) for column in (0, 2, 4))
 
 
@@ -107,20 +114,25 @@ def test_a_block_is_made_of_runs_of_bytes() -> None:
 
 
 def test_bytes_live_from_their_writing_to_their_last_reading() -> None:
-    rows = [Access(0, 0, 8, 0, True, 0), Access(0, 0, 4, 1, False, 0), Access(0, 4, 8, 3, False, 0)]
-    assert [(s.lo, s.hi, s.start, s.end) for s in segments(rows)] == [(0, 4, 0, 2), (4, 8, 0, 4)]
+    rows = [MemoryAccess(0, 0, 8, 0, True, 0), MemoryAccess(0, 0, 4, 1, False, 0), MemoryAccess(0, 4, 8, 3, False, 0)]
+    assert [(s.lo, s.hi, s.start, s.end) for s in byte_lives(rows)] == [(0, 4, 0, 2), (4, 8, 0, 4)]
 
 
 def test_rows_that_are_taken_along_save_an_operator_and_make_more() -> None:
     graph = two_convolutions()
-    cut, along = (built(graph, (0, 1), (replace(STRIPES, along=ops),)) for ops in (frozenset[int](), frozenset({1})))
+    cut, along = (
+        striped_program(graph, (0, 1), (replace(STRIPES, untrimmed=ops),)) for ops in (frozenset[int](), frozenset({1}))
+    )
     assert len(along.steps) == len(cut.steps) - 1
     assert costs.program_macs(along) > costs.program_macs(cut)
 
 
 def test_rows_of_one_map_are_made_again_beside_others_that_are_kept() -> None:
     graph = two_convolutions()
-    kept, again = (built(graph, (0, 1), (replace(STRIPES, again=ops),)) for ops in (frozenset[int](), frozenset({0})))
+    kept, again = (
+        striped_program(graph, (0, 1), (replace(STRIPES, recomputed=ops),))
+        for ops in (frozenset[int](), frozenset({0}))
+    )
     joins = [sum(step.kind == "CONCATENATION" for step in program.steps) for program in (kept, again)]
     assert joins == [3, 1]
     assert costs.program_macs(again) > costs.program_macs(kept)
@@ -141,44 +153,46 @@ def two_convolutions() -> Graph:
     return Graph("two", "tflite", (*maps, *weights), ops, (0,), (2,))
 
 
-STRIPES = Region(0, 1, 1, (0, 4, 8, 12))
+STRIPES = KeptHalo(0, 1, 1, (0, 4, 8, 12))
 
 
+AGAIN = as_strategy(STRIPES, RecomputedHalo)
+ROLLING = as_strategy(STRIPES, RollingStripes)
 WAYS = [
     STRIPES,
-    replace(STRIPES, carry=False),
+    AGAIN,
     replace(STRIPES, pad=frozenset({0, 1})),
-    replace(STRIPES, carry=False, backward=True),
-    replace(STRIPES, carry=False, loop=True),
-    replace(STRIPES, carry=False, lazy=True),
-    replace(STRIPES, again=frozenset({0})),
-    replace(STRIPES, along=frozenset({1})),
-    replace(STRIPES, again=frozenset({0}), along=frozenset({1}), pad=frozenset({0})),
-    replace(STRIPES, paced=True),
-    replace(STRIPES, paced=True, early=True, pad=frozenset({0, 1})),
+    replace(AGAIN, backward=True),
+    as_strategy(STRIPES, LoopedStripes),
+    replace(AGAIN, trim_late=True),
+    replace(STRIPES, recomputed=frozenset({0})),
+    replace(STRIPES, untrimmed=frozenset({1})),
+    replace(STRIPES, recomputed=frozenset({0}), untrimmed=frozenset({1}), pad=frozenset({0})),
+    ROLLING,
+    replace(ROLLING, pad_early=True, pad=frozenset({0, 1})),
 ]
 
 
 @pytest.mark.parametrize("region", WAYS)
-def test_stripes_are_packed_so_that_the_replay_holds(region: Region) -> None:
-    program = built(two_convolutions(), (0, 1), [region])
-    packing = placing.pack(placing.problem_of(program, placing.no_leads, 16), 300)
-    placing.replay_steps(program, packing, placing.no_leads)
+def test_stripes_are_packed_so_that_the_replay_holds(region: StripedRegion) -> None:
+    program = striped_program(two_convolutions(), (0, 1), [region])
+    packing = pack(placing.problem_of(program, placing.no_overlaps, 16), 300)
+    replay_steps(program, packing, placing.no_overlaps)
     assert packing.height >= packing.load >= two_convolutions().tensors[2].nbytes
 
 
 def test_the_replay_finds_a_row_that_is_overwritten() -> None:
-    program = built(two_convolutions(), (0, 1), [STRIPES])
-    packing = placing.pack(placing.problem_of(program, placing.no_leads, 16), 300)
+    program = striped_program(two_convolutions(), (0, 1), [STRIPES])
+    packing = pack(placing.problem_of(program, placing.no_overlaps, 16), 300)
     with pytest.raises(BrokenPlanError, match=r"overwritten|while it reads"):
-        placing.replay_steps(program, Packing((0,) * len(packing.bases), 2000, 0), placing.no_leads)
+        replay_steps(program, GroupPacking((0,) * len(packing.bases), 2000, 0), placing.no_overlaps)
 
 
 def test_an_operator_that_is_no_layer_is_named() -> None:
     graph = two_convolutions()
     ops = (graph.ops[0], replace(graph.ops[1], kind="FULLY_CONNECTED"))
     with pytest.raises(IllegalStripeError, match="FULLY_CONNECTED"):
-        built(replace(graph, ops=ops), (0, 1), [STRIPES])
+        striped_program(replace(graph, ops=ops), (0, 1), [STRIPES])
 
 
 @given(st.integers(1, 9), st.integers(1, 4), st.integers(0, 3), st.booleans(), st.data())
@@ -189,7 +203,7 @@ def test_enlarged_rows_have_all_their_parts(rows: int, stride: int, more: int, o
     a = data.draw(st.integers(0, made - 1))
     b = data.draw(st.integers(a + 1, made))
     try:
-        window = needed(layer, a, b, pad=False)
+        window = input_window(layer, a, b, pad=False)
     except IllegalStripeError:
         return
 
@@ -212,3 +226,19 @@ def test_what_is_not_split_says_why(kind: str) -> None:
     maps = tuple(Tensor(f"map{i}", (1, 8, 6, 4), "int8") for i in range(2))
     found = layer_of(Graph("one", "tflite", maps, (Op("op", kind, (0,), (1,)),), (0,), (1,)), 0, 1)
     assert isinstance(found, Layer) or len(found.split()) > 3
+
+
+@pytest.mark.parametrize("kind", sorted(ROWS))
+def test_a_row_of_facts_has_a_known_operator_and_either_a_rule_or_a_reason(kind: str) -> None:
+    assert kind in OPERATORS
+    assert (ROWS[kind].rule is None) != (not ROWS[kind].reason)
+
+
+def test_a_region_in_another_strategy_keeps_what_both_state() -> None:
+    kept = replace(STRIPES, pad=frozenset({1}), recomputed=frozenset({0}))
+    again = as_strategy(kept, RecomputedHalo)
+    assert again == RecomputedHalo(0, 1, 1, STRIPES.cuts, pad=frozenset({1}))
+    assert as_strategy(again, KeptHalo) == replace(kept, recomputed=frozenset())
+    assert as_strategy(kept, LoopedStripes, columns=2) == LoopedStripes(0, 1, 1, STRIPES.cuts, columns=2)
+    assert [kept.keeps_rows_of(op) for op in (0, 1)] == [False, True]
+    assert not again.keeps_rows_of(1)

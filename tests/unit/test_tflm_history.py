@@ -7,7 +7,7 @@ from datetime import date
 import pytest
 
 from modelplan import RequestError
-from modelplan.rewriting.striped_tflite import _ADDED
+from modelplan.rewriting.striped_tflite.writing import _ADDED
 from modelplan.runtimes.tflm.history import day_of, operator_since
 
 

@@ -298,8 +298,8 @@ def _fitted(without: frozenset[str]) -> Callable[[Subject, Place], Subject]:
     """The file that `modelplan fit --least` writes."""
 
     def make(subject: Subject, _: Place) -> Subject:
-        from modelplan.rewriting import ladder  # here, so that `analyze` starts without it
-        from modelplan.rewriting.rungs import Goal
+        from modelplan.rewriting.striped_tflite import ladder  # here, so that `analyze` starts without it
+        from modelplan.rewriting.striped_tflite.rungs import Goal
 
         if subject.source is None:
             raise RefusedChangeError("fit rewrites the file as it stands")

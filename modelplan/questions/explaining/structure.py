@@ -11,7 +11,7 @@ from modelplan.model import Graph, Kind, Op
 from modelplan.ops.conditions import number, numbers
 from modelplan.questions.explaining.edits import Edit
 from modelplan.questions.explaining.subjects import RefusedChangeError
-from modelplan.rewriting.stripes.layers import extent
+from modelplan.rewriting.striped_tflite.layers import extent
 
 PADS = frozenset({"PAD", "PADV2", "Pad"})
 #: Activations that no other operator carries out.

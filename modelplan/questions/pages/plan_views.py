@@ -22,7 +22,7 @@ from modelplan.primitives.units import human, stand_in
 from modelplan.primitives.version import __version__
 from modelplan.questions.alternatives import Target, carried_offsets, load_file, with_proved_plan
 from modelplan.questions.pages import carried_views
-from modelplan.rewriting.rungs import RUNGS, Goal, Rung
+from modelplan.rewriting.striped_tflite.rungs import RUNGS, Goal, Rung
 from modelplan.runtimes.tflm import TFLM
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from modelplan.answers.shared_plan import SharedPlan
     from modelplan.planning.pipeline import Options
     from modelplan.questions.differences.sides import Side
-    from modelplan.rewriting.ladder import Ladder
+    from modelplan.rewriting.striped_tflite.ladder import Ladder
 
 #: Above so many operators only the file's order is planned beside what was asked for: each plan would take seconds.
 _MOST_OPS = 4000

@@ -13,7 +13,7 @@ Outputs = Sequence[Sequence[npt.NDArray[Any]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class OutputDifference:
     """The largest difference between outputs: as it is, and in units of the last place of the output's largest value.
 
     Integers count in ones. Outputs with other shapes, types, infinities or NaN differ without bound.
@@ -33,14 +33,14 @@ class Difference:
         )
 
 
-def compare_outputs(expected: Outputs, found: Outputs) -> Difference:
+def compare_outputs(expected: Outputs, found: Outputs) -> OutputDifference:
     """The largest difference between the outputs of two models on the same inputs."""
     worst, absolute = 0.0, 0.0
     for run, again in zip(expected, found, strict=True):
         for x, y in zip(run, again, strict=True):
             ulps, distance = _distance(x, y)
             worst, absolute = max(worst, ulps), max(absolute, distance)
-    return Difference(worst, absolute, len(expected))
+    return OutputDifference(worst, absolute, len(expected))
 
 
 def _distance(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> tuple[float, float]:

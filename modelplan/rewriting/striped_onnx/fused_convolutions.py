@@ -13,7 +13,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from modelplan.rewriting.striped_onnx.writing import node_reads
+from modelplan.rewriting.striped_onnx.writing import node_reads, with_nodes
 
 #: Operators that a session folds into the convolution before them.
 _FOLDED = frozenset({"BatchNormalization", "Mul", "Add"})
@@ -70,8 +70,6 @@ def _loaded(tensor: Any, folder: Path) -> Any:
 
 def _replaced(proto: Any, fused: Mapping[str, Any], weights: list[Any]) -> Any:
     """The file with these nodes in place of those that make the same values, without what nothing reads any more."""
-    model = type(proto)()
-    model.CopyFrom(proto)
     nodes = [fused.get(node.output[0], node) if node.output else node for node in proto.graph.node]
     read = {value.name for value in proto.graph.output}
     kept: list[Any] = []
@@ -81,7 +79,7 @@ def _replaced(proto: Any, fused: Mapping[str, Any], weights: list[Any]) -> Any:
             read.update(node_reads(node))
     inputs = {value.name for value in proto.graph.input}
     tensors = [t for t in (*proto.graph.initializer, *weights) if t.name in read or t.name in inputs]
-    del model.graph.node[:], model.graph.initializer[:]
-    model.graph.node.extend(kept)
+    model = with_nodes(proto, kept)
+    del model.graph.initializer[:]
     model.graph.initializer.extend(tensors)
     return model

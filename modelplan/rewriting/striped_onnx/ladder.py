@@ -7,7 +7,8 @@ needs less than the model does at its best settings, and computes what the model
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import ceil, isfinite
 from pathlib import Path
@@ -18,15 +19,16 @@ from modelplan.model import Graph
 from modelplan.planning import pipeline
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.rewriting import reordering
-from modelplan.rewriting.striped_onnx.choosing import Plan, Search, hoisted
-from modelplan.rewriting.striped_onnx.comparing import Difference, compare_outputs
+from modelplan.rewriting.striped_onnx.comparing import OutputDifference, compare_outputs
 from modelplan.rewriting.striped_onnx.fused_convolutions import with_fused
 from modelplan.rewriting.striped_onnx.layers import Reading
-from modelplan.rewriting.striped_onnx.ordering import gathered
-from modelplan.rewriting.striped_onnx.pieces import build
-from modelplan.rewriting.striped_onnx.remaking import late_skips, pooled_skips, with_copies
+from modelplan.rewriting.striped_onnx.onnx_search import OnnxSearch, StripePlan
+from modelplan.rewriting.striped_onnx.ordering import clustered_order, hoisted
+from modelplan.rewriting.striped_onnx.remaking import Skip, late_skips, pooled_skips, with_copies
 from modelplan.rewriting.striped_onnx.slicing import with_slices
-from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_bound, write_striped
+from modelplan.rewriting.striped_onnx.unrolled_nodes import striped_onnx_program
+from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_bound, write_striped_onnx
+from modelplan.rewriting.stripes.ladder import Report, RewriteGoal, chosen_rung, climb_rungs
 from modelplan.runtimes.ort import ORT
 from modelplan.runtimes.ort.measuring import (
     LEVELS,
@@ -63,24 +65,22 @@ _FORMS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Goal:
-    """What is asked for: `budget` in bytes, None for the least, of the run that needs most under the best settings.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnnxGoal(RewriteGoal):
+    """What is asked for on ONNX Runtime; `budget` counts the run that needs most under the best settings.
 
-    `settings` are the user's; those named in `fixed` are kept, the others may be changed. `max_macs` is a share of the
-    model's multiply-accumulates, `tolerance` in units of the last place of the largest value of an output.
+    `settings` are the user's; those named in `fixed` are kept, the others may be changed. `tolerance` is in units of
+    the last place of the largest value of an output.
     """
 
-    budget: int | None = None
     settings: Settings = field(default_factory=Settings)
     fixed: frozenset[str] = frozenset()
     max_macs: float = 0.25
     tolerance: float = 0.0
-    without: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
-class Rung:
+class OnnxRung:
     """A file and settings, measured. `model` is None where the file is the model's; `usual` are the bytes at the user's
     own settings, `best` those at `settings`. `seconds` is the time of a run against the model's, both in turn.
     """
@@ -94,26 +94,26 @@ class Rung:
     nodes: int
     model: bytes | None = None
     regions: tuple[str, ...] = ()
-    difference: Difference | None = None
+    difference: OutputDifference | None = None
     seconds: float = 1.0
 
 
 @dataclass
-class Ladder:
+class OnnxLadder:
     """The rungs that were measured, the one that is taken, None where none meets the goal, and what is to be said."""
 
-    rungs: list[Rung] = field(default_factory=list)
-    chosen: Rung | None = None
+    rungs: list[OnnxRung] = field(default_factory=list)
+    chosen: OnnxRung | None = None
     macs: int = 0
     remarks: list[str] = field(default_factory=list)
 
     @property
-    def least(self) -> Rung:
+    def least(self) -> OnnxRung:
         """The rung that needs the fewest bytes, of several the first."""
         return min(self.rungs, key=lambda rung: rung.best.peak)
 
 
-def climb(path: str, graph: Graph, goal: Goal, progress: Callable[[str], None]) -> Ladder:
+def climb(path: str, graph: Graph, goal: OnnxGoal, progress: Report) -> OnnxLadder:
     """The rungs for a model, up to the first that meets the goal.
 
     Raises:
@@ -134,35 +134,33 @@ class _Source:
 
     proto: Any
     reading: Reading
-    search: Search | None = None
+    search: OnnxSearch | None = None
 
 
 class _Climb:
-    def __init__(self, path: str, graph: Graph, goal: Goal, progress: Callable[[str], None], folder: Path) -> None:
+    def __init__(self, path: str, graph: Graph, goal: OnnxGoal, progress: Report, folder: Path) -> None:
         self.path, self.graph, self.goal, self.say, self.folder = path, graph, goal, progress, folder
         self.proto: Any = parsed(path)
         self.shapes: Mapping[str, Sequence[int]] = {graph.tensors[t].name: graph.tensors[t].shape for t in graph.inputs}
-        self.ladder = Ladder()
+        self.ladder = OnnxLadder()
         self.original: Measured | None = None
 
-    def run(self) -> Ladder:
+    def run(self) -> OnnxLadder:
         self.kept = self._kept()
         reading = reading_of(self.proto, self.graph, self.kept)
-        self.ladder.macs = Search(reading).macs
-        for rung in self._rungs(reading):
-            self.ladder.rungs.append(rung)
-            if self.goal.budget is not None and rung.best.peak <= self.goal.budget:
-                self.ladder.chosen = rung
-                return self.ladder
-        if self.goal.budget is None:
-            self.ladder.chosen = self.ladder.least
+        self.ladder.macs = OnnxSearch(reading).macs
+        climb_rungs(self._rungs(reading), self.ladder.rungs, self.goal, self._fits)
+        self.ladder.chosen = chosen_rung(self.ladder.rungs, self.goal, self._fits, lambda rung: rung.best.peak)
         return self.ladder
 
-    def _rungs(self, reading: Reading) -> Iterator[Rung]:
+    def _fits(self, rung: OnnxRung) -> bool:
+        return self.goal.budget is None or rung.best.peak <= self.goal.budget
+
+    def _rungs(self, reading: Reading) -> Iterator[OnnxRung]:
         usual = self._measure(self.path, self.goal.settings, keep=True)
         self.original = usual
         nodes = len(self.proto.graph.node)
-        base = Rung("as is", RUNGS["as is"], self.goal.settings, usual, usual, self.ladder.macs, nodes)
+        base = OnnxRung("as is", RUNGS["as is"], self.goal.settings, usual, usual, self.ladder.macs, nodes)
         yield base
         best = base
         if "settings" not in self.goal.without:
@@ -191,7 +189,7 @@ class _Climb:
         found = measure(path, self.shapes, settings, inputs=_INPUTS if keep else 0, keep=keep)
         return found.above(found.session if self.original is None else self.original.session)
 
-    def _best_settings(self, path: str | Path, rung: Rung) -> Rung:
+    def _best_settings(self, path: str | Path, rung: OnnxRung) -> OnnxRung:
         """The rung at the settings that need the fewest bytes, of those that may be changed."""
         best = rung
         for settings in other_settings(self.goal):
@@ -200,7 +198,7 @@ class _Climb:
                 best = replace(best, settings=settings, best=found)
         return best
 
-    def _ordered(self, reading: Reading) -> tuple[Reading, Rung] | None:
+    def _ordered(self, reading: Reading) -> tuple[Reading, OnnxRung] | None:
         """The model in the order with the least peak, where that is lower than the order of the file."""
         content = Path(self.path).read_bytes()
         try:
@@ -209,44 +207,44 @@ class _Climb:
         except RequestError as problem:
             self.ladder.remarks.append(f"no other order is tried: {problem}")
             return None
-        graph = replace(self.graph, ops=tuple(self.graph.ops[index] for index in order))
-        again = reading_of(self.proto, graph, self.kept)
-        before, after = Search(reading).in_file_order, Search(again).in_file_order
+        again = reading.in_order(order)
+        before, after = OnnxSearch(reading).in_file_order, OnnxSearch(again).in_file_order
         if after >= before:
             return None
-        model = write_striped(self.proto, again, build(again, ()))
+        model = write_striped_onnx(self.proto, again, striped_onnx_program(again, ()))
         settings = replace(self.ladder.least.settings, order="priority")
-        path = self._draft(model)
-        try:
+        with self._draft(model) as path:
             usual, best = self._measure(path, self.goal.settings), self._measure(path, settings)
-        finally:
-            path.unlink()
         nodes = len(self.proto.graph.node)
-        return again, Rung("order", RUNGS["order"], settings, usual, best, self.ladder.macs, nodes, model)
+        return again, OnnxRung("order", RUNGS["order"], settings, usual, best, self.ladder.macs, nodes, model)
 
-    def _draft(self, model: bytes) -> Path:
-        """A file beside the model, so that data in other files is found."""
+    @contextmanager
+    def _draft(self, model: bytes) -> Iterator[Path]:
+        """A file beside the model for a while, so that data in other files is found."""
         path = self.folder.parent / f"{self.folder.name}.onnx"
         path.write_bytes(model)
-        return path
+        try:
+            yield path
+        finally:
+            path.unlink()
 
-    def _split(self, reading: Reading, best: Rung) -> Iterator[Rung]:
+    def _split(self, reading: Reading, best: OnnxRung) -> Iterator[OnnxRung]:
         """Files in stripes that are better than all rungs before, measured from the one that promises most."""
         self.say("searching for stripes")
         threads = 0 if self.goal.tolerance else self.goal.settings.threads
         reading = self._fused() or reading
         sources = [
             _Source(self.proto, reading),
-            *self._hoisted(self.proto, reading, self.kept),
+            *self._hoisted(self.proto, reading),
             *self._with_copies(reading),
             *self._with_slices(reading),
-            *self._gathered(reading),
+            *self._clustered(reading),
         ]
-        found: list[tuple[Plan, _Source]] = []
+        found: list[tuple[StripePlan, _Source]] = []
         for source in sources:
-            share = self.ladder.macs * (1 + self.goal.max_macs) / max(Search(source.reading).macs, 1) - 1
+            share = self.ladder.macs * (1 + self.goal.max_macs) / max(OnnxSearch(source.reading).macs, 1) - 1
             if share >= 0:
-                source.search = Search(source.reading, most_macs=share, threads=threads)
+                source.search = OnnxSearch(source.reading, most_macs=share, threads=threads)
                 found += [(plan, source) for plan in source.search.plans()]
         for plan, source in self._in_turn(sorted(found, key=lambda pair: (pair[0].peak, pair[0].macs))):
             rung = self._best_form(source, plan, best)
@@ -271,47 +269,40 @@ class _Climb:
 
     def _graph_of(self, proto: Any) -> Graph:
         """The graph of a form of the file, its inputs bound as the model's are."""
-        path = self._draft(write_bound(proto, self.shapes))
-        try:
+        with self._draft(write_bound(proto, self.shapes)) as path:
             return load_model(path)
-        finally:
-            path.unlink()
 
-    def _hoisted(self, proto: Any, reading: Reading, kept: frozenset[str] | None) -> Iterator[_Source]:
+    def _hoisted(self, proto: Any, reading: Reading) -> Iterator[_Source]:
         """The model with what makes smaller values earlier, where that is another order."""
         order = hoisted(reading.graph)
         if order != sorted(order) and not reading.apart:
-            graph = replace(reading.graph, ops=tuple(reading.graph.ops[index] for index in order))
-            yield _Source(proto, reading_of(proto, graph, kept))
+            yield _Source(proto, reading.in_order(order))
 
     def _with_copies(self, reading: Reading) -> Iterator[_Source]:
         """The model with its largest skips made again, one more each time."""
         found = [late_skips(reading, share)[:_MOST_SKIPS] for share in _KEPT_SHARES]
         for skips in dict.fromkeys(tuple(some[: k + 1]) for some in found for k in range(len(some))):
-            proto, origin = with_copies(self.proto, reading, skips)
-            graph, kept = self._graph_of(proto), self.kept
-            if kept is not None:
-                kept |= {name for name, first in origin.items() if first in kept}
-            again = reading_of(proto, graph, kept)
-            yield next(self._hoisted(proto, again, kept), _Source(proto, again))
+            again = self._made_again(reading, skips)
+            yield next(self._hoisted(again.proto, again.reading), again)
 
-    def _gathered(self, reading: Reading) -> Iterator[_Source]:
+    def _clustered(self, reading: Reading) -> Iterator[_Source]:
         """The model with maps that a global pool reads made again behind it, each beside what reads it.
 
         Only where such maps are a good part of what is alive at the peak.
         """
-        skips = pooled_skips(reading, _KEPT_SHARES[0], int(_POOLED * max(Search(reading).loads, default=0)))
-        if not skips:
-            return
-        proto, origin = with_copies(self.proto, reading, skips[:_MOST_SKIPS])
-        kept = self.kept
-        if kept is not None:
-            kept |= {name for name, first in origin.items() if first in kept}
-        again = reading_of(proto, self._graph_of(proto), kept)
-        order = gathered(again)
-        if not again.apart:
-            again = reading_of(proto, replace(again.graph, ops=tuple(again.graph.ops[k] for k in order)), kept)
-        yield _Source(proto, again)
+        skips = pooled_skips(reading, _KEPT_SHARES[0], int(_POOLED * max(OnnxSearch(reading).loads, default=0)))
+        if skips:
+            again = self._made_again(reading, skips[:_MOST_SKIPS])
+            order = clustered_order(again.reading)
+            yield again if again.reading.apart else _Source(again.proto, again.reading.in_order(order))
+
+    def _made_again(self, reading: Reading, skips: Sequence[Skip]) -> _Source:
+        """The model with some values made again for late readers; a session keeps copies of what it keeps."""
+        proto, origin = with_copies(self.proto, reading, skips)
+        copies = {name for name, first in origin.items() if first in (self.kept or ())}
+        return _Source(
+            proto, reading_of(proto, self._graph_of(proto), None if self.kept is None else self.kept | copies)
+        )
 
     def _with_slices(self, reading: Reading) -> Iterator[_Source]:
         """The model with Slices in place of its Splits, where it has any."""
@@ -319,30 +310,28 @@ class _Climb:
         if proto is not None:
             again = reading_of(proto, self._graph_of(proto), self.kept)
             yield _Source(proto, again)
-            yield from self._hoisted(proto, again, self.kept)
+            yield from self._hoisted(proto, again)
 
-    def _in_turn(self, plans: list[tuple[Plan, _Source]]) -> list[tuple[Plan, _Source]]:
+    def _in_turn(self, plans: list[tuple[StripePlan, _Source]]) -> list[tuple[StripePlan, _Source]]:
         """The plans to measure: for a budget from the least work that may do on, for the least from the lowest peak."""
         if self.goal.budget is None:
             return plans[:_MOST_MEASURED]
         enough = [pair for pair in plans if pair[0].peak <= self.goal.budget] or plans[:1]
         return sorted(enough, key=lambda pair: pair[0].macs)[:_MOST_MEASURED]
 
-    def _best_form(self, source: _Source, plan: Plan, best: Rung) -> Rung | None:
+    def _best_form(self, source: _Source, plan: StripePlan, best: OnnxRung) -> OnnxRung | None:
         """A plan as a file, in the form that needs least; None where that is not better."""
         search, reading = source.search, source.reading
         assert search is not None
-        program = build(reading, plan.regions, search.threads)
+        program = striped_onnx_program(reading, plan.regions, search.threads)
         forms = []
         for said, form in _FORMS.items():
-            model = write_striped(source.proto, reading, program, **form)
-            path = self._draft(model)
+            model = write_striped_onnx(source.proto, reading, program, **form)
             try:
-                forms.append((self._measure(path, best.settings, keep=True), said, model))
+                with self._draft(model) as path:
+                    forms.append((self._measure(path, best.settings, keep=True), said, model))
             except ModelError as problem:
                 self.ladder.remarks.append(f"{_told(plan, search)}: {problem}")
-            finally:
-                path.unlink()
         least = min(rung.best.peak for rung in self.ladder.rungs)
         for found, said, model in sorted(forms, key=lambda form: form[0].peak):
             if found.peak >= least:
@@ -360,21 +349,19 @@ class _Climb:
         return None
 
     def _rung(
-        self, search: Search, plan: Plan, best: Rung, found: Measured, model: bytes, difference: Difference, said: str
-    ) -> Rung:  # fmt: skip
-        path = self._draft(model)
-        try:
+        self, search: OnnxSearch, plan: StripePlan, best: OnnxRung, found: Measured, model: bytes,
+        difference: OutputDifference, said: str
+    ) -> OnnxRung:  # fmt: skip
+        with self._draft(model) as path:
             usual = found if best.settings == self.goal.settings else self._measure(path, self.goal.settings)
             first, second = time_in_turn([self.path, path], self.shapes, best.settings, _TIMED)
-        finally:
-            path.unlink()
-        return Rung(
+        return OnnxRung(
             "split", RUNGS["split"] + said, best.settings, usual, replace(found, outputs=()), plan.macs, plan.steps,
             model, _described(search, plan), difference, min(second) / max(min(first), 1e-9),
         )  # fmt: skip
 
 
-def other_settings(goal: Goal) -> list[Settings]:
+def other_settings(goal: OnnxGoal) -> list[Settings]:
     """Settings that may need less than the user's, those that must stay as they are kept."""
     user = goal.settings
     tried = [
@@ -388,12 +375,12 @@ def other_settings(goal: Goal) -> list[Settings]:
     return [one for one in dict.fromkeys(legal) if one != user]
 
 
-def _told(plan: Plan, search: Search) -> str:
+def _told(plan: StripePlan, search: OnnxSearch) -> str:
     extra = 100 * (plan.macs / max(search.macs, 1) - 1)
     return f"a plan of {len(plan.regions)} regions in stripes with {extra:+.1f} % of work"
 
 
-def _described(search: Search, plan: Plan) -> tuple[str, ...]:
+def _described(search: OnnxSearch, plan: StripePlan) -> tuple[str, ...]:
     graph = search.graph
     return tuple(
         f"{graph.label(region.first)} to {graph.label(region.last)} in {region.stripes} stripes of axis {region.axis}"

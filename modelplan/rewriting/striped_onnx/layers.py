@@ -7,7 +7,7 @@ that axis to another place, so each operand has an axis of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -18,50 +18,24 @@ from modelplan.model import Graph, Kind, Op
 from modelplan.ops.conditions import number, numbers
 from modelplan.rewriting.striped_onnx.paddings import (
     PAD_OPERANDS,
-    POOLS,
     WEIGHTS,
+    WINDOWS,
     extent,
     margins,
     pool_behind,
     same_inside,
 )
-from modelplan.rewriting.stripes.windows import Layer
+from modelplan.rewriting.stripes.layers import RowFacts, enlarged, layer_by_facts, pointwise
+from modelplan.rewriting.stripes.regions import RegionLayers, Strategy, with_ends
+from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer
 
 #: The small constant called by a name, None where it is none or large.
 Constants = Callable[[str], npt.NDArray[Any] | None]
 
-_POINTWISE_NAMES = """
-Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Ceil Celu Cos Cosh Elu Erf Exp Floor Gelu HardSigmoid HardSwish
-LeakyRelu Log Mish Neg Not Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Swish Tan
-Tanh ThresholdedRelu IsNaN IsInf Identity Dropout Cast Clip Add Sub Mul Div Mod Pow And Or Xor BitwiseAnd BitwiseOr
-BitwiseXor BitShift Equal Greater Less GreaterOrEqual LessOrEqual PRelu Where Max Min Sum Mean
-com.microsoft.QLinearAdd com.microsoft.QLinearMul com.microsoft.QLinearSigmoid com.microsoft.QLinearLeakyRelu
-com.microsoft.Gelu com.microsoft.FastGelu com.microsoft.QuickGelu com.microsoft.BiasGelu
-"""
-_POINTWISE = frozenset(_POINTWISE_NAMES.split())
-_QUANTISERS = frozenset({"QuantizeLinear", "DequantizeLinear"})
-#: Operators that ONNX Runtime computes inside the kernel of what they read or are read by, where it fuses them.
-_ELEMENTWISE = _POINTWISE | _QUANTISERS
-_SOFTMAXES = frozenset({"Softmax", "LogSoftmax", "Hardmax"})
 #: The first opset in which a Slice takes its numbers as operands, which may then be computed.
 SLICE_OPERANDS = 10
 #: The first opset in which a softmax works along one axis, not along all from one on.
 _SOFTMAX_ALONG_ONE = 13
-_NORMALIZATIONS = frozenset({"LayerNormalization", "RMSNormalization"})
-_REDUCTIONS = "ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2 ReduceSumSquare ReduceLogSumExp"
-
-
-@dataclass(frozen=True, slots=True)
-class Rowed:
-    """How an operator's rows depend on those of its operands, and the axis of the rows in each of these operands.
-
-    `inner` products of floats are summed up for each of the `columns` that a row of a convolution has; 0 for others.
-    """
-
-    layer: Layer
-    axes: tuple[int, ...]
-    inner: int = 0
-    columns: int = 0
 
 
 @dataclass(frozen=True)
@@ -78,16 +52,22 @@ class Reading:
     names: frozenset[str] = frozenset()
     apart: frozenset[int] = frozenset()
     gone: frozenset[int] = frozenset()
-    known: dict[tuple[int, int], Rowed | str] = field(default_factory=dict, repr=False, compare=False)
+    known: dict[tuple[int, int], Layer | str] = field(default_factory=dict, repr=False, compare=False)
 
-    def rowed(self, index: int, axis: int) -> Rowed | str:
+    def in_order(self, order: Sequence[int]) -> Reading:
+        """The same file with the operators of its graph in another order."""
+        graph = replace(self.graph, ops=tuple(self.graph.ops[index] for index in order))
+        apart = frozenset(place for place, index in enumerate(order) if index in self.apart)
+        return replace(self, graph=graph, apart=apart, known={})
+
+    def layer_of(self, index: int, axis: int) -> Layer | str:
         """How the rows of operator `index` along `axis` depend on those of its operands, or why it is not split."""
         key = index, axis
         if key not in self.known:
             self.known[key] = self._found(index, axis)
         return self.known[key]
 
-    def _found(self, index: int, axis: int) -> Rowed | str:
+    def _found(self, index: int, axis: int) -> Layer | str:
         graph, op = self.graph, self.graph.ops[index]
         if len(op.writes) != 1 or op.outputs[0] < 0 or op.subgraphs:
             return "it has not exactly one output, or runs a body"
@@ -98,23 +78,20 @@ class Reading:
             return "it reads or writes state"
         if not 0 <= axis < len(shape) or not prod(shape):
             return f"its output of shape {list(shape)} has no rows along axis {axis}"
-        if op.kind in _POINTWISE:
-            return _pointwise(graph, op, axis)
-        if op.kind in _ROWED:
-            return _ROWED[op.kind](self, op, axis)
-        return _REASONS.get(op.kind, f"{op.kind} is not computed row by row")
+        return layer_by_facts(ROWS, self, op, axis)
 
     @cached_property
     def weightless(self) -> frozenset[int]:
         """The values that take no memory: operators that go element by element make them inside of their kernels."""
         graph = self.graph
-        return frozenset(t for t in self.gone if all(graph.ops[i].kind in _ELEMENTWISE for i in graph.readers[t]))
+        fused = {index for index, op in enumerate(graph.ops) if op.kind in ROWS and ROWS[op.kind].fused}
+        return frozenset(t for t in self.gone if fused.issuperset(graph.readers[t]))
 
     def goes_by_rows(self, index: int) -> bool:
         """Whether operator `index` can be computed by rows along some axis."""
         op = self.graph.ops[index]
         axes = likely_axes(self.graph.tensors[op.outputs[0]].shape) if op.writes else []
-        return any(not isinstance(self.rowed(index, axis), str) for axis in axes)
+        return any(not isinstance(self.layer_of(index, axis), str) for axis in axes)
 
     def own_weights(self, index: int) -> int:
         """The bytes of the copy of its weights that a session keeps for each such node: packed, or scaled by a norm."""
@@ -144,30 +121,29 @@ def _shape(graph: Graph, op: Op, position: int = 0) -> tuple[int, ...]:
     return graph.tensors[op.inputs[position]].shape
 
 
-def _pointwise(graph: Graph, op: Op, axis: int) -> Rowed:
+def _pointwise(reading: Reading, op: Op, axis: int) -> Layer:
     """Operands that have as many rows go row by row, those that are spread over the rows stay whole."""
-    shape = graph.tensors[op.outputs[0]].shape
+    graph, shape = reading.graph, reading.graph.tensors[op.outputs[0]].shape
     positions, axes = [], []
     for position, t in enumerate(op.inputs):
         place = axis - len(shape) + (len(graph.tensors[t].shape) if t >= 0 else 0)
         if t >= 0 and place >= 0 and graph.tensors[t].shape[place] == shape[axis] > 1:
             positions.append(position)
             axes.append(place)
-    return Rowed(Layer("pointwise", tuple(positions), shape[axis], shape[axis]), tuple(axes))
+    return pointwise(shape[axis], tuple(positions), tuple(axes))
 
 
-def _along(graph: Graph, op: Op, axis: int, macs: int = 0) -> Rowed:
+def _along(graph: Graph, op: Op, axis: int, macs: int = 0) -> Layer:
     """Operand 0 row by row, at the same axis."""
-    rows = graph.tensors[op.outputs[0]].shape[axis]
-    return Rowed(Layer("pointwise", (0,), rows, rows, macs), (axis,))
+    return pointwise(graph.tensors[op.outputs[0]].shape[axis], (0,), (axis,), macs)
 
 
-def _normalised(reading: Reading, op: Op, axis: int) -> Rowed | str:
+def _normalised(reading: Reading, op: Op, axis: int) -> Layer | str:
     first = number(op, "axis", -1) % len(_shape(reading.graph, op))
     return _along(reading.graph, op, axis) if axis < first else f"{op.kind} takes all rows together"
 
 
-def _softmax(reading: Reading, op: Op, axis: int) -> Rowed | str:
+def _softmax(reading: Reading, op: Op, axis: int) -> Layer | str:
     rank = len(_shape(reading.graph, op))
     late = reading.opset >= _SOFTMAX_ALONG_ONE
     along = number(op, "axis", -1 if late else 1) % rank
@@ -175,7 +151,7 @@ def _softmax(reading: Reading, op: Op, axis: int) -> Rowed | str:
     return _along(reading.graph, op, axis) if apart else f"{op.kind} takes all rows together"
 
 
-def _quantised(reading: Reading, op: Op, axis: int) -> Rowed | str:
+def _quantised(reading: Reading, op: Op, axis: int) -> Layer | str:
     if number(op, "block_size", 0):
         return "it quantises in blocks"
     scale = _shape(reading.graph, op, 1)
@@ -184,25 +160,24 @@ def _quantised(reading: Reading, op: Op, axis: int) -> Rowed | str:
     return _along(reading.graph, op, axis)
 
 
-def _channelwise(reading: Reading, op: Op, axis: int) -> Rowed | str:
+def _channelwise(reading: Reading, op: Op, axis: int) -> Layer | str:
     return _along(reading.graph, op, axis) if axis >= 2 else "its rows are channels"
 
 
-def _batch_normalised(reading: Reading, op: Op, axis: int) -> Rowed | str:
+def _batch_normalised(reading: Reading, op: Op, axis: int) -> Layer | str:
     if number(op, "training_mode", 0):
         return "it is in training mode"
     return _channelwise(reading, op, axis)
 
 
-def _joined(reading: Reading, op: Op, axis: int) -> Rowed | str:
+def _joined(reading: Reading, op: Op, axis: int) -> Layer | str:
     y = reading.graph.tensors[op.outputs[0]].shape
     if number(op, "axis", 1) % len(y) == axis:
         return "it joins its operands along the axis of the rows"
-    rows = y[axis]
-    return Rowed(Layer("pointwise", tuple(range(len(op.inputs))), rows, rows), (axis,) * len(op.inputs))
+    return pointwise(y[axis], tuple(range(len(op.inputs))), (axis,) * len(op.inputs))
 
 
-def _window(reading: Reading, op: Op, axis: int) -> Rowed | str:
+def _window(reading: Reading, op: Op, axis: int) -> Layer | str:
     graph = reading.graph
     x, y = _shape(graph, op), graph.tensors[op.outputs[0]].shape
     if axis < 2 or len(x) != len(y):
@@ -218,12 +193,12 @@ def _window(reading: Reading, op: Op, axis: int) -> Rowed | str:
     macs = 0
     if op.kind in WEIGHTS:
         macs = prod(_shape(graph, op, WEIGHTS[op.kind])[1:]) * prod(y) // y[axis]
-    layer = Layer("window", (0,), x[axis], y[axis], macs, max(reach, 1), stride, above, own=True)
-    inner = prod(_shape(graph, op, 1)[1:]) if op.kind == "Conv" else 0
-    return Rowed(layer, (axis,), inner, prod(y[2:]) // y[axis])
+    products = prod(_shape(graph, op, 1)[1:]) if op.kind == "Conv" else 0
+    layer = Layer("window", (0,), x[axis], y[axis], macs, max(reach, 1), stride, above, own=True, axes=(axis,))
+    return replace(layer, products=products, columns=prod(y[2:]) // y[axis])
 
 
-def _padded(reading: Reading, op: Op, axis: int) -> Rowed | str:
+def _padded(reading: Reading, op: Op, axis: int) -> Layer | str:
     x, y = _shape(reading.graph, op), reading.graph.tensors[op.outputs[0]].shape
     old = reading.opset < PAD_OPERANDS
     pads = numbers(op, "pads") if old else reading.constant(op, 1)
@@ -241,27 +216,23 @@ def _padded(reading: Reading, op: Op, axis: int) -> Rowed | str:
         return _along(reading.graph, op, axis)
     if op.attribute("mode", "constant") != "constant" or min(above, below) < 0:
         return "it does not pad with one constant"
-    return Rowed(Layer("pad", (0,), x[axis], y[axis], above=above), (axis,))
+    return Layer("pad", (0,), x[axis], y[axis], above=above, axes=(axis,))
 
 
-def _resized(reading: Reading, op: Op, axis: int) -> Rowed | str:
-    """A map enlarged by a power of two: positions between rows are exact numbers, so those of a stripe are the same."""
+def _resized(reading: Reading, op: Op, axis: int) -> Layer | str:
     x, y = _shape(reading.graph, op), reading.graph.tensors[op.outputs[0]].shape
-    factor, rest = divmod(y[axis], x[axis])
-    if axis < 2 or rest or factor & (factor - 1):
+    mode = op.attribute("mode", "nearest")
+    found = enlarged(x[axis], y[axis], linear=mode == "linear", axes=(axis,))
+    if axis < 2 or isinstance(found, str):
         return f"{y[axis]} rows are not {x[axis]} times a power of two"
     if (op.kind == "Resize" and reading.opset < 11) or numbers(op, "axes") or number(op, "antialias", 0):
         return "it is resized in a way that is not split"
-    mode = op.attribute("mode", "nearest")
     where = op.attribute("coordinate_transformation_mode", "half_pixel") if op.kind == "Resize" else "asymmetric"
     if mode == "nearest":
         nearest = op.attribute("nearest_mode", "round_prefer_floor") if op.kind == "Resize" else "floor"
-        if (where, nearest) not in _NEAREST:
-            return f"rows are chosen by {where}, {nearest}"
-        return Rowed(Layer("grow", (0,), x[axis], y[axis], reach=factor, stride=factor, own=True), (axis,))
+        return found if (where, nearest) in _NEAREST else f"rows are chosen by {where}, {nearest}"
     if mode == "linear" and where in ("half_pixel", "pytorch_half_pixel", "asymmetric") and x[axis] > 1:
-        layer = Layer("grow", (0,), x[axis], y[axis], reach=3 * factor, stride=factor, above=factor, own=True)
-        return Rowed(layer, (axis,))
+        return found
     return f"it interpolates by {mode}, {where}"
 
 
@@ -272,7 +243,7 @@ _NEAREST = frozenset(
 )  # fmt: skip
 
 
-def _spread(reading: Reading, op: Op, axis: int) -> Rowed | str:
+def _spread(reading: Reading, op: Op, axis: int) -> Layer | str:
     """A ConvTranspose: each row of the operand has a part in some rows of the output."""
     graph = reading.graph
     x, y = _shape(graph, op), graph.tensors[op.outputs[0]].shape
@@ -285,11 +256,10 @@ def _spread(reading: Reading, op: Op, axis: int) -> Rowed | str:
     if y[axis] != x[axis] * stride or reach < stride:
         return f"its height {y[axis]} is not {stride} times that of its operand"
     macs = prod(_shape(graph, op, 1)) * prod(x) // (x[1] * y[axis])
-    layer = Layer("grow", (0,), x[axis], y[axis], macs, reach, stride, above, own=True)
-    return Rowed(layer, (axis,))
+    return Layer("grow", (0,), x[axis], y[axis], macs, reach, stride, above, own=True, axes=(axis,))
 
 
-def _product(reading: Reading, op: Op, axis: int) -> Rowed | str:
+def _product(reading: Reading, op: Op, axis: int) -> Layer | str:
     """A matrix product by rows of its left operand, or by batches."""
     graph, (left, right) = reading.graph, _PRODUCTS[op.kind]
     a, b, y = _shape(graph, op, left), _shape(graph, op, right), graph.tensors[op.outputs[0]].shape
@@ -299,43 +269,43 @@ def _product(reading: Reading, op: Op, axis: int) -> Rowed | str:
     if axis == len(y) - 1:
         return "its rows are columns of a matrix"
     if axis == len(y) - 2:
-        return Rowed(Layer("pointwise", (left,), y[axis], y[axis], macs), (len(a) - 2,))
+        return pointwise(y[axis], (left,), (len(a) - 2,), macs)
     places = [(p, axis - len(y) + len(s)) for p, s in ((left, a), (right, b))]
     rowed = [(p, k) for p, k in places if k >= 0 and _shape(graph, op, p)[k] == y[axis] > 1]
-    return Rowed(Layer("pointwise", tuple(p for p, _ in rowed), y[axis], y[axis], macs), tuple(k for _, k in rowed))
+    return pointwise(y[axis], tuple(p for p, _ in rowed), tuple(k for _, k in rowed), macs)
 
 
 #: Where matrix products have their operands.
 _PRODUCTS = {"MatMul": (0, 1), "QLinearMatMul": (0, 3), "MatMulInteger": (0, 1)}
 
 
-def _gemm(reading: Reading, op: Op, axis: int) -> Rowed | str:
+def _gemm(reading: Reading, op: Op, axis: int) -> Layer | str:
     graph, y = reading.graph, reading.graph.tensors[op.outputs[0]].shape
     if axis != 0 or number(op, "transA", 0):
         return "its rows are columns of a matrix"
     macs = _shape(graph, op)[1] * y[1]
     added = len(op.inputs) > 2 and op.inputs[2] >= 0 and len(_shape(graph, op, 2)) == 2
     if added and _shape(graph, op, 2)[0] == y[0] > 1:
-        return Rowed(Layer("pointwise", (0, 2), y[0], y[0], macs), (0, 0))
-    return Rowed(Layer("pointwise", (0,), y[0], y[0], macs), (0,))
+        return pointwise(y[0], (0, 2), (0, 0), macs)
+    return pointwise(y[0], (0,), (0,), macs)
 
 
-def _permuted(reading: Reading, op: Op, axis: int) -> Rowed:
+def _permuted(reading: Reading, op: Op, axis: int) -> Layer:
     x, y = _shape(reading.graph, op), reading.graph.tensors[op.outputs[0]].shape
     order = numbers(op, "perm") or tuple(reversed(range(len(x))))
-    return Rowed(Layer("pointwise", (0,), y[axis], y[axis]), (order[axis],))
+    return pointwise(y[axis], (0,), (order[axis],))
 
 
-def _reshaped(reading: Reading, op: Op, axis: int) -> Rowed | str:
+def _reshaped(reading: Reading, op: Op, axis: int) -> Layer | str:
     """A Reshape that leaves the axis of the rows alone: as much stands before it as behind it on both sides."""
     x, y = _shape(reading.graph, op), reading.graph.tensors[op.outputs[0]].shape
     for place in range(len(x)):
         if x[place] == y[axis] and prod(x[:place]) == prod(y[:axis]):
-            return Rowed(Layer("pointwise", (0,), y[axis], y[axis]), (place,))
+            return pointwise(y[axis], (0,), (place,))
     return f"{op.kind} does not keep the rows"
 
 
-def _reduced(reading: Reading, op: Op, axis: int) -> Rowed | str:
+def _reduced(reading: Reading, op: Op, axis: int) -> Layer | str:
     x = _shape(reading.graph, op)
     given = numbers(op, "axes") if op.attribute("axes") is not None else reading.constant(op, 1)
     if not given or not number(op, "keepdims", 1):
@@ -345,7 +315,7 @@ def _reduced(reading: Reading, op: Op, axis: int) -> Rowed | str:
     return _along(reading.graph, op, axis)
 
 
-def _sliced(reading: Reading, op: Op, axis: int) -> Rowed | str:
+def _sliced(reading: Reading, op: Op, axis: int) -> Layer | str:
     """A Slice along other axes, or one of all rows."""
     x, y = _shape(reading.graph, op), reading.graph.tensors[op.outputs[0]].shape
     old = reading.opset < SLICE_OPERANDS
@@ -364,83 +334,86 @@ def _sliced(reading: Reading, op: Op, axis: int) -> Rowed | str:
     return _along(reading.graph, op, axis)
 
 
-def _gathered(reading: Reading, op: Op, axis: int) -> Rowed:
+def _rows_of_gather(reading: Reading, op: Op, axis: int) -> Layer:
     """A Gather along another axis than that of the rows, or of rows that the indices name."""
     graph = reading.graph
     x, indices = _shape(graph, op), _shape(graph, op, 1)
     place = number(op, "axis", 0) % len(x)
     if place <= axis < place + len(indices):
-        rows = indices[axis - place]
-        return Rowed(Layer("pointwise", (1,), rows, rows), (axis - place,))
+        return pointwise(indices[axis - place], (1,), (axis - place,))
     along = axis if axis < place else axis - len(indices) + 1
-    return Rowed(Layer("pointwise", (0,), x[along], x[along]), (along,))
+    return pointwise(x[along], (0,), (along,))
 
 
-_Rule = Callable[[Reading, Op, int], "Rowed | str"]
-_ROWED: dict[str, _Rule] = {
-    **dict.fromkeys(WEIGHTS, _window),
-    **dict.fromkeys(POOLS, _window),
-    **dict.fromkeys(_QUANTISERS, _quantised),
-    **dict.fromkeys(_SOFTMAXES, _softmax),
-    **dict.fromkeys(_NORMALIZATIONS, _normalised),
-    **dict.fromkeys(_REDUCTIONS.split(), _reduced),
-    **dict.fromkeys(_PRODUCTS, _product),
-    **dict.fromkeys(("Reshape", "Flatten", "Squeeze", "Unsqueeze"), _reshaped),
-    "BatchNormalization": _batch_normalised,
-    "LRN": _channelwise,
-    "Concat": _joined,
-    "Pad": _padded,
-    "Resize": _resized,
-    "Upsample": _resized,
-    "ConvTranspose": _spread,
-    "Gemm": _gemm,
-    "Transpose": _permuted,
-    "Slice": _sliced,
-    "Gather": _gathered,
+_POINTWISE = """
+Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Ceil Celu Cos Cosh Elu Erf Exp Floor Gelu HardSigmoid HardSwish
+LeakyRelu Log Mish Neg Not Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Swish Tan
+Tanh ThresholdedRelu IsNaN IsInf Identity Dropout Cast Clip Add Sub Mul Div Mod Pow And Or Xor BitwiseAnd BitwiseOr
+BitwiseXor BitShift Equal Greater Less GreaterOrEqual LessOrEqual PRelu Where Max Min Sum Mean
+com.microsoft.QLinearAdd com.microsoft.QLinearMul com.microsoft.QLinearSigmoid com.microsoft.QLinearLeakyRelu
+com.microsoft.Gelu com.microsoft.FastGelu com.microsoft.QuickGelu com.microsoft.BiasGelu
+"""
+_REDUCTIONS = "ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2 ReduceSumSquare ReduceLogSumExp"
+_OF_ALL_ROWS = "GlobalAveragePool GlobalMaxPool InstanceNormalization GroupNormalization"
+
+#: What is known of operators; those that are missing are not split.
+ROWS: dict[str, RowFacts[Reading]] = {
+    **dict.fromkeys(_POINTWISE.split(), RowFacts(_pointwise, fused=True)),
+    **dict.fromkeys(("QuantizeLinear", "DequantizeLinear"), RowFacts(_quantised, fused=True)),
+    **dict.fromkeys(WINDOWS, RowFacts(_window)),
+    **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax"), RowFacts(_softmax)),
+    **dict.fromkeys(("LayerNormalization", "RMSNormalization"), RowFacts(_normalised)),
+    **dict.fromkeys(_REDUCTIONS.split(), RowFacts(_reduced)),
+    **dict.fromkeys(_PRODUCTS, RowFacts(_product)),
+    **dict.fromkeys(("Reshape", "Flatten", "Squeeze", "Unsqueeze"), RowFacts(_reshaped)),
+    **dict.fromkeys(("Resize", "Upsample"), RowFacts(_resized)),
+    **dict.fromkeys(_OF_ALL_ROWS.split(), RowFacts(reason="it takes all rows together")),
+    "BatchNormalization": RowFacts(_batch_normalised),
+    "LRN": RowFacts(_channelwise),
+    "Concat": RowFacts(_joined),
+    "Pad": RowFacts(_padded),
+    "ConvTranspose": RowFacts(_spread),
+    "Gemm": RowFacts(_gemm),
+    "Transpose": RowFacts(_permuted),
+    "Slice": RowFacts(_sliced),
+    "Gather": RowFacts(_rows_of_gather),
 }
-#: Why operators are not split, where there is more to say than that they are not computed row by row.
-_REASONS = {
-    **dict.fromkeys(
-        ("GlobalAveragePool", "GlobalMaxPool", "InstanceNormalization", "GroupNormalization"),
-        "it takes all rows together",
-    ),
-}
 
 
-def ways(reading: Reading, ops: Sequence[int], axis: int) -> tuple[dict[int, Rowed], dict[int, int]]:
-    """How operators of a region go by rows whose last output has them along `axis`, and the axis of each value made.
+def region_layers(reading: Reading, region: Strategy) -> RegionLayers[Strategy]:
+    """How the rows of each operator of a region depend on its operands, and which values it makes and reads.
 
     Raises:
-        ValueError: an operator is not computed by rows, or readers of a value disagree; names it.
+        IllegalStripeError: an operator is not computed by rows, or readers of a value disagree; names it.
     """
-    graph, found_ways, axes = reading.graph, dict[int, Rowed](), dict[int, int]()
+    graph, ops = reading.graph, range(region.first, region.last + 1)
+    layers, axes = dict[int, Layer](), {graph.ops[region.last].outputs[0]: region.axis}
     made = {graph.ops[i].outputs[0] for i in ops if graph.ops[i].outputs}
-    axes[graph.ops[ops[-1]].outputs[0]] = axis
     for index in reversed(ops):
         op = graph.ops[index]
         along = axes.setdefault(op.outputs[0], min(2, len(graph.tensors[op.outputs[0]].shape) - 1))
-        found = reading.rowed(index, along)
-        if isinstance(found, str):
-            raise ValueError(f"{graph.label(index)}: {found}")
-        found_ways[index] = found
-        rowed = dict(zip(found.layer.operands, found.axes, strict=True))
+        layer = reading.layer_of(index, along)
+        if isinstance(layer, str):
+            raise IllegalStripeError(f"{graph.label(index)}: {layer}")
+        layers[index] = layer
+        rowed = dict(zip(layer.operands, layer.axes, strict=True))
         for position, t in enumerate(op.inputs):
             if t not in made:
                 continue
             if position not in rowed or axes.setdefault(t, rowed[position]) != rowed[position]:
-                raise ValueError(f"{graph.label(index)}: it reads all rows of {graph.tensors[t].name!r}")
-    return found_ways, axes
+                raise IllegalStripeError(f"{graph.label(index)}: it reads all rows of {graph.tensors[t].name!r}")
+    return with_ends(graph, region, {index: layers[index] for index in ops}, axes=axes)
 
 
-def block(columns: int, inner: int, threads: int) -> int:
+def summed_block(columns: int, products: int, threads: int) -> int:
     """How many products ONNX Runtime's kernels for floats sum up before they add the sum to what they have.
 
     Two convolutions with the same block give the same numbers. It depends on how many columns a thread works on.
     """
     share = -(-columns // threads)
     width, depth = 128, 128
-    if share >= inner:
-        return min(inner, depth)
+    if share >= products:
+        return min(products, depth)
     while width > 16 and width // 2 >= share:
         width, depth = width // 2, depth * 2
-    return min(inner, depth)
+    return min(products, depth)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from modelplan.model import Graph, Op
 from modelplan.ops.conditions import number, numbers
+from modelplan.rewriting.stripes.layers import same_padding
 
 #: Where convolutions have their weights.
 WEIGHTS = {"Conv": 1, "ConvInteger": 1, "QLinearConv": 3}
@@ -25,7 +26,7 @@ def margins(graph: Graph, op: Op, places: int) -> list[tuple[int, int]]:
     found = []
     for k in range(places):
         reach, stride = extent(graph, op, k)
-        total = max((y[2 + k] - 1) * stride + reach - x[2 + k], 0) if word != "VALID" else 0
+        total = same_padding(x[2 + k], y[2 + k], reach, stride) if word != "VALID" else 0
         small = total // 2
         found.append((small, total - small) if word == "SAME_UPPER" else (total - small, small))
     return found

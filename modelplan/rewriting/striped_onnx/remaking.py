@@ -13,6 +13,7 @@ from typing import Any
 
 from modelplan.rewriting.striped_onnx.layers import Reading
 from modelplan.rewriting.striped_onnx.paddings import WEIGHTS
+from modelplan.rewriting.striped_onnx.writing import with_nodes
 
 #: Operators between two readers of a value from which on the second one counts as late.
 _FAR = 12
@@ -83,8 +84,7 @@ def with_copies(proto: Any, reading: Reading, skips: Sequence[Skip]) -> tuple[An
     ONNX Runtime makes one of two nodes that are the same, so copies of convolutions name the extent of their window
     where the model does not, and the other way round.
     """
-    model = type(proto)()
-    model.CopyFrom(proto)
+    model = with_nodes(proto, proto.graph.node)
     names, taken, origin = [tensor.name for tensor in reading.graph.tensors], set(reading.names), dict[str, str]()
     for number, skip in enumerate(skips):
         maker = {name: node for node in model.graph.node for name in node.output if name}
@@ -100,12 +100,7 @@ def with_copies(proto: Any, reading: Reading, skips: Sequence[Skip]) -> tuple[An
         for node in model.graph.node:
             if id(node) in readers:
                 node.input[:] = [renamed[x] if x == names[skip.t] else x for x in node.input]
-        behind = list(model.graph.node)[place:]
-        kept = list(model.graph.node)[:place]
-        nodes = [*kept, *copies, *behind]
-        fresh = [type(node).FromString(node.SerializeToString()) for node in nodes]
-        del model.graph.node[:]
-        model.graph.node.extend(fresh)
+        model = with_nodes(model, [*model.graph.node[:place], *copies, *model.graph.node[place:]])
     return model, origin
 
 

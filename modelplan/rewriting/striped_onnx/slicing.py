@@ -8,6 +8,7 @@ import numpy as np
 
 from modelplan.rewriting.striped_onnx.layers import SLICE_OPERANDS, Reading
 from modelplan.rewriting.striped_onnx.remaking import free_name
+from modelplan.rewriting.striped_onnx.writing import with_nodes
 
 
 def with_slices(proto: Any, reading: Reading) -> Any | None:
@@ -24,13 +25,7 @@ def with_slices(proto: Any, reading: Reading) -> Any | None:
             nodes += _slices(node, shapes, reading.opset, taken)
         else:
             nodes.append(node)
-    if len(nodes) == len(proto.graph.node):
-        return None
-    model = type(proto)()
-    model.CopyFrom(proto)
-    del model.graph.node[:]
-    model.graph.node.extend(nodes)
-    return model
+    return None if len(nodes) == len(proto.graph.node) else with_nodes(proto, nodes)
 
 
 def _slices(node: Any, shapes: dict[str, tuple[int, ...]], opset: int, taken: set[str]) -> list[Any]:

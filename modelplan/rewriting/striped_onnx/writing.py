@@ -18,7 +18,7 @@ from modelplan.model import Graph, Kind
 from modelplan.primitives.errors import ModelError
 from modelplan.rewriting.striped_onnx.layers import SLICE_OPERANDS, Reading
 from modelplan.rewriting.striped_onnx.paddings import PAD_OPERANDS, WINDOWS, is_valid, margins
-from modelplan.rewriting.striped_onnx.pieces import Cut, Program, Step
+from modelplan.rewriting.striped_onnx.unrolled_nodes import OnnxProgram, OnnxStep
 
 #: Constants of more elements than this decide nothing about rows.
 _MOST_ELEMENTS = 1024
@@ -76,8 +76,8 @@ def _kind(node: Any) -> str:
     return node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}"
 
 
-def write_striped(
-    proto: Any, reading: Reading, program: Program, *, unnamed: bool = False, known_tail: bool = False
+def write_striped_onnx(
+    proto: Any, reading: Reading, program: OnnxProgram, *, unnamed: bool = False, known_tail: bool = False
 ) -> bytes:
     """The file with the program in place of its nodes.
 
@@ -91,10 +91,18 @@ def write_striped(
     return _Writer(proto, reading, program).write(unnamed=unnamed, known_tail=known_tail)
 
 
-def write_bound(proto: Any, shapes: Mapping[str, Sequence[int]]) -> bytes:
-    """The file with these shapes written into its inputs."""
+def with_nodes(proto: Any, nodes: Sequence[Any]) -> Any:
+    """A copy of a file with these nodes in its graph."""
     model = type(proto)()
     model.CopyFrom(proto)
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    return model
+
+
+def write_bound(proto: Any, shapes: Mapping[str, Sequence[int]]) -> bytes:
+    """The file with these shapes written into its inputs."""
+    model = with_nodes(proto, proto.graph.node)
     for value in model.graph.input:
         for dim, extent in zip(value.type.tensor_type.shape.dim, shapes.get(value.name, ()), strict=False):
             dim.dim_value = extent
@@ -103,7 +111,7 @@ def write_bound(proto: Any, shapes: Mapping[str, Sequence[int]]) -> bytes:
 
 
 class _Writer:
-    def __init__(self, proto: Any, reading: Reading, program: Program) -> None:
+    def __init__(self, proto: Any, reading: Reading, program: OnnxProgram) -> None:
         import onnx
 
         self.onnx = onnx
@@ -113,16 +121,13 @@ class _Writer:
         self.there: set[int] = set()
         self.constants: dict[tuple[int, ...], str] = {}
         self.taken = set(program.taken)
-        self.zeros: dict[str, str] = {}
+        self.zeros: dict[int, str] = {}
         self.inserted = 0
         self.joined: set[str] = set()
-        self.ranks = {step.outputs[0]: len(step.stripe.shape) for step in program.steps if step.stripe}
-        for step in program.steps:
-            if step.cut and step.inputs[0] in self.ranks:
-                self.ranks[step.outputs[0]] = self.ranks[step.inputs[0]]
+        self.values = {program.name(t) for t in program.sizes}
 
     def write(self, *, unnamed: bool, known_tail: bool) -> bytes:
-        last = max((place for place, step in enumerate(self.program.steps) if step.stripe), default=-1)
+        last = max((place for place, step in enumerate(self.program.steps) if step.padding is not None), default=-1)
         for step in self.program.steps[: last + 1]:
             self._emit(step)
         tail = len(self.nodes) - self.inserted
@@ -132,10 +137,7 @@ class _Writer:
             self._bring(value.name)
         if known_tail and self.reading.opset >= _RESHAPE_OPERANDS:
             self._tell_extents(tail + self.inserted)
-        model = type(self.proto)()
-        model.CopyFrom(self.proto)
-        del model.graph.node[:]
-        model.graph.node.extend(self.nodes)
+        model = with_nodes(self.proto, self.nodes)
         self._describe(model.graph, unnamed=unnamed)
         try:
             data: bytes = model.SerializeToString()
@@ -196,93 +198,90 @@ class _Writer:
                 self.there.add(id(node))
             pending += missing
 
-    def _emit(self, step: Step) -> None:
-        if step.op < 0:
+    def _emit(self, step: OnnxStep) -> None:
+        name = self.program.name
+        if step.source < 0:
             self.nodes.append(self._own(step))
-            if step.outputs[0] in self.maker:
-                self.there.add(id(self.maker[step.outputs[0]]))
-            return
-        if step.stripe is None:
-            for name in step.outputs:
-                self._bring(name)
-            return
-        for name in step.inputs:
-            if name in self.maker and id(self.maker[name]) not in self.there:
-                self._bring(name)
-        self.nodes.append(self._striped(step))
+            if name(step.outputs[0]) in self.maker:
+                self.there.add(id(self.maker[name(step.outputs[0])]))
+        elif step.padding is None:
+            for t in step.outputs:
+                self._bring(name(t))
+        else:
+            for t in step.inputs:
+                self._bring(name(t))
+            self.nodes.append(self._striped(step))
 
-    def _own(self, step: Step) -> Any:
+    def _own(self, step: OnnxStep) -> Any:
         """A Slice, or a Concat, of rows."""
         make = self.onnx.helper.make_node
-        name = self._new(step.outputs[0])
-        cut = step.cut or Cut(0, 0, 0)
-        if step.kind in ("Concat", "Identity"):
-            self.joined.add(step.outputs[0])
-        if step.kind == "Concat":
-            return make("Concat", list(step.inputs), list(step.outputs), name, axis=cut.axis)
-        if step.kind == "Identity":
-            return make("Identity", list(step.inputs), list(step.outputs), name)
-        self._bring(step.inputs[0])
+        inputs, output = [self.program.name(t) for t in step.inputs], self.program.name(step.outputs[0])
+        name = self._new(output)
+        if step.kind != "Slice":
+            self.joined.add(output)
+            axis: dict[str, Any] = {"axis": step.axis} if step.kind == "Concat" else {}
+            return make(step.kind, inputs, [output], name, **axis)
+        self._bring(inputs[0])
+        place = (*step.rows, step.axis)
         if self.reading.opset < SLICE_OPERANDS:
-            numbers: dict[str, Any] = {"starts": [cut.lo], "ends": [cut.hi], "axes": [cut.axis]}
-            return make("Slice", list(step.inputs), list(step.outputs), name, **numbers)
-        operands = [self._constant([n]) for n in (cut.lo, cut.hi, cut.axis)]
+            numbers: dict[str, Any] = dict(zip(("starts", "ends", "axes"), ([n] for n in place), strict=True))
+            return make("Slice", inputs, [output], name, **numbers)
+        operands = [self._constant([n]) for n in place]
         for value in step.after:
             operands[0] = self._later(value, operands[0])
-        return make("Slice", [*step.inputs, *operands], list(step.outputs), name)
+        return make("Slice", [*inputs, *operands], [output], name)
 
-    def _later(self, value: str, number: str) -> str:
+    def _later(self, value: int, number: str) -> str:
         """The number, known only once a value is made: plus 0, for no element is less than itself."""
+        made = self.program.name(value)
         if value not in self.zeros:
-            make, rank = self.onnx.helper.make_node, self.ranks[value]
-            names = [self._new(f"{value}/{word}") for word in ("corner", "number", "less", "zero", "zeros")]
+            make, rank = self.onnx.helper.make_node, len(self.program.shape(value))
+            names = [self._new(f"{made}/{word}") for word in ("corner", "number", "less", "zero", "zeros")]
             corner = [self._constant([0] * rank), self._constant([1] * rank)]
             floats, whole = self.onnx.TensorProto.FLOAT, self.onnx.TensorProto.INT64
             self.nodes += [
-                make("Slice", [value, *corner], names[:1], self._new(f"{names[0]}_node")),
+                make("Slice", [made, *corner], names[:1], self._new(f"{names[0]}_node")),
                 make("Cast", names[:1], names[1:2], self._new(f"{names[1]}_node"), to=floats),
                 make("Less", [names[1], names[1]], names[2:3], self._new(f"{names[2]}_node")),
                 make("Cast", names[2:3], names[3:4], self._new(f"{names[3]}_node"), to=whole),
                 make("Reshape", [names[3], self._constant([1])], names[4:5], self._new(f"{names[4]}_node")),
             ]
             self.zeros[value] = names[4]
-        found = self._new(f"{value}/then")
+        found = self._new(f"{made}/then")
         self.nodes.append(
             self.onnx.helper.make_node("Add", [number, self.zeros[value]], [found], self._new(f"{found}_node"))
         )
         return found
 
-    def _striped(self, step: Step) -> Any:
+    def _striped(self, step: OnnxStep) -> Any:
         """A copy of the operator's node for a stripe."""
-        graph, stripe = self.reading.graph, step.stripe
-        assert stripe is not None
-        op = graph.ops[step.op]
+        graph, shape, output = self.reading.graph, self.program.shape(step.outputs[0]), step.outputs[0]
+        above, below = step.padding or (0, 0)
+        op = graph.ops[step.source]
         node = type(self.proto.graph.node[0])()
         node.CopyFrom(self.maker[graph.tensors[op.outputs[0]].name])
-        node.name = self._new(step.outputs[0])
-        del node.input[:], node.output[:]
-        node.input.extend(step.inputs)
-        node.output.extend(step.outputs)
+        node.name = self._new(self.program.name(output))
+        node.input[:] = [self.program.name(t) for t in step.inputs]
+        node.output[:] = [self.program.name(output)]
         if step.kind in WINDOWS and not is_valid(op):
-            pairs = margins(graph, op, len(stripe.shape) - 2)
-            pairs[stripe.axis - 2] = stripe.above, stripe.below
+            pairs = margins(graph, op, len(shape) - 2)
+            pairs[step.axis - 2] = above, below
             self._set(node, "pads", [*(a for a, _ in pairs), *(b for _, b in pairs)])
             self._set(node, "auto_pad", None)
         elif step.kind == "Pad":
-            self._pad(node, step, stripe.axis, stripe.above, stripe.below)
+            self._pad(node, step, above, below)
         elif step.kind == "Reshape":
-            self._reshape(node, stripe.shape)
+            self._reshape(node, shape)
         elif step.kind == "Resize" and len(node.input) > 3 and node.input[3]:
-            node.input[3] = self._constant(stripe.shape)
+            node.input[3] = self._constant(shape)
         return node
 
-    def _pad(self, node: Any, step: Step, axis: int, above: int, below: int) -> None:
-        op = self.reading.graph.ops[step.op]
-        rank = len(self.reading.graph.tensors[op.outputs[0]].shape)
+    def _pad(self, node: Any, step: OnnxStep, above: int, below: int) -> None:
+        op, rank = self.reading.graph.ops[step.source], len(self.program.shape(step.outputs[0]))
         old = self.reading.opset < PAD_OPERANDS
         found = dict(op.attributes).get("pads") if old else self.reading.constant(op, 1)
         pads = [int(str(n).removesuffix(".0")) for n in found] if isinstance(found, tuple) else [0] * 2 * rank
-        pads[axis], pads[rank + axis] = above, below
+        pads[step.axis], pads[rank + step.axis] = above, below
         if old:
             self._set(node, "pads", pads)
         else:
@@ -316,7 +315,7 @@ class _Writer:
         return self.constants[key]
 
     def _new(self, name: str) -> str:
-        name = f"{name}_node" if name in self.program.sizes else name
+        name = f"{name}_node" if name in self.values else name
         while name in self.taken:
             name += "_"
         self.taken.add(name)

@@ -1,1 +1,1 @@
-"""Models computed stripe by stripe: windows, regions, stripes, their memory and their search, free of file formats."""
+"""Models computed stripe by stripe: layers, regions, stripes, programs and their memory, free of file formats."""

@@ -27,7 +27,10 @@ class Layer:
     by how much it then pads the other axis, before and behind. A "pad" puts `above` rows above the map and some below;
     a "cut" takes them off again (`above` is then negative). A "grow" makes `stride` rows of each row, and row i has a
     part in the rows from i * stride - `above` on, `reach` of them; without `own` it makes `reach` rows of the last one.
-    `places` are the axes of the operand that become the axes of the output, empty where they are the same.
+    `axes` are the axes of the rows in these operands, empty where they are that of the output; `places` all axes of an
+    operand that become the axes of the output, empty where they are the same.
+
+    `products` of floats are summed up for each of the `columns` that a row of a convolution has, where that matters.
     """
 
     kind: Literal["window", "pointwise", "pad", "cut", "grow"]
@@ -41,7 +44,10 @@ class Layer:
     own: bool = False
     across: tuple[int, int] = (0, 0)
     paddable: bool = True
+    axes: tuple[int, ...] = ()
     places: tuple[int, ...] = ()
+    products: int = 0
+    columns: int = 0
 
     @property
     def bordered(self) -> bool:
@@ -50,7 +56,7 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class InputWindow:
     """Operand rows [lo, hi), rows to pad `above` and `below` them, and rows made: `skip` too many first.
 
     `padded` says that the window is padded explicitly (across too), so that the operator itself does not pad.
@@ -66,28 +72,28 @@ class Window:
 
 
 @lru_cache(maxsize=1 << 16)
-def needed(layer: Layer, a: int, b: int, *, pad: bool) -> Window:
+def input_window(layer: Layer, a: int, b: int, *, pad: bool) -> InputWindow:
     """The window for output rows [a, b); `pad` prefers explicit padding to rows too many.
 
     Raises:
         IllegalStripeError: the rows consist of padding alone.
     """
     if layer.kind == "pointwise":
-        return Window(a, b, made=b - a)
+        return InputWindow(a, b, made=b - a)
     if layer.kind == "grow":
         return _grown(layer, a, b)
-    lo, hi = rows_behind(layer, a, b)
+    lo, hi = source_rows(layer, a, b)
     first, last = a * layer.stride - layer.above, (b - 1) * layer.stride - layer.above + layer.reach
     if layer.kind in ("pad", "cut"):
-        return Window(lo, hi, lo - first, last - hi, made=b - a, padded=True)
+        return InputWindow(lo, hi, lo - first, last - hi, made=b - a, padded=True)
     if not layer.bordered:
-        return Window(lo, hi, made=b - a)
+        return InputWindow(lo, hi, made=b - a)
     if pad and layer.paddable:
-        return Window(lo, hi, lo - first, last - hi, made=b - a, padded=True)
+        return InputWindow(lo, hi, lo - first, last - hi, made=b - a, padded=True)
     return _trimmed(layer, a, b, lo, hi)
 
 
-def rows_behind(layer: Layer, a: int, b: int) -> tuple[int, int]:
+def source_rows(layer: Layer, a: int, b: int) -> tuple[int, int]:
     """The rows [lo, hi) of an operand that output rows [a, b) are made of, however large a window is.
 
     Raises:
@@ -105,7 +111,7 @@ def rows_behind(layer: Layer, a: int, b: int) -> tuple[int, int]:
     return lo, hi
 
 
-def _grown(layer: Layer, a: int, b: int) -> Window:
+def _grown(layer: Layer, a: int, b: int) -> InputWindow:
     """The rows that have a part in output rows [a, b), of which a number divisible by the stride is made."""
     lo = max(0, -(-(a + layer.above - layer.reach + 1) // layer.stride))
     hi = min(layer.rows_in, (b - 1 + layer.above) // layer.stride + 1)
@@ -113,33 +119,28 @@ def _grown(layer: Layer, a: int, b: int) -> Window:
     skip = a - lo * layer.stride
     if skip < 0 or skip + b - a > made:
         raise IllegalStripeError(f"output rows {a} to {b - 1} are not made of rows in a row")
-    return Window(lo, hi, skip=skip, made=made)
+    return InputWindow(lo, hi, skip=skip, made=made)
 
 
-def _trimmed(layer: Layer, a: int, b: int, lo: int, hi: int) -> Window:
+def _trimmed(layer: Layer, a: int, b: int, lo: int, hi: int) -> InputWindow:
     """The cheapest window of at least [lo, hi) in which the operator's own padding makes rows [a, b) as they are.
 
     In a window of n rows from i0 on the operator makes o = ceil(n / stride) rows and pads p above; its row l is row
     l + (i0 - p + above) / stride of the whole, which must be integral.
     """
     slack = layer.stride + layer.reach
-    best: tuple[int, int, Window] | None = None
+    best: tuple[int, int, InputWindow] | None = None
     for i0 in range(max(0, lo - slack), lo + 1):
         for i1 in range(hi, min(layer.rows_in, hi + slack) + 1):
-            n = i1 - i0
-            made = -(-n // layer.stride)
-            above = max((made - 1) * layer.stride + layer.reach - n, 0) // 2
-            shift, rest = divmod(i0 - above + layer.above, layer.stride)
-            if rest or a < shift or b - shift > made:
-                continue
-            if best is None or (made, n) < best[:2]:
-                best = made, n, Window(i0, i1, skip=a - shift, made=made)
+            skip, made = rows_of_window(layer, a, b, i0, i1) or (0, 0)
+            if made and (best is None or (made, i1 - i0) < best[:2]):
+                best = made, i1 - i0, InputWindow(i0, i1, skip=skip, made=made)
     if best is None:
         raise IllegalStripeError(f"no window makes output rows {a} to {b - 1} as they are")
     return best[2]
 
 
-def fed(layer: Layer, a: int, b: int, i0: int, i1: int) -> tuple[int, int] | None:
+def rows_of_window(layer: Layer, a: int, b: int, i0: int, i1: int) -> tuple[int, int] | None:
     """(rows too many first, rows made) where the operator is fed rows [i0, i1); None where that makes [a, b) wrong.
 
     Rows that it does not need may hold anything. At a true border of the map no row may stand beyond it.

@@ -7,48 +7,33 @@ conv -> map -> PAD -> padded map -> conv (VALID)        a convolution reads rows
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from modelplan.model import Graph, Op, Tensor
+from modelplan.rewriting.stripes.regions import UnrolledLayers, UnrolledStripes, with_ends
 from modelplan.rewriting.stripes.windows import Layer
 
 
-@dataclass(frozen=True)
-class Unfolded:
-    """A graph with the operators of a region, those that pad and cut in between, and what the new tensors stand for.
+def padded_early(graph: Graph, region: UnrolledStripes, layers: Mapping[int, Layer]) -> UnrolledLayers:
+    """The layers of a region in which every map that operators of its `pad` read is padded as soon as it is made.
 
-    New operators and tensors stand behind those of the graph. `origin` is the map that a new tensor has the type of.
+    The operators that pad and cut, and their tensors, stand behind those of the graph. Maps that leave the region, or
+    that are padded in more than one way, stay as they are.
     """
-
-    graph: Graph
-    ops: tuple[int, ...]
-    layers: dict[int, Layer]
-    origin: dict[int, int]
-
-
-def unfolded(
-    graph: Graph, ops: tuple[int, ...], layers: Mapping[int, Layer], pad: frozenset[int], axis: int
-) -> Unfolded:
-    """A region in which every map that operators of `pad` read is padded as soon as it is made.
-
-    Maps that leave the region, or that are padded in more than one way, stay as they are.
-    """
-    work = _Unfolding(graph, ops, dict(layers), pad, axis)
-    for op in ops:
+    work = _EarlyPadding(graph, region, dict(layers))
+    for op in layers:
         work.follow(op)
-    return Unfolded(
-        replace(graph, tensors=tuple(work.tensors), ops=tuple(work.ops)), tuple(work.sequence), work.layers, work.origin
-    )
+    whole = replace(graph, tensors=tuple(work.tensors), ops=tuple(work.ops))
+    return with_ends(whole, region, {op: work.layers[op] for op in work.sequence}, origin=work.origin)
 
 
-class _Unfolding:
-    def __init__(
-        self, graph: Graph, ops: tuple[int, ...], layers: dict[int, Layer], pad: frozenset[int], axis: int
-    ) -> None:
-        self.graph, self.region, self.layers, self.pad, self.axis = graph, frozenset(ops), layers, pad, axis
+class _EarlyPadding:
+    def __init__(self, graph: Graph, region: UnrolledStripes, layers: dict[int, Layer]) -> None:
+        self.graph, self.region, self.layers = graph, frozenset(layers), layers
+        self.pad, self.axis = region.pad, region.axis
         self.tensors, self.ops = list(graph.tensors), list(graph.ops)
-        self.sequence = list(ops)
+        self.sequence = list(layers)
         self.origin: dict[int, int] = {}
 
     def follow(self, op: int) -> None:

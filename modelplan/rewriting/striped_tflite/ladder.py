@@ -16,12 +16,13 @@ from modelplan.planning import pipeline
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.workers import usual_processes
-from modelplan.rewriting.folding import Folded, folded, gathered
-from modelplan.rewriting.rungs import RUNGS, Goal, ModelOnTarget, Report, Rung, go_on, report_nothing
-from modelplan.rewriting.stripe_search import Point, StripeSearch
-from modelplan.rewriting.striped_tflite import write_striped
-from modelplan.rewriting.stripes import placing
-from modelplan.rewriting.stripes.building import built
+from modelplan.rewriting.striped_tflite import placing
+from modelplan.rewriting.striped_tflite.building import striped_program
+from modelplan.rewriting.striped_tflite.folding import Folded, folded, with_dilations
+from modelplan.rewriting.striped_tflite.rungs import RUNGS, Goal, ModelOnTarget, Rung
+from modelplan.rewriting.striped_tflite.stripe_search import Point, StripeSearch
+from modelplan.rewriting.striped_tflite.writing import write_striped
+from modelplan.rewriting.stripes.ladder import Report, chosen_rung, climb_rungs, never_interrupt, report_nothing
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.history import day_of
@@ -91,7 +92,7 @@ def fit(
         budget: bytes that the objective may need; None asks for the least.
         objective: "arena" counts all of TFLM's arena, "head" its planned part.
         abi: of the target, as in `modelplan check`; "32" and "64" stand for any of so many bits.
-        kernels: whose kernels will run: "reference", "cmsis-nn" and others.
+        kernels: the kernel library on the target: "reference", "cmsis-nn" and others.
         tflm: the TFLM that will run the file, a day like "2025-11-10" or a wheel like "0.dev20251110"; None: the
             newest.
         max_macs: multiply-accumulates that may be added, as a share of the model's.
@@ -99,7 +100,7 @@ def fit(
         max_flash: bytes that the file may have.
         max_time: time of an invocation that may be added, as a share of the model's, as it is expected of the reference
             kernels.
-        without: rungs that are not taken: "order", "views", "overlaps", "fold", "gather", "split".
+        without: rungs to skip: "order", "views", "overlaps", "fold", "gather", "split".
         seed: of the search; the same seed gives the same file.
         processes: that search at the same time; the answer does not depend on them. 0: one for each processor, up to
             four.
@@ -114,15 +115,18 @@ def fit(
         BrokenPlanError: the chosen file does not compute what the model does; never to be seen.
     """
     day = None if tflm is None else day_of(tflm)
-    caps = max_macs, max_ops, max_flash, frozenset(without), seed, day, max_time
-    return climb(model, Goal(budget, objective, abi, kernels, *caps), progress, processes=processes)
+    goal = Goal(
+        budget=budget, objective=objective, abi=abi, kernels=kernels, max_macs=max_macs, max_ops=max_ops,
+        max_flash=max_flash, max_time=max_time, without=frozenset(without), seed=seed, tflm=day,
+    )  # fmt: skip
+    return climb(model, goal, progress, processes=processes)
 
 
 def climb(
     model: str | Path | Graph,
     goal: Goal,
     report: Report = report_nothing,
-    check: Callable[[], None] = go_on,
+    check: Callable[[], None] = never_interrupt,
     processes: int = 0,
 ) -> Ladder:
     """The ladder of a model for a goal; see `fit`.
@@ -173,34 +177,28 @@ class _Climb:
     def ladder(self) -> Ladder:
         """Rung by rung until one fits; with no budget, all of them."""
         try:
-            for found in self._rungs():
-                self.rungs.append(found)
-                self.model.report(f"{found.name}: {self.model.measure(found):,} bytes")
-                if self.goal.budget is not None and self.model.fits(found):
-                    break
+            climb_rungs(self._reported(), self.rungs, self.goal, self.model.fits)
         except KeyboardInterrupt:
             self.remarks.append("interrupted: the best so far")
-        fitting = [rung for rung in self.rungs if self.model.fits(rung)]
-        chosen = min(fitting, key=self.model.measure) if self.goal.budget is None and fitting else None
         allowed = [rung for rung in self.rungs if self.model.allowed(rung)] or self.rungs
-        least = min(map(self.model.measure, allowed), default=0)
+        least, reason = min(self.bounds, default=(0, ""))
+        tail = min(rung.tail for rung in self.rungs) if self.bounds and self.goal.objective == "arena" else 0
         return Ladder(
-            tuple(self.rungs),
-            chosen or next(iter(fitting), None),
-            least,
-            *self._bounds(),
-            tuple(self.points),
-            self.model.macs,
-            tuple(self.remarks),
+            rungs=tuple(self.rungs),
+            chosen=chosen_rung(self.rungs, self.goal, self.model.fits, self.model.measure),
+            least=min(map(self.model.measure, allowed), default=0),
+            bound=least + tail,
+            bound_by=reason,
+            built_bound=max(least, min(self.built_bounds, default=0)) + tail,
+            points=tuple(self.points),
+            macs=self.model.macs,
+            remarks=tuple(self.remarks),
         )
 
-    def _bounds(self) -> tuple[int, str, int]:
-        """What stripes need at least and why, and the plans that were built; for the arena with the least tail."""
-        if not self.bounds:
-            return 0, "", 0
-        tail = min(rung.tail for rung in self.rungs) if self.goal.objective == "arena" else 0
-        least, reason = min(self.bounds)
-        return least + tail, reason, max(least, min(self.built_bounds, default=0)) + tail
+    def _reported(self) -> Iterator[Rung]:
+        for rung in self._rungs():
+            self.model.report(f"{rung.name}: {self.model.measure(rung):,} bytes")
+            yield rung
 
     def _rungs(self) -> Iterator[Rung]:
         without = self.goal.without
@@ -213,22 +211,22 @@ class _Climb:
         whole = Folded(self.graph, order)
         best = order if "order" in without else self._best_order()
         if best != order:
-            model, _ = write_striped(self.model.data, built(self.graph, best, (), order))
+            model, _ = write_striped(self.model.data, striped_program(self.graph, best, (), order))
             yield self.model.rung("order", model, len(order), self.model.macs)
         orders = list(dict.fromkeys((order, best)))
         if "views" not in without:
-            yield self._planned("views", whole, orders, placing.no_leads)
-        leads = self.model.leads
+            yield self._planned("views", whole, orders, placing.no_overlaps)
+        overlaps = self.model.overlaps
         if "overlaps" not in without:
-            yield self._planned("overlaps", whole, orders, leads)
+            yield self._planned("overlaps", whole, orders, overlaps)
         if "fold" not in without:
             fewer = folded(self.graph, same_scale(self.model.data))
             if len(fewer.file_ops) < len(order):
                 whole, orders = fewer, [tuple(range(len(fewer.file_ops)))]
-                yield self._planned("fold", whole, orders, leads)
+                yield self._planned("fold", whole, orders, overlaps)
         if not without & {"gather", "overlaps"}:
-            other = gathered(whole, self.model.runtime)
-            rung = None if other is whole else self._planned("gather", other, orders, leads)
+            other = with_dilations(whole, self.model.runtime)
+            rung = None if other is whole else self._planned("gather", other, orders, overlaps)
             if rung and self.model.measure(rung) < min(map(self.model.measure, self.rungs)):
                 whole = other
                 yield rung
@@ -239,10 +237,12 @@ class _Climb:
         options = Options(runtime=TFLM.name, schedule="best", alias="none", allocator="tflm-greedy")
         return tuple(pipeline.plan(self.graph, options).schedule.order)
 
-    def _planned(self, name: str, whole: Folded, orders: Sequence[tuple[int, ...]], leads: placing.Leads) -> Rung:
+    def _planned(
+        self, name: str, whole: Folded, orders: Sequence[tuple[int, ...]], overlaps: placing.KernelOverlaps
+    ) -> Rung:
         """The model with a plan, in the order that needs the least."""
-        programs = [built(whole.graph, order, (), whole.file_ops) for order in orders]
-        rungs = [self.model.realised(name, program, leads, self.model.macs) for program in programs]
+        programs = [striped_program(whole.graph, order, (), whole.file_ops) for order in orders]
+        rungs = [self.model.packed_rung(name, program, overlaps, self.model.macs) for program in programs]
         return min(rungs, key=self.model.measure)
 
     def _split(self, whole: Folded, orders: Sequence[tuple[int, ...]]) -> Iterator[Rung]:

@@ -12,16 +12,26 @@ from typing import Any
 
 from modelplan.model import Graph, bounds
 from modelplan.primitives.workers import Workers
-from modelplan.rewriting import costs, durations
-from modelplan.rewriting.folding import Folded
-from modelplan.rewriting.rungs import ANSWER, GLANCE, LOOK, Goal, ModelOnTarget, Rung
-from modelplan.rewriting.striped_tflite import newer_operators
-from modelplan.rewriting.stripes import choosing, placing
-from modelplan.rewriting.stripes.building import built
-from modelplan.rewriting.stripes.choosing import Candidate, Choice, Space
-from modelplan.rewriting.stripes.estimating import Prices, even_cuts
-from modelplan.rewriting.stripes.program import Program
-from modelplan.rewriting.stripes.regions import Region
+from modelplan.rewriting.striped_tflite import candidates, costs, durations
+from modelplan.rewriting.striped_tflite.building import striped_program
+from modelplan.rewriting.striped_tflite.candidates import Candidate, Choice, Space
+from modelplan.rewriting.striped_tflite.estimating import Prices
+from modelplan.rewriting.striped_tflite.folding import Folded
+from modelplan.rewriting.striped_tflite.rungs import ANSWER, GLANCE, LOOK, Goal, ModelOnTarget, Rung
+from modelplan.rewriting.striped_tflite.steps import TfliteProgram
+from modelplan.rewriting.striped_tflite.writing import newer_operators
+from modelplan.rewriting.stripes.group_packing import GroupPacking, pack
+from modelplan.rewriting.stripes.regions import (
+    HaloStripes,
+    KeptHalo,
+    LoopedStripes,
+    RecomputedHalo,
+    RollingStripes,
+    StripedRegion,
+    UnrolledStripes,
+    as_strategy,
+    even_cuts,
+)
 from modelplan.rewriting.stripes.windows import IllegalStripeError
 
 #: Plans of the sweep that are built and packed, answers that are packed at length, plans of one region.
@@ -44,6 +54,9 @@ _MOST_BUFFERS = 90_000
 _LEAST_BUFFERS = 100
 
 
+Regions = tuple[StripedRegion, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Point:
     """A plan that was built and packed: estimated arena, head, extra multiply-accumulates, operators, time."""
@@ -56,23 +69,20 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Made:
-    """A plan that was built and packed at a first look: bytes of the objective, arena, and what it costs."""
+class PackedPlan:
+    """A plan that was built and packed at a first look: bytes of the objective, and what it costs."""
 
-    regions: tuple[Region, ...]
-    packing: placing.Packing = field(repr=False)
+    regions: Regions
+    packing: GroupPacking = field(repr=False)
     score: int
-    arena: int
-    macs: int
-    time: float
-    ops: int
+    point: Point
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of a plan: `made` is None where it is not legal or left out; `buffers` are those of its problem."""
+    """What came of a plan: None where it is not legal or left out; `buffers` are those of its problem."""
 
-    made: Made | None = None
+    plan: PackedPlan | None = None
     buffers: int = 0
 
 
@@ -83,16 +93,16 @@ class StripeSearch:
     """
 
     def __init__(self, model: ModelOnTarget, whole: Folded, order: tuple[int, ...], processes: int = 1) -> None:
-        self.model, self.whole, self.order, self.leads = model, whole, order, model.leads
+        self.model, self.whole, self.order, self.overlaps = model, whole, order, model.overlaps
         self.processes = processes
         self.goal = model.goal
         self.random = random.Random(self.goal.seed)  # noqa: S311
-        self.space = Space(whole.graph, order, self.leads, _prices(model.bits, whole.graph))
+        self.space = Space(whole.graph, order, self.overlaps, _prices(model.bits, whole.graph))
         newer = newer_operators(model.data)
         self.space.layers |= {op: newer[at] for op, at in enumerate(whole.file_ops) if at in newer}
         self.found: list[Candidate] = []
-        self.made: dict[tuple[Region, ...], Made | None] = {}
-        plain = built(model.graph, range(len(model.graph.ops)), ())
+        self.plans: dict[Regions, PackedPlan | None] = {}
+        plain = striped_program(model.graph, range(len(model.graph.ops)), ())
         self.tail = model.rung("as is", model.data, 0, 0).tail - costs.kept_bytes(plain, model.bits)
         self.least = least_bytes(self.space)
         self.buffers = 0
@@ -112,37 +122,41 @@ class StripeSearch:
             self._search(workers)
         except KeyboardInterrupt:
             self.interrupted = True
-        return list(self._realised(workers, self._best()[: 1 if self.interrupted else _ANSWERS]))
+        return list(self._packed_rungs(workers, self._ranked()[: 1 if self.interrupted else _ANSWERS]))
 
     def tasks(self) -> dict[str, Callable[..., Any]]:
         """What other processes do for the search, by name."""
-        return {"price": partial(choosing.candidates, self.space), "try": self.tried, "pack": self.packed}
+        return {
+            "price": partial(candidates.striped_candidates, self.space),
+            "try": self.try_plan,
+            "pack": self.pack_plan,
+        }
 
     def _search(self, workers: Workers) -> None:
         ceiling = max(self.space.peaks)
-        ranges = choosing.promising_ranges(self.space, ceiling, ceiling // 3)
+        ranges = candidates.promising_ranges(self.space, ceiling, ceiling // 3)
         for found in workers.map("price", [(*run, ceiling) for run in ranges], self.tasks()["price"]):
             self.found += found
         most = self.goal.max_macs * self.model.macs, self.goal.max_time * self.model.time
-        plans = choosing.plans(self.space, self.found, *most)
-        self.model.report(f"{len(self.found)} candidates, {len(plans)} plans")
-        sweep = [choice.regions for choice in sorted(plans, key=self._expected)[:_BUILT]]
+        choices = candidates.plans(self.space, self.found, *most)
+        self.model.report(f"{len(self.found)} candidates, {len(choices)} plans")
+        sweep = [choice.regions for choice in sorted(choices, key=self._expected)[:_BUILT]]
         first = list(dict.fromkeys((*sweep, *self._one_region(), *self._one_loop())))
         for at in range(0, len(first), _TOGETHER):
-            for _ in self._make(workers, first[at : at + _TOGETHER], self._worth_building()):
+            for _ in self._try_plans(workers, first[at : at + _TOGETHER], self._worth_building()):
                 pass
         self._improve(workers)
 
     def _worth_building(self) -> int | None:
         """The score from which on a plan is left out: one that is so far off is not improved below the best."""
-        best = min((made.score for made in self.made.values() if made), default=None)
+        best = min((plan.score for plan in self.plans.values() if plan), default=None)
         return None if best is None or self.goal.budget is not None else int(_FAR * best)
 
     def loads(self) -> list[int]:
         """For each plan that was built the bytes that it needs wherever its rows are put."""
-        return [plan.packing.load for plan in self.made.values() if plan]
+        return [plan.packing.load for plan in self.plans.values() if plan]
 
-    def _one_region(self) -> list[tuple[Region, ...]]:
+    def _one_region(self) -> list[Regions]:
         """For each range of operators its most promising stripes, the best ranges first."""
         best: dict[tuple[int, int], Candidate] = {}
         macs, time = self.goal.max_macs * self.model.macs, self.goal.max_time * self.model.time
@@ -152,7 +166,7 @@ class StripeSearch:
                 best[key] = c
         return [(c.region,) for c in sorted(best.values(), key=self._promise)[:_SINGLE]]
 
-    def _one_loop(self) -> list[tuple[Region, ...]]:
+    def _one_loop(self) -> list[Regions]:
         """The best ranges of operators each as a loop: few operators, so that they meet caps which others break."""
         ranges = self._one_region()[:_LOOPED]
         return [(loop,) for (region,) in ranges for loop in self._loops(region)]
@@ -164,37 +178,37 @@ class StripeSearch:
         peak = max([candidate.peak, *(self.space.peaks[step] for step in steps if step not in inside)])
         return peak + (candidate.tail if self.goal.objective == "arena" else 0)
 
-    def packed(self, regions: tuple[Region, ...]) -> tuple[int, placing.Packing]:
+    def pack_plan(self, regions: Regions) -> tuple[int, GroupPacking]:
         """A plan packed at length, and its score."""
-        program = self._built(regions)
-        packing = placing.pack(self.model.problem_of(program, self.leads), ANSWER, seed=self.goal.seed)
+        program = self._program(regions)
+        packing = pack(self.model.problem_of(program, self.overlaps), ANSWER, seed=self.goal.seed)
         return self._score(program, packing.height), packing
 
-    def _realised(self, workers: Workers, plans: Sequence[Made]) -> Iterator[Rung]:
+    def _packed_rungs(self, workers: Workers, plans: Sequence[PackedPlan]) -> Iterator[Rung]:
         """Plans packed at length and written, those that came out lowest first, up to one that meets the goal."""
         found = []
-        results = workers.map("pack", [(made.regions,) for made in plans], self.packed)
-        for made, (score, packing) in zip(plans, results, strict=True):
-            found.append((min(score, made.score), made, _lowest(made.packing, packing)))
+        results = workers.map("pack", [(plan.regions,) for plan in plans], self.pack_plan)
+        for plan, (score, packing) in zip(plans, results, strict=True):
+            found.append((min(score, plan.score), plan, _lowest(plan.packing, packing)))
         cheap = self.goal.budget is not None
-        for _, made, packing in found if cheap else sorted(found, key=lambda plan: plan[0]):
-            program, total = self._built(made.regions), self.model.macs + made.macs
-            rung = self.model.realised("split", program, self.leads, total, made.regions, packing)
+        for _, plan, packing in found if cheap else sorted(found, key=lambda row: row[0]):
+            program, total = self._program(plan.regions), self.model.macs + plan.point.macs
+            rung = self.model.packed_rung("split", program, self.overlaps, total, plan.regions, packing)
             yield rung
             if self.model.fits(rung):
                 return
 
-    def _best(self) -> list[Made]:
+    def _ranked(self) -> list[PackedPlan]:
         """Plans within the caps; for a budget the cheapest that seem to fit come first, else the lowest."""
-        found = [made for made in self.made.values() if made]
+        found = [plan for plan in self.plans.values() if plan]
         budget = self.goal.budget
         if budget is None:
-            return sorted(found, key=lambda made: (made.score, made.macs))
-        fitting = [made for made in found if made.score <= budget]
-        cheap = sorted(fitting, key=lambda made: made.time)
-        return [*cheap[:2], *sorted(found, key=lambda made: made.score)]
+            return sorted(found, key=lambda plan: (plan.score, plan.point.macs))
+        fitting = [plan for plan in found if plan.score <= budget]
+        cheap = sorted(fitting, key=lambda plan: plan.point.time)
+        return [*cheap[:2], *sorted(found, key=lambda plan: plan.score)]
 
-    def _allowed(self, program: Program) -> bool:
+    def _allowed(self, program: TfliteProgram) -> bool:
         """Whether a program meets the caps and the target's TFLM has its operators."""
         cap, macs = self.goal.max_ops, costs.program_macs(program) - self.model.macs
         work = macs <= self.goal.max_macs * self.model.macs
@@ -204,57 +218,57 @@ class StripeSearch:
     def _expected(self, choice: Choice) -> int:
         return choice.peak if self.goal.objective == "head" else choice.peak + choice.tail
 
-    def _make(self, workers: Workers, plans: Sequence[tuple[Region, ...]], below: int | None) -> Iterator[Made | None]:
-        """Plans built and packed at a first look, in order; None where it was left out, see `tried`."""
-        new = [regions for regions in plans if regions and regions not in self.made]
-        results = workers.map("try", [(regions, below) for regions in new], self.tried)
+    def _try_plans(self, workers: Workers, plans: Sequence[Regions], below: int | None) -> Iterator[PackedPlan | None]:
+        """Plans built and packed at a first look, in order; None where it was left out, see `try_plan`."""
+        new = [regions for regions in plans if regions and regions not in self.plans]
+        results = workers.map("try", [(regions, below) for regions in new], self.try_plan)
         with closing(results):
             for regions, trial in zip(new, results, strict=True):
                 self.model.check()
-                self.made[regions] = trial.made
+                self.plans[regions] = trial.plan
                 self.buffers += max(trial.buffers, _LEAST_BUFFERS) if trial.buffers else 0
-                yield trial.made
+                yield trial.plan
 
-    def _built(self, regions: tuple[Region, ...]) -> Program:
-        return built(self.whole.graph, self.order, regions, self.whole.file_ops)
+    def _program(self, regions: Regions) -> TfliteProgram:
+        return striped_program(self.whole.graph, self.order, regions, self.whole.file_ops)
 
-    def tried(self, regions: tuple[Region, ...], below: int | None = None) -> Trial:
+    def try_plan(self, regions: Regions, below: int | None = None) -> Trial:
         """A plan built and packed at a first look, unless the caps or the stripes themselves forbid it.
 
         With `below`, a score to beat: plans that cannot are left out, those that hardly can are packed in few tries.
         """
         try:
-            program = self._built(regions)
+            program = self._program(regions)
         except IllegalStripeError:
             return Trial()
         if not self._allowed(program) or (below is not None and self._score(program, 0) >= below):
             return Trial()
-        problem = self.model.problem_of(program, self.leads)
+        problem = self.model.problem_of(program, self.overlaps)
         if below is not None and self._score(program, bounds.load_bound(problem)) >= below:
             return Trial(None, len(problem))
-        packing = placing.pack(problem, GLANCE, seed=self.goal.seed)
+        packing = pack(problem, GLANCE, seed=self.goal.seed)
         if below is None or self._score(program, int(_NEAR * packing.height)) < below:
-            packing = _lowest(packing, placing.pack(problem, LOOK, seed=self.goal.seed))
+            packing = _lowest(packing, pack(problem, LOOK, seed=self.goal.seed))
         score, arena = self._score(program, packing.height), self._arena(program, packing.height)
-        macs = costs.program_macs(program) - self.model.macs
-        ops, time = len(program.steps), self.model.slower(program)
-        return Trial(Made(regions, packing, score, arena, macs, time, ops), len(problem))
+        macs, time = costs.program_macs(program) - self.model.macs, self.model.slower(program)
+        point = Point(arena, packing.height, macs, len(program.steps), time)
+        return Trial(PackedPlan(regions, packing, score, point), len(problem))
 
-    def _score(self, program: Program, height: int) -> int:
+    def _score(self, program: TfliteProgram, height: int) -> int:
         """The bytes of the objective that a program of a height is expected to need."""
         return height if self.goal.objective == "head" else self._arena(program, height)
 
-    def _arena(self, program: Program, height: int) -> int:
+    def _arena(self, program: TfliteProgram, height: int) -> int:
         """The arena that the program's file is expected to need."""
         kept = self.tail + costs.kept_bytes(program, self.model.bits)
         return kept + max(height, costs.planning_bytes(program, self.model.bits))
 
     def _improve(self, workers: Workers) -> None:
         """Changes the best plans a little, again and again, and keeps what is better."""
-        tried: set[tuple[Region, ...]] = set()
+        tried: set[Regions] = set()
         left = min(_IMPROVED, _IMPROVED_TIMES_OPS // len(self.order))
         while left > 0 and self.buffers < _MOST_BUFFERS:
-            best = next((made for made in self._best() if made.regions not in tried), None)
+            best = next((plan for plan in self._ranked() if plan.regions not in tried), None)
             if best is None or self._good_enough():
                 return
             tried.add(best.regions)
@@ -262,25 +276,25 @@ class StripeSearch:
 
     def _good_enough(self) -> bool:
         """Whether a plan meets the budget, or none can be found that is much lower than the lowest."""
-        lowest = min((made for made in self.made.values() if made), key=lambda made: made.score)
+        lowest = min((plan for plan in self.plans.values() if plan), key=lambda plan: plan.score)
         if self.goal.budget is not None:
             return lowest.score <= self.goal.budget
         return self.goal.objective == "head" and lowest.packing.height <= (1 + _DONE) * self.least[0]
 
-    def _improve_one(self, workers: Workers, best: Made, most: int) -> int:
+    def _improve_one(self, workers: Workers, best: PackedPlan, most: int) -> int:
         """Tries plans around one, up to the first that is better; returns how many."""
-        options = [regions for regions in dict.fromkeys(self._around(best.regions)) if regions not in self.made]
+        options = [regions for regions in dict.fromkeys(self._neighbours(best.regions)) if regions not in self.plans]
         self.random.shuffle(options)
-        before = len(self.made)
-        for made in self._make(workers, options[:most], best.score):
-            if made and made.score < best.score:
-                self.model.report(f"{made.score:,} bytes with {made.ops} operators")
+        before = len(self.plans)
+        for plan in self._try_plans(workers, options[:most], best.score):
+            if plan and plan.score < best.score:
+                self.model.report(f"{plan.score:,} bytes with {plan.point.ops} operators")
                 break
             if self.buffers >= _MOST_BUFFERS:
                 break
-        return max(len(self.made) - before, 1)
+        return max(len(self.plans) - before, 1)
 
-    def _around(self, regions: tuple[Region, ...]) -> Iterator[tuple[Region, ...]]:
+    def _neighbours(self, regions: Regions) -> Iterator[Regions]:
         """Plans that differ in one region, or by one more."""
         for i, region in enumerate(regions):
             for other in (*self._variants(region), None):
@@ -295,7 +309,7 @@ class StripeSearch:
             if all(r.last < new.first or new.last < r.first for r in regions):
                 yield tuple(sorted((*regions, new), key=lambda r: r.first))
 
-    def _singles(self) -> Iterator[Region]:
+    def _singles(self) -> Iterator[StripedRegion]:
         """Single operators in stripes from the last to the first: what they make may then lie above what they read."""
         for step, op in enumerate(self.order):
             y = self.whole.graph.ops[op].outputs[:1]
@@ -305,32 +319,39 @@ class StripeSearch:
             height = self.whole.graph.tensors[y[0]].shape[axis]
             for stripes in (3, 5, 8, 12):
                 if stripes <= height:
-                    yield Region(step, step, axis, even_cuts(height, stripes), carry=False, backward=True)
+                    yield RecomputedHalo(step, step, axis, even_cuts(height, stripes), backward=True)
 
-    def _variants(self, region: Region) -> Iterator[Region]:
+    def _variants(self, region: StripedRegion) -> Iterator[StripedRegion]:
         height, n = region.cuts[-1], region.stripes
         for stripes in {n - 2, n - 1, n + 1, n + 2, n * 2}:
             if 2 <= stripes <= height:
                 yield replace(region, cuts=even_cuts(height, stripes))
         yield from self._loops(region)
-        if region.loop:
+        if not isinstance(region, UnrolledStripes):
             return
         for cuts in _uneven(region.cuts):
             yield replace(region, cuts=cuts)
-        if region.carry:
-            yield replace(region, early=not region.early)
-        if not region.paced:
-            plain = replace(region, carry=False, early=False, again=frozenset(), along=frozenset())
-            yield replace(plain, early=region.early) if region.carry else replace(region, carry=True)
-            yield replace(plain, lazy=not region.lazy)
-            yield replace(plain, backward=not region.backward)
+        yield from self._other_strategies(region)
         ranges = [(region.first + a, region.last + b) for a in (-1, 0, 1) for b in (-1, 0, 1)]
         for first, last in ranges:
             yield from (c.region for c in self.found if (c.region.first, c.region.last) == (first, last))
         yield from self._exceptions(region)
 
-    def _exceptions(self, region: Region) -> Iterator[Region]:
-        """The region with one operator of which the windows are padded, the rows made again or taken along, or not."""
+    def _other_strategies(self, region: UnrolledStripes) -> Iterator[UnrolledStripes]:
+        """The same stripes with the halo kept or recomputed, with other padding, trimming or direction."""
+        if not isinstance(region, RecomputedHalo):
+            yield replace(region, pad_early=not region.pad_early)
+        if isinstance(region, KeptHalo):
+            yield as_strategy(region, RecomputedHalo)
+        elif isinstance(region, RecomputedHalo):
+            yield as_strategy(region, KeptHalo)
+        if isinstance(region, HaloStripes):
+            plain = as_strategy(region, RecomputedHalo, pad_early=False)
+            yield replace(plain, trim_late=not region.trim_late)
+            yield replace(plain, backward=not region.backward)
+
+    def _exceptions(self, region: UnrolledStripes) -> Iterator[UnrolledStripes]:
+        """The region with one operator of which the windows are padded, or the rows recomputed or untrimmed, or not."""
         graph, layers = self.whole.graph, self.space.layers
         ops = self.order[region.first : region.last + 1]
         bordered = {op for op in ops if not isinstance(layer := layers[op], str) and layer.bordered}
@@ -338,24 +359,24 @@ class StripeSearch:
             before = {graph.producers[t] for t in graph.ops[op].inputs if t >= 0}
             if op in bordered:
                 yield replace(region, pad=region.pad ^ {op})
-            if not region.carry or region.paced:
+            if not isinstance(region, KeptHalo):
                 continue
             if bordered & {reader for t in graph.ops[op].outputs for reader in graph.readers[t]}:
-                yield replace(region, again=region.again ^ {op})
+                yield replace(region, recomputed=region.recomputed ^ {op})
             if op not in region.pad and before & (bordered - region.pad):
-                yield replace(region, along=region.along ^ {op})
+                yield replace(region, untrimmed=region.untrimmed ^ {op})
 
-    def _loops(self, region: Region) -> Iterator[Region]:
+    def _loops(self, region: StripedRegion) -> Iterator[StripedRegion]:
         """The region as a loop over stripes of some rows, and over tiles where it is one already."""
-        if region.paced:
+        if isinstance(region, RollingStripes):
             return
         shape = self.whole.graph.tensors[self.whole.graph.ops[self.order[region.last]].outputs[0]].shape
-        yield from choosing.loops_of(region, region.cuts[-1], shape[2] if region.loop and region.axis == 1 else 0)
+        width = shape[2] if isinstance(region, LoopedStripes) and region.axis == 1 else 0
+        yield from candidates.loops_of(region, region.cuts[-1], width)
 
     def points(self) -> list[Point]:
         """Every plan that was built."""
-        found = (made for made in self.made.values() if made)
-        return [Point(made.arena, made.packing.height, made.macs, made.ops, made.time) for made in found]
+        return [plan.point for plan in self.plans.values() if plan]
 
     def reasons(self) -> Iterator[str]:
         """Why the operators that need the most could not be split."""
@@ -383,7 +404,7 @@ def _prices(bits: int, whole: Graph) -> Prices:
     return Prices(cache(partial(costs.kept_for, bits)), time, cache(durations.added_time), durations.ITERATION)
 
 
-def _lowest(*packings: placing.Packing) -> placing.Packing:
+def _lowest(*packings: GroupPacking) -> GroupPacking:
     return min(packings, key=lambda packing: packing.height)
 
 
@@ -419,7 +440,7 @@ def _whole_bytes(space: Space, step: int, peak: int) -> int:
     The peak supposes that the output runs into one operand; where it may run into several, it may save all of them.
     """
     op, tensors = space.graph.ops[space.order[step]], space.graph.tensors
-    operands = {op.inputs[position] for position, _, _ in space.leads(space.plain, space.plain.steps[step])}
+    operands = {op.inputs[position] for position, _, _ in space.overlaps(space.plain, space.plain.steps[step])}
     if len(operands) < 2:
         return peak
     return peak - min(tensors[op.writes[0]].nbytes, sum(tensors[t].nbytes for t in operands))

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from modelplan.model import Graph, Op, Runtime
-from modelplan.rewriting.stripes.layers import extent
+from modelplan.rewriting.striped_tflite.layers import extent
+from modelplan.rewriting.stripes.layers import same_padding
 
 #: What a dilation is set to where it makes no difference, since the kernel has one row and one column.
 _DILATED = (("dilation_h_factor", 2), ("dilation_w_factor", 2))
@@ -44,7 +45,7 @@ def folded(graph: Graph, same_scale: Callable[[int, int], bool]) -> Folded:
     return Folded(replace(graph, ops=tuple(ops[i] for i in kept)), kept)
 
 
-def gathered(whole: Folded, runtime: Runtime) -> Folded:
+def with_dilations(whole: Folded, runtime: Runtime) -> Folded:
     """The graph in which pointwise convolutions say a dilation of 2 where their outputs may then start later.
 
     The dilation of a single pixel changes no result, but CMSIS-NN takes another kernel: one that gathers a few pixels
@@ -89,7 +90,7 @@ def _pads_alike(graph: Graph, op: Op, pad: Op) -> bool:
     for axis in (1, 2):
         reach, stride = extent(graph, op, axis)
         made = -(-x.shape[axis] // stride)
-        above = max((made - 1) * stride + reach - x.shape[axis], 0) // 2
+        above = same_padding(x.shape[axis], made, reach, stride) // 2
         if made != y.shape[axis] or above != pads[2 * axis]:
             return False
     return True

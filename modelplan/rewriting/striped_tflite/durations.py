@@ -14,8 +14,9 @@ from typing import NamedTuple
 from modelplan.model import Graph
 from modelplan.ops.conditions import number
 from modelplan.ops.macs import op_macs
-from modelplan.rewriting.stripes.layers import extent
-from modelplan.rewriting.stripes.program import Program, Step, step_op
+from modelplan.rewriting.striped_tflite.layers import WINDOWS, extent
+from modelplan.rewriting.striped_tflite.steps import TfliteProgram, TfliteStep, step_op
+from modelplan.rewriting.stripes.layers import same_padding
 
 
 class Amounts(NamedTuple):
@@ -66,16 +67,15 @@ TERMS = {
 #: Terms of kinds that were not fitted, and nanoseconds of an iteration of a loop beside its operators.
 OTHERS, ITERATION = Terms(150, 3.0), 300.0
 _COPIES = frozenset({"SLICE", "DYNAMIC_UPDATE_SLICE", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"})
-_WINDOWS = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D"})
 
 
-def program_time(program: Program, known: dict[object, float] | None = None) -> float:
+def program_time(program: TfliteProgram, known: dict[object, float] | None = None) -> float:
     """Nanoseconds that one run of a program is expected to take; `known` is kept for programs of the same graph."""
     known = {} if known is None else known
     return sum(_known_time(program, step, known) for step in program.steps)
 
 
-def _known_time(program: Program, step: Step, known: dict[object, float]) -> float:
+def _known_time(program: TfliteProgram, step: TfliteStep, known: dict[object, float]) -> float:
     """The time of a step; steps of the same kind, changes and shapes are looked up once."""
     if step.loop is not None:
         return step_time(program, step)
@@ -86,7 +86,7 @@ def _known_time(program: Program, step: Step, known: dict[object, float]) -> flo
     return known[key]
 
 
-def step_time(program: Program, step: Step) -> float:
+def step_time(program: TfliteProgram, step: TfliteStep) -> float:
     """Nanoseconds of a step, of a loop those of all its iterations."""
     if step.loop is not None:
         body = sum(step_time(program, inner) for inner in (step.loop.condition, *step.loop.body))
@@ -97,7 +97,7 @@ def step_time(program: Program, step: Step) -> float:
 def op_time(graph: Graph, index: int) -> float:
     """Nanoseconds of an operator of a graph as it stands."""
     op = graph.ops[index]
-    return step_time(Program(graph), Step(op.kind, op.inputs, op.outputs, index))
+    return step_time(TfliteProgram(graph), TfliteStep(op.kind, op.inputs, op.outputs, index))
 
 
 def added_time(kind: str, elements: int, width: int) -> float:
@@ -107,11 +107,11 @@ def added_time(kind: str, elements: int, width: int) -> float:
     return terms.time(Amounts(elements, elements, 0, copies))
 
 
-def amounts_of(program: Program, step: Step) -> Amounts:
+def amounts_of(program: TfliteProgram, step: TfliteStep) -> Amounts:
     """What a step with an output does in one run."""
     y = program.shape(step.outputs[0])
     outputs = prod(y)
-    if step.kind in _WINDOWS and len(y) == 4:
+    if step.kind in WINDOWS and len(y) == 4:
         return _of_window(program, step, y)
     if step.kind == "PAD":
         return Amounts(outputs, prod(program.shape(step.inputs[0])))
@@ -125,7 +125,7 @@ def amounts_of(program: Program, step: Step) -> Amounts:
     return Amounts(outputs, macs=macs)
 
 
-def _of_window(program: Program, step: Step, y: tuple[int, ...]) -> Amounts:
+def _of_window(program: TfliteProgram, step: TfliteStep, y: tuple[int, ...]) -> Amounts:
     """Positions outside of the operand are skipped by the kernels and take no time."""
     op, x = program.graph.ops[step.source], program.shape(step.inputs[0])
     own = dict(step.changes).get("padding", op.attribute("padding")) == "SAME"
@@ -140,6 +140,6 @@ def _of_window(program: Program, step: Step, y: tuple[int, ...]) -> Amounts:
 @cache
 def _inside(rows: int, made: int, reach: int, stride: int, dilation: int, *, own: bool) -> int:
     """Positions of all windows along an axis that lie inside of the operand."""
-    before = max((made - 1) * stride + reach - rows, 0) // 2 if own else 0
+    before = same_padding(rows, made, reach, stride) // 2 if own else 0
     taps = range(-before, reach - before, dilation)
     return sum(0 <= at * stride + tap < rows for at in range(made) for tap in taps)

@@ -8,17 +8,29 @@ swept; the most promising plans are built and packed, and the best is refined.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from modelplan.model import Graph, Kind
 from modelplan.ops.macs import op_macs
-from modelplan.rewriting.stripes.building import built
-from modelplan.rewriting.stripes.estimating import Prices, estimate, estimate_loop, even_cuts
-from modelplan.rewriting.stripes.layers import layer_of
-from modelplan.rewriting.stripes.placing import Leads
-from modelplan.rewriting.stripes.program import VIEWS
-from modelplan.rewriting.stripes.regions import Ground, Region, ground, stripe_rows
-from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer
+from modelplan.rewriting.striped_tflite.building import striped_program
+from modelplan.rewriting.striped_tflite.estimating import Cost, Prices, estimate, estimate_loop
+from modelplan.rewriting.striped_tflite.layers import layer_of, region_layers
+from modelplan.rewriting.striped_tflite.placing import KernelOverlaps
+from modelplan.rewriting.striped_tflite.steps import VIEWS
+from modelplan.rewriting.stripes.regions import (
+    AnyLayers,
+    KeptHalo,
+    LoopedStripes,
+    RecomputedHalo,
+    RegionLayers,
+    RollingStripes,
+    Strategy,
+    StripedRegion,
+    UnrolledStripes,
+    as_strategy,
+    even_cuts,
+)
+from modelplan.rewriting.stripes.windows import IllegalStripeError
 
 #: Numbers of stripes that are tried, beside one for each row of maps of few rows.
 _STRIPES = (2, 3, 4, 6, 8, 12, 16, 24)
@@ -37,61 +49,39 @@ _MOST_PRICED = 1800
 _TARGETS = 48
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A region in stripes and its price: bytes of its worst step, and what it adds.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate(Cost):
+    """A region in stripes with the bytes of its worst step and what it adds to the unsplit operators."""
 
-    Multiply-accumulates, operators, bytes that the runtime keeps, nanoseconds.
-    """
-
-    region: Region
-    peak: int
-    macs: int
-    ops: int
-    tail: int
-    time: float = 0.0
+    region: StripedRegion
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice(Cost):
     """Regions to compute in stripes, apart and ascending, and what is expected of them."""
 
-    regions: tuple[Region, ...]
-    peak: int = 0
-    macs: int = 0
-    ops: int = 0
-    tail: int = 0
-    time: float = 0.0
+    regions: tuple[StripedRegion, ...]
 
 
-@dataclass
 class Space:
-    """A graph in an order, with what the search asks of it again and again."""
+    """A graph in an order, with what the search asks of it again and again.
 
-    graph: Graph
-    order: tuple[int, ...]
-    leads: Leads
-    prices: Prices
-    axis: int = 1
-    lives: list[tuple[int, int]] = field(default_factory=list)
-    peaks: list[int] = field(default_factory=list)
-    layers: dict[int, Layer | str] = field(default_factory=dict)
+    `lives` are the steps [start, end) of each tensor, `peaks` the live bytes of each step with its operator whole,
+    `layers` how operators go by rows, or why they are not split.
+    """
 
-    def __post_init__(self) -> None:
-        self.plain = built(self.graph, self.order, ())
-        position = {op: step for step, op in enumerate(self.order)}
-        self.lives = [self._life(t, position) for t in range(len(self.graph.tensors))]
-        self.layers = {op: layer_of(self.graph, op, self._axis(op)) for op in self.order}
-        self.peaks = [self._peak(step) for step in range(len(self.order))]
-
-    def _axis(self, op: int) -> int:
-        """Rows along the height, or along the width where the height of the operator's maps is 1."""
-        shapes = [self.graph.tensors[t].shape for t in self.graph.ops[op].writes]
-        return 2 if any(len(s) == 4 and s[1] == 1 and s[2] > 1 for s in shapes) else 1
+    def __init__(self, graph: Graph, order: tuple[int, ...], overlaps: KernelOverlaps, prices: Prices) -> None:
+        self.graph, self.order, self.overlaps, self.prices = graph, order, overlaps, prices
+        self.plain = striped_program(graph, order, ())
+        position = {op: step for step, op in enumerate(order)}
+        self.lives = [self._life(t, position) for t in range(len(graph.tensors))]
+        self.layers = {op: layer_of(graph, op, self.axis_of(op)) for op in order}
+        self.peaks = [self._peak(step) for step in range(len(order))]
 
     def axis_of(self, op: int) -> int:
-        """The axis along which the operator's output is cut."""
-        return self._axis(op)
+        """The axis that an operator is cut along: the height, or the width where the height of its maps is 1."""
+        shapes = [self.graph.tensors[t].shape for t in self.graph.ops[op].writes]
+        return 2 if any(len(s) == 4 and s[1] == 1 and s[2] > 1 for s in shapes) else 1
 
     def _life(self, t: int, position: dict[int, int]) -> tuple[int, int]:
         """Steps [start, end) in which a tensor holds memory; a view and its source count once."""
@@ -123,14 +113,14 @@ class Space:
         y = tensors[op.writes[0]].nbytes
         if op.kind in VIEWS:
             return total - y
-        for position, lead, exact in self.leads(self.plain, self.plain.steps[step]):
+        for position, lead, exact in self.overlaps(self.plain, self.plain.steps[step]):
             t = op.inputs[position]
             if t in own and self.lives[t][1] == step + 1 and op.inputs.count(t) == 1:
                 x = tensors[t].nbytes
                 best = min(best, total - x - y + (max(x, y) if exact else max(y, lead + x)))
         return best
 
-    def across(self, first: int, last: int, touched: set[int]) -> int:
+    def across(self, first: int, last: int, touched: frozenset[int]) -> int:
         """Bytes that live through steps [first, last] without being touched there."""
         return sum(
             self.graph.tensors[t].nbytes
@@ -150,28 +140,34 @@ def promising_ranges(space: Space, ceiling: int, floor: int) -> list[tuple[int, 
     for base, _ in _in_turn(space, list(_ranges(space, ceiling, floor)), floor):
         if priced > _MOST_PRICED:
             break
-        priced += sum(1 for _ in _forms(base, base.region, base.region.cuts[-1]))
+        priced += sum(1 for _ in _forms(base))
         found.append((base.region.first, base.region.last))
     return found
 
 
-def candidates(space: Space, first: int, last: int, ceiling: int) -> list[Candidate]:
+def striped_candidates(space: Space, first: int, last: int, ceiling: int) -> list[Candidate]:
     """Operators [first, last] in stripes that stay below `ceiling`, the dearer of two ways left out."""
     found: list[Candidate] = []
     for base, across in _of_range(space, first, last, ceiling):
         macs = sum(op_macs(space.graph, space.graph.ops[op]) for op in base.ops)
         time = sum(space.prices.time(space.graph, op) for op in base.ops)
-        forms = _forms(base, base.region, base.region.cuts[-1])
-        mine = [_priced(space, base, form, across, (macs, time)) for form in forms]
-        found += _undominated(c for c in mine if c is not None and c.peak < ceiling)
+        costs = ((form, _cost(space, base, form, across)) for form in _forms(base))
+        found += _undominated(
+            Candidate(region=form, peak=c.peak, macs=c.macs - macs, ops=c.ops, tail=c.tail, time=c.time - time)
+            for form, c in costs
+            if c is not None and c.peak < ceiling
+        )
     return found
 
 
-def _formed(space: Space, base: Ground, form: Region) -> Ground:
-    return ground(space.graph, space.order, form) if form.early or form.columns else replace(base, region=form)
+def _formed(space: Space, base: AnyLayers, form: Strategy) -> RegionLayers[Strategy]:
+    """The layers of a region in another form of stripes."""
+    other_graph = isinstance(form, UnrolledStripes) and form.pad_early
+    tiled = isinstance(form, LoopedStripes) and form.columns
+    return region_layers(space.graph, space.order, form) if other_graph or tiled else base.as_region(form)
 
 
-def _in_turn(space: Space, ranges: list[tuple[Ground, int]], floor: int) -> list[tuple[Ground, int]]:
+def _in_turn(space: Space, ranges: list[tuple[AnyLayers, int]], floor: int) -> list[tuple[AnyLayers, int]]:
     """The regions, best first, so that every operator that needs much has its best ones among the first."""
     ranges.sort(key=lambda pair: pair[1] + _ends(pair[0]))
     turn: dict[int, int] = {}
@@ -186,7 +182,7 @@ def _in_turn(space: Space, ranges: list[tuple[Ground, int]], floor: int) -> list
     return [ranges[i] for i in sorted(range(len(ranges)), key=lambda i: (places[i], i))]
 
 
-def _ranges(space: Space, ceiling: int, floor: int) -> Iterator[tuple[Ground, int]]:
+def _ranges(space: Space, ceiling: int, floor: int) -> Iterator[tuple[AnyLayers, int]]:
     """Runs of operators that can be split, with the bytes that live across them."""
     for first in range(len(space.order)):
         for last in range(first, min(first + _LONGEST, len(space.order))):
@@ -196,69 +192,69 @@ def _ranges(space: Space, ceiling: int, floor: int) -> Iterator[tuple[Ground, in
                 yield from _of_range(space, first, last, ceiling)
 
 
-def _of_range(space: Space, first: int, last: int, ceiling: int) -> Iterator[tuple[Ground, int]]:
+def _of_range(space: Space, first: int, last: int, ceiling: int) -> Iterator[tuple[AnyLayers, int]]:
     graph, axis = space.graph, space.axis_of(space.order[last])
     height = graph.tensors[graph.ops[space.order[last]].outputs[0]].shape[axis]
     try:
-        base = ground(graph, space.order, Region(first, last, axis, (0, height)))
+        base = region_layers(graph, space.order, StripedRegion(first, last, axis, (0, height)))
     except IllegalStripeError:
         return
-    touched = base.inner | {base.graph.ops[op].inputs[p] for op in base.ops for p in base.layers[op].operands}
-    across = space.across(first, last, set(touched))
+    across = space.across(first, last, base.inner.union(*map(base.row_operands, base.ops)))
     if across + _ends(base) < ceiling:
         yield base, across
 
 
-def _ends(base: Ground) -> int:
+def _ends(base: AnyLayers) -> int:
     """Bytes of the maps that enter a region or of those that leave it, whichever are more."""
     tensors = base.graph.tensors
-    read = {base.graph.ops[op].inputs[p] for op in base.ops for p in base.layers[op].operands}
-    return max(sum(tensors[t].nbytes for t in base.exits), sum(tensors[t].nbytes for t in read - base.inner))
+    read = {t for op in base.ops for t in base.row_operands(op)} - base.inner
+    return max(sum(tensors[t].nbytes for t in ends) for ends in (base.exits, read))
 
 
-def _forms(base: Ground, region: Region, height: int) -> Iterator[Region]:
+def _forms(base: AnyLayers) -> Iterator[LoopedStripes | UnrolledStripes]:
+    """The ways to compute a region in stripes that are priced."""
+    region, height = base.region, base.region.cuts[-1]
     bordered = [op for op in base.ops if base.layers[op].bordered and base.layers[op].paddable]
     dense = frozenset(op for op in bordered if base.graph.ops[op].kind == "CONV_2D")
     pads = list(dict.fromkeys((frozenset[int](), dense, frozenset(bordered))))
     deep = sum(base.layers[op].reach > 1 for op in base.ops)
     if len(base.graph.ops) > _FEW_OPS and 1 < len(base.ops) <= _MOST_LOOPED:
         yield from loops_of(region, height, _width_for_tiles(base))
-    yield from _paced_forms(base, region, frozenset(bordered))
+    yield from _rolling_forms(base, region, frozenset(bordered))
     for stripes in (*(n for n in _STRIPES if n < height), *([height] if height <= _MOST_ROWS else [])):
         if stripes < 2 or stripes * len(base.ops) > _MOST_STEPS:
             continue
         for pad in pads:
-            yield replace(region, cuts=even_cuts(height, stripes), pad=pad)
+            cuts = even_cuts(height, stripes)
+            yield as_strategy(region, KeptHalo, cuts=cuts, pad=pad)
             if deep <= 3 and stripes <= 12 and len(base.ops) > 1:
-                yield replace(region, cuts=even_cuts(height, stripes), pad=pad, carry=False)
+                yield as_strategy(region, RecomputedHalo, cuts=cuts, pad=pad)
 
 
-def loops_of(region: Region, height: int, width: int) -> Iterator[Region]:
+def loops_of(region: StripedRegion, height: int, width: int) -> Iterator[LoopedStripes]:
     """A region as a loop over stripes of some rows, and, where `width` is not 0, over parts of them.
 
-    Rows that are wrong are passed on or cut off; where a loop is one of tiles, passing on makes too many of them.
+    StripeRows that are wrong are passed on or cut off; where a loop is one of tiles, passing on makes too many of them.
     """
     for rows in (n for n in _LOOPED_ROWS if 2 * n <= height):
-        loop = replace(
-            region, cuts=(*range(0, height, rows), height), carry=False, pad=frozenset(), loop=True, lazy=False,
-            backward=False, early=False, again=frozenset(), along=frozenset(), columns=0,
-        )  # fmt: skip
-        yield replace(loop, lazy=True)
+        cuts = (*range(0, height, rows), height)
+        loop = LoopedStripes(region.first, region.last, region.axis, cuts)
+        yield replace(loop, trim_late=True)
         yield loop
         for parts in _PARTS if width and rows in _TILED_ROWS else ():
             if -(-height // rows) * parts <= _MOST_TILES and width >= 2 * parts:
                 yield replace(loop, columns=-(-width // parts))
 
 
-def _width_for_tiles(base: Ground) -> int:
+def _width_for_tiles(base: AnyLayers) -> int:
     """The width of a region's result where some rows of its widest map are much beside the maps at its ends, else 0."""
     tensors, axis = base.graph.tensors, base.region.axis
-    rows = max(tensors[t].nbytes // tensors[t].shape[axis] for t in base.inner)
-    shape = tensors[base.graph.ops[base.ops[-1]].outputs[0]].shape
+    rows = max(base.row_bytes(t) for t in base.inner)
+    shape = tensors[base.output(base.ops[-1])].shape
     return shape[3 - axis] if axis == 1 and len(shape) == 4 and _MUCH * rows > _ends(base) else 0
 
 
-def _paced_forms(base: Ground, region: Region, pad: frozenset[int]) -> Iterator[Region]:
+def _rolling_forms(base: AnyLayers, region: StripedRegion, pad: frozenset[int]) -> Iterator[RollingStripes]:
     """The region at the pace of its first operator, a row or some at a time."""
     first, last = base.layers[base.ops[0]].rows_out, base.layers[base.ops[-1]].rows_out
     made = sum(base.layers[op].rows_out for op in base.ops)
@@ -266,22 +262,17 @@ def _paced_forms(base: Ground, region: Region, pad: frozenset[int]) -> Iterator[
         return
     for rows in (1, 2, 4):
         if first // rows >= 4 and made // rows <= _MOST_STEPS:
-            yield replace(region, cuts=even_cuts(first, -(-first // rows)), pad=pad, paced=True)
+            yield as_strategy(region, RollingStripes, cuts=even_cuts(first, -(-first // rows)), pad=pad)
 
 
-def _priced(space: Space, base: Ground, form: Region, across: int, whole: tuple[int, float]) -> Candidate | None:
-    """A form of a region with its price; `whole` are the work and the time of its operators as they stand."""
-    macs, time = whole
+def _cost(space: Space, base: AnyLayers, form: LoopedStripes | UnrolledStripes, across: int) -> Cost | None:
+    """The cost of a form of a region, None where it is not legal."""
     try:
-        formed = _formed(space, base, form)
-        cost = (
-            estimate_loop(formed, across, space.prices)
-            if form.loop
-            else estimate(formed, stripe_rows(formed), across, space.prices)
-        )
+        if isinstance(form, LoopedStripes):
+            return estimate_loop(_formed(space, base, form), across, space.prices)
+        return estimate(_formed(space, base, form), across, space.prices)
     except IllegalStripeError:
         return None
-    return Candidate(form, cost.peak, cost.macs - macs, cost.ops, cost.tail, cost.time - time)
 
 
 def _undominated(found: Iterable[Candidate]) -> list[Candidate]:
@@ -320,12 +311,12 @@ def _choice(space: Space, chosen: Sequence[Candidate]) -> Choice:
     covered = {step for c in chosen for step in range(c.region.first, c.region.last + 1)}
     peaks = [peak for step, peak in enumerate(space.peaks) if step not in covered]
     return Choice(
-        tuple(c.region for c in chosen),
-        max([*peaks, *(c.peak for c in chosen)], default=0),
-        sum(c.macs for c in chosen),
-        sum(c.ops for c in chosen),
-        sum(c.tail for c in chosen),
-        sum(c.time for c in chosen),
+        regions=tuple(c.region for c in chosen),
+        peak=max([*peaks, *(c.peak for c in chosen)], default=0),
+        macs=sum(c.macs for c in chosen),
+        ops=sum(c.ops for c in chosen),
+        tail=sum(c.tail for c in chosen),
+        time=sum(c.time for c in chosen),
     )
 
 
@@ -338,7 +329,7 @@ def plans(space: Space, found: Sequence[Candidate], most_macs: float, most_time:
     levels = sorted({c.peak for c in found} | set(space.peaks))
     if len(levels) > _TARGETS * 4:
         levels = sorted({*levels[:: len(levels) // (_TARGETS * 4) + 1], *space.peaks, *levels[:32]})
-    kept: dict[tuple[Region, ...], Choice] = {}
+    kept: dict[tuple[StripedRegion, ...], Choice] = {}
     whole = sum(space.prices.time(space.graph, op) for op in range(len(space.graph.ops)))
     for target in levels:
         for price in (0.0, 1e4, 1e5, 1e6, 1e8):

@@ -5,8 +5,10 @@ The bytes rank plans while they are searched; what is answered is sized by `runt
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from modelplan.ops.macs import op_macs
-from modelplan.rewriting.stripes.program import Program, Step
+from modelplan.rewriting.striped_tflite.steps import TfliteProgram, TfliteStep
 
 #: Bytes that TFLM keeps for one more operator, without its tensors and channels, by kind: to rank plans only.
 _TAIL = {
@@ -28,34 +30,38 @@ def kept_for(bits: int, kind: str, channels: int, tensors: int) -> int:
     return _TAIL[bits].get(kind, _TAIL_OF_OTHERS[bits]) + scaled + _EVAL_TENSOR[bits] * tensors
 
 
-def kept_bytes(program: Program, bits: int) -> int:
+def kept_bytes(program: TfliteProgram, bits: int) -> int:
     """Bytes kept for the steps and the constants of a program."""
     kept = len(program.constants) * _EVAL_TENSOR[bits]
     for step in program.steps:
         if step.loop is not None:
             steps = (step.loop.condition, *step.loop.body)
-            kept += _LOOP[bits] + sum(kept_for(bits, s.kind, _channels(program, s), 2) for s in steps)
+            kept += _LOOP[bits] + sum(_kept_for_step(program, bits, s, 2) for s in steps)
         elif step.outputs:
-            kept += kept_for(bits, step.kind, _channels(program, step), len(step.outputs))
+            kept += _kept_for_step(program, bits, step, len(step.outputs))
     return kept
 
 
-def planning_bytes(program: Program, bits: int) -> int:
+def planning_bytes(program: TfliteProgram, bits: int) -> int:
     """Bytes that TFLM works with while it plans the values of a program."""
-    return _PLANNING[bits] * len(program.homes)
+    return _PLANNING[bits] * len(program.group_offsets)
 
 
-def program_macs(program: Program) -> int:
+def program_macs(program: TfliteProgram) -> int:
     """Multiply-accumulates of a program."""
     return sum(step_macs(program, step) for step in program.steps)
 
 
-def _channels(program: Program, step: Step) -> int:
-    """Output channels that a convolution scales each for itself."""
-    return program.shape(step.outputs[0])[-1] if step.kind.endswith("CONV_2D") else 0
+def scaled_channels(kind: str, shape: Sequence[int]) -> int:
+    """Output channels that an operator with an output of this shape scales each for itself."""
+    return shape[-1] if kind.endswith("CONV_2D") else 0
 
 
-def step_macs(program: Program, step: Step) -> int:
+def _kept_for_step(program: TfliteProgram, bits: int, step: TfliteStep, tensors: int) -> int:
+    return kept_for(bits, step.kind, scaled_channels(step.kind, program.shape(step.outputs[0])), tensors)
+
+
+def step_macs(program: TfliteProgram, step: TfliteStep) -> int:
     """Multiply-accumulates of a step, of a loop those of all its iterations."""
     if step.loop is not None:
         return step.loop.iterations * sum(step_macs(program, inner) for inner in step.loop.body)

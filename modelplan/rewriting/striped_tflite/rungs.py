@@ -13,11 +13,21 @@ from datetime import date
 from modelplan import runtimes
 from modelplan.model import Graph, Problem, Runtime
 from modelplan.ops.macs import graph_macs
-from modelplan.rewriting.durations import op_time, program_time
-from modelplan.rewriting.striped_tflite import added_kinds, write_striped
-from modelplan.rewriting.stripes import placing
-from modelplan.rewriting.stripes.program import Program
-from modelplan.rewriting.stripes.regions import Region
+from modelplan.rewriting.striped_tflite import placing
+from modelplan.rewriting.striped_tflite.durations import op_time, program_time
+from modelplan.rewriting.striped_tflite.replaying import replay_steps
+from modelplan.rewriting.striped_tflite.steps import TfliteProgram
+from modelplan.rewriting.striped_tflite.writing import added_kinds, write_striped
+from modelplan.rewriting.stripes.group_packing import GroupPacking, pack
+from modelplan.rewriting.stripes.ladder import Report, RewriteGoal, never_interrupt, report_nothing
+from modelplan.rewriting.stripes.regions import (
+    HaloStripes,
+    LoopedStripes,
+    RecomputedHalo,
+    RollingStripes,
+    StripedRegion,
+    UnrolledStripes,
+)
 from modelplan.runtimes.tflm import TFLM, planner
 from modelplan.runtimes.tflm.abi import find_abis, layout
 from modelplan.runtimes.tflm.arena import arena
@@ -40,24 +50,20 @@ RUNGS = {
 GLANCE, LOOK, ANSWER = 200, 1500, 15000
 
 
-@dataclass(frozen=True, slots=True)
-class Goal:
-    """What is asked for.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal(RewriteGoal):
+    """What is asked for of a .tflite file on TFLM; `budget` is in bytes of the objective, "arena" or "head".
 
-    `budget` in bytes of the objective, None for the least. `max_macs` is a share of the model's multiply-accumulates,
-    `max_time` one of the time that an invocation is expected to take, `max_ops` and `max_flash` cap the operators of
-    the file and its bytes. `without` names rungs that are forbidden. `tflm` is the day of the TFLM that will run the
-    file, None for the newest.
+    `max_time` is a share of the time that an invocation is expected to take, `max_ops` and `max_flash` cap the
+    operators of the file and its bytes. `tflm` is the day of the TFLM that will run the file, None for the newest.
     """
 
-    budget: int | None = None
     objective: str = "arena"
     abi: str = "32"
     kernels: str = "reference"
     max_macs: float = 0.10
     max_ops: int | None = None
     max_flash: int | None = None
-    without: frozenset[str] = frozenset()
     seed: int = 0
     tflm: date | None = None
     max_time: float = 0.15
@@ -88,17 +94,6 @@ class Rung:
     time: float = 1.0
 
 
-Report = Callable[[str], None]
-
-
-def report_nothing(_: str) -> None:
-    """Reports nothing."""
-
-
-def go_on() -> None:
-    """Lets a search go on."""
-
-
 class ModelOnTarget:
     """The model that is rewritten for a target, with what its rungs have in common: graph, goal, runtime."""
 
@@ -109,7 +104,7 @@ class ModelOnTarget:
         name: str,
         goal: Goal,
         report: Report = report_nothing,
-        check: Callable[[], None] = go_on,
+        check: Callable[[], None] = never_interrupt,
     ) -> None:
         self.data, self.graph, self.name, self.goal = data, graph, name, goal
         self.report, self.check = report, check
@@ -117,7 +112,7 @@ class ModelOnTarget:
         self.time = sum(op_time(graph, op) for op in range(len(graph.ops)))
         self.bits = 8 * layout(("pointer",), find_abis(goal.abi)[0]).size
         self.runtime: Runtime = runtimes.with_kernels(TFLM, goal.kernels)
-        self.leads = placing.no_leads if "overlaps" in goal.without else placing.kernel_leads(self.runtime)
+        self.overlaps = placing.no_overlaps if "overlaps" in goal.without else placing.proved_overlaps(self.runtime)
         self._times: dict[object, float] = {}
         self._scratch: dict[object, tuple[int, ...]] = {}
 
@@ -142,74 +137,70 @@ class ModelOnTarget:
             and (goal.tflm is None or all(need.since is not None and need.since <= goal.tflm for need in rung.needs))
         )
 
-    def runs(self, program: Program) -> bool:
+    def runs(self, program: TfliteProgram) -> bool:
         """Whether the target's TFLM has every operator that a program adds."""
         if self.goal.tflm is None:
             return True
         since = [operator_since(kind) for kind in added_kinds(program)]
         return all(day is not None and day <= self.goal.tflm for day in since)
 
-    def problem_of(self, program: Program, leads: placing.Leads) -> Problem:
+    def problem_of(self, program: TfliteProgram, overlaps: placing.KernelOverlaps) -> Problem:
         """The packing problem with the working buffers of the kernels."""
         scratch = placing.scratch_of(program, self.runtime, self._scratch)
-        return placing.problem_of(program, leads, planner.ALIGNMENT, scratch)
+        return placing.problem_of(program, overlaps, planner.ALIGNMENT, scratch)
 
-    def realised(
+    def packed_rung(
         self,
         name: str,
-        program: Program,
-        leads: placing.Leads,
+        program: TfliteProgram,
+        overlaps: placing.KernelOverlaps,
         macs: int,
-        regions: Sequence[Region] = (),
-        packing: placing.Packing | None = None,
+        regions: Sequence[StripedRegion] = (),
+        packing: GroupPacking | None = None,
     ) -> Rung:
         """A program packed, unless it is, replayed and written.
 
         Raises:
             BrokenPlanError: the plan does not hold; never to be seen.
         """
-        packing = packing or placing.pack(self.problem_of(program, leads), ANSWER, seed=self.goal.seed)
-        placing.replay_steps(program, packing, leads)
+        packing = packing or pack(self.problem_of(program, overlaps), ANSWER, seed=self.goal.seed)
+        replay_steps(program, packing, overlaps)
         model, values = write_striped(self.data, program)
         file = read_tflite(model, self.name)
         planned = {row.tensor for row in planner.requests(file, self.goal.kernels) if not row.scratch}
         place = placing.value_addresses(program, packing)
         kept = [t in planned or tensor.variable for t, tensor in enumerate(file.tensors)]
         offsets = [place.get(value, planner.ONLINE) if kept[t] else planner.ONLINE for t, value in enumerate(values)]
-        described = tuple(_described(region) for region in regions)
-        added, copied = tuple(added_kinds(program)), placing.copied_bytes(program)
-        rung = self.rung(name, write_plan(file, offsets), len(program.steps), macs, copied, described, added)
-        return replace(rung, time=self.slower(program))
+        rung = self.rung(name, write_plan(file, offsets), len(program.steps), macs, added_kinds(program))
+        described, copied = tuple(_described(region) for region in regions), placing.copied_bytes(program)
+        return replace(rung, copied=copied, regions=described, time=self.slower(program))
 
-    def slower(self, program: Program) -> float:
+    def slower(self, program: TfliteProgram) -> float:
         """How many times longer than the model a program is expected to take."""
         return program_time(program, self._times) / max(self.time, 1.0)
 
-    def rung(
-        self,
-        name: str,
-        model: bytes,
-        ops: int,
-        macs: int,
-        copied: int = 0,
-        regions: tuple[str, ...] = (),
-        added: tuple[str, ...] = (),
-    ) -> Rung:
+    def rung(self, name: str, model: bytes, ops: int, macs: int, added: Sequence[str] = ()) -> Rung:
         """A file with what it needs on the target."""
         file = read_tflite(model, self.name)
         whole = arena(file, self.goal.abi, self.goal.kernels)
-        needs = () if name == "as is" else tuple(needs_of(file, added))
-        sizes = whole.size(), whole.head, whole.tail
-        return Rung(name, model, *sizes, macs, ops, copied, regions, added, needs, told(whole.refusals))
+        return Rung(
+            name=name, model=model, arena=whole.size(), head=whole.head, tail=whole.tail, macs=macs, ops=ops,
+            added=tuple(added), needs=() if name == "as is" else tuple(needs_of(file, added)),
+            refusals=told(whole.refusals),
+        )  # fmt: skip
 
 
-def _described(region: Region) -> str:
+def _described(region: StripedRegion) -> str:
     labels = f"ops {region.first} to {region.last}"
     along = "rows" if region.axis == 1 else "columns"
-    if region.loop:
+    if isinstance(region, LoopedStripes):
         tiles = f", in tiles of {region.columns} columns" if region.columns else ""
         return f"{labels}: one loop over {region.stripes} stripes of {along}{tiles}"
-    keep = "kept" if region.carry else "made again"
-    pace = " at the pace of the first operator" * region.paced + " from the last to the first" * region.backward
-    padded = f"{len(region.pad)} padded" + " once" * (region.early and bool(region.pad))
+    if not isinstance(region, UnrolledStripes):
+        return labels
+    keep = "made again" if isinstance(region, RecomputedHalo) else "kept"
+    pace = " at the pace of the first operator" * isinstance(region, RollingStripes)
+    if isinstance(region, HaloStripes) and region.backward:
+        pace = " from the last to the first"
+    padded = f"{len(region.pad)} padded" + " once" * (region.pad_early and bool(region.pad))
     return f"{labels}: {region.stripes} stripes of {along}{pace}, {along} that two stripes need are {keep}, {padded}"

@@ -27,7 +27,8 @@ from modelplan.formats.tflite.flatbuffer_tables import (
 from modelplan.formats.tflite.tflite_tables import get_metadata
 from modelplan.ops.conditions import number
 from modelplan.primitives.errors import ModelError, RequestError
-from modelplan.rewriting.stripes.program import Added, Program, Step
+from modelplan.rewriting.striped_tflite.steps import TfliteProgram, TfliteStep
+from modelplan.rewriting.stripes.program import AddedValue
 
 #: Field numbers of the TFLite schema.
 _CODES, _SUBGRAPHS, _BUFFERS, _METADATA, _SIGNATURES = 1, 2, 4, 6, 7
@@ -57,7 +58,7 @@ _CONCATENATION_OPTIONS = (4, 1)
 _BY_NUMBER = "model_control_dependencies"
 
 
-def write_striped(model: bytes, program: Program) -> tuple[bytes, list[int]]:
+def write_striped(model: bytes, program: TfliteProgram) -> tuple[bytes, list[int]]:
     """The file `model` with the program in place of its main graph, and the value behind each of its tensors.
 
     Tensors are counted over all subgraphs: those of loops, condition and body, stand behind the main graph's.
@@ -96,7 +97,7 @@ def _has_newer_options(model: bytes, operator: int) -> bool:
 
 
 class _Writer:
-    def __init__(self, model: bytes, program: Program) -> None:
+    def __init__(self, model: bytes, program: TfliteProgram) -> None:
         self.model, self.program = model, program
         self.old = bytearray(model)
         self.root = root(model)
@@ -164,7 +165,7 @@ class _Writer:
         return self.front.table(SUBGRAPH, changed, self.subgraph, "subgraph")
 
     def _part(
-        self, number: dict[int, int], steps: Sequence[Step], inputs: Sequence[int], outputs: Sequence[int]
+        self, number: dict[int, int], steps: Sequence[TfliteStep], inputs: Sequence[int], outputs: Sequence[int]
     ) -> int:
         """The condition or the body of a loop as a subgraph."""
         operators = [self._operator(step, number, 0, anew=True) for step in steps]
@@ -207,18 +208,18 @@ class _Writer:
         if t >= 0:
             struct.pack_into("<i", self.old, at, self.number[t])
 
-    def _table(self, step: Step) -> int:
+    def _table(self, step: TfliteStep) -> int:
         """The table of the operator of the file that a step carries out."""
         return self.operators[self.file_op[step.source]]
 
-    def _stays(self, step: Step) -> bool:
+    def _stays(self, step: TfliteStep) -> bool:
         """Whether the operator's table in the file is right as it stands, but for numbers."""
         if step.source < 0 or self._options(step):
             return False
         listed = [tuple(self._listed(self._table(step), part)) for part in (_OP_INPUTS, _OP_OUTPUTS)]
         return listed == [step.inputs, step.outputs]
 
-    def _options(self, step: Step) -> dict[int, int]:
+    def _options(self, step: TfliteStep) -> dict[int, int]:
         """The options that an operator must have and has not in the file, by their places."""
         if step.kind not in OPTIONS:
             return {}
@@ -244,7 +245,7 @@ class _Writer:
             self.written[value] = self._new_tensor(self.program.added[value - len(self.tensors)])
         return self.written[value]
 
-    def _new_tensor(self, added: Added) -> int:
+    def _new_tensor(self, added: AddedValue) -> int:
         name, shape = self.front.text(added.name), self.front.numbers(added.shape)
         fields = {_SHAPE: shape, _NAME: name}
         if added.numbers is not None:
@@ -264,7 +265,7 @@ class _Writer:
         self.buffers.append(self.front.table((0, 8, 8), {_DATA: data}))
         return len(self.buffers) - 1
 
-    def _operator(self, step: Step, number: dict[int, int], subgraph: int, *, anew: bool = False) -> int:
+    def _operator(self, step: TfliteStep, number: dict[int, int], subgraph: int, *, anew: bool = False) -> int:
         """The table of an operator; `subgraph` is that of the condition where it is a loop."""
         if not anew and self._stays(step):
             return self.front.at(self._table(step))
@@ -280,7 +281,7 @@ class _Writer:
             fields[_OPTIONS] = self.front.table(OPTIONS[step.kind], changed, options)
         return self.front.table(OPERATOR, fields, table)
 
-    def _added(self, step: Step, subgraph: int) -> dict[int, int]:
+    def _added(self, step: TfliteStep, subgraph: int) -> dict[int, int]:
         """The code and the options of an operator that the rewrite adds."""
         number, version, options = _ADDED[step.kind]
         if step.kind not in self.code_of:
@@ -322,7 +323,7 @@ def _numbered_values(values: Iterable[int]) -> dict[int, int]:
     return {t: i for i, t in enumerate(dict.fromkeys(t for t in values if t >= 0))}
 
 
-def added_kinds(program: Program) -> Sequence[str]:
+def added_kinds(program: TfliteProgram) -> Sequence[str]:
     """The operators that the program has and the model has not, as a resolver must register them."""
     before = {op.kind for op in program.graph.ops}
     steps = [*program.steps, *(s for step in program.steps if step.loop for s in step.loop.body)]

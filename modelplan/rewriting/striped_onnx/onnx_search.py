@@ -2,6 +2,10 @@
 
 Regions begin and end between operators where few bytes are alive. A region's peak and work come from its own stripes;
 the plans that this leads to are built as a whole and judged in the order in which ONNX Runtime will run them.
+
+The search for TFLite (striped_tflite/candidates.py) prices all candidates ahead, from their rows alone, and packs the
+plans into one arena. Here a price needs the nodes of the stripes, so only regions that are reached get one, and there
+is no arena to pack.
 """
 
 from __future__ import annotations
@@ -11,23 +15,22 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 
-from modelplan.model import Graph
-from modelplan.rewriting.striped_onnx.layers import SLICE_OPERANDS, Reading, likely_axes
-from modelplan.rewriting.striped_onnx.pieces import (
-    Program,
-    add_stripes,
-    add_whole,
-    build,
-    ground,
+from modelplan.model import Op
+from modelplan.rewriting.striped_onnx.layers import SLICE_OPERANDS, Reading, likely_axes, region_layers
+from modelplan.rewriting.striped_onnx.unrolled_nodes import (
+    OnnxProgram,
+    append_stripes,
+    append_whole,
     live_after,
     peak,
     run_order,
+    striped_onnx_program,
 )
-from modelplan.rewriting.stripes.regions import Region
+from modelplan.rewriting.stripes.regions import KeptHalo, RecomputedHalo, StripedRegion, as_strategy, even_cuts
 from modelplan.rewriting.stripes.windows import IllegalStripeError
 
 #: Extra work so far, the regions so far, and whether the last of them ends here, so that its results are in pieces.
-_Found = tuple[int, tuple[Region, ...], bool]
+_Found = tuple[int, tuple[StripedRegion, ...], bool]
 #: Numbers of stripes that are tried for a region.
 _STRIPES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 28, 32, 48, 64)
 #: Places between operators where regions may begin and end.
@@ -49,10 +52,10 @@ _MOST_STEPS = 6000
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class StripePlan:
     """Regions in stripes, the bytes alive at once that they are expected to need, and all multiply-accumulates."""
 
-    regions: tuple[Region, ...]
+    regions: tuple[StripedRegion, ...]
     peak: int
     macs: int
     steps: int
@@ -65,13 +68,13 @@ class _Cost:
     `copied` are bytes of weights that the session keeps for its stripes, while all of the model runs.
     """
 
-    region: Region
+    region: StripedRegion
     peak: int
     extra: int
     copied: int
 
 
-class Search:
+class OnnxSearch:
     """The search for plans of one model with at most a share `most_macs` of extra work; `threads` as in a program."""
 
     def __init__(self, reading: Reading, *, most_macs: float = 0.0, threads: int = 0) -> None:
@@ -81,39 +84,39 @@ class Search:
         weightless = reading.weightless
         self.bytes = [sum(self.graph.tensors[t].nbytes for t in values - weightless) for values in self.live]
         self.costs: dict[tuple[int, int, int], list[_Cost]] = {}
-        self.legal: dict[tuple[int, int], list[Region]] = {}
+        self.legal: dict[tuple[int, int], list[StripedRegion]] = {}
         self.lowest: dict[tuple[int, int], int] = {}
         self.loads = [self._load(index) for index in range(len(self.graph.ops))]
 
     @cached_property
-    def plain(self) -> Plan:
+    def plain(self) -> StripePlan:
         """The model as it stands."""
         return self._judged(())
 
     @cached_property
     def in_file_order(self) -> int:
         """The bytes alive at once while the model runs in the order of its operators."""
-        program = build(self.reading, ())
-        return peak(program, program.steps, behind=[self.graph.tensors[t].name for t in self.graph.outputs])
+        program = striped_onnx_program(self.reading, ())
+        return peak(program, program.steps, behind=self.graph.outputs)
 
     @cached_property
     def macs(self) -> int:
         """Multiply-accumulates of the model that are known."""
-        return sum(self._macs(index) for index in range(len(self.graph.ops)))
+        return sum(self._macs)
 
-    def plans(self) -> list[Plan]:
+    def plans(self) -> list[StripePlan]:
         """Plans of which none is worse in peak and work than another, lowest peak first."""
         found = {plan.regions: plan for plan in self._swept()}
         if found:
             best = self._refined(min(found.values(), key=lambda plan: (plan.peak, plan.macs)))
             found |= {plan.regions: plan for plan in (best, *self._finer(best))}
-        front: list[Plan] = []
+        front: list[StripePlan] = []
         for plan in sorted(found.values(), key=lambda p: (p.peak, p.macs)):
             if plan.peak < self.plain.peak and (not front or plan.macs < front[-1].macs):
                 front.append(plan)
         return front
 
-    def _swept(self) -> Iterator[Plan]:
+    def _swept(self) -> Iterator[StripePlan]:
         target = max(self.loads, default=0)
         copies = any(self.reading.own_weights(index) for index in range(len(self.graph.ops)))
         for _ in range(_TARGETS):
@@ -121,25 +124,28 @@ class Search:
             found = [self._regions(target, price) for price in (_BYTE_MACS if copies else _BYTE_MACS[:1])]
             for regions in dict.fromkeys(regions for regions in found if regions):
                 plan = self._judged(regions)
-                if plan.macs <= self.macs * (1 + self.most_macs):
+                if self._affordable(plan):
                     yield plan
 
-    def _refined(self, plan: Plan) -> Plan:
+    def _affordable(self, plan: StripePlan) -> bool:
+        """Whether a plan adds no more work than it may."""
+        return plan.macs <= self.macs * (1 + self.most_macs)
+
+    def _refined(self, plan: StripePlan) -> StripePlan:
         """The plan, or a lower one that is reached by more or fewer stripes in one region after the other."""
         left = _MOST_TRIES
-        while True:
-            found = (self._judged(regions) for regions in islice(self._beside(plan.regions), left))
-            better = None
-            for other in found:
+        better: StripePlan | None = plan
+        while better is not None:
+            plan, better = better, None
+            for regions in islice(self._beside(plan.regions), left):
                 left -= 1
-                if other.peak < plan.peak and other.macs <= self.macs * (1 + self.most_macs):
+                other = self._judged(regions)
+                if other.peak < plan.peak and self._affordable(other):
                     better = other
                     break
-            if better is None:
-                return plan
-            plan = better
+        return plan
 
-    def _beside(self, regions: tuple[Region, ...]) -> Iterator[tuple[Region, ...]]:
+    def _beside(self, regions: tuple[StripedRegion, ...]) -> Iterator[tuple[StripedRegion, ...]]:
         """The same regions with the next numbers of stripes in one of them, or rows kept in place of made again."""
         for place, region in enumerate(regions):
             at = _STRIPES.index(region.stripes)
@@ -148,71 +154,56 @@ class Search:
                     if cost.region != region and cost.region.axis == region.axis:
                         yield (*regions[:place], cost.region, *regions[place + 1 :])
 
-    def _finer(self, plan: Plan) -> Iterator[Plan]:
+    def _finer(self, plan: StripePlan) -> Iterator[StripePlan]:
         """A plan with twice as many stripes in each region; nothing where there are no such stripes or it is no better.
 
         An aim is met in the order of the file; in the session's own order more may be alive.
         """
-        regions = tuple(
-            replace(
-                region, cuts=tuple(region.cuts[-1] * k // (2 * region.stripes) for k in range(2 * region.stripes + 1))
-            )
-            for region in plan.regions
-        )
-        if any(2 * region.stripes > region.cuts[-1] for region in plan.regions):
+        regions = tuple(replace(r, cuts=even_cuts(r.cuts[-1], 2 * r.stripes)) for r in plan.regions)
+        if any(region.stripes > region.cuts[-1] for region in regions):
             return
         try:
             found = self._judged(regions)
         except IllegalStripeError:
             return
-        if found.peak < plan.peak and found.macs <= self.macs * (1 + self.most_macs):
+        if found.peak < plan.peak and self._affordable(found):
             yield found
 
-    def _judged(self, regions: tuple[Region, ...]) -> Plan:
-        program = build(self.reading, regions, self.threads)
+    def _judged(self, regions: tuple[StripedRegion, ...]) -> StripePlan:
+        program = striped_onnx_program(self.reading, regions, self.threads)
         split = {index for region in regions for index in range(region.first, region.last + 1)}
-        macs = program.macs + sum(self._macs(i) for i in range(len(self.graph.ops)) if i not in split)
+        macs = program.macs + sum(self._macs[i] for i in range(len(self.graph.ops)) if i not in split)
         order = run_order(program.steps)
-        outputs = [self.graph.tensors[t].name for t in self.graph.outputs]
-        most = peak(program, order, behind=outputs) + program.copied
-        return Plan(regions, most, macs, len(program.steps))
+        most = peak(program, order, behind=self.graph.outputs) + program.copied
+        return StripePlan(regions, most, macs, len(program.steps))
 
-    def _macs(self, index: int) -> int:
-        """Multiply-accumulates of an operator, where it goes by rows."""
-        if index not in self._known_macs:
-            found = 0
-            op = self.graph.ops[index]
-            for axis in range(len(self.graph.tensors[op.outputs[0]].shape) if op.writes else 0):
-                way = self.reading.rowed(index, axis)
-                if not isinstance(way, str):
-                    found = max(found, way.layer.row_macs * way.layer.rows_out)
-            self._known_macs[index] = found
-        return self._known_macs[index]
+    @cached_property
+    def _macs(self) -> list[int]:
+        """Multiply-accumulates of each operator, where it goes by rows."""
+        return [self._macs_of(index, op) for index, op in enumerate(self.graph.ops)]
+
+    def _macs_of(self, index: int, op: Op) -> int:
+        axes = range(len(self.graph.tensors[op.outputs[0]].shape) if op.writes else 0)
+        layers = (self.reading.layer_of(index, axis) for axis in axes)
+        return max((0 if isinstance(layer, str) else layer.row_macs * layer.rows_out for layer in layers), default=0)
 
     @cached_property
     def _splits(self) -> list[bool]:
         """Of each operator whether it goes by rows along some axis."""
         return [self.reading.goes_by_rows(index) for index in range(len(self.graph.ops))]
 
-    @cached_property
-    def _known_macs(self) -> dict[int, int]:
-        return {}
-
     def _load(self, index: int) -> int:
         """The bytes alive while an operator runs as it stands."""
-        program = Program(self.graph, threads=self.threads, weightless=self.reading.weightless)
+        program = OnnxProgram(self.graph, threads=self.threads, weightless=self.reading.weightless)
         self._bring(program, index)
-        add_whole(program, index)
-        return peak(program, program.steps, self._names(index), self._names(index + 1))
+        append_whole(program, index)
+        return peak(program, program.steps, self.live[index], self.live[index + 1])
 
-    def _bring(self, program: Program, index: int) -> None:
+    def _bring(self, program: OnnxProgram, index: int) -> None:
         for t in self.live[index]:
-            program.sizes[self.graph.tensors[t].name] = program.size(t, self.graph.tensors[t].shape)
+            program.allocate(t)
 
-    def _names(self, place: int) -> list[str]:
-        return [self.graph.tensors[t].name for t in self.live[place]]
-
-    def _regions(self, target: int, price: int) -> tuple[Region, ...] | None:
+    def _regions(self, target: int, price: int) -> tuple[StripedRegion, ...] | None:
         """The regions with the least extra work that keep every step at or below a peak; None where none do.
 
         Weights kept for stripes are not in that peak, since those of all regions are there together: each byte of them
@@ -289,27 +280,27 @@ class Search:
             self.costs[key] = [cost for cost in found if cost.extra <= self.most_macs * self.macs]
         return self.costs[key]
 
-    def _legal(self, first: int, end: int) -> list[Region]:
+    def _legal(self, first: int, end: int) -> list[StripedRegion]:
         """The ways to split a region: the axis of its last value, rows kept or made again."""
         if (first, end) not in self.legal:
             self.legal[first, end] = list(self._ways(first, end))
         return self.legal[first, end]
 
-    def _ways(self, first: int, end: int) -> Iterator[Region]:
+    def _ways(self, first: int, end: int) -> Iterator[StripedRegion]:
         if self._quantises_rows(first, end):
             return
         op = self.graph.ops[end - 1]
         shape = self.graph.tensors[op.outputs[0]].shape if op.writes else ()
         for axis in likely_axes(shape):
-            region = Region(first, end - 1, axis, (0, shape[axis]), carry=False, pad=frozenset(range(first, end)))
+            region = RecomputedHalo(first, end - 1, axis, (0, shape[axis]), pad=frozenset(range(first, end)))
             try:
-                base = ground(self.reading, region)
+                base = region_layers(self.reading, region)
             except IllegalStripeError:
                 continue
             yield region
             if any(layer.kind != "pointwise" for layer in base.layers.values()):
                 if self.reading.opset >= SLICE_OPERANDS:
-                    yield replace(region, carry=True)
+                    yield as_strategy(region, KeptHalo)
                 return  # the rows of maps
 
     def _quantises_rows(self, first: int, end: int) -> bool:
@@ -318,53 +309,22 @@ class Search:
         readers = [op for op in graph.ops[first:end] if op.kind == "QuantizeLinear"]
         return any(not first <= graph.producers[op.inputs[0]] < end for op in readers)
 
-    def _price(self, region: Region, stripes: int) -> Iterator[_Cost]:
+    def _price(self, region: StripedRegion, stripes: int) -> Iterator[_Cost]:
         """The price of a region in so many stripes, nothing where there are no such stripes."""
         rows = region.cuts[-1]
-        cuts = tuple(rows * k // stripes for k in range(stripes + 1))
         if stripes > rows or stripes * (region.last - region.first + 1) > _MOST_STEPS:
             return
-        trial = replace(region, cuts=cuts)
-        program = Program(self.graph, threads=self.threads, weightless=self.reading.weightless)
+        trial = replace(region, cuts=even_cuts(rows, stripes))
+        program = OnnxProgram(self.graph, threads=self.threads, weightless=self.reading.weightless)
         self._bring(program, region.first)
         try:
-            add_stripes(program, self.reading, trial)
+            append_stripes(program, self.reading, trial)
         except IllegalStripeError:
             return
-        kept = [piece.name for pieces in program.pieces.values() for piece in pieces]
-        most = peak(program, program.steps, self._names(region.first), [*self._names(region.last + 1), *kept])
-        own = sum(self._macs(index) for index in range(region.first, region.last + 1))
+        kept = [piece.value for pieces in program.pieces.values() for piece in pieces]
+        most = peak(program, program.steps, self.live[region.first], [*self.live[region.last + 1], *kept])
+        own = sum(self._macs[region.first : region.last + 1])
         yield _Cost(trial, most, program.macs - own + _STEP_MACS * len(program.steps), program.copied)
-
-
-def hoisted(graph: Graph) -> list[int]:
-    """The order of the file, but what makes a smaller value of one that waits for it alone comes earlier.
-
-    Such as the convolutions beside a backbone: their results wait instead of the maps that these are made of.
-    """
-    order = list(range(len(graph.ops)))
-    for _ in range(len(order)):
-        step = {op: place for place, op in enumerate(order)}
-        found = next(_early(graph, step), None)
-        if found is None:
-            break
-        op, place = found
-        order.remove(op)
-        order.insert(place, op)
-    return order
-
-
-def _early(graph: Graph, step: dict[int, int]) -> Iterator[tuple[int, int]]:
-    """Operators that should run earlier, and the place for each."""
-    for t, readers in enumerate(graph.readers):
-        if len(readers) < 2 or graph.producers[t] < 0 or t in graph.outputs:
-            continue
-        *others, last = sorted(readers, key=step.__getitem__)
-        place = step[others[0]]
-        made = [step[graph.producers[x]] for x in graph.ops[last].reads if graph.producers[x] >= 0]
-        small = sum(graph.tensors[y].nbytes for y in graph.ops[last].writes) < graph.tensors[t].nbytes
-        if small and max(made) < place and step[last] > step[others[-1]] + 1 and step[others[-1]] - place < _BLOCK:
-            yield last, place
 
 
 def _keep(after: dict[int, _Found], end: int, found: _Found) -> None:

@@ -1,0 +1,312 @@
+"""The program of an ONNX model with regions in stripes: the nodes that are written, and the memory that they take.
+
+Slice     rows of a value that a stripe reads
+operator  the rows of the stripe alone
+Concat    rows that were kept and new ones, and at the end all stripes of a value that leaves the region
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from modelplan.model import Graph, Kind
+from modelplan.planning.session_blocks import WORKING, depth_first, workspace_bytes
+from modelplan.primitives.dtypes import nbytes
+from modelplan.rewriting.striped_onnx.layers import SLICE_OPERANDS, Reading, region_layers, summed_block
+from modelplan.rewriting.stripes.lowering import StripeLowering
+from modelplan.rewriting.stripes.program import AddedValue, HeldRows, StripedProgram, StripedStep
+from modelplan.rewriting.stripes.regions import KeptHalo, StripedRegion, UnrolledLayers, UnrolledStripes
+from modelplan.rewriting.stripes.windows import IllegalStripeError, InputWindow, Layer
+from modelplan.runtimes.ort import ORT
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxStep(StripedStep):
+    """One node: an operator of the graph as it stands or in a stripe, or a Slice, Concat or Identity that is added.
+
+    A Slice takes the `rows` of its operand along `axis`, a Concat joins along it. A stripe of an operator pads
+    `padding` rows before and behind along it; None for operators as they stand. A Slice runs after the values `after`
+    are made, though it does not read them. `workspace` is what the kernel asks for beside its output, in bytes.
+    """
+
+    axis: int = 0
+    rows: tuple[int, int] = (0, 0)
+    padding: tuple[int, int] | None = None
+    after: tuple[int, ...] = ()
+    workspace: int = 0
+
+
+@dataclass
+class OnnxProgram(StripedProgram[OnnxStep]):
+    """A program of nodes; `sizes` are the bytes of values that the steps make, and of those that live before them.
+
+    Values that are `weightless` count nothing. `copied` are the bytes of weights of which a session keeps a copy for
+    each stripe, all but one. `taken` are names that new values do not get.
+
+    With `threads` convolutions of floats are cut only where ONNX Runtime then sums up as before on so many threads.
+
+    `pieces` are the values that stand in stripes only: regions read rows out of these, for others they are joined.
+    """
+
+    sizes: dict[int, int] = field(default_factory=dict)
+    macs: int = 0
+    threads: int = 0
+    taken: set[str] = field(default_factory=set)
+    pieces: dict[int, list[HeldRows]] = field(default_factory=dict)
+    weightless: frozenset[int] = frozenset()
+    copied: int = 0
+
+    def allocate(self, t: int) -> None:
+        """Counts the bytes of a value of the model from now on."""
+        self.sizes[t] = self._bytes(t, self.graph.tensors[t].shape)
+
+    def add_rows(self, name: str, t: int, shape: tuple[int, ...]) -> int:
+        """Adds a value of some rows of a value of the model, which gets a new name."""
+        while name in self.taken:
+            name += "_"
+        self.taken.add(name)
+        value = self.add(AddedValue(name, t, shape))
+        self.sizes[value] = self._bytes(t, shape)
+        return value
+
+    def join(self, t: int) -> None:
+        """Puts a value together whose rows stand in pieces so far."""
+        found = self.pieces.pop(t, [])
+        if found:
+            self.allocate(t)
+            kind = "Concat" if len(found) > 1 else "Identity"
+            self.steps.append(OnnxStep(kind, tuple(piece.value for piece in found), (t,), axis=found[0].axis))
+
+    def _bytes(self, t: int, shape: tuple[int, ...]) -> int:
+        return 0 if t in self.weightless else nbytes(self.graph.tensors[t].dtype, shape)
+
+
+def striped_onnx_program(reading: Reading, regions: Sequence[StripedRegion], threads: int = 0) -> OnnxProgram:
+    """The whole model with these regions in stripes, which stand in order; `threads` as in a program.
+
+    Raises:
+        IllegalStripeError: a region cannot be cut in this way.
+    """
+    program = OnnxProgram(reading.graph, threads=threads, taken=set(reading.names), weightless=reading.weightless)
+    at = 0
+    for region in regions:
+        for index in range(at, region.first):
+            append_whole(program, index)
+        append_stripes(program, reading, region)
+        at = region.last + 1
+    for index in range(at, len(reading.graph.ops)):
+        append_whole(program, index)
+    for t in reading.graph.outputs:
+        program.join(t)
+    return program
+
+
+def append_whole(program: OnnxProgram, index: int) -> None:
+    """Appends an operator as it stands."""
+    graph = program.graph
+    op = graph.ops[index]
+    for t in op.reads:
+        program.join(t)
+    for t in op.writes:
+        program.allocate(t)
+    own = workspace_bytes(graph, op, max(program.threads, 1))
+    program.steps.append(OnnxStep(op.kind, op.inputs, op.outputs, index, workspace=own))
+
+
+def append_stripes(program: OnnxProgram, reading: Reading, region: StripedRegion) -> None:
+    """Appends a region in stripes.
+
+    Raises:
+        IllegalStripeError: it cannot be cut in this way.
+    """
+    if not isinstance(region, UnrolledStripes):
+        raise IllegalStripeError("ONNX models are computed in unrolled stripes")
+    _Stripes(program, reading, region_layers(reading, region)).append()
+
+
+class _Stripes(StripeLowering):
+    def __init__(self, program: OnnxProgram, reading: Reading, base: UnrolledLayers) -> None:
+        super().__init__(base)
+        self.program, self.reading = program, reading
+        self.cuts: dict[tuple[int, int, int], int] = {}
+        self.before: tuple[int, ...] = ()
+
+    def append(self) -> None:
+        for index, layer in self.base.layers.items():
+            axes = dict(zip(self.base.row_operands(index), layer.axes, strict=True))
+            for t in self.graph.ops[index].reads:  # rows along another axis, or all of them, are in no piece
+                if t in self.program.pieces and self.program.pieces[t][0].axis != axes.get(t):
+                    self.program.join(t)
+        super().append()
+        self.program.pieces |= self.pieces
+
+    def begin_stripe(self) -> None:
+        self.cuts = {}
+        if not self.number:
+            return
+        ends = [pieces[-1].value for pieces in self.pieces.values() if pieces]
+        if len(self.pieces) > 1 and self.reading.opset >= SLICE_OPERANDS:
+            self.before = tuple(ends)  # or results that are read late would be made late, of values kept for them
+        elif isinstance(self.base.region, KeptHalo):  # or first operators of stripes would run before the last ones
+            self.before = self.program.steps[-1].outputs[:1]
+
+    def append_operator(self, index: int, window: InputWindow) -> None:
+        op, layer = self.graph.ops[index], self.base.layers[index]
+        y = op.outputs[0]
+        axis, (a, b) = self.base.axes[y], self.rows.made[y]
+        inputs = list(op.inputs)
+        for position, place in zip(layer.operands, layer.axes, strict=True):
+            inputs[position] = self._rows_of(op.inputs[position], place, window)
+        if self.program.threads and layer.products and self._other_sums(layer, window.made):
+            raise IllegalStripeError(f"{self.graph.label(index)}: fewer columns are summed up in another way")
+        wrong = window.made != b - a
+        raw = self._value("_made" * wrong, y, axis, window.made)
+        padding, own = (window.above, window.below), self._workspace(index, window)
+        self.program.copied += self.reading.own_weights(index) if self.number else 0
+        step = OnnxStep(op.kind, tuple(inputs), (raw,), index, axis, padding=padding, workspace=own)
+        self.program.steps.append(step)
+        self.program.macs += layer.row_macs * window.made
+        if wrong:
+            raw = self._cut(y, HeldRows(raw, axis, a - window.skip, a - window.skip + window.made), (a, b))
+        if y in self.pieces:
+            self.pieces[y].append(HeldRows(raw, axis, a, b))
+        lo = self.rows.seen[y][0]
+        if lo < a:  # rows that were kept, and behind them the new ones
+            raw = self._concat(y, [self._cut(y, self.kept_rows(y, lo, a), (lo, a)), raw], (axis, lo, b))
+        self.held[y] = HeldRows(raw, axis, min(lo, a), b)
+
+    def _workspace(self, index: int, window: InputWindow) -> int:
+        """What the kernel of a stripe asks for beside its output."""
+        op = self.graph.ops[index]
+        if op.kind not in WORKING:
+            return 0
+        read = self.shape_of(op.inputs[0], self.base.layers[index].axes[0], window.hi - window.lo)
+        made = self.shape_of(op.outputs[0], self.base.axes[op.outputs[0]], window.made)
+        return workspace_bytes(self.graph, op, max(self.program.threads, 1), (read, made))
+
+    def _concat(self, t: int, parts: Sequence[int], place: tuple[int, int, int]) -> int:
+        axis, lo, hi = place
+        joined = self._value(f"_joined_{lo}_{hi}", t, axis, hi - lo)
+        self.program.steps.append(OnnxStep("Concat", tuple(parts), (joined,), axis=axis))
+        return joined
+
+    def _rows_of(self, t: int, axis: int, window: InputWindow) -> int:
+        """The value that holds exactly the rows of a window."""
+        tensor, rows = self.graph.tensors[t], (window.lo, window.hi)
+        if t in self.program.pieces:
+            return self._out_of_pieces(t, rows)
+        if t not in self.base.inner:
+            return self._cut(t, HeldRows(t, axis, 0, tensor.shape[axis]), rows)
+        if t not in self.held:
+            raise IllegalStripeError(f"stripe {self.number} reads {tensor.name!r} before it is made")
+        return self._cut(t, self.held[t], rows)
+
+    def _out_of_pieces(self, t: int, rows: tuple[int, int]) -> int:
+        """Rows of a value that stands in the stripes of a region before."""
+        key = t, *rows
+        if key not in self.cuts:
+            lo, hi = rows
+            found = [piece for piece in self.program.pieces[t] if piece.lo < hi and piece.hi > lo]
+            parts = [self._cut(t, piece, (max(lo, piece.lo), min(hi, piece.hi))) for piece in found]
+            joined = parts[0] if len(parts) == 1 else self._concat(t, parts, (found[0].axis, lo, hi))
+            self.cuts[key] = joined
+        return self.cuts[key]
+
+    def _cut(self, t: int, held: HeldRows, rows: tuple[int, int]) -> int:
+        lo, hi = rows
+        if (held.lo, held.hi) == rows:
+            return held.value
+        if lo < held.lo or hi > held.hi:
+            raise IllegalStripeError(f"stripe {self.number} needs rows {lo} to {hi} of {self.graph.tensors[t].name!r}")
+        key = held.value, lo - held.lo, hi - held.lo
+        if key not in self.cuts:
+            self.cuts[key] = self._value(f"_rows_{lo}_{hi}", t, held.axis, hi - lo)
+            after = () if t in self.base.inner else self.before
+            step = OnnxStep("Slice", (held.value,), (self.cuts[key],), axis=held.axis, rows=key[1:], after=after)
+            self.program.steps.append(step)
+        return self.cuts[key]
+
+    def _other_sums(self, layer: Layer, rows: int) -> bool:
+        """Whether so few rows of a convolution are computed with other partial sums than all rows."""
+        before, now = (layer.columns * count for count in (layer.rows_out, rows))
+        threads = {1, self.program.threads}
+        if (before == 1) != (now == 1):  # one column is multiplied by another kernel
+            return True
+        return any(summed_block(before, layer.products, n) != summed_block(now, layer.products, n) for n in threads)
+
+    def _value(self, note: str, t: int, axis: int, rows: int) -> int:
+        name = f"{self.graph.tensors[t].name}/stripe_{self.number}{note}"
+        return self.program.add_rows(name, t, self.shape_of(t, axis, rows))
+
+
+def peak(
+    program: OnnxProgram, steps: Sequence[OnnxStep], before: Iterable[int] = (), behind: Iterable[int] = ()
+) -> int:
+    """The most bytes alive at once while the steps run one after the other.
+
+    Values of `before` are there when they begin, those of `behind` are read later. What comes from elsewhere counts
+    nothing: weights, and the inputs of the model, which are the caller's.
+    """
+    last: dict[int, int] = {}
+    for place, step in enumerate(steps):
+        for t in (*step.inputs, *step.outputs, *step.after):
+            last[t] = place
+    last |= dict.fromkeys(behind, len(steps))
+    for step in reversed(steps):  # what is made without memory is made where it is read, from what it is made of
+        if step.outputs and not program.sizes.get(step.outputs[0], 1):
+            read = last[step.outputs[0]]
+            last |= {t: max(last[t], read) for t in step.inputs}
+    alive = {t: program.sizes[t] for t in before if t in program.sizes}
+    ends: list[list[int]] = [[] for _ in range(len(steps) + 1)]
+    for t, place in last.items():
+        ends[place].append(t)
+    now = sum(alive.values())
+    most = now
+    for place, step in enumerate(steps):
+        made = {t: program.sizes[t] for t in step.outputs if t in program.sizes}
+        over = _overwritten(program, step, alive, last, place)
+        most = max(most, now + sum(made.values()) - over + step.workspace)
+        now += sum(made.values())
+        alive |= made
+        for t in ends[place]:
+            now -= alive.pop(t, 0)
+    return most
+
+
+def run_order(steps: Sequence[OnnxStep]) -> list[OnnxStep]:
+    """The steps in ONNX Runtime's default order: from the last ones backwards, depth first, latest operands first."""
+    maker = {t: place for place, step in enumerate(steps) for t in step.outputs if t >= 0}
+    sources = [[maker[t] for t in (*step.inputs, *step.after) if t in maker] for step in steps]
+    return [steps[place] for place in depth_first(sources)]
+
+
+#: Operators whose output ONNX Runtime puts over their first operand, if that dies there.
+_IN_PLACE = ORT.sharing.views | ORT.sharing.overwrites.keys()
+
+
+def _overwritten(program: OnnxProgram, step: OnnxStep, alive: dict[int, int], last: dict[int, int], place: int) -> int:
+    """Bytes of the output that need no place of their own."""
+    if step.kind not in _IN_PLACE:
+        return 0
+    size = program.sizes[step.outputs[0]]
+    return size if any(last[t] == place and alive.get(t) == size for t in step.inputs[:1]) else 0
+
+
+def live_after(graph: Graph, weightless: frozenset[int] = frozenset()) -> list[frozenset[int]]:
+    """The values alive between operators in the order of the file: entry k stands before operator k.
+
+    What a `weightless` value is made of lives until that is read.
+    """
+    first = {t: -1 if graph.producers[t] < 0 else graph.producers[t] for t in range(len(graph.tensors))}
+    last = {t: max(readers, default=first[t]) for t, readers in enumerate(graph.readers)}
+    last |= dict.fromkeys(graph.outputs, len(graph.ops))
+    for op in reversed(graph.ops):
+        if weightless.intersection(op.writes):
+            last |= {t: max(last[t], *(last[y] for y in op.writes)) for t in op.reads}
+    found: list[set[int]] = [set() for _ in range(len(graph.ops) + 1)]
+    for t, tensor in enumerate(graph.tensors):
+        if tensor.kind is Kind.ACTIVATION and first[t] >= 0:
+            for place in range(first[t] + 1, last[t] + 1):
+                found[place].add(t)
+    return [frozenset(values) for values in found]

@@ -1,0 +1,55 @@
+"""The program of a TFLite model with some regions in stripes, unrolled or as loops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from modelplan.model import Graph, Kind
+from modelplan.rewriting.striped_tflite.layers import region_layers
+from modelplan.rewriting.striped_tflite.loops import append_loop
+from modelplan.rewriting.striped_tflite.steps import VIEWS, TfliteProgram, TfliteStep
+from modelplan.rewriting.striped_tflite.unrolled import append_stripes
+from modelplan.rewriting.stripes.regions import LoopedStripes, StripedRegion, UnrolledStripes
+
+
+def striped_program(
+    graph: Graph, order: Sequence[int], regions: Sequence[StripedRegion], file_ops: Sequence[int] = ()
+) -> TfliteProgram:
+    """The program that runs `graph` in `order` with `regions` (apart, ascending) in stripes.
+
+    `file_ops` are the operators of the file behind those of the graph, by default the same ones.
+
+    Raises:
+        IllegalStripeError: a region has no stripes of this form.
+    """
+    program, at = TfliteProgram(graph, file_ops=tuple(file_ops) or tuple(range(len(graph.ops)))), 0
+    for t in graph.inputs:
+        _give_memory(program, t)
+    for region in regions:
+        for index in order[at : region.first]:
+            _append_whole(program, index)
+        if isinstance(region, LoopedStripes):
+            append_loop(program, region_layers(graph, order, region))
+        elif isinstance(region, UnrolledStripes):
+            append_stripes(program, region_layers(graph, order, region))
+        at = region.last + 1
+    for index in order[at:]:
+        _append_whole(program, index)
+    return program
+
+
+def _append_whole(program: TfliteProgram, index: int) -> None:
+    """Appends an operator that is not split."""
+    op = program.graph.ops[index]
+    for t in op.writes:
+        if op.kind in VIEWS and op.inputs[0] in program.group_offsets and t not in program.group_offsets:
+            program.group_offsets[t] = program.group_offsets[op.inputs[0]]
+        _give_memory(program, t)
+    program.steps.append(TfliteStep(op.kind, op.inputs, op.outputs, index))
+
+
+def _give_memory(program: TfliteProgram, t: int) -> None:
+    """Puts an activation into a group of its own, unless it lies in one."""
+    tensor = program.graph.tensors[t]
+    if t not in program.group_offsets and tensor.kind is Kind.ACTIVATION and tensor.nbytes:
+        program.group_offsets[t] = program.new_group()

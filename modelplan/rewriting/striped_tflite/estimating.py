@@ -1,0 +1,252 @@
+"""What a region in stripes costs, from its rows alone: peak bytes, work, operators. Nothing is built or packed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from modelplan.model import Graph, IntArray
+from modelplan.rewriting.striped_tflite.costs import scaled_channels
+from modelplan.rewriting.striped_tflite.steps import MOST_JOINED
+from modelplan.rewriting.stripes.loop_rows import Tiling, tiling
+from modelplan.rewriting.stripes.regions import AnyLayers, LoopLayers, UnrolledLayers
+from modelplan.rewriting.stripes.stripe_rows import stripe_rows
+
+#: Numbers of a begin vector.
+_RANK = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What operators cost the runtime.
+
+    `tail` are bytes that it keeps for one more operator: (kind, channels that are scaled each for itself, new tensors).
+    `time` are nanoseconds of an operator of a graph as a whole, `added` those of one that the rewrite adds: (kind,
+    elements, elements in a run), `iteration` those of an iteration of a loop beside its operators.
+    """
+
+    tail: Callable[[str, int, int], int]
+    time: Callable[[Graph, int], float]
+    added: Callable[[str, int, int], float]
+    iteration: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What stripes need and add.
+
+    Bytes of the worst step, multiply-accumulates, operators, bytes that the runtime keeps for them, nanoseconds.
+    """
+
+    peak: int = 0
+    macs: int = 0
+    ops: int = 0
+    tail: int = 0
+    time: float = 0.0
+
+
+def estimate(base: UnrolledLayers, across: int, prices: Prices) -> Cost:
+    """The cost of a region in unrolled stripes; `across` are live bytes that it does not touch.
+
+    The peak supposes that rows die and are born one by one, that outputs may run into operands that die, and that
+    nothing is lost between groups.
+    """
+    return _Estimate(base, prices).cost(across)
+
+
+def estimate_loop(base: LoopLayers, across: int, prices: Prices) -> Cost:
+    """The cost of a region as a loop.
+
+    Raises:
+        IllegalStripeError: the region has no windows of one extent.
+    """
+    found = tiling(base)
+    inside, macs, slices, time = _body(base, found, prices)
+    ops = 4 + 2 * slices  # WHILE, next counter, begin of the result and its update, and a begin for each slice
+    tail = prices.tail
+    kept = tail("WHILE", 0, 3) + tail("DYNAMIC_UPDATE_SLICE", 0, 3) + (2 + 2 * slices) * tail("SLICE", 0, 2)
+    time += prices.iteration + (2 + slices) * prices.added("SLICE", _RANK, _RANK)
+    count, peak = len(found.tiles), across + _around_loop(base, found) + inside
+    return Cost(peak=peak, macs=count * macs, ops=ops, tail=kept, time=count * time)
+
+
+def _body(base: LoopLayers, found: Tiling, prices: Prices) -> tuple[int, int, int, float]:
+    """Bytes of the worst operator of a loop's body, the work of an iteration, the slices in it, and nanoseconds.
+
+    The bytes are those of maps inside the body: operands that are read later, windows, what is made and what is kept.
+    """
+    ops, tensors = base.graph.ops, base.graph.tensors
+    last = {x: op for op in base.ops for x in ops[op].inputs}
+    held: dict[int, int] = {}
+    worst = macs = slices = 0
+    time = 0.0
+    for op in base.ops:
+        y, layer = tensors[ops[op].outputs[0]], base.layers[op]
+        pixel = y.nbytes // (y.shape[1] * y.shape[2])
+        windows = 0
+        for position in layer.operands:
+            x = ops[op].inputs[position]
+            area = prod(axis_rows.taken[op, position].extent for axis_rows in found.both_axes)
+            rows = layer.places[1:3] or (1, 2)
+            size = area * (tensors[x].nbytes // prod(tensors[x].shape[axis] for axis in rows))
+            if held.get(x) != size:
+                windows, slices = windows + size, slices + 1
+                time += prices.added("SLICE", size, tensors[x].shape[-1])
+        made = pixel * prod(axis_rows.made[op] for axis_rows in found.both_axes)
+        kept = pixel * prod(axis_rows.kept[op].extent for axis_rows in found.both_axes)
+        worst = max(worst, sum(held.values()) + windows + made)
+        macs += layer.row_macs * made // max(1, y.nbytes // y.shape[base.region.axis])
+        time += prices.time(base.graph, op) * made / max(1, y.nbytes)
+        if kept != made:
+            slices += 1
+            time += prices.added("SLICE", kept, y.shape[-1])
+        held[ops[op].outputs[0]] = kept
+        held = {x: size for x, size in held.items() if x in base.exits or last.get(x) not in (None, op)}
+    result = tensors[found.result]
+    time += prices.added("DYNAMIC_UPDATE_SLICE", kept, result.shape[-1])
+    return worst, macs, slices, time
+
+
+def _around_loop(base: LoopLayers, found: Tiling) -> int:
+    """Most bytes of what enters the loop and is still read, and of the result as far as it is made."""
+    axis, tensors = base.region.axis, base.graph.tensors
+    axis_rows = found.both_axes[axis - 1]
+    starts = axis_rows.result.starts
+    total = np.zeros(len(starts), dtype=np.int64)
+    for x in found.entries:
+        turned = any(base.layers[op].places for op in base.graph.readers[x] if op in base.layers)
+        height = tensors[x].shape[axis]
+        taken = [
+            rows.starts for (op, position), rows in axis_rows.taken.items() if base.graph.ops[op].inputs[position] == x
+        ]
+        low = np.minimum.reduce([np.array(run) for run in taken])
+        needed = np.zeros_like(low) if turned or _read_later(base, x) else np.minimum.accumulate(low[::-1])[::-1]
+        total += (height - needed) * (tensors[x].nbytes // height)
+    result = tensors[found.result]
+    row = result.nbytes // result.shape[axis]
+    begun = axis_rows.result.extent if base.region.columns else 0  # a stripe of tiles is made in pieces
+    return int((total + (np.array(starts) + begun) * row).max())
+
+
+def _read_later(base: AnyLayers, t: int) -> bool:
+    return t in base.graph.outputs or any(r not in base.layers and r > base.ops[-1] for r in base.graph.readers[t])
+
+
+class _Estimate:
+    """The operators of all stripes in the order in which they run, and what each needs."""
+
+    def __init__(self, base: UnrolledLayers, prices: Prices) -> None:
+        self.base, self.prices, self.rows = base, prices, stripe_rows(base)
+        self.tensors, self.axis = base.graph.tensors, base.region.axis
+        self.runs = [(i, op) for i, stripe in enumerate(self.rows) for op in base.ops if op in stripe.windows]
+        self.number = {run: n for n, run in enumerate(self.runs)}
+        self.maps = base.inner.union(*map(base.row_operands, base.ops))
+        self.row_bytes = {t: base.row_bytes(t) for t in self.maps}
+        self.padded = [self.padded_bytes(i, op) for i, op in self.runs]
+        self.ops, self.tail, self.time = 0, 0, 0.0  # of what stripes add
+
+    def cost(self, across: int) -> Cost:
+        base, rows = self.base, self.rows
+        live = np.full(len(self.runs), across, dtype=np.int64)
+        dying = np.zeros(len(self.runs), dtype=np.int64)
+        for t in self.maps:
+            during, after = self.rows_alive(t)
+            live += during * self.row_bytes[t]
+            dying += (during - after) * self.row_bytes[t]
+        born = np.array(
+            [rows[i].windows[op].made * self.row_bytes[base.output(op)] for i, op in self.runs], dtype=np.int64
+        )
+        padded = np.array(self.padded, dtype=np.int64)
+        with_copy = np.where(padded > 0, live + padded, 0)
+        dying = np.where(padded > 0, padded + dying, dying)
+        peak = int(max(with_copy.max(), (live + padded + born - np.minimum(dying, born)).max()))
+        macs = sum(rows[i].windows[op].made * base.layers[op].row_macs for i, op in self.runs)
+        ops, tail, time = self.operators()
+        return Cost(peak=peak, macs=macs, ops=ops, tail=tail, time=time)
+
+    def rows_alive(self, t: int) -> tuple[IntArray, IntArray]:
+        """Rows of map `t` that live while each operator runs (those it makes left out), and behind it."""
+        base, inner, height = self.base, t in self.base.inner, self.tensors[t].shape[self.axis]
+        readers = [r for r in base.graph.readers[t] if r in base.layers]
+        if inner and not base.keeps(t):
+            return self.alive_in_stripe(t, readers)
+        turned = any(base.layers[r].places for r in readers)  # rows that lie all over the map
+        kept = turned or t in base.exits or (not inner and _read_later(base, t))
+        low = np.full(len(self.runs) + 1, 0 if kept else height, dtype=np.int64)
+        made = np.full(len(self.runs), 0 if inner else height, dtype=np.int64)
+        for i, stripe in enumerate(self.rows):
+            for r in readers:
+                if r in stripe.windows:
+                    n = self.number[i, r]
+                    low[n] = min(low[n], stripe.windows[r].lo)
+            if inner and t in stripe.made:
+                made[self.number[i, base.graph.producers[t]]] = stripe.made[t][1]
+        needed = np.minimum.accumulate(low[::-1])[::-1]
+        before = np.concatenate(([0 if inner else height], np.maximum.accumulate(made)[:-1]))
+        return np.maximum(before - needed[:-1], 0), np.maximum(before - needed[1:], 0)
+
+    def alive_in_stripe(self, t: int, readers: list[int]) -> tuple[IntArray, IntArray]:
+        """Rows that are made again for each stripe live from their making to their last reader there."""
+        during, after = (np.zeros(len(self.runs), dtype=np.int64) for _ in range(2))
+        for i, stripe in enumerate(self.rows):
+            if t in stripe.made:
+                lo, hi = stripe.made[t]
+                first = self.number[i, self.base.graph.producers[t]]
+                last = max((self.number[i, r] for r in readers if r in stripe.windows), default=first)
+                during[first + 1 : last + 1] = hi - lo
+                after[first + 1 : last] = hi - lo
+        return during, after
+
+    def padded_bytes(self, i: int, op: int) -> int:
+        """Bytes of the padded window of an operator in stripe `i`, 0 where there is none."""
+        window, layer = self.rows[i].windows[op], self.base.layers[op]
+        if not (window.padded and layer.kind == "window" and any((window.above, window.below, *layer.across))):
+            return 0
+        x = self.base.graph.ops[op].inputs[0]
+        other, height = self.tensors[x].shape[3 - self.axis], window.hi - window.lo + window.above + window.below
+        return height * (self.row_bytes[x] // other) * (other + sum(layer.across))
+
+    def operators(self) -> tuple[int, int, float]:
+        """Operators added, what the runtime keeps for them beyond the unsplit operators, and nanoseconds of all."""
+        base, cost, time = self.base, 0, 0.0
+        own, run, each = {}, {}, {}
+        for op in base.ops:
+            kind, shape = base.graph.ops[op].kind, self.tensors[base.output(op)].shape
+            own[op] = self.prices.tail(kind, scaled_channels(kind, shape), 1)
+            cost -= own[op]
+            run[op] = self.prices.added(kind, 0, 1)
+            each[op] = (self.prices.time(base.graph, op) - run[op]) / shape[self.axis]
+        for n, (i, op) in enumerate(self.runs):
+            time += run[op] + each[op] * self.rows[i].windows[op].made
+            cost += own[op]
+            self.count_around(n)
+        joins = len(base.exits) * (1 + (base.region.stripes > MOST_JOINED) * -(-base.region.stripes // MOST_JOINED))
+        for _ in range(joins):
+            self.count("CONCATENATION", 0, 1)
+        return len(self.runs) - len(base.ops) + self.ops, cost + self.tail, time + self.time
+
+    def count_around(self, n: int) -> None:
+        """Counts the operators that pad, cut and join around one that runs."""
+        i, op = self.runs[n]
+        base, stripe, y = self.base, self.rows[i], self.base.output(op)
+        window, (a, b), lo = stripe.windows[op], stripe.made[y], stripe.seen[y][0]
+        row, deep = self.row_bytes[y], self.tensors[y].shape[-1]
+        if self.padded[n]:
+            self.count("PAD", self.padded[n], deep)
+        if window.made != b - a:
+            self.count("SLICE", (b - a) * row, deep)
+        if lo < a:
+            self.count("SLICE", (a - lo) * row, deep)
+            self.count("CONCATENATION", (b - lo) * row, deep)
+        for x in base.row_operands(op):
+            if (window.lo, window.hi) != stripe.seen.get(x, (0, base.layers[op].rows_in)):
+                self.count("SLICE", (window.hi - window.lo) * self.row_bytes[x], self.tensors[x].shape[-1])
+
+    def count(self, kind: str, elements: int, width: int) -> None:
+        """Counts one operator that stripes add."""
+        self.ops += 1
+        self.tail += self.prices.tail(kind, 0, 1 if kind == "CONCATENATION" else 2)
+        self.time += self.prices.added(kind, elements, width)

@@ -1,0 +1,242 @@
+"""Which TFLite operators can be computed by rows, and how their rows depend on each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+
+from modelplan.model import Graph, Kind, Op
+from modelplan.ops.conditions import number
+from modelplan.ops.macs import element_macs, op_macs
+from modelplan.rewriting.striped_tflite.early_padding import padded_early
+from modelplan.rewriting.stripes.layers import RowFacts, enlarged, layer_by_facts, pointwise, same_padding
+from modelplan.rewriting.stripes.regions import (
+    LoopedStripes,
+    RegionLayers,
+    Strategy,
+    StripedRegion,
+    UnrolledStripes,
+    with_ends,
+)
+from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer
+
+#: Names of a window's options along height and width, and the axis of its weights.
+_WINDOW_OPTIONS = {1: ("h", "height", 1), 2: ("w", "width", 2)}
+#: Types that TFLM's SLICE copies.
+SLICED = frozenset({"int8", "int16", "int32", "float32", "bool"})
+_UNMOVED_TYPES = frozenset({"int8", "uint8", "int16", "float32"})
+
+
+def takes_anything(graph: Graph, index: int) -> bool:
+    """Whether rows of an operator's operands that are cut off behind it may hold anything."""
+    op = graph.ops[index]
+    maps = (graph.tensors[t] for t in (*op.reads, *op.writes))
+    moved = (x.dtype not in _UNMOVED_TYPES for x in maps if x.kind is not Kind.CONSTANT)
+    return op.kind in ROWS and ROWS[op.kind].any_values and not any(moved)
+
+
+def layer_of(graph: Graph, index: int, axis: int, *, tiled: bool = False) -> Layer | str:
+    """How the rows of operator `index` along `axis` depend on those of its operands, or why it cannot be split.
+
+    With `tiled` rows may be no runs of bytes, since another axis is cut too.
+    """
+    op = graph.ops[index]
+    if len(op.writes) != 1 or op.outputs[0] < 0:
+        return "it has not exactly one output"
+    return _unfit(graph, op, axis, tiled=tiled) or layer_by_facts(ROWS, graph, op, axis)
+
+
+def _unfit(graph: Graph, op: Op, axis: int, *, tiled: bool) -> str:
+    for t in (*op.reads, *op.writes):
+        tensor = graph.tensors[t]
+        if tensor.kind is Kind.CONSTANT:
+            continue
+        if tensor.kind is not Kind.ACTIVATION:
+            return f"{tensor.name!r} is state"
+        if len(tensor.shape) <= axis or not prod(tensor.shape):
+            return f"{tensor.name!r} of shape {list(tensor.shape)} has no axis {axis}"
+        if prod(tensor.shape[: 1 if tiled else axis]) != 1:
+            return f"rows of {tensor.name!r} of shape {list(tensor.shape)} along axis {axis} are not contiguous"
+        if tensor.dtype not in SLICED:
+            return f"TFLM's SLICE does not take {tensor.dtype} ({tensor.name!r})"
+    return ""
+
+
+def _pointwise(graph: Graph, op: Op, axis: int) -> Layer | str:
+    shape = graph.tensors[op.outputs[0]].shape
+    operands = []
+    for position, t in enumerate(op.inputs):
+        if t < 0:
+            continue
+        tensor = graph.tensors[t]
+        if tensor.kind is not Kind.CONSTANT and tensor.shape == shape:
+            operands.append(position)
+        elif tensor.kind is not Kind.CONSTANT or (
+            len(tensor.shape) >= len(shape) - axis and tensor.shape[axis - len(shape)] != 1
+        ):
+            return f"operand {tensor.name!r} of shape {list(tensor.shape)} does not go row by row with {list(shape)}"
+    return pointwise(shape[axis], tuple(operands))
+
+
+def _joined(graph: Graph, op: Op, axis: int) -> Layer | str:
+    """A CONCATENATION of maps along an axis behind that of the rows."""
+    y = graph.tensors[op.outputs[0]]
+    along = number(op, "axis", 0) % len(y.shape)
+    if along <= axis:
+        return f"it joins its operands along axis {along}, in which the rows stand one after the other"
+    if any(graph.tensors[t].kind is Kind.CONSTANT for t in op.reads):
+        return "it joins constants"
+    return pointwise(y.shape[axis], tuple(range(len(op.inputs))))
+
+
+def _along_channels(graph: Graph, op: Op, axis: int) -> Layer | str:
+    """An operator that takes all values along the last axis together, for each other place by itself."""
+    y = graph.tensors[op.outputs[0]]
+    if axis == len(y.shape) - 1:
+        return f"{op.kind} takes all values along the axis of the rows together"
+    return pointwise(y.shape[axis], (0,))
+
+
+def _resized(graph: Graph, op: Op, axis: int) -> Layer | str:
+    x, y = graph.tensors[op.inputs[0]].shape, graph.tensors[op.outputs[0]].shape
+    if len(x) != 4 or number(op, "align_corners", 0):
+        return "it aligns the corners of the map, so that positions depend on the height"
+    return enlarged(x[axis], y[axis], linear=op.kind == "RESIZE_BILINEAR")
+
+
+def _spread(graph: Graph, op: Op, axis: int) -> Layer | str:
+    """A TRANSPOSE_CONV: each row of the operand has a part in some rows of the output."""
+    if len(op.inputs) < 3 or any(graph.tensors[t].kind is not Kind.CONSTANT for t in op.reads if t != op.inputs[2]):
+        return "its weights or its shape are not constant"
+    x, y = graph.tensors[op.inputs[2]].shape, graph.tensors[op.outputs[0]].shape
+    reach, stride = graph.tensors[op.inputs[1]].shape[axis], number(op, ("", "stride_h", "stride_w")[axis], 1)
+    own = op.attribute("padding") == "SAME"
+    if len(x) != 4 or stride < 1 or reach < stride:
+        return "its window has gaps"
+    if y[axis] != (x[axis] * stride if own else (x[axis] - 1) * stride + reach):
+        return f"its height {y[axis]} is not that of {x[axis]} rows"
+    above = (reach - stride) // 2 if own else 0
+    macs = op_macs(graph, op) // y[axis]
+    return Layer("grow", (2,), x[axis], y[axis], macs, reach, stride, above, own=own)
+
+
+def _permuted(graph: Graph, op: Op, axis: int) -> Layer | str:
+    """A TRANSPOSE: its rows lie along another axis of the operand."""
+    order = op.attribute("operand 1")
+    x, y = graph.tensors[op.inputs[0]].shape, graph.tensors[op.outputs[0]].shape
+    if not isinstance(order, tuple) or len(x) != 4 or order[:1] != (0,):
+        return "TRANSPOSE moves the batch, or its order is not constant"
+    places = tuple(int(str(place)) for place in order)
+    return replace(pointwise(y[axis], (0,), (places[axis],)), places=places)
+
+
+def sized(graph: Graph, op: Op, axis: int, rows: int) -> tuple[int, tuple[int, ...]]:
+    """Which operand of an operator that enlarges maps holds the size of its output, and the size for so many rows."""
+    shape = graph.tensors[op.outputs[0]].shape
+    shape = (*shape[:axis], rows, *shape[axis + 1 :])
+    return (0, shape) if op.kind == "TRANSPOSE_CONV" else (1, shape[1:3])
+
+
+def _pad(graph: Graph, op: Op, axis: int) -> Layer | str:
+    x, y = graph.tensors[op.inputs[0]], graph.tensors[op.outputs[0]]
+    pads = op.attribute("operand 1")
+    if not isinstance(pads, tuple) or len(pads) != 2 * len(x.shape) or not all(isinstance(v, int) for v in pads):
+        return "its paddings are not constant"
+    if any(pads[: 2 * axis]):
+        return "it pads an axis before that of the rows"
+    above = int(str(pads[2 * axis]))
+    return Layer("pad", (0,), x.shape[axis], y.shape[axis], above=above)
+
+
+def _window(graph: Graph, op: Op, axis: int) -> Layer | str:
+    x, y = graph.tensors[op.inputs[0]], graph.tensors[op.outputs[0]]
+    if len(x.shape) != 4 or len(y.shape) != 4:
+        return "it is no map of four axes"
+    if any(t >= 0 and graph.tensors[t].kind is not Kind.CONSTANT for t in op.inputs[1:]):
+        return "its weights are not constant"
+    reach, stride = extent(graph, op, axis)
+    own = op.attribute("padding") == "SAME"
+    if stride < 1 or reach < 1:
+        return "its window has no extent"
+    before = _margins(graph, op, axis)[0] if own else 0
+    across = _margins(graph, op, 3 - axis) if own else (0, 0)
+    macs = prod(y.shape[axis + 1 :]) * element_macs(graph, op)
+    paddable = not op.kind.endswith("POOL_2D")  # padding would be counted by a pool
+    return Layer("window", (0,), x.shape[axis], y.shape[axis], macs, reach, stride, before, own, across, paddable)
+
+
+def extent(graph: Graph, op: Op, axis: int) -> tuple[int, int]:
+    """Rows that one output row of a window reads along `axis`, dilated, and how many rows further the next one does."""
+    letter, word, place = _WINDOW_OPTIONS[axis]
+    pool = op.kind.endswith("POOL_2D")
+    size = number(op, f"filter_{word}", 0) if pool else graph.tensors[op.inputs[1]].shape[place]
+    return (size - 1) * number(op, f"dilation_{letter}_factor", 1) + 1, number(op, f"stride_{letter}", 1)
+
+
+def _margins(graph: Graph, op: Op, axis: int) -> tuple[int, int]:
+    """What SAME pads before and behind along `axis`."""
+    reach, stride = extent(graph, op, axis)
+    x, y = graph.tensors[op.inputs[0]].shape, graph.tensors[op.outputs[0]].shape
+    total = same_padding(x[axis], y[axis], reach, stride)
+    return total // 2, total - total // 2
+
+
+_ALL_ROWS = " adds all rows up inside its kernel, integers in 32 bits, and no operator hands such a sum on"
+#: Operators of which element i of the output depends on element i of each operand alone.
+_UNMOVED_POINTWISE = """
+RELU RELU6 RELU_N1_TO_1 HARD_SWISH LEAKY_RELU LOGISTIC TANH ABS NEG ADD SUB MUL MAXIMUM MINIMUM SQUARED_DIFFERENCE PRELU
+"""
+_POINTWISE = "ELU EXP SQRT RSQRT SQUARE LOG SIN COS FLOOR CEIL ROUND DIV QUANTIZE DEQUANTIZE CAST"
+#: Operators that go over their operand with a window.
+WINDOWS = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D"})
+
+#: What is known of operators; those that are missing are not split.
+ROWS: dict[str, RowFacts[Graph]] = {
+    **dict.fromkeys(_UNMOVED_POINTWISE.split(), RowFacts(_pointwise, any_values=True)),
+    **dict.fromkeys(_POINTWISE.split(), RowFacts(_pointwise)),
+    **dict.fromkeys(WINDOWS, RowFacts(_window, any_values=True)),
+    **dict.fromkeys(("RESIZE_NEAREST_NEIGHBOR", "RESIZE_BILINEAR"), RowFacts(_resized, any_values=True)),
+    **dict.fromkeys(("L2_NORMALIZATION", "LOG_SOFTMAX", "SOFTMAX"), RowFacts(_along_channels)),
+    **dict.fromkeys(("PAD", "PADV2"), RowFacts(_pad)),
+    "CONCATENATION": RowFacts(_joined, any_values=True),
+    "TRANSPOSE": RowFacts(_permuted, any_values=True),
+    "TRANSPOSE_CONV": RowFacts(_spread, any_values=True),
+    "MEAN": RowFacts(reason=f"MEAN{_ALL_ROWS}"),
+    "SUM": RowFacts(reason=f"SUM{_ALL_ROWS}"),
+    "FULLY_CONNECTED": RowFacts(reason="FULLY_CONNECTED makes each value of all rows"),
+    "RESHAPE": RowFacts(reason="RESHAPE does not keep the rows"),
+}
+
+
+def region_layers(graph: Graph, order: Sequence[int], region: Strategy) -> RegionLayers[Strategy]:
+    """How the rows of each operator of a region depend on its operands, and which maps it makes and reads.
+
+    Raises:
+        IllegalStripeError: an operator cannot be computed by rows; names it.
+    """
+    ops = tuple(order[region.first : region.last + 1])
+    layers = _layers(graph, ops, region.axis)
+    for index in ops:
+        if layers[index].places and graph.producers[graph.ops[index].inputs[0]] in layers:
+            raise IllegalStripeError(f"{graph.label(index)}: its rows lie all over a map that the region makes")
+    if isinstance(region, UnrolledStripes) and region.pad_early:
+        return padded_early(graph, region, layers).as_region(region)
+    return with_ends(graph, region, layers, across=_layers_across(graph, ops, region))
+
+
+def _layers_across(graph: Graph, ops: Sequence[int], region: StripedRegion) -> dict[int, Layer] | None:
+    """The layers along the other axis of a loop over tiles."""
+    if isinstance(region, LoopedStripes) and region.columns:
+        return _layers(graph, ops, 3 - region.axis, tiled=True)
+    return None
+
+
+def _layers(graph: Graph, ops: Sequence[int], axis: int, *, tiled: bool = False) -> dict[int, Layer]:
+    found = {}
+    for index in ops:
+        layer = layer_of(graph, index, axis, tiled=tiled)
+        if isinstance(layer, str):
+            raise IllegalStripeError(f"{graph.label(index)}: {layer}")
+        found[index] = layer
+    return found

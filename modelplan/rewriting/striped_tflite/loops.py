@@ -1,0 +1,160 @@
+"""Regions computed stripe by stripe by one body in a loop: as many operators, however fine the stripes are.
+
+    c -> table -> begin --> SLICE(X) -> an operator -> SLICE (cut) -> ... -> DYNAMIC_UPDATE_SLICE(Y)
+    c -> next c                                         ^ begin               ^ begin, from tables
+
+Every iteration takes windows of the same extents out of the maps that enter. With `columns` the map is cut along both
+axes, and an iteration makes a tile of it: tiles go from left to right, then from top to bottom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from modelplan.rewriting.striped_tflite.layers import sized, takes_anything
+from modelplan.rewriting.striped_tflite.steps import Block, GroupOffset, TfliteLoop, TfliteProgram, TfliteStep
+from modelplan.rewriting.stripes.loop_rows import IterationRows, Tiling, tiling
+from modelplan.rewriting.stripes.program import AddedValue
+from modelplan.rewriting.stripes.regions import LoopLayers
+
+#: Numbers of a begin vector, and the step of the counter: every table has one vector for an iteration.
+_RANK = 4
+
+
+def append_loop(program: TfliteProgram, base: LoopLayers) -> None:
+    """Appends a region as one loop.
+
+    Raises:
+        IllegalStripeError: the region has not one map that leaves it, or no windows of one extent.
+    """
+    _Writer(program, base, tiling(base)).write()
+
+
+class _Writer:
+    def __init__(self, program: TfliteProgram, base: LoopLayers, found: Tiling) -> None:
+        self.program, self.base, self.found, self.y = program, base, found, found.result
+        self.count = len(found.tiles)
+        self.name = f"{base.graph.tensors[self.y].name}/loop"
+        self.loose = all(takes_anything(base.graph, op) for op in base.ops)
+        self.body: list[TfliteStep] = []
+        self.held: dict[int, int] = {}
+        program.group_offsets[self.y] = program.new_group()
+        self.counter = self._small("counter", 1)
+
+    def write(self) -> None:
+        program = self.program
+        counter = self.counter
+        following = self._small("counter_next", 1, program.group_offsets[counter])
+        flag = program.add_at(AddedValue(f"{self.name}/going", -1, (1,), dtype="bool"), program.new_group())
+        one = program.constant((1,))
+        going = [0] * (_RANK * self.count + 1)
+        going[: _RANK * self.count : _RANK] = [1] * self.count
+        condition = TfliteStep("SLICE", (self._table("going_on", going, "bool"), counter, one), (flag,))
+        updated = self._body()
+        steps = [0] * (_RANK * self.count)
+        steps[::_RANK] = [_RANK * (i + 1) for i in range(self.count)]
+        self.body.append(TfliteStep("SLICE", (self._table("next", steps), counter, one), (following,)))
+        passed = tuple(self._again(x, f"x{i or ''}") for i, x in enumerate(self.found.entries))
+        begun = self._again(self.y, "y", variable=True)
+        inputs, outputs = (counter, *self.found.entries, self.y), (following, *self.found.entries, updated)
+        loop = TfliteLoop(self.count, condition, tuple(self.body), inputs, outputs)
+        start = program.constant((0,))
+        program.steps.append(
+            TfliteStep("WHILE", (start, *self.found.entries, begun), (counter, *passed, self.y), loop=loop)
+        )
+
+    def _again(self, t: int, what: str, *, variable: bool = False) -> int:
+        """A map under another name, where it stands."""
+        added = AddedValue(f"{self.name}/{what}", t, self.program.shape(t), variable=variable)
+        return self.program.add_at(added, self.program.group_offsets[t])
+
+    def _body(self) -> int:
+        """The steps of one iteration; returns the value that is the result with the new rows."""
+        for index in self.base.ops:
+            self._operator(index)
+        begins = self.found.begins([axis_rows.result.starts for axis_rows in self.found.both_axes])
+        begin = self._begin(begins, "result")
+        updated = self._again(self.y, "updated")
+        self.body.append(
+            TfliteStep("DYNAMIC_UPDATE_SLICE", (self.y, self.held[self.y], begin), (updated,), starts=begins)
+        )
+        return updated
+
+    def _operator(self, index: int) -> None:
+        """One operator of the region: its windows, itself, and the cut behind it."""
+        graph, layer = self.base.graph, self.base.layers[index]
+        op, y = graph.ops[index], graph.ops[index].outputs[0]
+        inputs = list(op.inputs)
+        for position in layer.operands:
+            x = op.inputs[position]
+            runs = [axis_rows.taken[index, position] for axis_rows in self.found.both_axes]
+            source = self.held.get(x, x)
+            blocks = self._used(x, (index, position), layer.places) if x not in self.held and self.loose else ()
+            inputs[position] = self._rows(x, source, runs, f"op{index}_window", layer.places, blocks)
+        made = [axis_rows.made[index] for axis_rows in self.found.both_axes]
+        if layer.kind == "grow":
+            position, size = sized(graph, op, self.base.region.axis, 0)
+            size = (size[0], *made, size[3]) if len(size) == _RANK else tuple(made)
+            inputs[position] = self.program.constant(size)
+        value = self._map(y, made, "made")
+        self.body.append(TfliteStep(op.kind, tuple(inputs), (value,), index))
+        self.held[y] = self._rows(
+            y, value, [axis_rows.kept[index] for axis_rows in self.found.both_axes], f"op{index}_cut"
+        )
+
+    def _rows(
+        self, t: int, source: int, runs: Sequence[IterationRows], what: str, places: tuple[int, ...] = (),
+        used: tuple[Block, ...] = (),
+    ) -> int:  # fmt: skip
+        """The rows and columns `runs` of a value: itself, or a copy from a table's places on.
+
+        They lie along axes 1 and 2 of the value, or where `places` says. The result depends on the blocks `used`.
+        """
+        extents, axes = list(self.program.shape(source)), (places or (0, 1, 2))[1:3]
+        if all(run.is_all_of(extents[axis]) for run, axis in zip(runs, axes, strict=True)):
+            return source
+        begins = []
+        for begin in self.found.begins([run.starts for run in runs]):
+            turned = [0] * _RANK
+            turned[axes[0]], turned[axes[1]] = begin[1:3]
+            begins.append(tuple(turned))
+        extents[axes[0]], extents[axes[1]] = (run.extent for run in runs)
+        begin_vector = self._begin(begins, what)
+        added = AddedValue(f"{self.base.graph.tensors[t].name}/{what}", t, tuple(extents))
+        value = self.program.add_at(added, self.program.new_group())
+        size = self.program.constant(self.program.shape(value))
+        self.body.append(TfliteStep("SLICE", (source, begin_vector, size), (value,), starts=tuple(begins), used=used))
+        return value
+
+    def _used(self, x: int, operand: tuple[int, int], places: tuple[int, ...]) -> tuple[Block, ...]:
+        """The block of an entering map that the result depends on, for each tile."""
+        first, second = (places or (0, 1, 2))[1:3]
+        blocks = []
+        for tile in self.found.tiles:
+            begin, extents = [0] * _RANK, list(self.program.shape(x))
+            for axis, axis_rows, at in zip((first, second), self.found.both_axes, tile, strict=True):
+                lo, hi = axis_rows.used[operand][at]
+                begin[axis], extents[axis] = lo, hi - lo
+            blocks.append((tuple(begin), tuple(extents)))
+        return tuple(blocks)
+
+    def _begin(self, begins: Sequence[tuple[int, ...]], what: str) -> int:
+        """The begin vector of this iteration, out of a table."""
+        value = self._small(f"{what}_begin", _RANK)
+        table = self._table(f"{what}_begins", [at for begin in begins for at in begin])
+        self.body.append(TfliteStep("SLICE", (table, self.counter, self.program.constant((_RANK,))), (value,)))
+        return value
+
+    def _map(self, t: int, extents: Sequence[int], what: str) -> int:
+        shape = self.base.graph.tensors[t].shape
+        added = AddedValue(f"{self.base.graph.tensors[t].name}/{what}", t, (shape[0], *extents, shape[3]))
+        return self.program.add_at(added, self.program.new_group())
+
+    def _small(self, what: str, count: int, place: GroupOffset | None = None) -> int:
+        added = AddedValue(f"{self.name}/{what}", -1, (count,), dtype="int32")
+        return self.program.add_at(added, place or self.program.new_group())
+
+    def _table(self, what: str, numbers: list[int], dtype: str = "int32") -> int:
+        return self.program.add(
+            AddedValue(f"{self.name}/{what}", -1, (len(numbers),), numbers=tuple(numbers), dtype=dtype)
+        )

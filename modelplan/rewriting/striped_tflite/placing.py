@@ -1,0 +1,181 @@
+"""The memory of a program of stripes on TFLM: its packing problem, and what kernels may write over while they read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import prod
+from typing import NamedTuple
+
+from modelplan.model import Graph, Kind, Problem, Runtime
+from modelplan.planning.aliasing.overlapping import kernel_overlaps
+from modelplan.planning.aliasing.rules import overwrites
+from modelplan.rewriting.striped_tflite.steps import (
+    TfliteProgram,
+    TfliteStep,
+    accesses,
+    block_runs,
+    executed_steps,
+    is_followed,
+    step_graph,
+    step_op,
+)
+from modelplan.rewriting.stripes.byte_lives import LiveBytes, byte_lives
+from modelplan.rewriting.stripes.group_packing import AllowedOverlap, GroupPacking, group_problem
+
+
+class KernelOverlap(NamedTuple):
+    """The output may start `lead` bytes before the operand at this position or more; where it is `exact` just there."""
+
+    position: int
+    lead: int
+    exact: bool
+
+
+KernelOverlaps = Callable[[TfliteProgram, TfliteStep], Iterable[KernelOverlap]]
+
+
+def problem_of(
+    program: TfliteProgram, overlaps: KernelOverlaps, alignment: int, scratch: Sequence[tuple[int, int]] = ()
+) -> Problem:
+    """The packing problem of a program whose kernels stand `overlaps`; `scratch` as in `group_problem`."""
+    lives, allowed = byte_lives(list(accesses(program))), allowed_overlaps(program, overlaps)
+    values = _whole_values(program) if scratch else ()
+    return group_problem(lives, program.groups, alignment, allowed, scratch, values)
+
+
+def _whole_values(program: TfliteProgram) -> Iterator[LiveBytes]:
+    """Every value as a whole, from its first to its last step."""
+    for value, (first, last) in _value_lives(program).items():
+        group, lo = program.group_offsets[value]
+        yield LiveBytes(group, lo, lo + program.nbytes(value), first, last + 1)
+
+
+def _value_lives(program: TfliteProgram) -> dict[int, tuple[int, int]]:
+    """The first and the last step of every value as a whole; those in loops live as long as the loop."""
+    lives: dict[int, tuple[int, int]] = {t: (-1, -1) for t in program.graph.inputs if t in program.group_offsets}
+    tick = 0
+    for step in program.steps:
+        inner = (step, step.loop.condition, *step.loop.body) if step.loop else (step,)
+        last = tick + (step.loop.iterations * (len(step.loop.body) + 1) + 1 if step.loop else 0)
+        for value in {t for one in inner for t in (*one.inputs, *one.outputs)}:
+            if value in program.group_offsets:
+                lives[value] = min(lives.get(value, (tick, 0))[0], tick), last
+        tick = last + 1
+    return lives | {t: (lives[t][0], tick) for t in program.graph.outputs if t in lives}
+
+
+def no_overlaps(program: TfliteProgram, step: TfliteStep) -> Iterable[KernelOverlap]:  # noqa: ARG001
+    """Kernels of which nothing is known: no output over an operand."""
+    return ()
+
+
+def proved_overlaps(runtime: Runtime) -> KernelOverlaps:
+    """What the kernels of a runtime were proved to stand: outputs ahead of or in place of an operand.
+
+    Steps of the same kind, attributes and shapes are looked up once.
+    """
+    known: dict[object, tuple[KernelOverlap, ...]] = {}
+
+    def found_overlaps(program: TfliteProgram, step: TfliteStep) -> tuple[KernelOverlap, ...]:
+        operands = tuple((tensor.shape, tensor.dtype, tensor.kind) if t >= 0 else None
+                         for t in (*step.inputs, *step.outputs) for tensor in [program.tensor(t)])  # fmt: skip
+        op = program.graph.ops[step.source] if step.source >= 0 else step_op(program, step)
+        key = step.kind, op.attributes, step.changes, step.starts, operands
+        if key not in known:
+            found = _known_overlaps(step_graph(program, step), runtime)
+            rows = step.kind == "SLICE" and is_followed(program, step)
+            known[key] = tuple(_of_rows(program, step) if rows else found)
+        if not runtime.library.sequential:
+            return ()
+        return known[key]
+
+    return found_overlaps
+
+
+def _of_rows(program: TfliteProgram, step: TfliteStep) -> Iterator[KernelOverlap]:
+    """The lead of a copy of a block, which the kernel copies front to back in runs of the last axis or less.
+
+    Byte j of the output is read `begin` + j bytes into the operand or further on, so the output may start up to `begin`
+    bytes behind the operand's start, less one run.
+    """
+    operand = program.tensor(step.inputs[0])
+    if operand.kind is Kind.CONSTANT or not operand.shape:
+        return
+    part = program.tensor(step.outputs[0])
+    numbers = program.numbers(step.inputs[1]) or (0,) * len(operand.shape)
+    width = operand.nbytes // prod(operand.shape)
+    first = min(next(block_runs(operand.shape, part.shape, at, width))[0] for at in step.starts or (numbers,))
+    yield KernelOverlap(0, operand.nbytes // prod(operand.shape[:-1]) - first, exact=False)
+
+
+def _known_overlaps(graph: Graph, runtime: Runtime) -> Iterator[KernelOverlap]:
+    for operand, overlap in kernel_overlaps(graph, 0, "safe", runtime):
+        yield KernelOverlap(operand, overlap.lead, exact=False)
+    for operand, _ in overwrites(graph, 0, "safe", runtime):
+        yield KernelOverlap(operand, 0, exact=True)
+
+
+def allowed_overlaps(program: TfliteProgram, overlaps: KernelOverlaps) -> Iterator[AllowedOverlap]:
+    """What each step of the program lets its output write over."""
+    known: dict[int, list[AllowedOverlap]] = {}  # by step: a loop runs the same one again and again
+    for number, step, _ in executed_steps(program):
+        if id(step) not in known:
+            known[id(step)] = list(_step_overlaps(program, step, overlaps)) if step.kind != "WHILE" else []
+        yield from (overlap._replace(step=number) for overlap in known[id(step)])
+
+
+def _step_overlaps(program: TfliteProgram, step: TfliteStep, overlaps: KernelOverlaps) -> Iterator[AllowedOverlap]:
+    """What a step lets its output write over, whenever it runs."""
+    output = program.group_offsets.get(step.outputs[0]) if len(step.outputs) == 1 else None
+    if output is None or (step.source < 0 and _moves_nothing(program, step)):
+        return
+    for position, lead, exact in overlaps(program, step):
+        operand = program.group_offsets.get(step.inputs[position])
+        if operand and operand.group != output.group and reads_group_once(program, step, position):
+            yield AllowedOverlap(operand.group, output.group, 0, operand.delta - output.delta - lead, exact)
+
+
+def _moves_nothing(program: TfliteProgram, step: TfliteStep) -> bool:
+    """Whether a slice or a join leaves all bytes where they are."""
+    groups = {program.group_offsets[t].group for t in (*step.reads, *step.outputs) if t in program.group_offsets}
+    return len(groups) == 1
+
+
+def reads_group_once(program: TfliteProgram, step: TfliteStep, position: int) -> bool:
+    """Whether the step reads the group of an operand through that operand only."""
+    group = program.group_offsets[step.inputs[position]].group
+    return all(
+        i == position or t not in program.group_offsets or program.group_offsets[t].group != group
+        for i, t in enumerate(step.inputs)
+    )
+
+
+def value_addresses(program: TfliteProgram, packing: GroupPacking) -> dict[int, int]:
+    """The address of every value that needs memory."""
+    return {value: packing.bases[place.group] + place.delta for value, place in program.group_offsets.items()}
+
+
+def scratch_of(program: TfliteProgram, runtime: Runtime, known: dict[object, tuple[int, ...]]) -> list[tuple[int, int]]:
+    """(tick, bytes) of every working buffer that the kernels of a runtime ask for; `known` remembers the kernels."""
+    found: list[tuple[int, int]] = []
+    if runtime.scratch is None:
+        return found
+    for tick, step, _ in executed_steps(program):
+        key = step.source, step.kind, step.changes, tuple(program.shape(t) if t >= 0 else () for t in step.inputs)
+        if key not in known:
+            known[key] = _kernel_scratch(program, step, runtime)
+        found += [(tick, -(-size // runtime.alignment) * runtime.alignment) for size in known[key] if size]
+    return found
+
+
+def _kernel_scratch(program: TfliteProgram, step: TfliteStep, runtime: Runtime) -> tuple[int, ...]:
+    if runtime.scratch is None or step.kind == "WHILE":
+        return ()
+    graph = step_graph(program, step)
+    return runtime.scratch(graph, graph.ops[0], runtime.kernels)
+
+
+def copied_bytes(program: TfliteProgram) -> int:
+    """Bytes that the operators which the rewrite adds copy in one run; slices and joins in place copy none."""
+    moving = {tick for tick, step, _ in executed_steps(program) if step.source < 0}
+    return sum(access.hi - access.lo for access in accesses(program) if access.writes and access.step in moving)

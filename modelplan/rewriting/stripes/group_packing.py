@@ -1,0 +1,136 @@
+"""Where groups of values lie in memory: packing of rigid groups whose bytes live and die one row at a time.
+
+A group keeps the distances between its values, but the rows of a map that has been read make room for the rows of the
+next one. The packing is a `Problem` with groups, placed and refereed like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+from modelplan.model import Budget, Problem, bounds
+from modelplan.planning.allocators import place
+from modelplan.rewriting.stripes.byte_lives import LiveBytes
+
+
+class AllowedOverlap(NamedTuple):
+    """In `step`, group `by` may be written over group `over` while that is read.
+
+    base(by) - base(over) must be at most `bound`, or equal to it where it is exact.
+    """
+
+    over: int
+    by: int
+    step: int
+    bound: int
+    exact: bool
+
+
+@dataclass(frozen=True)
+class GroupPacking:
+    """A base for each group, the height in bytes, and what no packing of the same groups goes below."""
+
+    bases: tuple[int, ...]
+    height: int
+    load: int
+
+
+def group_problem(
+    lives: Sequence[LiveBytes],
+    groups: int,
+    alignment: int,
+    overlaps: Iterable[AllowedOverlap],
+    scratch: Sequence[tuple[int, int]] = (),
+    values: Iterable[LiveBytes] = (),
+) -> Problem:
+    """The packing problem of so many groups: a buffer for each run of bytes with one life.
+
+    `scratch` are working buffers of kernels, (step, bytes); each is a group behind the others, and apart from all of
+    `values` that is alive as a whole, since the runtime places it by itself and knows of whole values only. The first
+    buffers are empty, one at the base of each group, with its alignment. A step of the program is the next of the
+    problem, since the caller writes the inputs at step 0.
+    """
+    own = [LiveBytes(groups + i, 0, size, step, step + 1) for i, (step, size) in enumerate(scratch)]
+    found, count = [*lives, *own], groups + len(scratch)
+    apart = list(_apart_from_scratch(lives, own, count, values))
+    rows = np.array([(g, 0, 0, -1, 0) for g in range(count)] + [tuple(s) for s in found], dtype=np.int64)
+    group, lo, hi, start, end = rows.reshape(-1, 5).T
+    aligned = np.ones(len(rows), dtype=np.int64)
+    aligned[:count] = alignment
+    names = [f"group {g}" for g in range(count)]
+    return Problem(
+        tuple(names[g] for g in group.tolist()),
+        hi - lo,
+        start + 1,
+        end + 1,
+        aligned,
+        conflicts=np.array(apart, dtype=np.int64).reshape(-1, 2),
+        groups=np.column_stack((np.arange(len(rows)), group, lo)),
+        meetings=np.array(list(_meetings(found, count, overlaps)), dtype=np.int64).reshape(-1, 4),
+    )
+
+
+def _apart_from_scratch(
+    lives: Sequence[LiveBytes], scratch: Sequence[LiveBytes], groups: int, values: Iterable[LiveBytes]
+) -> Iterator[tuple[int, int]]:
+    """Pairs of a working buffer and a run of dead bytes of a value that has been made and will be read."""
+    if not scratch:
+        return
+    whole = list(values)
+    runs: dict[int, list[int]] = {}
+    for number, s in enumerate(lives):
+        runs.setdefault(s.group, []).append(number)
+    for own, buffer in enumerate(scratch, groups + len(lives)):
+        pairs = {
+            groups + number
+            for value in whole
+            if value.start <= buffer.start < value.end
+            for number in runs.get(value.group, ())
+            if lives[number].lo < value.hi and value.lo < lives[number].hi
+            if not lives[number].start <= buffer.start < lives[number].end
+        }
+        yield from ((own, other) for other in sorted(pairs))
+
+
+def _meetings(
+    found: Sequence[LiveBytes], groups: int, overlaps: Iterable[AllowedOverlap]
+) -> Iterator[tuple[int, int, int, int]]:
+    """Runs that may share bytes in the step in which one is read for the last time and the other is written.
+
+    Those of one group are values that a step changes in place, those of two groups are what the kernels allowed.
+    """
+    born: dict[tuple[int, int], list[int]] = {}
+    dying: dict[tuple[int, int], list[int]] = {}
+    for number, s in enumerate(found):
+        born.setdefault((s.group, s.start), []).append(number)
+        if s.end - s.start > 1:
+            dying.setdefault((s.group, s.end - 1), []).append(number)
+    for (group, step), new_runs in born.items():
+        for new, old in product(new_runs, dying.get((group, step), ())):
+            a, b = found[new], found[old]
+            if max(a.lo, b.lo) < min(a.hi, b.hi):
+                yield groups + new, groups + old, a.lo - b.lo, a.lo - b.lo
+    for allowed in overlaps:
+        for new, old in product(born.get((allowed.by, allowed.step), ()), dying.get((allowed.over, allowed.step), ())):
+            a, b = found[new], found[old]
+            most = allowed.bound + a.lo - b.lo
+            if a.lo - a.hi < most:
+                yield groups + new, groups + old, most if allowed.exact else a.lo - a.hi, most
+
+
+def pack(problem: Problem, tries: int = 2000, seed: int = 0, enough: int | None = None) -> GroupPacking:
+    """The lowest packing found in so many tries; `enough` is a height that ends the search.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C during the search.
+    """
+    found = place(problem, "modelplan", Budget(steps=tries, seed=seed, enough=enough))
+    if found.ended == "cancelled":
+        raise KeyboardInterrupt
+    groups = int(problem.groups[:, 1].max(initial=-1)) + 1
+    return GroupPacking(tuple(found.offsets[:groups].tolist()), bounds.height(problem, found), found.lower_bound)

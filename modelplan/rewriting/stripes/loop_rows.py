@@ -1,0 +1,294 @@
+"""Which rows each operator of a loop's body reads, makes and keeps in each iteration.
+
+All iterations run the same operators on maps of the same extents; only where the rows begin differs. Near the border
+of a map a window is moved inwards until it touches the border, so an operator's own padding is right there; elsewhere
+the operator makes some rows that are wrong. Those are cut off behind each operator, or, in chains, passed on to the
+next one and cut off once at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import TypeVar
+
+from modelplan.rewriting.stripes.regions import LoopLayers
+from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer, input_window, rows_of_window, source_rows
+
+#: How many rows more than the least a window may have, so that it is the same for all iterations.
+_SLACK = 12
+#: Axes of a map that a loop goes over.
+_RANK = 4
+#: The most iterations of a loop: each costs copies, and time in every check of the plan.
+_MOST_TILES = 512
+
+#: What is known of the rows that a window makes.
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True, slots=True)
+class IterationRows:
+    """In iteration k the `extent` rows from row `starts[k]` on."""
+
+    starts: tuple[int, ...]
+    extent: int
+
+    def is_all_of(self, extent: int) -> bool:
+        """Whether these are all of so many rows, in each iteration."""
+        return self.extent == extent and not any(self.starts)
+
+
+@dataclass
+class LoopRows:
+    """The rows of a loop along one axis.
+
+    `taken` are rows of what is held of an operand, by operator and position; of a map from outside of the loop all is
+    held. An operator makes `made` rows, of which those of `kept` are held. `result` are the rows of the result.
+    `used` are the rows [lo, hi) of an operand's map that the result depends on, in each iteration; what else is taken
+    may hold anything.
+    """
+
+    result: IterationRows
+    taken: dict[tuple[int, int], IterationRows] = field(default_factory=dict)
+    used: dict[tuple[int, int], tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    made: dict[int, int] = field(default_factory=dict)
+    kept: dict[int, IterationRows] = field(default_factory=dict)
+
+
+def result_runs(total: int, rows: int) -> IterationRows:
+    """`rows` rows at a time of so many, the last ones moved up where fewer are left."""
+    return IterationRows(tuple(min(start, total - rows) for start in range(0, total, rows)), rows)
+
+
+def undivided(base: LoopLayers, axis: int) -> LoopRows:
+    """The rows along an axis that is not cut."""
+    tensors, ops = base.graph.tensors, base.graph.ops
+    axis_rows = LoopRows(IterationRows((0,), tensors[ops[base.ops[-1]].outputs[0]].shape[axis]))
+    for op in base.ops:
+        height = tensors[ops[op].outputs[0]].shape[axis]
+        axis_rows.made[op], axis_rows.kept[op] = height, IterationRows((0,), height)
+        for position in base.layers[op].operands:
+            place = (base.layers[op].places or range(axis + 1))[axis]
+            extent = tensors[ops[op].inputs[position]].shape[place]
+            axis_rows.taken[op, position], axis_rows.used[op, position] = IterationRows((0,), extent), ((0, extent),)
+    return axis_rows
+
+
+def loop_rows(base: LoopLayers, layers: Mapping[int, Layer], rows: int) -> LoopRows:
+    """The rows along an axis of which the loop makes `rows` rows of the result at a time.
+
+    Raises:
+        IllegalStripeError: no window height suits all iterations.
+    """
+    result = result_runs(layers[base.ops[-1]].rows_out, rows)
+    axis_rows = _passed_on(base, layers, result) if base.region.trim_late else _cut_each(base, layers, result)
+    axis_rows.used = _used(base, layers, result)
+    return axis_rows
+
+
+def _used(
+    base: LoopLayers, layers: Mapping[int, Layer], result: IterationRows
+) -> dict[tuple[int, int], tuple[tuple[int, int], ...]]:
+    """For each operand the rows of its map that the result's rows are made of, in each iteration."""
+    ops, found = base.graph.ops, {}
+    last = ops[base.ops[-1]].outputs[0]
+    wanted = {last: [(start, start + result.extent) for start in result.starts]}
+    for op in reversed(base.ops):
+        rows = [source_rows(layers[op], a, b) for a, b in wanted[ops[op].outputs[0]]]
+        for position in layers[op].operands:
+            found[op, position] = tuple(rows)
+            x = ops[op].inputs[position]
+            others = wanted.get(x, rows)
+            wanted[x] = [(min(a, c), max(b, d)) for (a, b), (c, d) in zip(rows, others, strict=True)]
+    return found
+
+
+def _cut_each(base: LoopLayers, layers: Mapping[int, Layer], result: IterationRows) -> LoopRows:
+    """Every operator makes what its readers need; rows that are wrong are cut off at once."""
+    ops, axis_rows = base.graph.ops, LoopRows(result)
+    wanted: dict[int, list[IterationRows]] = {ops[base.ops[-1]].outputs[0]: [result]}
+    held: dict[int, IterationRows] = {}
+    windows: dict[tuple[int, int], IterationRows] = {}
+    for op in reversed(base.ops):
+        y, layer = ops[op].outputs[0], layers[op]
+        if y not in wanted:
+            raise IllegalStripeError(f"{base.graph.label(op)}: nothing in the loop reads what it makes")
+        held[y] = _around(wanted[y], layer.rows_out)
+        window, skipped, axis_rows.made[op] = _fitting(layer, held[y])
+        axis_rows.kept[op] = IterationRows(skipped, held[y].extent)
+        for position in layer.operands:
+            windows[op, position] = window
+            wanted.setdefault(ops[op].inputs[position], []).append(window)
+    for (op, position), window in windows.items():
+        x = ops[op].inputs[position]
+        first = held[x].starts if x in base.inner else (0,) * len(window.starts)
+        axis_rows.taken[op, position] = IterationRows(
+            tuple(a - b for a, b in zip(window.starts, first, strict=True)), window.extent
+        )
+    return axis_rows
+
+
+def _around(runs: Sequence[IterationRows], height: int) -> IterationRows:
+    """The least rows of one extent that hold all of `runs` in each iteration."""
+    low = [min(run.starts[k] for run in runs) for k in range(len(runs[0].starts))]
+    high = [max(run.starts[k] + run.extent for run in runs) for k in range(len(runs[0].starts))]
+    extent = max(b - a for a, b in zip(low, high, strict=True))
+    return IterationRows(tuple(min(start, height - extent) for start in low), extent)
+
+
+def _fitting(layer: Layer, run: IterationRows) -> tuple[IterationRows, tuple[int, ...], int]:
+    """The least window that makes the rows of `run` as they are, how many wrong rows come first, how many it makes."""
+    ends = [(start, start + run.extent) for start in run.starts]
+    least = [input_window(layer, a, b, pad=layer.paddable) for a, b in ends]
+    made_of = _enlarged if layer.kind == "grow" else rows_of_window
+    window, found = _common_window(
+        ends, [(w.lo, w.hi) for w in least], layer.rows_in, lambda a, b, lo, hi: made_of(layer, a, b, lo, hi)
+    )
+    skipped, made = zip(*found, strict=True)
+    return window, skipped, made[0]
+
+
+def _common_window(
+    ends: Sequence[tuple[int, int]],
+    least: Sequence[tuple[int, int]],
+    rows_in: int,
+    made_of: Callable[[int, int, int, int], Made | None],
+) -> tuple[IterationRows, list[Made]]:
+    """The lowest windows of one height of which each makes its rows `ends`, and what `made_of` says of each.
+
+    A window holds the rows `least`, and is moved up from there; `made_of(a, b, lo, hi)` is None where the window
+    [lo, hi) does not make rows [a, b) as they are.
+    """
+    shortest = max(hi - lo for lo, hi in least)
+    for height in range(shortest, min(shortest + _SLACK, rows_in) + 1):
+        starts: list[int] = []
+        found: list[Made] = []
+        for (a, b), (lo, hi) in zip(ends, least, strict=True):
+            for start in range(min(lo, rows_in - height), max(-1, hi - height - 1), -1):
+                made = made_of(a, b, start, start + height)
+                if made is not None:
+                    starts.append(start)
+                    found.append(made)
+                    break
+            else:
+                break
+        else:
+            return IterationRows(tuple(starts), height), found
+    raise IllegalStripeError("no window height suits all iterations")
+
+
+def _enlarged(layer: Layer, a: int, b: int, lo: int, hi: int) -> tuple[int, int] | None:
+    """`rows_of_window` of an operator that enlarges its map, where all rows that have a part are in the window."""
+    made = (hi - lo) * layer.stride if layer.own else (hi - lo - 1) * layer.stride + layer.reach
+    skip = a - lo * layer.stride
+    return (skip, made) if skip >= 0 and skip + b - a <= made else None
+
+
+def _passed_on(base: LoopLayers, layers: Mapping[int, Layer], result: IterationRows) -> LoopRows:
+    """A chain in which each operator takes all that the one before it made."""
+    _check_chain(base)
+    chain, axis_rows = [layers[op] for op in base.ops], LoopRows(result)
+    ends = [(a, a + result.extent) for a in result.starts]
+    least = [_least_window(chain, *rows) for rows in ends]
+    window, cuts = _common_window(
+        ends, least, chain[0].rows_in, lambda a, b, lo, hi: _cut_behind(chain, (a, b), (lo, hi))
+    )
+    for op in base.ops:
+        axis_rows.taken[op, 0] = window
+        axis_rows.made[op] = _made(layers[op], window.extent)
+        window = axis_rows.kept[op] = IterationRows((0,) * len(cuts), axis_rows.made[op])
+    axis_rows.kept[base.ops[-1]] = IterationRows(tuple(cuts), result.extent)
+    return axis_rows
+
+
+def _check_chain(base: LoopLayers) -> None:
+    graph = base.graph
+    at = graph.ops[base.ops[0]].inputs[0]
+    for index in base.ops:
+        op = graph.ops[index]
+        if base.layers[index].operands != (0,) or op.inputs[0] != at:
+            raise IllegalStripeError(f"{graph.label(index)}: not a link of a chain")
+        at = op.outputs[0]
+
+
+def _made(layer: Layer, height: int) -> int:
+    """Rows that an operator makes of a window."""
+    if layer.kind != "window":
+        return height
+    return -(-height // layer.stride) if layer.own else (height - layer.reach) // layer.stride + 1
+
+
+def _least_window(layers: Sequence[Layer], a: int, b: int) -> tuple[int, int]:
+    for layer in reversed(layers):
+        if layer.kind not in ("window", "pointwise"):
+            raise IllegalStripeError("an operator in a loop whose rows are not those of a window")
+        window = input_window(layer, a, b, pad=layer.paddable)
+        a, b = window.lo, window.hi
+    return a, b
+
+
+def _cut_behind(layers: Sequence[Layer], rows: tuple[int, int], window: tuple[int, int]) -> int | None:
+    """How many of the last rows that a chain makes of a window come before `rows`; None where it makes these wrong."""
+    wanted = [rows]
+    for layer in reversed(layers[1:]):
+        before = input_window(layer, *wanted[0], pad=layer.paddable)
+        wanted.insert(0, (before.lo, before.hi))
+    lo, hi = window
+    skip = 0
+    for layer, (first, last) in zip(layers, wanted, strict=True):
+        found = rows_of_window(layer, first, last, lo, hi)
+        if found is None:
+            return None
+        skip, made = found
+        lo, hi = first - skip, first - skip + made
+        if lo < 0 or hi > layer.rows_out:
+            return None
+    return skip
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """The rows of a loop along height and width, and the tiles of the result as (place along both) in their order.
+
+    `entries` are the maps that the loop takes windows of, `result` the one that it makes.
+    """
+
+    entries: tuple[int, ...]
+    result: int
+    both_axes: tuple[LoopRows, LoopRows]
+    tiles: tuple[tuple[int, int], ...]
+
+    def begins(self, runs: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
+        """For each tile the begin vector out of the starts along height and width."""
+        return tuple((0, *(starts[at] for starts, at in zip(runs, tile, strict=True)), 0) for tile in self.tiles)
+
+
+def tiling(base: LoopLayers) -> Tiling:
+    """How the loop of a region goes over its result.
+
+    Raises:
+        IllegalStripeError: the region has not one map of four axes that leaves it, or no windows of one extent.
+    """
+    region = base.region
+    entries, result = _ends(base)
+    along = loop_rows(base, base.layers, region.cuts[1] - region.cuts[0])
+    across = loop_rows(base, base.across, region.columns) if region.columns else undivided(base, 3 - region.axis)
+    both = (along, across) if region.axis == 1 else (across, along)
+    rows, columns = (range(len(axis_rows.result.starts)) for axis_rows in both)
+    tiles = tuple(product(rows, columns))
+    if not 2 <= len(tiles) <= _MOST_TILES:
+        raise IllegalStripeError(f"a loop of {len(tiles)} iterations")
+    return Tiling(entries, result, both, tiles)
+
+
+def _ends(base: LoopLayers) -> tuple[tuple[int, ...], int]:
+    """The maps that enter a region and the one that leaves it."""
+    graph = base.graph
+    result = graph.ops[base.ops[-1]].outputs[0]
+    entries = tuple(dict.fromkeys(t for op in base.ops for t in base.row_operands(op) if t not in base.inner))
+    if base.exits != {result} or not entries:
+        raise IllegalStripeError("a loop needs one map that leaves it")
+    if any(len(graph.tensors[t].shape) != _RANK for t in (*entries, *base.inner)):
+        raise IllegalStripeError("a loop needs maps of four axes")
+    return entries, result
