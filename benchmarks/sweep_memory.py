@@ -32,8 +32,8 @@ _INSTANT = """
 import sys
 
 if "modelplan.questions.sweeps.runner" in sys.orig_argv:
-    from modelplan.fleets import running
-    from modelplan.fleets.rows import row_of
+    from modelplan.questions.sweeps import running
+    from modelplan.questions.sweeps.rows import row_of
 
     def instant(run, memo):
         size = sum(map(ord, run.model + run.target)) * (7 + len(run.alias) + len(run.allocator))

@@ -79,8 +79,11 @@ def run(arguments: Namespace) -> int:
 
     results = Results(output)
     results.open()
-    counts, known = swept(arguments, table, results)
-    results.close()
+    try:
+        counts, known = swept(arguments, table, results)
+        results.close()
+    finally:
+        results.release()
     terminal.show([Section(f"{output}: {counted(len(table), 'run')}", tuple(_ended(counts, known, output)))])
     return 0
 

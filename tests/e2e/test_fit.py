@@ -189,7 +189,7 @@ def test_ctrl_c_keeps_the_best(corpus: Path, tmp_path: Path) -> None:
         (("--max-macs", "much"), "cannot read 'much' as a share"),
         (("--max-time", "long"), "cannot read 'long' as a share"),
         (("--max-flash", "lots"), "lots"),
-        (("--draw", "front.gif"), "must end in .svg, .png, .pdf"),
+        (("--draw", "front.gif"), "must end in .front.svg, .front.png, .front.pdf"),
         (("--without", "as is"), "no rung as is to leave out"),
         (("--objective", "tail"), "invalid choice: 'tail'"),
     ],

@@ -122,9 +122,9 @@ def test_refuses_in_one_line(models: Path, tmp_path: Path) -> None:
         (("reorder", models / "resnet8.onnx"), 2, "-o"),
         (("reorder", tmp_path / "no.onnx", "-o", "x.onnx"), 3, "no.onnx"),
         (
-            ("reorder", models / "resnet8.onnx", "-o", tmp_path / "x.onnx", "--figure", "x.pdf"),
+            ("reorder", models / "resnet8.onnx", "-o", tmp_path / "x.onnx", "--figure", "x.gif"),
             2,
-            "no output '.order.pdf'",
+            "no output '.order.gif'",
         ),
     ]:
         done = run(*words, cwd=tmp_path)

@@ -276,7 +276,7 @@ def test_the_command_says_what_a_target_lacks(
             ["--region", "a:64KiB", "--region", "b:8MiB,kind=psram,rate=1MB/s", "--copied-only", "b"],
             "a has 65,536 bytes for it; b is for copies, operators do not reach it; flash is not written during a run",
         ),
-        (["--region", "a:64KiB", "--draw", "map.pdf"], "the name must end in"),
+        (["--region", "a:64KiB", "--draw", "map.gif"], "the name must end in"),
     ],
 )
 def test_the_command_names_what_is_wrong(capsys: pytest.CaptureFixture[str], words: list[str], reason: str) -> None:

@@ -78,6 +78,10 @@ class Results:
         self.gather()
         (self.parts / "lock").unlink()
         self.parts.rmdir()
+        self.release()
+
+    def release(self) -> None:
+        """Gives the results free, and leaves the parts for the next process that opens them."""
         if self._lock is not None:
             self._lock.close()
 
