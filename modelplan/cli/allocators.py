@@ -24,7 +24,8 @@ KINDS = {
 
 HEAD = """# Allocators
 
-Written by `modelplan allocators --markdown docs/allocators.md` from the table in `modelplan/planning/allocators`; do not edit.
+Written by `modelplan allocators --markdown docs/allocators.md` from the table in
+`modelplan/planning/allocators`; do not edit.
 
 Every answer of every row is checked by the referee. n is the number of buffers, k the number of those that conflict
 with one. An allocator refuses a problem with a demand that it does not honour: alignment, pins, overlaps (pairs that
