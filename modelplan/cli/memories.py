@@ -20,7 +20,6 @@ from modelplan.primitives.errors import RequestError
 
 if TYPE_CHECKING:
     from modelplan.answers.region_plan import RegionPlan
-    from modelplan.model import Plan
 
 #: Options that write sources, with the functions that make them.
 _SOURCES = {"header": "c_header", "linker": "linker_sections", "arenas": "tflm_header", "memory_ids": "executorch_ids"}
@@ -78,8 +77,9 @@ def run(arguments: Namespace) -> int:
     from modelplan.outputs.reports.region_report import sections_of
     from modelplan.questions.memories.choosing import Choosing
     from modelplan.questions.memories.region_planning import plan_regions
+    from modelplan.questions.model_request import ModelRequest, model_plan
 
-    plans = [_plan(arguments, path) for path in arguments.models]
+    plans = [model_plan(model_options.request_of(ModelRequest, arguments, path)) for path in arguments.models]
     budget = model_options.budget_of(arguments)
     how = Choosing(arguments.method, arguments.both_ends, budget)
     made = plan_regions(plans, regions, how, reader=arguments.reader, macs_per_second=arguments.macs_per_second)
@@ -110,11 +110,3 @@ def _write(arguments: Namespace, made: RegionPlan, figures: Figures) -> None:
     for name, content in sources.items():  # all of them are made before one is written, since they may be refused
         files.write(getattr(arguments, name), content)
     write_outputs(arguments, made, figures)
-
-
-def _plan(arguments: Namespace, path: str) -> Plan:
-    from modelplan.formats import load_model
-    from modelplan.planning import pipeline
-
-    graph = load_model(path, arguments.dim, arguments.shape)
-    return pipeline.plan(graph, model_options.options_of(Namespace(**vars(arguments) | {"model": path}), graph))

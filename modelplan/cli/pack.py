@@ -11,11 +11,12 @@ from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.subject import shim_subject
 from modelplan.cli import files, model_options, terminal
 from modelplan.model import Requirement
+from modelplan.model.model_file import ModelFile, Target
 from modelplan.outputs.firmware import tflm_headers
 from modelplan.outputs.report import Section
 from modelplan.primitives.errors import ModelError
 from modelplan.primitives.units import human
-from modelplan.questions.alternatives import ModelFile, Target, as_it_stands, load_file, with_proved_plan
+from modelplan.questions.alternatives import load_file, unmodified_requirement, with_proved_plan
 from modelplan.rewriting import packing
 from modelplan.rewriting.packing import Packing
 from modelplan.runtimes import with_kernels
@@ -75,7 +76,7 @@ def runnable(file: ModelFile, target: Target) -> Requirement:
     Raises:
         ModelError: TFLM would not run it; names the operators and the reasons.
     """
-    needed = as_it_stands(file, target)
+    needed = unmodified_requirement(file, target)
     if needed.refusals:
         raise ModelError(f"{file.path}: {target.runtime.name} would not run it: {'; '.join(needed.refusals)}")
     return needed

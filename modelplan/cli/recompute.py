@@ -17,6 +17,7 @@ from modelplan.cli.fit import share
 from modelplan.outputs import FIGURE_KINDS, suffix_of
 from modelplan.primitives.byte_counts import parse_bytes
 from modelplan.primitives.errors import RequestError
+from modelplan.questions.option_files import FROM_FILE
 
 if TYPE_CHECKING:
     from modelplan.answers.recomputation import Curve
@@ -62,13 +63,14 @@ def run(arguments: Namespace) -> int:
     most, budget = share(arguments.max_macs), None if arguments.budget is None else parse_bytes(arguments.budget)
     from modelplan.formats import load_model
     from modelplan.outputs.reports import recompute_report
+    from modelplan.questions.model_request import ModelRequest, planning_options
     from modelplan.questions.recomputing.curves import curve_of
 
     graph = load_model(arguments.model, arguments.dim, arguments.shape)
-    if arguments.allocator == model_options.FROM_FILE:
+    if arguments.allocator == FROM_FILE:
         raise RequestError("the plan in a file says nothing of repeated operators; choose another --allocator")
-    words = Namespace(**vars(arguments) | {"alignment": None, "pad": None, "overlaps": None})
-    options = model_options.options_of(words, graph)
+    request = model_options.request_of(ModelRequest, arguments, arguments.model)
+    options = planning_options(request, graph)
     curve = curve_of(graph, options, most_work=most, budget=budget, seconds=arguments.seconds)
     if "-" not in arguments.out:
         terminal.show(recompute_report.sections(curve))

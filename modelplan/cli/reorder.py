@@ -21,6 +21,7 @@ from modelplan.outputs.reports.plan_report import order_line
 from modelplan.planning import pipeline
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.units import human
+from modelplan.questions.model_request import ModelRequest, planning_options
 from modelplan.rewriting import reordering
 
 _MOST_ROWS = 12
@@ -45,7 +46,8 @@ def run(arguments: Namespace) -> int:
     files.check_outputs([arguments.figure], [arguments.model])
     graph = load_model(arguments.model, arguments.dim, arguments.shape)
     model = read_bytes(source)
-    options = replace(model_options.options_of(arguments, graph), precedences=reordering.file_precedences(model, graph))
+    request = model_options.request_of(ModelRequest, arguments, arguments.model)
+    options = replace(planning_options(request, graph), precedences=reordering.file_precedences(model, graph))
     before = pipeline.plan(graph, replace(options, schedule="file"))
     after = pipeline.plan(graph, options)
     content = reordering.reordered(model, graph, after.schedule.order)

@@ -53,13 +53,11 @@ def run(arguments: Namespace) -> int:
     for name, value in (("--macs-per-second", arguments.macs_per_second), ("--seconds", arguments.seconds)):
         if value is not None and not 0 < value < float("inf"):
             raise RequestError(f"{name} is {value:g}, expected more than 0")
-    from modelplan.formats import load_model
     from modelplan.outputs.reports.moves_report import sections_of
-    from modelplan.planning import pipeline
     from modelplan.questions.memories.moving import moving_plan
+    from modelplan.questions.model_request import ModelRequest, model_plan
 
-    graph = load_model(arguments.model, arguments.dim, arguments.shape)
-    plan = pipeline.plan(graph, model_options.options_of(arguments, graph))
+    plan = model_plan(model_options.request_of(ModelRequest, arguments, arguments.model))
     made = moving_plan(
         plan, regions, dma, method=arguments.method, copied_only=arguments.copied_only, reader=arguments.reader,
         macs_per_second=arguments.macs_per_second, seconds=arguments.seconds,

@@ -64,13 +64,11 @@ def run(arguments: Namespace) -> int:
         if not least <= value <= 1000:
             raise RequestError(f"{name} is {value}, expected from {least} to 1000")
     rates = [parse_rate(text) for text in dict.fromkeys(arguments.link)] or [link.rate]
-    from modelplan.formats import load_model
     from modelplan.outputs.reports.stream_report import sections_of
-    from modelplan.planning import pipeline
     from modelplan.questions.memories.streaming import stream_curve
+    from modelplan.questions.model_request import ModelRequest, model_plan
 
-    graph = load_model(arguments.model, arguments.dim, arguments.shape)
-    plan = pipeline.plan(graph, model_options.options_of(arguments, graph))
+    plan = model_plan(model_options.request_of(ModelRequest, arguments, arguments.model))
     links = [replace(link, rate=rate) for rate in rates]
     made = stream_curve(plan, links, memory, arguments.points)
     write_outputs(arguments, made, figures)

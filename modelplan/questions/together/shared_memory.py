@@ -13,10 +13,11 @@ from modelplan.checking import referee
 from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.subject import offline_subject, plan_subject, shim_subject
 from modelplan.model import Budget, IntArray, Placement, bounds
+from modelplan.model.model_file import ModelFile
 from modelplan.planning import allocators
 from modelplan.primitives.errors import BrokenPlanError, RequestError
 from modelplan.primitives.version import __version__
-from modelplan.questions.alternatives import ModelFile, load_file
+from modelplan.questions.alternatives import load_file
 from modelplan.questions.together.joining import joined
 from modelplan.questions.together.parts import Choices, check_pipes, parts_of
 from modelplan.questions.together.placing import place_all
