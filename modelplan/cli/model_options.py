@@ -184,9 +184,7 @@ def target_facts(chosen: Chosen | None) -> dict[str, Any]:
     return {"target": target_report.target_facts(chosen)}
 
 
-def request_of(
-    kind: type[Asked], arguments: Namespace, path: str, target: Chosen | None = None, **more: Any
-) -> Asked:
+def request_of(kind: type[Asked], arguments: Namespace, path: str, target: Chosen | None = None, **more: Any) -> Asked:
     """The request about the model file `path` that the arguments make; `more` are the fields that its kind adds.
 
     Raises:

@@ -17,7 +17,6 @@ from modelplan.cli.fit import share
 from modelplan.outputs import FIGURE_KINDS, suffix_of
 from modelplan.primitives.byte_counts import parse_bytes
 from modelplan.primitives.errors import RequestError
-from modelplan.questions.option_files import FROM_FILE
 
 if TYPE_CHECKING:
     from modelplan.answers.recomputation import Curve
@@ -61,17 +60,11 @@ def run(arguments: Namespace) -> int:
     if not 0 <= arguments.seconds < float("inf"):
         raise RequestError(f"--seconds is {arguments.seconds:g}, expected 0 or more")
     most, budget = share(arguments.max_macs), None if arguments.budget is None else parse_bytes(arguments.budget)
-    from modelplan.formats import load_model
     from modelplan.outputs.reports import recompute_report
-    from modelplan.questions.model_request import ModelRequest, planning_options
-    from modelplan.questions.recomputing.curves import curve_of
+    from modelplan.questions.recomputing.curves import RecomputeRequest, recompute
 
-    graph = load_model(arguments.model, arguments.dim, arguments.shape)
-    if arguments.allocator == FROM_FILE:
-        raise RequestError("the plan in a file says nothing of repeated operators; choose another --allocator")
-    request = model_options.request_of(ModelRequest, arguments, arguments.model)
-    options = planning_options(request, graph)
-    curve = curve_of(graph, options, most_work=most, budget=budget, seconds=arguments.seconds)
+    asked = {"most_work": most, "budget": budget, "seconds": arguments.seconds}
+    curve = recompute(model_options.request_of(RecomputeRequest, arguments, arguments.model, **asked))
     if "-" not in arguments.out:
         terminal.show(recompute_report.sections(curve))
     for path in arguments.out:
