@@ -19,7 +19,7 @@ import sys
 
 if "modelplan.questions.sweeps.runner" in sys.orig_argv:
     import os, signal, time
-    from modelplan.fleets import running
+    from modelplan.questions.sweeps import running
 
     measured = running.measured
 
@@ -94,4 +94,4 @@ def _lives(pid: int, line: str) -> bool:
 
 def measures(process: subprocess.Popen[str]) -> bool:
     """Whether a sweep has a process that measures runs."""
-    return any("fleets.runner" in line for _, line in descendants(process.pid))
+    return any("sweeps.runner" in line for _, line in descendants(process.pid))

@@ -147,6 +147,8 @@ ARGUMENTS = {
         "abi",
         "kernels",
         "budget",
+        "dims",
+        "shapes",
     ],
     "render": ["answer", "suffix"],
     "read": ["text", "name"],
