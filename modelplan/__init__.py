@@ -17,6 +17,7 @@ A question about a model file is a frozen request, a function, and a frozen answ
     spill(SpillRequest)                MovingPlan        contents that leave a memory and come back
     stream(StreamRequest)              StreamCurve       weights that come from a host
     recompute(RecomputeRequest)        Curve             values that are computed again
+    sweep(SweepRequest)                SweepProgress     every run of a table from `table_of`, on a cluster
     choose_target(TargetRequest)       Chosen            a device, for `target` of the other requests
     fit(path, ...)                     Ladder            the file rewritten so that it fits
     share_memory(paths, ...)           SharedPlan        several models in one memory
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from modelplan.answers.reordered_file import ReorderedFile
     from modelplan.answers.saved_plan import read
     from modelplan.answers.shared_plan import SharedPlan
+    from modelplan.answers.sweep_progress import SweepProgress
     from modelplan.checking.referee import check
     from modelplan.formats import load
     from modelplan.model import (
@@ -90,6 +92,8 @@ if TYPE_CHECKING:
     )
     from modelplan.questions.model_request import ModelRequest
     from modelplan.questions.recomputing.curves import RecomputeRequest, recompute
+    from modelplan.questions.sweeps.sweep_file import table_of
+    from modelplan.questions.sweeps.sweep_request import SweepRequest, sweep
     from modelplan.questions.target_request import TargetRequest, choose_target
     from modelplan.questions.together.shared_memory import share_memory
     from modelplan.rewriting.ladder import Ladder, fit
@@ -110,6 +114,7 @@ _HOMES = {
         "answers.reordered_file": "ReorderedFile",
         "answers.saved_plan": "read",
         "answers.shared_plan": "SharedPlan",
+        "answers.sweep_progress": "SweepProgress",
         "checking.referee": "check",
         "formats": "load",
         "model": (
@@ -135,6 +140,8 @@ _HOMES = {
         ),
         "questions.model_request": "ModelRequest",
         "questions.recomputing.curves": "RecomputeRequest recompute",
+        "questions.sweeps.sweep_file": "table_of",
+        "questions.sweeps.sweep_request": "SweepRequest sweep",
         "questions.target_request": "TargetRequest choose_target",
         "questions.together.shared_memory": "share_memory",
         "rewriting.ladder": "Ladder fit",
@@ -149,10 +156,11 @@ __all__ = [
     "Footprint", "Graph", "Kind", "Ladder", "Limits", "Member", "MemoriesRequest", "Merge", "ModelError",
     "ModelPlanError", "ModelRequest", "MovingPlan", "Op", "Options", "PackRequest", "PackedFile", "Placement", "Plan",
     "Problem", "Progress", "RecomputeRequest", "RegionPlan", "ReorderedFile", "RequestError", "Runtime", "Schedule",
-    "SharedPlan", "SpillRequest", "StreamCurve", "StreamRequest", "TargetRequest", "Tensor", "analysis_stages",
-    "analyze", "buffers", "check", "check_budgets", "choose_target", "compare", "diff", "explain", "fit", "height",
-    "load", "load_bound", "measure", "order", "pack", "place", "place_in_memories", "plan", "read", "recompute",
-    "render", "reorder", "share_memory", "show", "spill", "storages", "stream",
+    "SharedPlan", "SpillRequest", "StreamCurve", "StreamRequest", "SweepProgress", "SweepRequest", "TargetRequest",
+    "Tensor", "analysis_stages", "analyze", "buffers", "check", "check_budgets", "choose_target", "compare", "diff",
+    "explain", "fit", "height", "load", "load_bound", "measure", "order", "pack", "place", "place_in_memories",
+    "plan", "read", "recompute", "render", "reorder", "share_memory", "show", "spill", "storages", "stream", "sweep",
+    "table_of",
 ]  # fmt: skip
 
 

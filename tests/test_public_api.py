@@ -63,6 +63,8 @@ PUBLIC = [
     "SpillRequest",
     "StreamCurve",
     "StreamRequest",
+    "SweepProgress",
+    "SweepRequest",
     "TargetRequest",
     "Tensor",
     "analysis_stages",
@@ -93,6 +95,8 @@ PUBLIC = [
     "spill",
     "storages",
     "stream",
+    "sweep",
+    "table_of",
 ]  # fmt: skip
 
 ARGUMENTS = {
@@ -105,6 +109,8 @@ ARGUMENTS = {
     "pack": ["request"],
     "place_in_memories": ["request"],
     "spill": ["request"],
+    "sweep": ["request", "progress"],
+    "table_of": ["words"],
     "stream": ["request"],
     "recompute": ["request"],
     "choose_target": ["request"],
