@@ -24,8 +24,9 @@ from suggestions import carried_out, predicted
 
 from modelplan.answers.explanation import Advice, Suggestion
 from modelplan.cli import main
+from modelplan.model.model_file import ModelFile, Target
 from modelplan.primitives.errors import ModelError
-from modelplan.questions.alternatives import ModelFile, Target, as_it_stands, load_file
+from modelplan.questions.alternatives import load_file, unmodified_requirement
 from modelplan.questions.explaining.ranking import advice, class_of
 from modelplan.questions.explaining.subjects import measured, subject_of
 from modelplan.runtimes import RUNTIMES
@@ -60,7 +61,7 @@ def rows(folder: Path, seconds: float) -> Iterator[Row]:
             file = load_file(str(path))
         except ModelError:
             continue
-        needed = as_it_stands(file, TARGET)
+        needed = unmodified_requirement(file, TARGET)
         if needed.refusals:
             continue
         sys.stderr.write(f"{path.name}\n")

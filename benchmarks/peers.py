@@ -32,9 +32,10 @@ import reporting
 from minimalloc_original import ask_original
 
 from modelplan import Budget, ModelPlanError, Options, Placement, Problem, check, height, load_bound, place
+from modelplan.model.model_file import Target
 from modelplan.planning.pipeline import configured_runtime, plan
 from modelplan.primitives.version import __version__
-from modelplan.questions.alternatives import Target, as_it_stands, load_file
+from modelplan.questions.alternatives import load_file, unmodified_requirement
 from modelplan.rewriting.striped_tflite.ladder import fit
 from modelplan.runtimes.tflm.runner import RefusalError, installed, run_tflm, tflm_version
 
@@ -213,7 +214,7 @@ def figures(peers: Peers, name: str, path: Path) -> Figures:
 
     def stands() -> int:
         file = load_file(str(path))
-        needed = as_it_stands(file, Target(configured_runtime(file.graph, Options()), "32"))
+        needed = unmodified_requirement(file, Target(configured_runtime(file.graph, Options()), "32"))
         arenas.append(needed.arena)
         return needed.head
 

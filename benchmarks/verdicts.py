@@ -18,8 +18,9 @@ import numpy as np
 import reporting
 
 from modelplan.model import Requirement
+from modelplan.model.model_file import ModelFile, Target
 from modelplan.primitives.errors import BrokenPlanError, ModelError
-from modelplan.questions.alternatives import ModelFile, Target, as_it_stands, load_file
+from modelplan.questions.alternatives import load_file, unmodified_requirement
 from modelplan.rewriting import packing
 from modelplan.runtimes import RUNTIMES
 from modelplan.runtimes.tflm.file import read_tflite
@@ -117,7 +118,7 @@ def measured(path: Path) -> Iterator[Row]:
     cannot confirm it.
     """
     file = load_file(str(path))
-    needed = as_it_stands(file, TARGET)
+    needed = unmodified_requirement(file, TARGET)
     if not runs(file.content, AMPLE):
         said = needed.fits(AMPLE)
         reporting.progress(f"{path.name}: TFLM does not run it; check {'FITS IT' if said else 'refuses it'}")
@@ -125,7 +126,7 @@ def measured(path: Path) -> Iterator[Row]:
             yield Row(path.stem, "as it is", needed, ((AMPLE, said, False),))
         return
     for name, form in forms(file):
-        needed = as_it_stands(form, TARGET)
+        needed = unmodified_requirement(form, TARGET)
         answers = tuple((size, needed.fits(size), runs(form.content, size)) for size in budgets(needed.arena))
         yield Row(path.stem, name, needed, answers)
 

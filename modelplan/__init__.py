@@ -1,8 +1,31 @@
 """modelplan plans the memory of neural networks before they meet the device.
 
-graph = load("model.tflite")
-answer = plan(graph)
-print(render(answer, ".txt"))
+    graph = load("model.tflite")
+    answer = plan(graph)
+    print(render(answer, ".txt"))
+
+A question about a model file is a frozen request, a function, and a frozen answer:
+
+    analyze(AnalyzeRequest)            Analysis          what it needs on its runtime, why, what would need less
+    explain(ExplainRequest)            Explanation       its peak, and all changes that would lower it
+    compare(CompareRequest)            AllocatorAnswers  every allocator on its plan, or on a table of buffers
+    diff(ModelRequest, ModelRequest)   Difference        what two models, or one in two settings, differ in
+    check_budgets(CheckRequest)        Findings          whether models keep their budgets
+    reorder(ModelRequest)              ReorderedFile     the file in the order that needs least
+    pack(PackRequest)                  PackedFile        the file with a plan that TFLM follows
+    place_in_memories(MemoriesRequest) RegionPlan        models in several memories
+    spill(SpillRequest)                MovingPlan        contents that leave a memory and come back
+    stream(StreamRequest)              StreamCurve       weights that come from a host
+    recompute(RecomputeRequest)        Curve             values that are computed again
+    sweep(SweepRequest)                SweepProgress     every run of a table from `table_of`, on a cluster
+    choose_target(TargetRequest)       Chosen            a device, for `target` of the other requests
+    fit(path, ...)                     Ladder            the file rewritten so that it fits
+    share_memory(paths, ...)           SharedPlan        several models in one memory
+
+Every request about one model has the fields of ModelRequest. Of a plan the stages are `load`, `storages`, `order`,
+`buffers`, `place` and `check`; `plan` runs them all, `measure` sizes without a plan, `height` and `load_bound` are its
+figures, `render` and `show` draw answers, and `read` reads a saved plan. Errors are ModelPlanErrors: ModelError of a
+file, RequestError of a caller, BrokenPlanError of a plan.
 """
 
 from __future__ import annotations
@@ -13,9 +36,18 @@ from typing import TYPE_CHECKING, Any
 from modelplan.primitives.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from modelplan.answers.analysis import Analysis
+    from modelplan.answers.check_outcomes import Findings, Limits
+    from modelplan.answers.comparison import AllocatorAnswers
+    from modelplan.answers.explanation import Explanation
     from modelplan.answers.model_difference import Difference
+    from modelplan.answers.moving_layout import MovingPlan, StreamCurve
+    from modelplan.answers.recomputation import Curve
+    from modelplan.answers.region_plan import RegionPlan
+    from modelplan.answers.reordered_file import ReorderedFile
     from modelplan.answers.saved_plan import read
     from modelplan.answers.shared_plan import SharedPlan
+    from modelplan.answers.sweep_progress import SweepProgress
     from modelplan.checking.referee import check
     from modelplan.formats import load
     from modelplan.model import (
@@ -44,17 +76,45 @@ if TYPE_CHECKING:
     from modelplan.planning.pipeline import Footprint, Options, measure, plan
     from modelplan.planning.schedulers import order
     from modelplan.primitives.errors import BrokenPlanError, ModelError, ModelPlanError, RequestError
+    from modelplan.questions.analyzing import AnalyzeRequest, analysis_stages, analyze
+    from modelplan.questions.budgets.budget_checks import CheckRequest, check_budgets
+    from modelplan.questions.comparing_allocators import CompareRequest, compare
     from modelplan.questions.differences.models import diff
+    from modelplan.questions.explaining.explanations import ExplainRequest, explain
+    from modelplan.questions.file_rewrites import PackedFile, PackRequest, pack, reorder
+    from modelplan.questions.memories.region_requests import (
+        MemoriesRequest,
+        SpillRequest,
+        StreamRequest,
+        place_in_memories,
+        spill,
+        stream,
+    )
+    from modelplan.questions.model_request import ModelRequest
+    from modelplan.questions.recomputing.curves import RecomputeRequest, recompute
+    from modelplan.questions.sweeps.sweep_file import table_of
+    from modelplan.questions.sweeps.sweep_request import SweepRequest, sweep
+    from modelplan.questions.target_request import TargetRequest, choose_target
     from modelplan.questions.together.shared_memory import share_memory
     from modelplan.rewriting.striped_tflite.ladder import Ladder, fit
+    from modelplan.targets.choosing import Chosen
 
 #: Where each public name lives; it is imported when it is first used, so that `import modelplan` costs nothing.
 _HOMES = {
     name: module
     for module, names in {
+        "answers.analysis": "Analysis",
+        "answers.check_outcomes": "Findings Limits",
+        "answers.comparison": "AllocatorAnswers",
+        "answers.explanation": "Explanation",
         "answers.model_difference": "Difference",
+        "answers.moving_layout": "MovingPlan StreamCurve",
+        "answers.recomputation": "Curve",
+        "answers.region_plan": "RegionPlan",
+        "answers.reordered_file": "ReorderedFile",
         "answers.saved_plan": "read",
         "answers.shared_plan": "SharedPlan",
+        "answers.sweep_progress": "SweepProgress",
         "checking.referee": "check",
         "formats": "load",
         "model": (
@@ -69,18 +129,38 @@ _HOMES = {
         "planning.pipeline": "Footprint Options measure plan",
         "planning.schedulers": "order",
         "primitives.errors": "BrokenPlanError ModelError ModelPlanError RequestError",
+        "questions.analyzing": "AnalyzeRequest analysis_stages analyze",
+        "questions.budgets.budget_checks": "CheckRequest check_budgets",
+        "questions.comparing_allocators": "CompareRequest compare",
         "questions.differences.models": "diff",
+        "questions.explaining.explanations": "ExplainRequest explain",
+        "questions.file_rewrites": "PackRequest PackedFile pack reorder",
+        "questions.memories.region_requests": (
+            "MemoriesRequest SpillRequest StreamRequest place_in_memories spill stream"
+        ),
+        "questions.model_request": "ModelRequest",
+        "questions.recomputing.curves": "RecomputeRequest recompute",
+        "questions.sweeps.sweep_file": "table_of",
+        "questions.sweeps.sweep_request": "SweepRequest sweep",
+        "questions.target_request": "TargetRequest choose_target",
         "questions.together.shared_memory": "share_memory",
         "rewriting.striped_tflite.ladder": "Ladder fit",
+        "targets.choosing": "Chosen",
     }.items()
     for name in names.split()
 }
 
 __all__ = [
-    "Aliases", "BrokenPlanError", "Budget", "Buffer", "Difference", "Footprint", "Graph", "Kind", "Ladder",
-    "Member", "Merge", "ModelError", "ModelPlanError", "Op", "Options", "Placement", "Plan", "Problem", "Progress",
-    "RequestError", "Runtime", "Schedule", "SharedPlan", "Tensor", "buffers", "check", "diff", "fit", "height",
-    "load", "load_bound", "measure", "order", "place", "plan", "read", "render", "share_memory", "show", "storages",
+    "Aliases", "AllocatorAnswers", "Analysis", "AnalyzeRequest", "BrokenPlanError", "Budget", "Buffer",
+    "CheckRequest", "Chosen", "CompareRequest", "Curve", "Difference", "ExplainRequest", "Explanation", "Findings",
+    "Footprint", "Graph", "Kind", "Ladder", "Limits", "Member", "MemoriesRequest", "Merge", "ModelError",
+    "ModelPlanError", "ModelRequest", "MovingPlan", "Op", "Options", "PackRequest", "PackedFile", "Placement", "Plan",
+    "Problem", "Progress", "RecomputeRequest", "RegionPlan", "ReorderedFile", "RequestError", "Runtime", "Schedule",
+    "SharedPlan", "SpillRequest", "StreamCurve", "StreamRequest", "SweepProgress", "SweepRequest", "TargetRequest",
+    "Tensor", "analysis_stages", "analyze", "buffers", "check", "check_budgets", "choose_target", "compare", "diff",
+    "explain", "fit", "height", "load", "load_bound", "measure", "order", "pack", "place", "place_in_memories",
+    "plan", "read", "recompute", "render", "reorder", "share_memory", "show", "spill", "storages", "stream", "sweep",
+    "table_of",
 ]  # fmt: skip
 
 

@@ -1,5 +1,5 @@
 // A search in the style of TelaMalloc: a heuristic proposes one placement at a time, a propagation engine judges it and
-// names the placements behind a failure. The paper's own program is not public; see modelplan/planning/allocators/field/telamalloc.py.
+// names the placements behind a failure. The paper's own program is not public; see telamalloc.py of the package.
 //
 // Source: Maas, Beaugnon, Chauhan and Ilbeyi, TelaMalloc: Efficient On-Chip Memory Allocation for Production Machine
 // Learning Accelerators, ASPLOS 2023, doi 10.1145/3567955.3567961.

@@ -1,8 +1,23 @@
-"""The answers of several allocators to one problem."""
+"""The answers of several allocators to one problem, and that problem."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from modelplan.answers import drawing
+from modelplan.answers.allocator_field import Field, Mark
+from modelplan.answers.drawing import Drawing
+from modelplan.answers.summary import RuntimePlan, runtime_plan
+from modelplan.model import Placement, Plan, Problem, bounds
+from modelplan.primitives.errors import RequestError
+from modelplan.primitives.units import stand_in
+from modelplan.primitives.version import __version__
+
+if TYPE_CHECKING:
+    from modelplan.targets.choosing import Chosen
 
 #: Rows that head the table whatever their height.
 OURS = ("best", "modelplan")
@@ -47,3 +62,84 @@ class Comparison:
         """The rows with an answer: lowest first, of equal ones own answers first, then the fastest."""
         placed = [row for row in self.rows if row.height is not None]
         return sorted(placed, key=lambda row: (row.height, bool(row.found_by), row.microseconds))
+
+    @property
+    def field(self) -> Field:
+        """What a chart shows: the answers lowest first, and who refused."""
+        marks = tuple(Mark(r.allocator, r.kind, r.height or 0, r.microseconds, r.found_by) for r in self.ranked)
+        refused = tuple(row.allocator for row in self.rows if row.height is None)
+        return Field(self.title, self.buffers, self.lower_bound, marks, refused, f"modelplan {__version__}")
+
+
+@dataclass(frozen=True, eq=False)
+class ProblemSource:
+    """The problem that all allocators get; of a model the plan that `analyze` makes of it."""
+
+    problem: Problem
+    plan: Plan | None = None
+    banks: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def runtime_plan(self) -> RuntimePlan | None:
+        """What the model's runtime does by itself."""
+        return None if self.plan is None else runtime_plan(self.plan)
+
+    def within(self, chosen: Chosen | None) -> ProblemSource:
+        """The same with the block of the target as capacity, for a figure; the answers are heights without one."""
+        if chosen is None:
+            return self
+        problem = replace(self.problem, capacity=chosen.budget)
+        plan = None if self.plan is None else replace(self.plan, problem=problem, banks=chosen.banks)
+        return ProblemSource(problem, plan, chosen.banks)
+
+    @property
+    def kept(self) -> int:
+        """Bytes that the model's runtime takes of the same memory beside the buffers."""
+        return self.plan.requirement.kept if self.plan and self.plan.requirement else 0
+
+    @property
+    def refusals(self) -> tuple[str, ...]:
+        """Why the model's runtime would not run it."""
+        return self.plan.requirement.refusals if self.plan and self.plan.requirement else ()
+
+    @property
+    def lower_bound(self) -> int:
+        """What is proved before any allocator has run: the load, of a model what its plan proved."""
+        proved = 0 if self.plan is None else self.plan.placement.lower_bound
+        return max(proved, bounds.load_bound(self.problem))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AllocatorAnswers:
+    """What `compare` finds out: the table, the problem, and what each allocator placed; `target` is the device."""
+
+    comparison: Comparison
+    source: ProblemSource
+    placements: Mapping[str, Placement]
+    target: Chosen | None = None
+
+    @property
+    def fitting(self) -> int:
+        """How many answers fit the block of the target with what the runtime keeps; all do where there is none."""
+        heights = [row.height for row in self.comparison.ranked if row.height is not None]
+        if self.target is None:
+            return len(heights)
+        budget = self.target.budget
+        return 0 if self.source.refusals else sum(height + self.source.kept <= budget for height in heights)
+
+    def drawing_of(self, name: str) -> Drawing:
+        """What figures show of one allocator's placement, which the title names.
+
+        Raises:
+            RequestError: the allocator refused the problem.
+        """
+        if name not in self.placements:
+            raise RequestError(f"--draw {name}: it refused the problem, there is nothing to draw")
+        placement, source = self.placements[name], self.source.within(self.target)
+        if source.plan is not None:
+            shown = drawing.of_plan(replace(source.plan, placement=placement, allocator=name))
+        else:
+            shown = drawing.of_problem(Path(self.comparison.title).stem, source.problem, placement)
+            shown = replace(shown, banks=source.banks)
+        note = stand_in(placement.found_by, placement.own_height)
+        return replace(shown, title=f"{shown.title}: {name}" + (f" ({note})" if note else ""))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from enum import IntEnum
 
-from modelplan.model import Requirement
+from modelplan.model import Plan, Requirement
+from modelplan.model.model_file import ModelFile
 
 
 class Needs(IntEnum):
@@ -131,11 +132,12 @@ class Advice:
     untried: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Explanation:
-    """What a model file needs as it stands, its peak, and what would help; `capacity` are the bytes there are.
+    """What an unmodified model file needs, its peak, and what would help; `capacity` are the bytes there are.
 
-    `what_if` are compressions that were asked about; nothing carries them out.
+    `what_if` are compressions that were asked about; nothing carries them out. `plan` is the plan that was asked for,
+    `unmodified` the one by which the runtime runs the unmodified file, `explained` that of the two whose peak it is.
     """
 
     model: str
@@ -144,6 +146,11 @@ class Explanation:
     advice: Advice
     capacity: int | None = None
     what_if: tuple[Compression, ...] = ()
+    _: KW_ONLY
+    file: ModelFile
+    explained: Plan
+    plan: Plan
+    unmodified: Plan
 
     @property
     def remedy(self) -> Suggestion | None:

@@ -18,11 +18,18 @@ from pathlib import Path
 
 from modelplan.answers.check_outcomes import Check, Limits, Outcome
 from modelplan.cli import files, model_options, terminal
-from modelplan.cli.checks import OPTIONS, Asked, budget_file, from_file, outcome, row_checks
 from modelplan.formats.files import read_text
 from modelplan.outputs.report import Section
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.primitives.units import counted, human
+from modelplan.questions.budgets.budget_checks import (
+    OPTIONS,
+    ModelCheck,
+    budget_file,
+    from_file,
+    outcome,
+    row_checks,
+)
 from modelplan.questions.budgets.budget_edits import with_budget, with_number
 from modelplan.questions.budgets.measuring import Measurements
 from modelplan.questions.budgets.project_budgets import (
@@ -35,6 +42,7 @@ from modelplan.questions.budgets.project_budgets import (
     read_budgets,
 )
 from modelplan.questions.budgets.saved_figures import baseline_document
+from modelplan.questions.model_request import ModelRequest
 
 _QUANTITIES = ("arena", "head", "flash")
 
@@ -164,14 +172,15 @@ def with_model(edit: Edit, path: str, arguments: Namespace) -> Edit:
     if folder.resolve() != Path.cwd() and (in_files or arguments.include):
         raise RequestError(f"files of a target are relative to {edit.file.path}; run this in its folder")
     check = Check(path, path, key, Limits(), target)
-    needed = most(sized([Asked(check, arguments, model_options.chosen_target(arguments))]), "arena")
+    request = model_options.request_of(ModelRequest, arguments, path, model_options.chosen_target(arguments))
+    needed = most(sized([ModelCheck(check, request)]), "arena")
     value = with_headroom(needed, edit.share)
     row = {"model": key, "arena": written(value)} | {name.replace("_", "-"): one for name, one in options.items()}
     line = f"{key}: arena {human(value)}, needed {human(needed)}"
     return replace(edit, text=with_budget(edit.text, edit.file.prefix, row), lines=(*edit.lines, line))
 
 
-def sized(asked: Sequence[Asked]) -> list[Outcome]:
+def sized(asked: Sequence[ModelCheck]) -> list[Outcome]:
     """What the models need; the first that has no figure is an error.
 
     Raises:

@@ -15,7 +15,7 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ from modelplan.primitives.units import human
 
 if TYPE_CHECKING:
     from modelplan.answers.check_outcomes import Findings, Outcome
-    from modelplan.cli.checks import Asked
+    from modelplan.questions.budgets.budget_checks import CheckRequest
     from modelplan.targets.choosing import Chosen
 
 #: Seconds for what would make models fit that need too much, where a file states the budgets.
@@ -114,73 +114,64 @@ def requested_formats(arguments: Namespace) -> dict[str, str]:
 
 def check_project(arguments: Namespace, outputs: dict[str, str]) -> int:
     """Checks the budgets of a file."""
-    from modelplan.answers.check_outcomes import Findings
-    from modelplan.cli import checks
-    from modelplan.questions.budgets.measuring import Measurements
+    from modelplan.questions.budgets.budget_checks import OPTIONS, CheckRequest, check_budgets
 
-    given = [name for name in ("budget", "growth", *checks.OPTIONS) if getattr(arguments, name)]
+    given = [name for name in ("budget", "growth", *OPTIONS) if getattr(arguments, name)]
     if given:
         option = f"--{given[0].replace('_', '-')}"
         raise RequestError(f"{option} is for a MODEL that is named; without one the file with the budgets states it")
-    file = checks.budget_file(arguments.config)
-    stored = file.baseline if not file.baseline.endswith(".json") else str(file.path.parent / file.baseline)
-    baseline = checks.baseline_of(arguments.baseline or stored or None, file.path.parent)
-    asked = checks.from_file(file)
     seconds = _SECONDS if arguments.seconds is None else arguments.seconds
-    measurements = Measurements(seconds)
-    found = tuple(checks.outcome(one, measurements, baseline) for one in asked)
-    write_formats(Findings(str(file.path), found, folder_in_workspace()), outputs)
+    findings = check_budgets(CheckRequest(config=arguments.config, baseline=arguments.baseline, seconds=seconds))
+    write_formats(replace(findings, folder=folder_in_workspace()), outputs)
     if arguments.json:
         document = {
             "schema": SCHEMA,
-            "budgets": str(file.path),
-            "models": [{"name": one.check.name} | as_json(one) for one in found],
+            "budgets": findings.source,
+            "models": [{"name": one.check.name} | as_json(one) for one in findings.outcomes],
         }
         files.write(arguments.json, json.dumps(document, indent=1) + "\n")
-    return max(one.exit_code for one in found)
+    return max(one.exit_code for one in findings.outcomes)
 
 
 def check_models(arguments: Namespace, outputs: dict[str, str]) -> int:
     """Checks the models that are named, each against the same budget; text is shown model by model."""
     from modelplan.answers.check_outcomes import Findings
-    from modelplan.cli import checks
-    from modelplan.questions.budgets.measuring import Measurements
+    from modelplan.questions.budgets.budget_checks import outcomes_of
 
-    asked = named_models(arguments)
-    baseline = checks.baseline_of(arguments.baseline, Path())
-    chosen = asked[0].chosen
+    if arguments.config:
+        raise RequestError("--config names a file with budgets, which state their models; name no MODEL beside it")
+    chosen = model_options.chosen_target(arguments)
+    request = named_models(arguments, chosen)
+    outcomes = outcomes_of(request)
     shows = outputs.get("text") == "-"
     if chosen and shows:
         terminal.show([Section("", tuple(available(arguments.budget, chosen)))])
-    measurements = Measurements(arguments.seconds)
-    found = [shown(checks.outcome(one, measurements, baseline), shows=shows) for one in asked]
+    found = [shown(one, shows=shows) for one in outcomes]
     unseen = {name: path for name, path in outputs.items() if not (shows and name == "text")}
     write_formats(Findings("", tuple(found), folder_in_workspace()), unseen)
     sized = [one for one in found if one.needed is not None]
     if arguments.json and (sized or len(found) > 1):
-        facts = {"budget": asked[0].check.limits.arena, **model_options.target_facts(chosen)}
+        facts = {"budget": request.limits.arena, **model_options.target_facts(chosen)}
         document = {"schema": SCHEMA, **facts, "models": [as_json(one) for one in sized]}
         files.write(arguments.json, json.dumps(document, indent=1) + "\n")
     return max(one.exit_code for one in found)
 
 
-def named_models(arguments: Namespace) -> list[Asked]:
+def named_models(arguments: Namespace, chosen: Chosen | None) -> CheckRequest:
     """The checks of the models on the command line."""
-    from modelplan.answers.check_outcomes import Check, Limits
-    from modelplan.cli.checks import Asked
+    from modelplan.answers.check_outcomes import Limits
+    from modelplan.questions.budgets.budget_checks import CheckRequest
     from modelplan.questions.budgets.project_budgets import parse_growth
+    from modelplan.questions.model_request import ModelRequest
 
-    if arguments.config:
-        raise RequestError("--config names a file with budgets, which state their models; name no MODEL beside it")
-    chosen = model_options.chosen_target(arguments)
     growth = None if arguments.growth is None else parse_growth(arguments.growth)
-    limits = Limits(budget_of(arguments.budget, chosen), growth=growth)
-    return [
-        Asked(
-            Check(path, path, Path(os.path.relpath(path)).as_posix(), limits, arguments.target or ""), arguments, chosen
-        )
-        for path in arguments.models
-    ]
+    return CheckRequest(
+        tuple(model_options.request_of(ModelRequest, arguments, path, chosen) for path in arguments.models),
+        Limits(budget_of(arguments.budget, chosen), growth=growth),
+        arguments.target or "",
+        baseline=arguments.baseline,
+        seconds=arguments.seconds,
+    )
 
 
 def shown(found: Outcome, *, shows: bool) -> Outcome:

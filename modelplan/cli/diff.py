@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import argparse
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, NoReturn
+from copy import copy
+from typing import NoReturn
 
 from modelplan.answers.model_difference import Difference
 from modelplan.cli import files, model_options, overlays, terminal
@@ -22,20 +20,11 @@ from modelplan.formats.node_keys import node_keys
 from modelplan.outputs.exchange import node_data
 from modelplan.outputs.figures import difference_chart
 from modelplan.outputs.reports import difference_markdown, difference_report
-from modelplan.planning import pipeline
-from modelplan.primitives.byte_counts import parse_bytes
 from modelplan.primitives.errors import RequestError
-from modelplan.questions.alternatives import load_file
 from modelplan.questions.differences.comparing import difference
-from modelplan.questions.differences.sides import Side, side_of
-
-if TYPE_CHECKING:
-    from modelplan.targets.choosing import Chosen
-
-#: Options that ask for a plan other than the one by which the runtime runs the file.
-_PLANS = ("schedule", "alias", "allocator", "streams", "overlaps")
-#: Options that are named among the settings where they differ: how they are called there, and in the arguments.
-_NAMED = {"extents": "dim", "shapes": "shape", "alignment": "alignment", "padding": "pad"}
+from modelplan.questions.differences.models import compared_sides, named_side
+from modelplan.questions.differences.sides import Side
+from modelplan.questions.model_request import ModelRequest
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -77,10 +66,9 @@ def run(arguments: Namespace) -> int:
     overlays.check_overlay(arguments.overlay, [arguments.old, arguments.new or arguments.old])
     if arguments.new is None and not arguments.old_options + arguments.new_options:
         raise RequestError("one model and no --old or --new OPTION=VALUE: there is nothing to compare")
-    sides = _of_side(arguments, "old"), _of_side(arguments, "new")
-    planned = any(getattr(side, name) is not None for side in sides for name in _PLANS)
-    named = zip(("old", "new"), sides, (arguments.old, arguments.new or arguments.old), strict=True)
-    old, new = (_compared(name, side, path, planned=planned) for name, side, path in named)
+    sides = {name: _of_side(arguments, name) for name in ("old", "new")}
+    requests = (_request(name, side, getattr(arguments, name) or arguments.old) for name, side in sides.items())
+    old, new = compared_sides(*requests)
     found = difference(old, new)
     if "-" not in outputs:
         terminal.show(difference_report.sections_of(found))
@@ -89,6 +77,16 @@ def run(arguments: Namespace) -> int:
         nodes = node_keys(read_bytes(arguments.new or arguments.old), new.graph)
         overlays.write_overlay(arguments.overlay, node_data.differences_of(found, new.plan.schedule.order, nodes))
     return 1 if arguments.exit_code and not found.empty else 0
+
+
+def _request(name: str, arguments: Namespace, path: str) -> ModelRequest:
+    """What is asked about the side `name`, which messages name.
+
+    Raises:
+        RequestError: there is no such target, or the capacity cannot be read.
+    """
+    with named_side(name):
+        return model_options.request_of(ModelRequest, arguments, path, model_options.chosen_target(arguments))
 
 
 def _write(arguments: Namespace, found: Difference, old: Side, new: Side, figures: Figures) -> None:
@@ -124,7 +122,7 @@ def _of_side(arguments: Namespace, side: str) -> Namespace:
     parser = _SideParser(add_help=False, allow_abbrev=False)
     _add_shared(parser)
     known = {action.option_strings[0]: action for action in parser._actions}  # noqa: SLF001
-    found, cleared = Namespace(**vars(arguments)), set[str]()
+    found, cleared = copy(arguments), set[str]()
     for text in getattr(arguments, f"{side}_options"):
         name, _, value = text.partition("=")
         action = known.get(f"--{name}")
@@ -144,43 +142,3 @@ def _parse(parser: ArgumentParser, action: argparse.Action, value: str, found: N
     except RequestError as problem:
         said = str(problem).rpartition(f"{action.option_strings[0]}: ")[2]
         raise RequestError(f"{where}: {said}") from None
-
-
-def _compared(name: str, arguments: Namespace, path: str, *, planned: bool) -> Side:
-    """One side, `old` or `new` in messages about its options."""
-    try:
-        return compared(arguments, path, planned=planned)
-    except RequestError as problem:
-        raise RequestError(f"{name}: {problem}") from None
-
-
-def compared(arguments: Namespace, path: str, *, planned: bool) -> Side:
-    """One side; where one of both asks for a plan, the planned activations are all that counts for both."""
-    file = load_file(path, arguments.dim, arguments.shape)
-    chosen = model_options.chosen_target(arguments)
-    words = model_options.on_target(model_options.with_capacity(arguments, chosen), chosen, file.graph)
-    target = model_options.target_of(words, file.graph)
-    asked = any(getattr(arguments, name) is not None for name in _PLANS)
-    plan = None
-    if asked:
-        options = model_options.options_of(Namespace(**vars(words) | {"model": path}), file.graph)
-        plan = pipeline.plan(file.graph, options)
-    capacity = None if words.capacity is None else parse_bytes(words.capacity)
-    make = partial(side_of, file, target, plan=plan, settings=_settings(words, chosen), capacity=capacity)
-    return make() if asked or not planned else _activations(make())
-
-
-def _activations(side: Side) -> Side:
-    """The side with the planned part as all that it needs."""
-    basis = f"the planned activations for {side.plan.runtime.name}"
-    choices = tuple(row for row in side.settings if row[0] != "ABI")
-    plan = replace(side.plan, requirement=None)
-    return replace(side, plan=plan, whole=False, kept=(), needed=replace(side.needed, basis=basis), settings=choices)
-
-
-def _settings(arguments: Namespace, chosen: Chosen | None) -> Sequence[tuple[str, str]]:
-    """The options that are named where they differ."""
-    device = [("target", f"{chosen.device.name}, {', '.join(chosen.block.regions)}")] if chosen else []
-    given = {name: getattr(arguments, key) for name, key in _NAMED.items()}
-    words = {k: ", ".join(v) if isinstance(v, list) else str(v) for k, v in given.items() if v}
-    return [*device, *words.items()]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from modelplan.cli import files, fit_onnx, model_options, terminal
 from modelplan.cli.drawn_outputs import add_draw, figures_asked, write_figures
+from modelplan.model.model_file import USUAL_ABI
 from modelplan.outputs.firmware import tflm_headers
 from modelplan.outputs.report import Section, Table
 from modelplan.primitives.byte_counts import parse_bytes
@@ -124,7 +125,7 @@ def goal_of(arguments: Namespace, chosen: Chosen | None = None) -> Goal:
     return Goal(
         budget=None if arguments.least else parse_bytes(stated),
         objective=arguments.objective,
-        abi=arguments.abi or (device.abi if device else "") or model_options.USUAL_ABI,
+        abi=arguments.abi or (device.abi if device else "") or USUAL_ABI,
         kernels=arguments.kernels or (device.kernels if device else "") or KERNELS[0],
         max_macs=share(arguments.max_macs or _MOST_MACS),
         max_ops=arguments.max_ops,

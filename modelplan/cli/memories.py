@@ -20,7 +20,6 @@ from modelplan.primitives.errors import RequestError
 
 if TYPE_CHECKING:
     from modelplan.answers.region_plan import RegionPlan
-    from modelplan.model import Plan
 
 #: Options that write sources, with the functions that make them.
 _SOURCES = {"header": "c_header", "linker": "linker_sections", "arenas": "tflm_header", "memory_ids": "executorch_ids"}
@@ -77,44 +76,29 @@ def run(arguments: Namespace) -> int:
     regions = region_options.regions_of(arguments, region_options.target_device(arguments))
     from modelplan.outputs.reports.region_report import sections_of
     from modelplan.questions.memories.choosing import Choosing
-    from modelplan.questions.memories.region_planning import plan_regions
+    from modelplan.questions.memories.region_requests import MemoriesRequest, place_in_memories
+    from modelplan.questions.model_request import ModelRequest
 
-    plans = [_plan(arguments, path) for path in arguments.models]
-    budget = model_options.budget_of(arguments)
-    how = Choosing(arguments.method, arguments.both_ends, budget)
-    made = plan_regions(plans, regions, how, reader=arguments.reader, macs_per_second=arguments.macs_per_second)
-    made = _with_arenas(arguments, made)
-    _write(arguments, made, figures)
+    request = MemoriesRequest(
+        tuple(model_options.request_of(ModelRequest, arguments, path) for path in arguments.models),
+        regions,
+        Choosing(arguments.method, arguments.both_ends, model_options.budget_of(arguments)),
+        arguments.reader,
+        arguments.macs_per_second,
+    )
+    plan = place_in_memories(request)
+    _write(arguments, plan, figures)
     if "-" not in (arguments.json, arguments.csv, *sources):
-        terminal.show(sections_of(made))
+        terminal.show(sections_of(plan))
     return 0
 
 
-def _with_arenas(arguments: Namespace, made: RegionPlan) -> RegionPlan:
-    """The plan with TFLM's two arenas, where it is one model that TFLM runs."""
-    if len(made.plans) > 1 or not made.plans[0].runtime.offline_plans or not arguments.models[0].endswith(".tflite"):
-        return made
-    from modelplan.questions.memories.arena_regions import with_arenas
-    from modelplan.runtimes.tflm.file import load_tflite
-
-    runtime = made.plans[0].runtime
-    return with_arenas(made, load_tflite(arguments.models[0]), arguments.abi, runtime.kernels)
-
-
-def _write(arguments: Namespace, made: RegionPlan, figures: Figures) -> None:
+def _write(arguments: Namespace, plan: RegionPlan, figures: Figures) -> None:
     """The files that were asked for."""
     from modelplan.outputs.firmware import region_sources
 
-    sources = {name: getattr(region_sources, function)(made) for name, function in _SOURCES.items()
+    sources = {name: getattr(region_sources, function)(plan) for name, function in _SOURCES.items()
                if getattr(arguments, name)}  # fmt: skip
     for name, content in sources.items():  # all of them are made before one is written, since they may be refused
         files.write(getattr(arguments, name), content)
-    write_outputs(arguments, made, figures)
-
-
-def _plan(arguments: Namespace, path: str) -> Plan:
-    from modelplan.formats import load_model
-    from modelplan.planning import pipeline
-
-    graph = load_model(path, arguments.dim, arguments.shape)
-    return pipeline.plan(graph, model_options.options_of(Namespace(**vars(arguments) | {"model": path}), graph))
+    write_outputs(arguments, plan, figures)

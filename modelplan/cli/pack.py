@@ -10,18 +10,14 @@ from argparse import ArgumentParser, Namespace
 from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.subject import shim_subject
 from modelplan.cli import files, model_options, terminal
-from modelplan.model import Requirement
 from modelplan.outputs.firmware import tflm_headers
 from modelplan.outputs.report import Section
-from modelplan.primitives.errors import ModelError
 from modelplan.primitives.units import human
-from modelplan.questions.alternatives import ModelFile, Target, as_it_stands, load_file, with_proved_plan
-from modelplan.rewriting import packing
+from modelplan.questions.file_rewrites import PackedFile, PackRequest, pack
 from modelplan.rewriting.packing import Packing
-from modelplan.runtimes import with_kernels
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.arena import arena
-from modelplan.runtimes.tflm.file import FileModel, load_tflite, read_tflite
+from modelplan.runtimes.tflm.file import FileModel, read_tflite
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -51,34 +47,16 @@ def run(arguments: Namespace) -> int:
     files.check_outputs([arguments.output], [arguments.model], force=arguments.force)
     files.check_outputs([arguments.shim, arguments.header], [arguments.model])
     files.check_suffix(arguments.output, ".tflite")
-    model = load_tflite(arguments.model)
-    file = load_file(arguments.model)
-    target = Target(with_kernels(TFLM, arguments.kernels), arguments.abi)
-    before = runnable(file, target)
-    packed, plan = packing.packed(model, file.graph, arguments.alias, arguments.allocator, arguments.kernels)
-    after = with_proved_plan(ModelFile(file.path, packed.data, file.graph), target)
-    gains = after.arena < before.arena or after.head < before.head
-    written = packed.data if gains or arguments.force else model.data
+    request = PackRequest(arguments.model, arguments.alias, arguments.kernels, arguments.abi, arguments.allocator)
+    packed = pack(request)
+    gains, plan = packed.gains, packed.plan
+    written = packed.packed.data if gains or arguments.force else packed.model.data
     files.write(arguments.output, written)
     write_headers(arguments, read_tflite(written, arguments.output), plan)
     outcome = "packed" if gains else "a plan that gains nothing" if arguments.force else "nothing gained"
     lines = [] if gains or arguments.force else [f"{arguments.output} is a copy of it; --force writes the plan"]
-    terminal.show(
-        [Section(f"{file.path}: {outcome}", (*lines, *outcome_lines(model, plan, before, after, arguments.kernels)))]
-    )
+    terminal.show([Section(f"{arguments.model}: {outcome}", (*lines, *outcome_lines(packed, arguments.kernels)))])
     return 0
-
-
-def runnable(file: ModelFile, target: Target) -> Requirement:
-    """What the file needs as it stands.
-
-    Raises:
-        ModelError: TFLM would not run it; names the operators and the reasons.
-    """
-    needed = as_it_stands(file, target)
-    if needed.refusals:
-        raise ModelError(f"{file.path}: {target.runtime.name} would not run it: {'; '.join(needed.refusals)}")
-    return needed
 
 
 def write_headers(arguments: Namespace, written: FileModel, plan: Packing) -> None:
@@ -92,8 +70,9 @@ def write_headers(arguments: Namespace, written: FileModel, plan: Packing) -> No
         files.write(arguments.shim, text)
 
 
-def outcome_lines(model: FileModel, plan: Packing, before: Requirement, after: Requirement, kernels: str) -> list[str]:
+def outcome_lines(packed: PackedFile, kernels: str) -> list[str]:
     """Before and after, what is shared, and the bound."""
+    plan, before, after = packed.plan, packed.before, packed.after
     lines = [
         f"head before    {human(plan.before)}",
         f"head after     {human(plan.head)}",
@@ -104,7 +83,7 @@ def outcome_lines(model: FileModel, plan: Packing, before: Requirement, after: R
         f"arena after    {human(after.arena)}",
     ]
     for group in plan.shared:
-        names = ", ".join(f"{m.tensor} {model.tensors[m.tensor].name!r}" for m in group)
+        names = ", ".join(f"{m.tensor} {packed.model.tensors[m.tensor].name!r}" for m in group)
         lines.append(f"shared bytes   tensors {names}")
     if plan.used_overlaps:
         count = f"{len(plan.used_overlaps)} outputs run" if len(plan.used_overlaps) > 1 else "one output runs"

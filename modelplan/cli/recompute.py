@@ -60,16 +60,11 @@ def run(arguments: Namespace) -> int:
     if not 0 <= arguments.seconds < float("inf"):
         raise RequestError(f"--seconds is {arguments.seconds:g}, expected 0 or more")
     most, budget = share(arguments.max_macs), None if arguments.budget is None else parse_bytes(arguments.budget)
-    from modelplan.formats import load_model
     from modelplan.outputs.reports import recompute_report
-    from modelplan.questions.recomputing.curves import curve_of
+    from modelplan.questions.recomputing.curves import RecomputeRequest, recompute
 
-    graph = load_model(arguments.model, arguments.dim, arguments.shape)
-    if arguments.allocator == model_options.FROM_FILE:
-        raise RequestError("the plan in a file says nothing of repeated operators; choose another --allocator")
-    words = Namespace(**vars(arguments) | {"alignment": None, "pad": None, "overlaps": None})
-    options = model_options.options_of(words, graph)
-    curve = curve_of(graph, options, most_work=most, budget=budget, seconds=arguments.seconds)
+    asked = {"most_work": most, "budget": budget, "seconds": arguments.seconds}
+    curve = recompute(model_options.request_of(RecomputeRequest, arguments, arguments.model, **asked))
     if "-" not in arguments.out:
         terminal.show(recompute_report.sections(curve))
     for path in arguments.out:

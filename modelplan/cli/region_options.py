@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from modelplan.cli import model_options
 from modelplan.primitives.byte_counts import parse_nanoseconds, parse_rate
 from modelplan.primitives.errors import RequestError
+from modelplan.questions.target_request import wanted_device
 
 if TYPE_CHECKING:
     from modelplan.targets.device import Device, Dma, Region
@@ -44,7 +45,7 @@ def target_device(arguments: Namespace) -> Device | None:
 
     if arguments.used:
         raise RequestError("--used finds a free block for one arena; for several memories state --reserve REGION=BYTES")
-    return device_of(model_options.wanted_target(arguments))[0]
+    return device_of(wanted_device(model_options.target_options(arguments), arguments.target))[0]
 
 
 def regions_of(arguments: Namespace, device: Device | None) -> tuple[Region, ...]:

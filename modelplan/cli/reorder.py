@@ -6,21 +6,18 @@ reordered .onnx binds modelplan's own arena and code generators only. The writte
 
 from __future__ import annotations
 
-import tempfile
 from argparse import ArgumentParser, Namespace
-from dataclasses import replace
 from pathlib import Path
 
 from modelplan.cli import files, model_options, terminal
-from modelplan.formats import load_model
-from modelplan.formats.files import read_bytes
-from modelplan.model import Graph, Plan, bounds
+from modelplan.model import Plan, bounds
 from modelplan.outputs import render
 from modelplan.outputs.report import Section, Table
 from modelplan.outputs.reports.plan_report import order_line
-from modelplan.planning import pipeline
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.units import human
+from modelplan.questions.file_rewrites import reorder
+from modelplan.questions.model_request import ModelRequest
 from modelplan.rewriting import reordering
 
 _MOST_ROWS = 12
@@ -43,17 +40,11 @@ def run(arguments: Namespace) -> int:
         raise RequestError(f"{arguments.output}: expected a name that ends in {source.suffix}, like {source.name}")
     files.check_outputs([arguments.output], [arguments.model], force=arguments.force)
     files.check_outputs([arguments.figure], [arguments.model])
-    graph = load_model(arguments.model, arguments.dim, arguments.shape)
-    model = read_bytes(source)
-    options = replace(model_options.options_of(arguments, graph), precedences=reordering.file_precedences(model, graph))
-    before = pipeline.plan(graph, replace(options, schedule="file"))
-    after = pipeline.plan(graph, options)
-    content = reordering.reordered(model, graph, after.schedule.order)
-    _verify(content, source, graph, after, arguments)
-    files.write(arguments.output, content)
+    reordered = reorder(model_options.request_of(ModelRequest, arguments, arguments.model))
+    files.write(arguments.output, reordered.content)
     if arguments.figure:
-        files.write(arguments.figure, render(after, f".order{Path(arguments.figure).suffix}"))
-    terminal.show([verdict(arguments.model, before, after)])
+        files.write(arguments.figure, render(reordered.after, f".order{Path(arguments.figure).suffix}"))
+    terminal.show([verdict(arguments.model, reordered.before, reordered.after)])
     return 0
 
 
@@ -77,12 +68,3 @@ def verdict(path: str, before: Plan, after: Plan) -> Section:
 
 def _arena(plan: Plan) -> int:
     return bounds.height(plan.problem, plan.placement)
-
-
-def _verify(content: bytes, source: Path, graph: Graph, plan: Plan, arguments: Namespace) -> None:
-    """Reads the new file back before it takes its place."""
-    with tempfile.TemporaryDirectory() as folder:
-        draft = Path(folder) / source.name
-        draft.write_bytes(content)
-        again = load_model(str(draft), arguments.dim, arguments.shape)
-        reordering.check_same(graph, again, plan.schedule.order)

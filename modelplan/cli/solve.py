@@ -23,6 +23,7 @@ from modelplan.planning.allocators import DEFAULT, place
 from modelplan.primitives.byte_counts import parse_bytes
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.units import counted, human, stand_in
+from modelplan.questions import option_files
 
 #: Why a search stopped before the proof.
 STOPPED = {"budget": "out of steps", "deadline": "out of time", "cancelled": "interrupted"}
@@ -55,7 +56,7 @@ def run(arguments: Namespace) -> int:
         problem = replace(problem, capacity=parse_bytes(arguments.capacity))
     if arguments.contiguous:
         problem = listed(problem, arguments.contiguous)
-    from_file = arguments.allocator == model_options.FROM_FILE
+    from_file = arguments.allocator == option_files.FROM_FILE
     placement = stored(source, problem) if from_file else search(problem, arguments)
     fits = problem.capacity is None or bounds.height(problem, placement) <= problem.capacity
     if arguments.output and fits:
@@ -79,7 +80,7 @@ def listed(problem: Problem, path: str) -> Problem:
     if problem.contiguous:
         raise RequestError(f"--contiguous {path}: the table states lists itself, in its column 'list'")
     try:
-        return replace(problem, contiguous=model_options.lists_of(path, problem.names))
+        return replace(problem, contiguous=option_files.lists_of(path, problem.names))
     except ValueError as reason:
         raise RequestError(f"--contiguous {path}: {reason}") from None
 
@@ -95,7 +96,7 @@ def stored(source: str, problem: Problem) -> Placement:
 
     found = read_solution(Path(source))[1]
     if found is None:
-        raise RequestError(f"--allocator {model_options.FROM_FILE}: {source} has no column 'offset'")
+        raise RequestError(f"--allocator {option_files.FROM_FILE}: {source} has no column 'offset'")
     referee.check(replace(problem, capacity=None), found)
     return replace(found, lower_bound=bounds.load_bound(problem))
 

@@ -12,7 +12,6 @@ what the table says of it; others are added. Of --dma the keys are channels=, qu
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
 
 from modelplan.cli import files, model_options, region_options, terminal
 from modelplan.cli.drawn_outputs import add_outputs, figures_asked, write_outputs
@@ -49,31 +48,16 @@ def run(arguments: Namespace) -> int:
     figures = figures_asked(arguments, "MovingPlan")
     device = region_options.target_device(arguments)
     regions, dma = region_options.regions_of(arguments, device), region_options.engine_of(arguments.dma, device)
-    _check_copied_only(arguments.copied_only, [region.name for region in regions])
     for name, value in (("--macs-per-second", arguments.macs_per_second), ("--seconds", arguments.seconds)):
         if value is not None and not 0 < value < float("inf"):
             raise RequestError(f"{name} is {value:g}, expected more than 0")
-    from modelplan.formats import load_model
     from modelplan.outputs.reports.moves_report import sections_of
-    from modelplan.planning import pipeline
-    from modelplan.questions.memories.moving import moving_plan
+    from modelplan.questions.memories.region_requests import SpillRequest, spill
 
-    graph = load_model(arguments.model, arguments.dim, arguments.shape)
-    plan = pipeline.plan(graph, model_options.options_of(arguments, graph))
-    made = moving_plan(
-        plan, regions, dma, method=arguments.method, copied_only=arguments.copied_only, reader=arguments.reader,
-        macs_per_second=arguments.macs_per_second, seconds=arguments.seconds,
-    )  # fmt: skip
-    write_outputs(arguments, made, figures)
+    same = {name: getattr(arguments, name) for name in ("reader", "method", "seconds", "macs_per_second")}
+    asked = {"regions": regions, "dma": dma, "copied_only": tuple(arguments.copied_only), **same}
+    layout = spill(model_options.request_of(SpillRequest, arguments, arguments.model, **asked))
+    write_outputs(arguments, layout, figures)
     if "-" not in (arguments.json, arguments.csv):
-        terminal.show(sections_of(made))
+        terminal.show(sections_of(layout))
     return 0
-
-
-def _check_copied_only(wanted: Sequence[str], names: Sequence[str]) -> None:
-    """Returns only if every region of --copied-only exists, and one is left that operators reach."""
-    for name in wanted:
-        if name not in names:
-            raise RequestError(f"--copied-only {name}: there is no such region; there are: {', '.join(names)}")
-    if set(wanted) == set(names):
-        raise RequestError("--copied-only names all regions; operators have to reach one of them")

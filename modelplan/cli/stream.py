@@ -64,18 +64,15 @@ def run(arguments: Namespace) -> int:
         if not least <= value <= 1000:
             raise RequestError(f"{name} is {value}, expected from {least} to 1000")
     rates = [parse_rate(text) for text in dict.fromkeys(arguments.link)] or [link.rate]
-    from modelplan.formats import load_model
     from modelplan.outputs.reports.stream_report import sections_of
-    from modelplan.planning import pipeline
-    from modelplan.questions.memories.streaming import stream_curve
+    from modelplan.questions.memories.region_requests import StreamRequest, stream
 
-    graph = load_model(arguments.model, arguments.dim, arguments.shape)
-    plan = pipeline.plan(graph, model_options.options_of(arguments, graph))
-    links = [replace(link, rate=rate) for rate in rates]
-    made = stream_curve(plan, links, memory, arguments.points)
-    write_outputs(arguments, made, figures)
+    links = tuple(replace(link, rate=rate) for rate in rates)
+    asked = {"links": links, "memory": memory, "points": arguments.points}
+    curve = stream(model_options.request_of(StreamRequest, arguments, arguments.model, **asked))
+    write_outputs(arguments, curve, figures)
     if "-" not in (arguments.json, arguments.csv):
-        terminal.show(sections_of(made))
+        terminal.show(sections_of(curve))
     return 0
 
 

@@ -6,32 +6,22 @@ sweep that was ended in any way goes on where it was. A model that is refused, c
 
 from __future__ import annotations
 
-import hashlib
 import sys
 import time
 from argparse import ArgumentParser, Namespace
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
+from modelplan.answers.sweep_progress import SweepProgress
 from modelplan.cli import files, terminal
 from modelplan.outputs.report import Section
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.units import counted
-from modelplan.questions.sweeps.run_table import Table, runs_of
 from modelplan.questions.sweeps.sweep_file import KEYS, read_sweep, table_of
+from modelplan.questions.sweeps.sweep_request import RETRIED, SweepRequest, sweep
 
-if TYPE_CHECKING:
-    from modelplan.questions.sweeps.store import Results
-
-#: A part is written after so many rows or seconds, whichever is first.
-_ROWS, _SECONDS = 1000, 5.0
 #: Seconds between two lines of progress on a terminal, and elsewhere.
 _PACE, _SLOW_PACE = 0.2, 10.0
-#: How runs ended that --retry makes again.
-_RETRIED = ("failed", "crashed", "timeout", "lost")
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -57,7 +47,7 @@ def configure(parser: ArgumentParser) -> None:
     how.add_argument(
         "--timeout", type=float, metavar="S", default=300.0, help="seconds by the clock for one run (default: 300)"
     )
-    how.add_argument("--retry", action="store_true", help=f"run again what ended as {', '.join(_RETRIED)}")
+    how.add_argument("--retry", action="store_true", help=f"run again what ended as {', '.join(RETRIED)}")
 
 
 def _keys() -> str:
@@ -75,16 +65,14 @@ def run(arguments: Namespace) -> int:
         raise RequestError(f"--workers is {arguments.workers}, expected at least 1")
     files.check_outputs([arguments.output], arguments.models)
     table = table_of(words_of(arguments))
-    from modelplan.questions.sweeps.store import Results
-
-    results = Results(output)
-    results.open()
+    scheduler = arguments.scheduler or ""
+    request = SweepRequest(table, output, arguments.workers, scheduler, arguments.timeout, arguments.retry)
+    line = _ProgressLine()
     try:
-        counts, known = swept(arguments, table, results)
-        results.close()
+        outcome = sweep(request, line.show)
     finally:
-        results.release()
-    terminal.show([Section(f"{output}: {counted(len(table), 'run')}", tuple(_ended(counts, known, output)))])
+        line.clear()
+    terminal.show([Section(f"{output}: {counted(len(table), 'run')}", tuple(_ended(outcome, output)))])
     return 0
 
 
@@ -106,86 +94,35 @@ def words_of(arguments: Namespace) -> dict[str, tuple[str, ...]]:
     return words
 
 
-def swept(arguments: Namespace, table: Table, results: Results) -> tuple[Counter[str], int]:
-    """Runs what is missing; returns how many of these runs ended in which way, and how many rows were there."""
-    known = results.keys(_RETRIED if arguments.retry else ())
-    digests = {path: digest(Path(path)) for path in table.models}
-    missing = sum(run.key not in known for run in runs_of(table, digests))
-    there = len(table) - missing
-    if not missing:
-        return Counter(), there
-    from modelplan.questions.sweeps.engine import Cluster, records
+class _ProgressLine:
+    """The line that tells how far the sweep is, rewritten in place on a terminal."""
 
-    cluster = Cluster(min(arguments.workers, missing), arguments.scheduler or "")
-    runs = (run for run in runs_of(table, digests) if run.key not in known)
-    writing = _Writing(results, missing, there)
-    try:
-        for found in records(runs, cluster, arguments.timeout):
-            writing.add(found)
-    finally:
-        writing.end()
-    return writing.counts, there
+    def __init__(self) -> None:
+        self._shown: float | None = None
 
-
-def digest(path: Path) -> str:
-    """The SHA-256 of a regular file that can be read, in hexadecimal; else nothing, and its runs say why."""
-    try:
-        if not path.is_file():
-            return ""
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except (OSError, ValueError):
-        return ""
-
-
-@dataclass(slots=True)
-class _Writing:
-    """Rows on their way into the results, and the line that tells how far the sweep is."""
-
-    results: Results
-    missing: int
-    there: int
-    counts: Counter[str] = field(default_factory=Counter)
-    waiting: list[dict[str, Any]] = field(default_factory=list)
-    start: float = field(default_factory=time.monotonic)
-    written: float = field(default_factory=time.monotonic)
-    told: float = 0.0
-
-    def add(self, found: list[dict[str, Any]]) -> None:
-        """Takes rows; writes a part when there are many or it was long ago."""
-        self.waiting += found
-        self.counts.update(record["status"] for record in found)
-        now = time.monotonic()
-        if len(self.waiting) >= _ROWS or now - self.written >= _SECONDS:
-            self.flush()
-        live = sys.stderr.isatty()
-        if now - self.told >= (_PACE if live else _SLOW_PACE):
-            self.told = now
-            text = self.progress(now)
+    def show(self, progress: SweepProgress) -> None:
+        """Writes the line, if it is some time since the last one."""
+        now, live = time.monotonic(), sys.stderr.isatty()
+        if self._shown is None or now - self._shown >= (_PACE if live else _SLOW_PACE):
+            self._shown = now
+            text = progress_line(progress)
             sys.stderr.write(f"\r\033[K{text}" if live else f"{text}\n")
             sys.stderr.flush()
 
-    def flush(self) -> None:
-        """Writes the rows that wait."""
-        if self.waiting:
-            self.results.append(self.waiting)
-        self.waiting, self.written = [], time.monotonic()
-
-    def end(self) -> None:
-        """Writes the rest and takes the line of progress away."""
-        self.flush()
-        if sys.stderr.isatty():
+    def clear(self) -> None:
+        """Takes the line away."""
+        if self._shown is not None and sys.stderr.isatty():
             sys.stderr.write("\r\033[K")
 
-    def progress(self, now: float) -> str:
-        """How far it is, how fast, how long it will take."""
-        made = self.counts.total()
-        rate = made / max(now - self.start, 1e-9)
-        done, every = self.there + made, self.there + self.missing
-        bar = ("#" * (20 * done // every)).ljust(20, ".")
-        others = made - self.counts["done"]
-        rest = f"{done:,} of {counted(every, 'run')}, {rate:.1f} a second, {_time((self.missing - made) / rate)} left"
-        return f"[{bar}] {rest}" + (f", {others:,} without an answer" if others else "")
+
+def progress_line(progress: SweepProgress) -> str:
+    """How far the sweep is, how fast, how long it will take."""
+    rate = progress.ended / max(progress.seconds, 1e-9)
+    done, every = progress.there + progress.ended, progress.there + progress.missing
+    bar = ("#" * (20 * done // every)).ljust(20, ".")
+    left = _time((progress.missing - progress.ended) / rate)
+    rest = f"{done:,} of {counted(every, 'run')}, {rate:.1f} a second, {left} left"
+    return f"[{bar}] {rest}" + (f", {progress.refused:,} without an answer" if progress.refused else "")
 
 
 def _time(seconds: float) -> str:
@@ -200,8 +137,8 @@ def _time(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"
 
 
-def _ended(counts: Counter[str], known: int, output: Path) -> Iterator[str]:
-    if known:
-        yield f"there already   {known:,}"
-    yield from (f"{status:15} {count:,}" for status, count in sorted(counts.items()))
+def _ended(outcome: SweepProgress, output: Path) -> Iterator[str]:
+    if outcome.there:
+        yield f"there already   {outcome.there:,}"
+    yield from (f"{status:15} {count:,}" for status, count in sorted(outcome.counts.items()))
     yield f"`modelplan report {output}` shows them"

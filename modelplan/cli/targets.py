@@ -24,7 +24,8 @@ from modelplan.outputs.reports.target_report import (
 )
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.units import brief
-from modelplan.targets.choosing import chosen_block, device_of
+from modelplan.questions.target_request import wanted_device
+from modelplan.targets.choosing import Wanted, chosen_block, device_of
 from modelplan.targets.device import Device, blocks
 from modelplan.targets.table import DEVICES
 
@@ -129,8 +130,8 @@ def _text(device: Device) -> str:
     return " ".join((device.name, device.title, device.abi, device.kernels, device.source, device.note, *regions))
 
 
-def _wanted(arguments: Namespace, name: str) -> Any:
-    return model_options.wanted_target(Namespace(**vars(arguments) | {"target": name}))
+def _wanted(arguments: Namespace, name: str) -> Wanted:
+    return wanted_device(model_options.target_options(arguments), name)
 
 
 def shown(arguments: Namespace, devices: Sequence[Device]) -> list[Section]:

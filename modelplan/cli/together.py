@@ -24,9 +24,7 @@ from modelplan.cli.drawn_outputs import Figures, add_draw, figures_asked, write_
 from modelplan.planning import allocators
 from modelplan.primitives.byte_counts import parse_bytes
 from modelplan.primitives.errors import RequestError
-from modelplan.questions.alternatives import load_file
-from modelplan.questions.together.parts import Choices
-from modelplan.questions.together.shared_memory import runs_on_tflm, shared_plan_of, tflm_arenas, written_files
+from modelplan.questions.together.shared_memory import runs_on_tflm, share_memory, tflm_arenas, written_files
 from modelplan.runtimes.tflm.file import FileModel
 
 
@@ -97,11 +95,20 @@ def run(arguments: Namespace) -> int:
     files.check_outputs(names, models.values())
     drawn = figures_asked(arguments, "SharedPlan") if arguments.draw else []
     capacity = None if arguments.capacity is None else parse_bytes(arguments.capacity)
-    loaded = {name: load_file(path, arguments.dim, arguments.shape) for name, path in models.items()}
-    said = [group.split(",") for group in arguments.in_turn], arguments.pipeline, arguments.keep
-    allocator = arguments.allocator or allocators.DEFAULT
-    choices = Choices(arguments.runtime, arguments.alias, allocator, arguments.abi, arguments.kernels)
-    made = shared_plan_of(loaded, said, choices, model_options.budget_of(arguments))
+    made = share_memory(
+        models,
+        in_turn=[group.split(",") for group in arguments.in_turn],
+        pipelines=arguments.pipeline,
+        keep=arguments.keep,
+        runtime=arguments.runtime,
+        alias=arguments.alias,
+        allocator=arguments.allocator or allocators.DEFAULT,
+        abi=arguments.abi,
+        kernels=arguments.kernels,
+        budget=model_options.budget_of(arguments),
+        dims=arguments.dim,
+        shapes=arguments.shape,
+    )
     arenas = tflm_arenas(made, arguments.abi) if runs_on_tflm(made) else None
     _write(arguments, made, arenas, drawn)
     needed = arenas.pinned.least if arenas else made.height

@@ -19,6 +19,7 @@ from modelplan.cli import model_options, terminal
 from modelplan.outputs.report import Section
 from modelplan.primitives.errors import BrokenPlanError, RequestError
 from modelplan.primitives.units import human
+from modelplan.questions import option_files
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.file import load_tflite
 from modelplan.runtimes.tflm.plan_metadata import write_plan
@@ -52,7 +53,7 @@ def run(arguments: Namespace) -> int:
     several = _regions_kind(plan) if plan.suffix.lower() == ".json" else ""
     if several:
         return _verify_moves(plan, model) if several == "moves" else _verify_regions(plan, model)
-    overlaps_of = partial(model_options.overlaps_of, arguments.overlaps)
+    overlaps_of = partial(option_files.overlaps_of, arguments.overlaps)
     subject, model = load_subject(plan, model, kernels, runtime, overlaps_of)
     verdicts = list(proof.quick_levels(subject))
     if not arguments.quick and not any(v.outcome == "broken" for v in verdicts):

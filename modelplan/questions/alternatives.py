@@ -16,6 +16,7 @@ from modelplan.checking.verifier.subject import offline_subject
 from modelplan.formats import load_model
 from modelplan.formats.files import read_bytes
 from modelplan.model import Alternative, Graph, Part, Requirement, Runtime, bounds
+from modelplan.model.model_file import ModelFile, Target
 from modelplan.planning import pipeline
 from modelplan.planning.lifetimes import padded
 from modelplan.planning.pipeline import Options
@@ -33,24 +34,6 @@ _BEST = "best order"
 #: The plans that are tried, by alias mode: with one subgraph, and with several, which share no bytes.
 _PLANS = {"views": "plan: views share bytes", "safe": "plan: outputs over operands too"}
 _APART = {"none": "plan"}
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A runtime, the name of the ABI that it is built for, and the options that tell `reorder` of the runtime."""
-
-    runtime: Runtime
-    abi: str
-    options: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ModelFile:
-    """A model file: its path, its content, the graph in it."""
-
-    path: str
-    content: bytes
-    graph: Graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +56,7 @@ def load_file(path: str, dims: Sequence[str] = (), shapes: Sequence[str] = ()) -
     return ModelFile(path, read_bytes(path), load_model(path, dims, shapes))
 
 
-def as_it_stands(file: ModelFile, target: Target) -> Requirement:
+def unmodified_requirement(file: ModelFile, target: Target) -> Requirement:
     """What the runtime needs to run the file, with the order and the plan that it carries.
 
     Raises:

@@ -242,12 +242,12 @@ def test_twelve_models_on_three_targets_are_sized_once_for_each_setting(
 
         monkeypatch.setattr(measuring, name, call)
 
-    for name in ("read_model", "as_it_stands", "rewritten_files"):
+    for name in ("read_model", "unmodified_requirement", "rewritten_files"):
         counted(name)
     monkeypatch.chdir(folder)
     assert main(["check", "--format", "json", "--seconds", "1000", "--baseline", "HEAD"]) == 1
     assert len(json.loads(capsys.readouterr().out)) == 12 * 3 * 3
-    assert calls == {"read_model": 24, "as_it_stands": 24, "rewritten_files": 24}
+    assert calls == {"read_model": 24, "unmodified_requirement": 24, "rewritten_files": 24}
 
 
 def test_time_for_alternatives_ends_and_it_is_said(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ import pytest
 from commands import run
 from suggestions import carried_out, predicted
 
-from modelplan.questions.alternatives import Target, load_file
+from modelplan.model.model_file import Target
+from modelplan.questions.alternatives import load_file
 from modelplan.questions.explaining.ranking import advice
 from modelplan.questions.explaining.shapes import FixedShapeError, resized_inputs, shapes_for
 from modelplan.questions.explaining.subjects import measured, subject_of

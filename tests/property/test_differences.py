@@ -15,7 +15,8 @@ from versions import Layer, Layers, written
 from modelplan.answers.model_difference import Change, Difference
 from modelplan.formats.contents import known_contents
 from modelplan.model import Graph, Op, Tensor
-from modelplan.questions.alternatives import Target, load_file
+from modelplan.model.model_file import Target
+from modelplan.questions.alternatives import load_file
 from modelplan.questions.differences.comparing import difference
 from modelplan.questions.differences.labelling import Structure
 from modelplan.questions.differences.matching import matched_ops

@@ -12,7 +12,8 @@ import pytest
 
 from modelplan.answers.explanation import Suggestion
 from modelplan.cli import main
-from modelplan.questions.alternatives import Target, as_it_stands, load_file, with_proved_plan
+from modelplan.model.model_file import Target
+from modelplan.questions.alternatives import load_file, unmodified_requirement, with_proved_plan
 
 Figures = tuple[int | None, int]
 #: Runs a command line (without the program's name) and returns what it prints.
@@ -42,7 +43,7 @@ def carried_out(one: Suggestion, folder: Path, target: Target, run: Run) -> Figu
         return one.arena, int(pinned.replace(",", ""))
     written = load_file(str(folder / words[words.index("-o") + 1]))
     # `fit` proves its file by rows, which the proof of a plan alone cannot follow.
-    needed = with_proved_plan(written, target) if words[0] == "fit" else as_it_stands(written, target)
+    needed = with_proved_plan(written, target) if words[0] == "fit" else unmodified_requirement(written, target)
     return needed.arena, needed.head
 
 

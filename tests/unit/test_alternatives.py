@@ -10,22 +10,22 @@ import pytest
 import tflite_models
 
 from modelplan import BrokenPlanError, plan
+from modelplan.answers.analysis import lower_alternatives
 from modelplan.checking.verifier.subject import offline_subject
 from modelplan.model import Aliases, Alternative, Member, Merge, Part, Requirement, bounds
+from modelplan.model.model_file import ModelFile, Target
 from modelplan.outputs.report import plain
-from modelplan.outputs.reports.arena_report import alternatives_section, headline, lower_alternatives
+from modelplan.outputs.reports.arena_report import alternatives_section, headline
 from modelplan.planning import pipeline
 from modelplan.planning.aliasing import as_placed
 from modelplan.questions.alternatives import (
-    ModelFile,
-    Target,
     alternatives,
-    as_it_stands,
     carried_offsets,
     load_file,
     lower_alternatives_of,
     rewritten_files,
     sized,
+    unmodified_requirement,
 )
 from modelplan.rewriting.packing import packed
 from modelplan.runtimes import RUNTIMES, with_kernels
@@ -51,20 +51,25 @@ def test_the_head_of_a_packed_file_is_the_same_everywhere(corpus: Path, name: st
     stands = pipeline.runtime_plan(file.graph, target.runtime, carried_offsets(again, target.runtime))
     assert proved is not None
     assert carried_offsets(again, target.runtime)
-    heads = {as_it_stands(again, target).head, made.head, proved.head, bounds.height(stands.problem, stands.placement)}
+    heads = {
+        unmodified_requirement(again, target).head,
+        made.head,
+        proved.head,
+        bounds.height(stands.problem, stands.placement),
+    }
     assert len(heads) == 1
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_parts_add_up_to_the_arena(corpus: Path, name: str) -> None:
-    needed = as_it_stands(file_of(corpus, name), TFLM)
+    needed = unmodified_requirement(file_of(corpus, name), TFLM)
     assert sum(part.nbytes for part in needed.parts) == needed.arena
     assert min(part.nbytes for part in needed.parts) >= 0
 
 
 def test_alternatives_are_files_that_were_made(corpus: Path) -> None:
     file = file_of(corpus, "vww_96_int8")
-    needed, found = as_it_stands(file, TFLM), list(alternatives(file, TFLM))
+    needed, found = unmodified_requirement(file, TFLM), list(alternatives(file, TFLM))
     assert [a.change for a in found] == ["best order", "plan: views share bytes", "plan: outputs over operands too"]
     heads = [a.requirement.head for a in found if a.requirement]
     assert [needed.head, *heads] == [73_728, 73_728, 55_296, 36_880]
@@ -80,7 +85,7 @@ def test_a_better_order_comes_before_its_plan(corpus: Path) -> None:
     order, both = found["best order"], found["best order, plan: outputs over operands too"]
     assert order.requirement is not None
     assert both.requirement is not None
-    assert both.requirement.arena < order.requirement.arena < as_it_stands(file, TFLM).arena
+    assert both.requirement.arena < order.requirement.arena < unmodified_requirement(file, TFLM).arena
     assert [command.split()[1] for command in both.commands] == ["reorder", "pack"]
 
 
@@ -97,7 +102,7 @@ def test_a_better_order_comes_before_its_plan(corpus: Path) -> None:
 )
 def test_what_is_left_out_needs_no_less(corpus: Path, path: str) -> None:
     file = load_file(str(corpus / path))
-    needed = as_it_stands(file, TFLM)
+    needed = unmodified_requirement(file, TFLM)
     every, some = list(alternatives(file, TFLM)), list(lower_alternatives_of(file, TFLM, needed))
     assert lower_alternatives(needed, some) == lower_alternatives(needed, every)
     assert alternatives_section(needed, some) == alternatives_section(needed, every)
@@ -109,7 +114,7 @@ def test_what_is_sized_before_it_is_written_needs_what_the_file_needs(corpus: Pa
     files = [(one, one.file) for one in made if one.file is not None]
     assert len(files) == len(made) > 2
     for one, file in files:
-        assert sized(one, TFLM).requirement == as_it_stands(file, TFLM)
+        assert sized(one, TFLM).requirement == unmodified_requirement(file, TFLM)
 
 
 def test_plans_are_not_made_where_planning_itself_needs_the_arena(tmp_path: Path) -> None:
@@ -118,10 +123,10 @@ def test_plans_are_not_made_where_planning_itself_needs_the_arena(tmp_path: Path
     path = tmp_path / "chain.tflite"
     path.write_bytes(tflite_models.model(tflite_models.Sub(tensors, ops, (0,), (100,))))
     file = load_file(str(path))
-    found = list(lower_alternatives_of(file, TFLM, as_it_stands(file, TFLM)))
+    found = list(lower_alternatives_of(file, TFLM, unmodified_requirement(file, TFLM)))
     assert [(a.requirement, a.refusal) for a in found] == [(None, "")] * 3
     every = [a.requirement for a in alternatives(file, TFLM)]
-    assert [needed.arena for needed in every if needed] == [as_it_stands(file, TFLM).arena] * 3
+    assert [needed.arena for needed in every if needed] == [unmodified_requirement(file, TFLM).arena] * 3
 
 
 def test_what_cannot_be_packed_says_why(corpus: Path) -> None:
@@ -135,14 +140,14 @@ def test_a_plan_that_breaks_its_model_is_no_requirement(corpus: Path) -> None:
     model = read_tflite(file.content, file.path)
     wrong = write_plan(model, (0,) * len(model.tensors))
     with pytest.raises(BrokenPlanError, match="CONV_2D"):
-        as_it_stands(replace(file, content=wrong), TFLM)
+        unmodified_requirement(replace(file, content=wrong), TFLM)
 
 
 def test_a_plan_that_leaves_all_to_tflm_changes_nothing(corpus: Path) -> None:
     file = file_of(corpus, "kws_ref_model")
     model = read_tflite(file.content, file.path)
     online = replace(file, content=write_plan(model, (ONLINE,) * len(model.tensors)))
-    assert as_it_stands(online, TFLM) == as_it_stands(file, TFLM)
+    assert unmodified_requirement(online, TFLM) == unmodified_requirement(file, TFLM)
 
 
 def test_a_runtime_that_sorts_has_no_better_order_and_takes_no_plan(models: Path) -> None:
@@ -154,7 +159,7 @@ def test_a_runtime_that_sorts_has_no_better_order_and_takes_no_plan(models: Path
 @pytest.mark.parametrize("name", ["ort", "generic", "executorch"])
 def test_other_runtimes_need_what_they_plan_by_themselves(models: Path, name: str) -> None:
     file = load_file(str(models / "resnet8.onnx"))
-    needed = as_it_stands(file, Target(RUNTIMES[name], "32"))
+    needed = unmodified_requirement(file, Target(RUNTIMES[name], "32"))
     assert needed.head == plan(file.graph, runtime=name).runtime_height
     assert needed.macro == ""
     assert name in needed.basis

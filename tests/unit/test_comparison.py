@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser
 from pathlib import Path
 
 import pytest
 
 from modelplan import RequestError, height, load, load_bound, plan
-from modelplan.answers.comparison import Comparison, Row
+from modelplan.answers.comparison import AllocatorAnswers, Comparison, Row
 from modelplan.answers.drawing import of_plan
 from modelplan.cli import compare, model_options
 from modelplan.model import Graph
 from modelplan.outputs.report import plain
-from modelplan.outputs.reports.comparison_report import sections
+from modelplan.outputs.reports.comparison_report import sections, target_remarks
+from modelplan.questions.comparing_allocators import CompareRequest, problem_source
+from modelplan.questions.model_request import planning_options
 
 ROWS = (
     Row("naive", "baseline", 30, 1, lower_bound=10),
@@ -31,10 +33,11 @@ ROWS = (
 COMPARED = Comparison("a problem", 3, ROWS, ("a remark",))
 
 
-def options(source: Path, *words: str) -> Namespace:
+def asked(source: Path, *words: str) -> CompareRequest:
     parser = ArgumentParser()
     compare.configure(parser)
-    return parser.parse_args([str(source), *words])
+    arguments = parser.parse_args([str(source), *words])
+    return model_options.request_of(CompareRequest, arguments, str(source), model_options.chosen_target(arguments))
 
 
 def test_the_bound_is_the_greatest_that_was_proved() -> None:
@@ -58,9 +61,9 @@ def test_a_height_that_is_another_allocators_is_marked() -> None:
     shown = plain(sections(COMPARED))
     assert "no solution of its own: first-fit-size's height shown" in shown
     assert "its own best is 15 B: first-fit-size's height shown" in shown
-    hollow = [mark for mark in compare.field(COMPARED).marks if mark.found_by]
+    hollow = [mark for mark in COMPARED.field.marks if mark.found_by]
     assert {mark.name for mark in hollow} == {"telamalloc", "idealloc"}
-    assert not set(hollow) & set(compare.field(COMPARED).unbeaten())
+    assert not set(hollow) & set(COMPARED.field.unbeaten())
 
 
 def test_the_lowest_heights_and_ours() -> None:
@@ -93,11 +96,11 @@ def test_a_draw_argument_that_means_nothing_is_refused() -> None:
 @pytest.mark.parametrize("words", [(), ("--alias", "max"), ("--schedule", "file", "--alignment", "64")])
 @pytest.mark.parametrize("name", ["ds_cnn_kws.tflite", "resnet8.onnx"])
 def test_compare_and_analyze_plan_the_same_problem(models: Path, name: str, words: tuple[str, ...]) -> None:
-    given = options(models / name, *words)
+    request = asked(models / name, *words)
     graph = load(str(models / name))
     assert isinstance(graph, Graph)
-    planned = plan(graph, model_options.options_of(given, graph))
-    source = compare.read_problem(given)
+    planned = plan(graph, planning_options(request, graph))
+    source = problem_source(request)
     assert source.problem == planned.problem
     assert load_bound(source.problem) <= source.lower_bound <= height(planned.problem, planned.placement)
 
@@ -105,7 +108,7 @@ def test_compare_and_analyze_plan_the_same_problem(models: Path, name: str, word
 @pytest.mark.parametrize("room", [0, -16])
 def test_a_capacity_holds_what_the_runtime_keeps_as_analyze_counts_it(models: Path, tmp_path: Path, room: int) -> None:
     model = models / "ds_cnn_kws.tflite"
-    source = compare.read_problem(options(model))
+    source = problem_source(asked(model))
     assert source.plan
     needed = source.plan.requirement
     assert needed
@@ -113,10 +116,10 @@ def test_a_capacity_holds_what_the_runtime_keeps_as_analyze_counts_it(models: Pa
     target = tmp_path / "app.ld"
     lowest = height(source.problem, source.plan.placement)
     target.write_text(f"MEMORY {{ RAM (rwx) : ORIGIN = 0x20000000, LENGTH = {lowest + source.kept + room} }}")
-    given = options(model, "--target", f"from:{target}")
-    chosen = model_options.chosen_target(given)
+    chosen = asked(model, "--target", f"from:{target}").target
     rows = (Row("best", "portfolio", lowest, 9), Row("naive", "baseline", 2 * lowest, 1))
-    (line,) = [text for text in compare.fitting(source, rows, chosen) if text.startswith("fits")]
+    answers = AllocatorAnswers(Comparison(str(model), len(source.problem), rows), source, {}, chosen)
+    (line,) = [text for text in target_remarks(answers) if text.startswith("fits")]
     assert line.startswith(f"fits      {1 if room == 0 else 0} of 2 answers, with the ")
     assert "that tflm keeps beside the buffers" in line
     drawn = source.within(chosen)

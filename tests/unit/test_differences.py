@@ -19,9 +19,10 @@ from modelplan.answers.model_difference import Bytes, Change, Difference
 from modelplan.formats import load_model, read_contents
 from modelplan.formats.contents import known_contents
 from modelplan.model import Graph, Kind, Op, Tensor
+from modelplan.model.model_file import Target
 from modelplan.planning import pipeline
 from modelplan.primitives.errors import ModelError, RequestError
-from modelplan.questions.alternatives import Target, load_file
+from modelplan.questions.alternatives import load_file
 from modelplan.questions.differences.comparing import difference
 from modelplan.questions.differences.labelling import Structure
 from modelplan.questions.differences.matching import common, matched_ops, rising

@@ -15,8 +15,9 @@ from tflm_models import Op, S, T, build
 from modelplan import runtimes
 from modelplan.answers.explanation import Needs
 from modelplan.model import Graph, Kind, Plan
+from modelplan.model.model_file import ModelFile, Target
 from modelplan.planning import pipeline
-from modelplan.questions.alternatives import ModelFile, Target, as_it_stands, load_file
+from modelplan.questions.alternatives import load_file, unmodified_requirement
 from modelplan.questions.explaining import shapes
 from modelplan.questions.explaining.changes import CHANGES, made
 from modelplan.questions.explaining.peaks import peak_of
@@ -128,7 +129,7 @@ def test_every_change_is_tried_named_and_documented(tmp_path: Path) -> None:
 
 def test_a_file_as_it_stands_needs_what_analyze_says(tmp_path: Path) -> None:
     for file, target in samples(tmp_path):
-        needed = as_it_stands(file, target)
+        needed = unmodified_requirement(file, target)
         _, start = started(file, target)
         assert (start.arena, start.head) == (needed.arena, needed.head)
 

@@ -30,7 +30,7 @@ def row(**columns: object) -> Row:
 
 
 def run_of(path: str = MODEL, **settings: str) -> Run:
-    from modelplan.cli.sweep import digest
+    from modelplan.questions.sweeps.sweep_request import digest
 
     words = {name: (value,) for name, value in settings.items()}
     table = table_of({"models": (path,), "targets": ("rp2040",)} | words)

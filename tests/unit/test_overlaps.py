@@ -23,7 +23,6 @@ from modelplan.checking.verifier.safe_overlap import least_lead
 from modelplan.checking.verifier.static import check_static
 from modelplan.checking.verifier.subject import check_declared, plan_subject, table_subject
 from modelplan.cli import main
-from modelplan.cli.model_options import _offsets_of
 from modelplan.model import Kind
 from modelplan.model.bounds import load_bound
 from modelplan.ops import facts
@@ -35,6 +34,7 @@ from modelplan.planning.aliasing.explaining import reasons
 from modelplan.planning.aliasing.rules import MODES
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import RequestError
+from modelplan.questions.option_files import carried_plan
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.kernels import LIBRARIES
 
@@ -441,7 +441,7 @@ def test_the_plan_of_a_vela_model_is_taken(corpus: Path, tmp_path: Path, capsys:
     assert main(["verify", out, "--quick"]) == 0
     assert main(["verify", path, "--quick"]) == 0
     assert "written over what is still read" in capsys.readouterr().out
-    offsets = _offsets_of(path)
+    offsets = carried_plan(path)
     made = read(Path(out).read_text())
     for at, members in zip(made.placement.offsets, made.problem.members, strict=True):
         assert all(offsets[m.tensor] in (-1, at + m.delta) for m in members)
@@ -455,7 +455,7 @@ def test_nothing_else_may_overlap_in_a_vela_model(corpus: Path) -> None:
     path = corpus / "tflite" / "person_detect_vela.tflite"
     graph = load(path)
     assert isinstance(graph, Graph)
-    made = plan(graph, Options("tflm", "file", "views", "tflm-greedy", offsets=_offsets_of(str(path))))
+    made = plan(graph, Options("tflm", "file", "views", "tflm-greedy", offsets=carried_plan(str(path))))
     below, above, shared = made.problem.overlaps[0]
     fewer = made.problem.overlaps.copy()
     fewer[0] = below, above, shared - 1
@@ -463,7 +463,7 @@ def test_nothing_else_may_overlap_in_a_vela_model(corpus: Path) -> None:
         check(replace(made.problem, overlaps=fewer), made.placement)
     ordinary = replace(graph, ops=(replace(graph.ops[0], kind="CUSTOM:other"),))
     with pytest.raises(BrokenPlanError, match="share bytes"):
-        plan(ordinary, Options("tflm", "file", "views", "tflm-greedy", offsets=_offsets_of(str(path))))
+        plan(ordinary, Options("tflm", "file", "views", "tflm-greedy", offsets=carried_plan(str(path))))
 
 
 def test_the_bound_survives_overlaps_in_both_directions() -> None:

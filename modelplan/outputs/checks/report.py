@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from modelplan.answers.analysis import lower_alternatives
 from modelplan.answers.check_outcomes import Findings, Judgement, Outcome, Setting
 from modelplan.outputs.report import Section, Table, plain
-from modelplan.outputs.reports.arena_report import lower_alternatives
 from modelplan.primitives.units import counted, human
 
 #: Said of a model for which there was no time to plan it otherwise.

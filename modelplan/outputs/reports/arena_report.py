@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from modelplan.answers.analysis import lower_alternatives
 from modelplan.model import Alternative, Requirement
 from modelplan.outputs.report import Section, Table
 from modelplan.primitives.units import human
@@ -45,16 +46,6 @@ def alternatives_section(needed: Requirement, found: Sequence[Alternative]) -> S
     commands = tuple(" && ".join(a.commands) for a in less)
     table = Table(("change", ">arena", ">less", ">head"), (_row("as it stands", needed, needed), *rows))
     return Section("What would need less", tuple(lines), table, commands)
-
-
-def lower_alternatives(needed: Requirement, found: Sequence[Alternative]) -> list[Alternative]:
-    """The alternatives that need less memory than the file as it stands and than those before them."""
-    best, lower = needed.arena, []
-    for one in found:
-        if one.requirement is not None and not one.requirement.refusals and one.requirement.arena < best:
-            best = one.requirement.arena
-            lower.append(one)
-    return lower
 
 
 def _row(change: str, needed: Requirement, before: Requirement) -> tuple[str, ...]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
 
-from modelplan.answers.comparison import OURS, Comparison, Row
+from modelplan.answers.comparison import OURS, AllocatorAnswers, Comparison, Row
 from modelplan.outputs.report import Report, Section, Table, printable
 from modelplan.primitives.units import counted, human, stand_in
 
@@ -33,6 +36,43 @@ def sections(comparison: Comparison, top: int | None = None) -> Report:
     if whys := [row.why for row in comparison.rows if row.height is None]:
         found.append(Section("Refused", tuple(whys)))
     return found
+
+
+def target_remarks(answers: AllocatorAnswers) -> list[str]:
+    """Which target is meant, and how many answers fit its block; nothing without a target."""
+    if answers.target is None:
+        return []
+    from modelplan.outputs.reports.target_report import target_lines
+
+    source = answers.source
+    if source.refusals:
+        words = f"; the runtime would not run the model: {source.refusals[0]}"
+    elif source.kept and source.plan:
+        words = f", with the {human(source.kept)} that {source.plan.runtime.name} keeps beside the buffers"
+    else:
+        words = ", for the buffers alone"
+    fits = f"fits      {answers.fitting} of {len(answers.comparison.ranked)} answers{words}"
+    return [*target_lines(answers.target), fits]
+
+
+def as_json(answers: AllocatorAnswers) -> str:
+    """The answers as JSON: every row, none folded."""
+    comparison, source = answers.comparison, answers.source
+    document: dict[str, Any] = {
+        "schema": SCHEMA,
+        "source": comparison.title,
+        "lower_bound": comparison.lower_bound,
+        "rows": [asdict(row) for row in comparison.rows],
+    }
+    if source.plan:
+        document["kept"] = source.kept
+    if source.runtime_plan:
+        document["today"] = asdict(source.runtime_plan)
+    if answers.target:
+        from modelplan.outputs.reports.target_report import target_facts
+
+        document["target"] = target_facts(answers.target)
+    return json.dumps(document, indent=1) + "\n"
 
 
 def _ties(rows: Iterable[Row]) -> list[tuple[Row, ...]]:

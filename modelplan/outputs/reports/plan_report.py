@@ -24,10 +24,10 @@ def sections_of(plan: Plan) -> Report:
     return [*_summary(plan, figures, printable(plan.graph.name)), *_details(plan)]
 
 
-def plan_sections(plan: Plan, stands: Plan) -> Report:
-    """The same under a title of its own, beneath a report on the file as it `stands`, whose peak is not repeated."""
+def plan_sections(plan: Plan, unmodified: Plan) -> Report:
+    """The same under a title of its own, beneath a report on the unmodified file, whose peak is not repeated."""
     found = [*_summary(plan, summary(plan), "The planned activations"), *_details(plan)]
-    return [section for section in found if section != peak_section(stands)]
+    return [section for section in found if section != peak_section(unmodified)]
 
 
 def peak_section(plan: Plan) -> Section:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from modelplan.answers.model_difference import Change, Difference, OpChange
+from modelplan.model.model_file import ModelFile, Target
 from modelplan.primitives.errors import ModelPlanError
-from modelplan.questions.alternatives import ModelFile, Target
 from modelplan.questions.differences.comparing import difference
 from modelplan.questions.differences.sides import side_of
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from modelplan.answers.check_outcomes import Earlier, Figures
+from modelplan.model.model_file import ModelFile, Target
 from modelplan.primitives.errors import ModelPlanError
-from modelplan.questions.alternatives import ModelFile, Target
 from modelplan.questions.budgets.measuring import Measurements, setting_of
 from modelplan.questions.budgets.revisions import Revision
 from modelplan.questions.budgets.saved_figures import SavedFigures

@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 
 from modelplan.answers.check_outcomes import Setting
 from modelplan.model import Alternative, Requirement
+from modelplan.model.model_file import ModelFile, Target
 from modelplan.primitives.errors import ModelPlanError
-from modelplan.questions.alternatives import ModelFile, Rewritten, Target, as_it_stands, rewritten_files, sized
+from modelplan.questions.alternatives import Rewritten, rewritten_files, sized, unmodified_requirement
 from modelplan.questions.alternatives import load_file as read_model
 from modelplan.questions.budgets.revisions import Revision
 
@@ -39,7 +40,7 @@ class Measurements:
 
     def needed(self, file: ModelFile, target: Target) -> Requirement:
         """What the runtime needs to run the file as it stands."""
-        return self._once(("needed", *_key(file, target), target.abi), lambda: as_it_stands(file, target))
+        return self._once(("needed", *_key(file, target), target.abi), lambda: unmodified_requirement(file, target))
 
     def others(self, file: ModelFile, target: Target) -> tuple[Alternative, ...] | None:
         """What other forms of the file need; None where no time is left to make them."""

@@ -2,36 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from modelplan.answers.model_difference import Difference
 from modelplan.model import Plan
+from modelplan.model.model_file import USUAL_ABI, Target
+from modelplan.planning import pipeline
 from modelplan.planning.pipeline import Options, configured_runtime
 from modelplan.primitives.errors import RequestError
-from modelplan.questions.alternatives import Target, load_file
+from modelplan.questions.alternatives import load_file
 from modelplan.questions.differences.comparing import difference
 from modelplan.questions.differences.sides import Side, planned_side, side_of
+from modelplan.questions.model_request import ModelRequest, on_target, planning_options, target_of
 
 #: One choice for both sides, or a pair for the old and the new one.
 Each = str | tuple[str | None, str | None] | None
+#: What is said where the sides are of two kinds.
+_MIXED = "a file and a plan: what a whole file needs does not compare with planned activations"
+#: What a request states to ask for a plan other than the one by which the runtime runs the unmodified file.
+_PLANS = ("schedule", "alias", "allocator", "streams", "overlaps")
+#: Fields of a request that are named among the settings where they differ, by how they are called there.
+_NAMED = {"extents": "dims", "shapes": "shapes", "alignment": "alignment", "padding": "pad"}
 
 
 def diff(
-    old: str | Path | Plan,
-    new: str | Path | Plan | None = None,
+    old: str | Path | Plan | ModelRequest,
+    new: str | Path | Plan | ModelRequest | None = None,
     *,
     runtime: Each = None,
     kernels: Each = None,
-    abi: Each = "32",
+    abi: Each = USUAL_ABI,
 ) -> Difference:
     """What two models differ in: memory by part, the peak, operators and inputs in order of effect.
 
     Operators are matched by structure; names play no part.
 
     Args:
-        old: a model file, sized as it stands on its runtime, or a plan, whose activations alone count.
+        old: a model file, sized on its runtime; a request, for all that a file is planned with; or a plan, whose
+            activations alone count.
         new: likewise; None is the same as `old`, which needs another choice for one of the sides.
-        runtime: of files, as in `modelplan.plan`; a pair is for the old and the new side.
+        runtime: of files without a request, as in `modelplan.plan`; a pair is for the old and the new side.
         kernels: the kernel library that the runtime is built with; likewise.
         abi: of the target, as in `modelplan check`; likewise.
 
@@ -39,19 +52,77 @@ def diff(
         RequestError: models of two formats, or a choice that there is not.
         ModelError: a file cannot be read.
     """
-    if isinstance(old, Plan) != isinstance(old if new is None else new, Plan):
-        raise RequestError("a file and a plan: what a whole file needs does not compare with planned activations")
+    new = old if new is None else new
+    if isinstance(old, ModelRequest) and isinstance(new, ModelRequest):
+        return difference(*compared_sides(old, new))
+    if isinstance(old, ModelRequest | Plan) or isinstance(new, ModelRequest | Plan):
+        if isinstance(old, Plan) and isinstance(new, Plan):
+            return difference(planned_side(old), planned_side(new))
+        raise RequestError(_MIXED)
     choices = [_pair(each) for each in (runtime, kernels, abi)]
-    sides = [_side(one, *(pair[n] for pair in choices)) for n, one in enumerate((old, old if new is None else new))]
-    return difference(*sides)
+    return difference(*(_side(one, *(pair[n] for pair in choices)) for n, one in enumerate((old, new))))
 
 
 def _pair(each: Each) -> tuple[str | None, str | None]:
     return each if isinstance(each, tuple) else (each, each)
 
 
-def _side(one: str | Path | Plan, runtime: str | None, kernels: str | None, abi: str | None) -> Side:
-    if isinstance(one, Plan):
-        return planned_side(one)
-    file = load_file(str(one))
-    return side_of(file, Target(configured_runtime(file.graph, Options(runtime, kernels=kernels)), abi or "32"))
+def _side(path: str | Path, runtime: str | None, kernels: str | None, abi: str | None) -> Side:
+    file = load_file(str(path))
+    target = Target(configured_runtime(file.graph, Options(runtime, kernels=kernels)), abi or USUAL_ABI)
+    return side_of(file, target)
+
+
+def compared_sides(old: ModelRequest, new: ModelRequest) -> tuple[Side, Side]:
+    """The two sides of a comparison; where one of both asks for a plan, only planned activations count for both.
+
+    Raises:
+        RequestError: a choice that there is not; names the side.
+        ModelError: a file cannot be read.
+    """
+    planned = _asks_for_plan(old) or _asks_for_plan(new)
+    with named_side("old"):
+        first = _requested_side(old, planned=planned)
+    with named_side("new"):
+        return first, _requested_side(new, planned=planned)
+
+
+@contextmanager
+def named_side(name: str) -> Iterator[None]:
+    """Puts the name of a side in front of what is wrong with its choices."""
+    try:
+        yield
+    except RequestError as problem:
+        raise RequestError(f"{name}: {problem}") from None
+
+
+def _asks_for_plan(request: ModelRequest) -> bool:
+    return any(getattr(request, name) is not None for name in _PLANS)
+
+
+def _requested_side(request: ModelRequest, *, planned: bool) -> Side:
+    """One side; `planned`: of either side only the planned activations count."""
+    file = load_file(request.path, request.dims, request.shapes)
+    request = on_target(request, file.graph)
+    target = target_of(request, file.graph)
+    asked = _asks_for_plan(request)
+    plan = pipeline.plan(file.graph, planning_options(request, file.graph)) if asked else None
+    side = side_of(file, target, plan=plan, settings=_settings(request), capacity=request.available)
+    return side if asked or not planned else _activations(side)
+
+
+def _activations(side: Side) -> Side:
+    """The side with the planned part as all that it needs."""
+    basis = f"the planned activations for {side.plan.runtime.name}"
+    choices = tuple(row for row in side.settings if row[0] != "ABI")
+    plan = replace(side.plan, requirement=None)
+    return replace(side, plan=plan, whole=False, kept=(), needed=replace(side.needed, basis=basis), settings=choices)
+
+
+def _settings(request: ModelRequest) -> list[tuple[str, str]]:
+    """The choices that are named where they differ."""
+    target = request.target
+    device = [("target", f"{target.device.name}, {', '.join(target.block.regions)}")] if target else []
+    given = {name: getattr(request, field) for name, field in _NAMED.items()}
+    words = {name: ", ".join(v) if isinstance(v, tuple) else str(v) for name, v in given.items() if v}
+    return [*device, *words.items()]

@@ -11,8 +11,9 @@ import numpy as np
 from modelplan.formats import read_contents
 from modelplan.formats.contents import Contents, known_contents
 from modelplan.model import BufferKind, Graph, Kind, Part, Plan, Requirement, Runtime, bounds
+from modelplan.model.model_file import ModelFile, Target
 from modelplan.planning import pipeline
-from modelplan.questions.alternatives import ModelFile, Target, as_it_stands, carried_offsets, carries_plan
+from modelplan.questions.alternatives import carried_offsets, carries_plan, unmodified_requirement
 from modelplan.questions.differences.labelling import Structure
 
 #: Who made a buffer that is alive at the peak: an operator, or an input or other tensor that none makes.
@@ -113,7 +114,7 @@ def _standing(file: ModelFile, target: Target, contents: Contents) -> Side:
     kept = own if len(own) == len(file.graph.ops) else ()
     choices = _choices(runtime, "carried by the file" if carried else "as the runtime makes it")
     abi = [("ABI", target.abi)] if whole else []
-    needed = as_it_stands(file, target)
+    needed = unmodified_requirement(file, target)
     plan = replace(plan, requirement=needed)
     return Side(file.path, file.graph, needed, plan, contents, whole, kept, (*choices, *abi))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from modelplan.answers.explanation import Needs, Suggestion
 from modelplan.model import Alternative, Plan, Requirement, bounds
-from modelplan.questions.alternatives import ModelFile, Target
+from modelplan.model.model_file import ModelFile, Target
 from modelplan.questions.explaining.ranking import advice, ranked
 from modelplan.questions.explaining.subjects import Measure, subject_of
 
@@ -20,12 +20,12 @@ def has_quick_changes(file: ModelFile, target: Target) -> bool:
     return target.runtime.requires is not None and file.graph.format in target.runtime.runs
 
 
-def quick_changes(file: ModelFile, target: Target, needed: Requirement, stands: Plan) -> tuple[Suggestion, ...]:
+def quick_changes(file: ModelFile, target: Target, needed: Requirement, unmodified: Plan) -> tuple[Suggestion, ...]:
     """The quick changes that need less; of those of single operators the ones at the peak."""
     if not has_quick_changes(file, target):
         return ()
     start = Measure(needed.arena, needed.head, whole=True)
-    return advice(subject_of(file, target), start, effort=0, at=frozenset(_at_the_peak(stands))).suggestions
+    return advice(subject_of(file, target), start, effort=0, at=frozenset(_at_the_peak(unmodified))).suggestions
 
 
 def with_alternatives(

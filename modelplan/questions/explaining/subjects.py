@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from modelplan.model import Graph, bounds
+from modelplan.model.model_file import ModelFile, Target
 from modelplan.planning import pipeline
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import ModelError, RequestError
-from modelplan.questions.alternatives import ModelFile, Target, planned_by_itself
+from modelplan.questions.alternatives import planned_by_itself
 from modelplan.questions.explaining.edits import Edit, compacted, edited_file, edited_graph, orphans
 from modelplan.rewriting import packing
 from modelplan.runtimes.tflm import planner

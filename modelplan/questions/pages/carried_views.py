@@ -24,7 +24,8 @@ from modelplan.model import (  # fmt: skip
     Runtime,
     Tensor,
 )
-from modelplan.questions.alternatives import ModelFile, carried_offsets, carries_plan
+from modelplan.model.model_file import ModelFile
+from modelplan.questions.alternatives import carried_offsets, carries_plan
 from modelplan.runtimes.tflm import planner, scopes
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.scopes import Scope

@@ -17,10 +17,11 @@ from modelplan.answers.comparison import OURS
 from modelplan.answers.drawing import Drawing
 from modelplan.answers.page_views import Page, View
 from modelplan.model import Graph, Placement, Plan, Problem, bounds
+from modelplan.model.model_file import Target
 from modelplan.planning import allocators, pipeline
 from modelplan.primitives.units import human, stand_in
 from modelplan.primitives.version import __version__
-from modelplan.questions.alternatives import Target, carried_offsets, load_file, with_proved_plan
+from modelplan.questions.alternatives import carried_offsets, load_file, with_proved_plan
 from modelplan.questions.pages import carried_views
 from modelplan.rewriting.striped_tflite.rungs import RUNGS, Goal, Rung
 from modelplan.runtimes.tflm import TFLM
@@ -55,34 +56,33 @@ _MODES = {
 }
 
 
-def model_page(options: Options, graph: Graph, plan: Plan, stands: Plan) -> Page:
+def model_page(options: Options, graph: Graph, plan: Plan, unmodified: Plan) -> Page:
     """The page of a model: the plan that was asked for, the runtime's own, other orders and other sharing.
 
-    `options` are those of the plan; `stands` is the plan by which the runtime runs
-    the file as it stands.
+    `options` are those of the plan; `unmodified` is the plan by which the runtime runs the unmodified file.
     """
     made = [
         views.view_of(plan, "this plan", _about(plan)),
-        _file_view(stands),
+        _file_view(unmodified),
         *_others(options, graph, plan),
     ]
     return Page(graph.name, views.subtitle(plan), views.distinct(made), plan.made_by)
 
 
-def _file_view(stands: Plan) -> View:
-    """How the runtime runs the file as it stands, by the plan in the file where that keeps parts of tensors."""
-    needed, capacity, runtime = stands.requirement, stands.problem.capacity, stands.runtime
-    if needed and runtime.offline_plans and stands.graph.source:
-        file = load_file(stands.graph.source)
+def _file_view(unmodified: Plan) -> View:
+    """How the runtime runs the unmodified file, by the plan in the file where that keeps parts of tensors."""
+    needed, capacity, runtime = unmodified.requirement, unmodified.problem.capacity, unmodified.runtime
+    if needed and runtime.offline_plans and unmodified.graph.source:
+        file = load_file(unmodified.graph.source)
         if carried_views.needs_own_view(file, runtime):
             return carried_views.carried_view(file, needed, runtime, capacity, "plan in the file")
-    about = f"what the runtime does with the file: {_about(stands)}"
-    return views.view_of(stands, f"{runtime.name} by itself", about)
+    about = f"what the runtime does with the file: {_about(unmodified)}"
+    return views.view_of(unmodified, f"{runtime.name} by itself", about)
 
 
-def explained_page(options: Options, graph: Graph, plan: Plan, stands: Plan, found: Explanation) -> Page:
+def explained_page(options: Options, graph: Graph, plan: Plan, unmodified: Plan, found: Explanation) -> Page:
     """The page of a model with what would lower its need among the figures of each plan."""
-    page = model_page(options, graph, plan, stands)
+    page = model_page(options, graph, plan, unmodified)
     facts = tuple((f"{human(one.saved)} less", one.name) for one in found.advice.suggestions[:_MOST_SUGGESTIONS])
     return replace(page, views=tuple(replace(view, facts=(*view.facts, *facts)) for view in page.views))
 

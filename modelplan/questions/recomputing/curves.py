@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from modelplan.answers.recomputation import Curve, Repeated
 from modelplan.checking.recomputation_replay import check_repeated
+from modelplan.formats import load_model
 from modelplan.model import Graph, bounds
 from modelplan.planning import pipeline
 from modelplan.planning.pipeline import Options
 from modelplan.primitives import highs
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.version import __version__
+from modelplan.questions.model_request import ModelRequest, planning_options
+from modelplan.questions.option_files import FROM_FILE
 from modelplan.questions.recomputing import bounding, exact, greedy
 from modelplan.questions.recomputing.repeating import repeated
 from modelplan.questions.recomputing.units import Units, units_of
@@ -26,6 +29,41 @@ MOST_LOOKS = 1_000_000
 _LEAST_SECONDS, _SMALL = 0.5, 30
 #: HiGHS holds its answers to so much of the work.
 _TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class RecomputeRequest(ModelRequest):
+    """Asks what it saves to drop values and compute them again.
+
+    Args:
+        most_work: extra work as a share; the lowest point within it is chosen where no budget is given.
+        budget: bytes; the point of least work within them is chosen.
+        seconds: for all exact searches; 0: none.
+    """
+
+    most_work: float = 0.2
+    budget: int | None = None
+    seconds: float = 30.0
+
+
+def recompute(request: RecomputeRequest) -> Curve:
+    """Bytes against multiply-accumulates: the plans of a model in which some operators run more than once.
+
+    Args:
+        request: the model, how it is planned, and how much more it may compute.
+
+    Returns:
+        The plans that no other one beats in bytes and work, and which of them was chosen.
+
+    Raises:
+        ModelError: the file cannot be read.
+        RequestError: streams, a finished plan and others that say nothing of repeated operators.
+    """
+    graph = load_model(request.path, request.dims, request.shapes)
+    if request.allocator == FROM_FILE:
+        raise RequestError("the plan in a file says nothing of repeated operators; choose another --allocator")
+    options, most = planning_options(request, graph), request.most_work
+    return curve_of(graph, options, most_work=most, budget=request.budget, seconds=request.seconds)
 
 
 def curve_of(

@@ -13,11 +13,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from modelplan.model import Requirement, Runtime, bounds
+from modelplan.model.model_file import ModelFile, Target
 from modelplan.ops.macs import graph_macs
 from modelplan.planning import allocators, pipeline
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import ModelError, ModelPlanError
-from modelplan.questions.alternatives import ModelFile, Target, as_it_stands, load_file
+from modelplan.questions.alternatives import load_file, unmodified_requirement
 from modelplan.questions.sweeps.rows import Row, row_of
 from modelplan.questions.sweeps.run_table import USUAL, Run
 from modelplan.runtimes import runtime as runtime_named
@@ -72,7 +73,7 @@ def _facts(run: Run, memo: Memo) -> dict[str, Any]:
     abi = run.target_abi or _USUAL_ABI
     setting = (run.dims, run.shapes, runtime.name, runtime.kernels)
     target = Target(runtime, abi)
-    needed, arena_seconds = memo.once(run.model, ("arena", abi, *setting), lambda: as_it_stands(file, target))
+    needed, arena_seconds = memo.once(run.model, ("arena", abi, *setting), lambda: unmodified_requirement(file, target))
     options = _options(run, runtime)
     chosen = (options.schedule, options.alias, options.allocator)
     planned, plan_seconds = memo.once(run.model, ("plan", *setting, *chosen), lambda: _planned(file, options))

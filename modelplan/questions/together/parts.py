@@ -11,10 +11,10 @@ from modelplan.answers.shared_plan import Part, Pipe, Relation
 from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.subject import offline_subject
 from modelplan.model import Buffer, Problem, bounds
+from modelplan.model.model_file import ModelFile
 from modelplan.planning import allocators, pipeline
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import ModelError, RequestError
-from modelplan.questions.alternatives import ModelFile
 from modelplan.rewriting.packing import check_plannable, request_problem, shared_tensors
 from modelplan.runtimes.tflm import TFLM, planner
 from modelplan.runtimes.tflm.abi import find_abis

@@ -16,7 +16,7 @@ from modelplan.model import Budget, IntArray, Placement, bounds
 from modelplan.planning import allocators
 from modelplan.primitives.errors import BrokenPlanError, RequestError
 from modelplan.primitives.version import __version__
-from modelplan.questions.alternatives import ModelFile, load_file
+from modelplan.questions.alternatives import load_file
 from modelplan.questions.together.joining import joined
 from modelplan.questions.together.parts import Choices, check_pipes, parts_of
 from modelplan.questions.together.placing import place_all
@@ -41,6 +41,8 @@ def share_memory(
     abi: str = "32",
     kernels: str | None = None,
     budget: Budget | None = None,
+    dims: Sequence[str] = (),
+    shapes: Sequence[str] = (),
 ) -> SharedPlan:
     """One memory for several models, every model's place in it proved.
 
@@ -59,34 +61,24 @@ def share_memory(
         abi: TFLM's target, for scratch that depends on the size of addresses.
         kernels: the kernel library that the runtime is built with.
         budget: how long each search of the allocator may run.
+        dims: extents that the files leave open, as for `load`.
+        shapes: shapes that the files leave open, as for `load`.
+
+    Returns:
+        The place of every buffer of every model, and what the models would need in memories of their own.
 
     Raises:
         ModelError: a file cannot be read, or TFLM would not run it.
         RequestError: a name that does not exist, a pipeline of tensors that differ, or one that forms a circle.
         BrokenPlanError: a stage went wrong; never to be seen.
     """
-    files = {name: load_file(str(path)) for name, path in models.items()}
-    choices = Choices(runtime, alias, allocator, abi, kernels)
-    return shared_plan_of(files, (in_turn, pipelines, keep), choices, budget)
-
-
-def shared_plan_of(
-    files: Mapping[str, ModelFile],
-    said: tuple[Iterable[Sequence[str]], Iterable[str], Iterable[str]],
-    choices: Choices,
-    budget: Budget | None = None,
-) -> SharedPlan:
-    """The plan for files that were read; `said` is who takes turns, the pipelines, and what is kept.
-
-    Raises:
-        ModelError, RequestError, BrokenPlanError: as `share_memory`.
-    """
+    files = {name: load_file(str(path), dims, shapes) for name, path in models.items()}
     if len(files) < 2:
         raise RequestError("one model: expected two or more")
-    relation = related({name: file.graph for name, file in files.items()}, *said)
+    relation = related({name: file.graph for name, file in files.items()}, in_turn, pipelines, keep)
     check_pipes(files, relation.pipes)
-    parts = parts_of(files, relation, choices)
-    made = planned_together(parts, relation, choices.allocator, budget)
+    parts = parts_of(files, relation, Choices(runtime, alias, allocator, abi, kernels))
+    made = planned_together(parts, relation, allocator, budget)
     for number in range(len(parts)):
         _prove(made, number)
     return made

@@ -1,17 +1,15 @@
-"""From the command line or a file with budgets to checks, and from a check to its outcome."""
+"""`check`: whether models keep their budgets: those that are named, or those that a project's file states."""
 
 from __future__ import annotations
 
 import os
-from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from modelplan.answers.check_outcomes import Check, Outcome
-from modelplan.cli import model_options
+from modelplan.answers.check_outcomes import Check, Findings, Limits, Outcome
 from modelplan.formats.files import read_text
 from modelplan.primitives.errors import ModelError, ModelPlanError, RequestError
 from modelplan.questions.budgets.baselines import Baseline, compared
@@ -28,6 +26,8 @@ from modelplan.questions.budgets.project_budgets import (
 )
 from modelplan.questions.budgets.revisions import revision
 from modelplan.questions.budgets.saved_figures import read_baseline
+from modelplan.questions.model_request import ModelRequest, on_target, target_of
+from modelplan.questions.target_request import TargetRequest, choose_target
 
 if TYPE_CHECKING:
     from modelplan.targets.choosing import Chosen
@@ -37,13 +37,79 @@ OPTIONS = tuple(key.replace("-", "_") for key in ("target", *ONE_TEXT, *TEXTS))
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A check with the options that its model is sized by; `place` is where a file states it, empty for none."""
+class CheckRequest:
+    """Asks whether models keep their limits.
+
+    Args:
+        models: the models, each with what it is sized for; none: the budgets of the project.
+        limits: of models that are named.
+        target: what the device of these models is called; empty: as its record says.
+        config: the file with the project's budgets; None: the nearest upwards from the working directory.
+        baseline: what to compare with: a .json file of `modelplan budget baseline`, or a git revision.
+        seconds: for what would fit in place of models that need too much; None: no limit.
+    """
+
+    models: tuple[ModelRequest, ...] = ()
+    limits: Limits = field(default_factory=Limits)
+    target: str = ""
+    config: str | None = None
+    baseline: str | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCheck:
+    """A check with what its model is sized for; `place` is where a file states it, empty for none."""
 
     check: Check
-    options: Namespace
-    chosen: Chosen | None
+    request: ModelRequest
     place: str = ""
+
+
+def check_budgets(request: CheckRequest) -> Findings:
+    """Whether models keep their limits on their runtimes, and what would need less where one does not.
+
+    Args:
+        request: the models with their limits, or the file with the project's budgets.
+
+    Returns:
+        One outcome for each check; a model that cannot be read is an outcome too.
+
+    Raises:
+        RequestError: a budget that cannot be understood, or that asks for what there is not.
+    """
+    source, outcomes = _begun(request)
+    return Findings(source, tuple(outcomes))
+
+
+def outcomes_of(request: CheckRequest) -> Iterator[Outcome]:
+    """The outcomes one by one, each as soon as it is known; what cannot be understood is refused at once.
+
+    Raises:
+        RequestError: as `check_budgets`.
+    """
+    return _begun(request)[1]
+
+
+def _begun(request: CheckRequest) -> tuple[str, Iterator[Outcome]]:
+    """The file with the budgets, empty for models that are named, and the outcomes one by one."""
+    if request.models:
+        source, checks, baseline = "", list(_named(request)), baseline_of(request.baseline, Path())
+    else:
+        file = budget_file(request.config)
+        source, folder = str(file.path), file.path.parent
+        stored = file.baseline if not file.baseline.endswith(".json") else str(folder / file.baseline)
+        baseline, checks = baseline_of(request.baseline or stored or None, folder), from_file(file)
+    measurements = Measurements(request.seconds)
+    return source, (outcome(check, measurements, baseline) for check in checks)
+
+
+def _named(request: CheckRequest) -> Iterator[ModelCheck]:
+    """The checks of models that are named."""
+    for model in request.models:
+        key = Path(os.path.relpath(model.path)).as_posix()
+        target = request.target or (model.target.device.name if model.target else "")
+        yield ModelCheck(Check(model.path, model.path, key, request.limits, target), model)
 
 
 def budget_file(config: str | None) -> BudgetFile:
@@ -52,7 +118,7 @@ def budget_file(config: str | None) -> BudgetFile:
     return read_budgets(path)
 
 
-def from_file(file: BudgetFile) -> list[Asked]:
+def from_file(file: BudgetFile) -> list[ModelCheck]:
     """The checks of a file with budgets, each model with each target.
 
     Raises:
@@ -69,18 +135,17 @@ def from_file(file: BudgetFile) -> list[Asked]:
     return found
 
 
-def row_checks(file: BudgetFile, row: Row) -> Iterator[Asked]:
+def row_checks(file: BudgetFile, row: Row) -> Iterator[ModelCheck]:
     """The checks of one budget: each model with each target."""
     models = list(matched(file, row))
     for target in row.targets or (None,):
-        options = _options(row, target, file.path.parent)
         with _located(row.place):
-            chosen = model_options.chosen_target(options)
+            chosen = choose_target(_target_request(row, target, file.path.parent))
         arena = row.limits.arena if row.limits.arena is not None or chosen is None else chosen.budget
         for path, key in models:
             name = _name(row, key, target, len(models))
             check = Check(name, str(path), key, replace(row.limits, arena=arena), target or "")
-            yield Asked(check, options, chosen, row.place)
+            yield ModelCheck(check, _model_request(row, str(path), chosen), row.place)
 
 
 def _name(row: Row, key: str, target: str | None, models: int) -> str:
@@ -89,15 +154,35 @@ def _name(row: Row, key: str, target: str | None, models: int) -> str:
     return f"{name} on {target}" if target and (not row.name or len(row.targets) > 1) else name
 
 
-def _options(row: Row, target: str | None, folder: Path) -> Namespace:
-    """The options of a budget as `check` has them; files are relative to the folder of the file with budgets."""
-    found = row.options
-    lists = {key: list(found.get(key, ())) for key in TEXTS}
-    lists["include"] = [str(folder / one) for one in lists["include"]]
-    single = {key.replace("-", "_"): next(iter(found.get(key, ())), None) for key in ONE_TEXT}
-    if single["used"] is not None:
-        single["used"] = str(folder / single["used"])
-    return Namespace(**lists, **single, target=None if target is None else _target_path(target, folder))
+def _target_request(row: Row, target: str | None, folder: Path) -> TargetRequest:
+    """The target of a budget; files are relative to the folder of the file with budgets."""
+    used = _one(row, "used")
+    return TargetRequest(
+        None if target is None else _target_path(target, folder),
+        row.options.get("reserve", ()),
+        None if used is None else str(folder / used),
+        _one(row, "arena-symbol"),
+        row.options.get("define", ()),
+        tuple(str(folder / path) for path in row.options.get("include", ())),
+    )
+
+
+def _model_request(row: Row, path: str, target: Chosen | None) -> ModelRequest:
+    """A model of a budget with what it is sized for."""
+    return ModelRequest(
+        path,
+        row.options.get("dim", ()),
+        row.options.get("shape", ()),
+        runtime=_one(row, "runtime"),
+        kernels=_one(row, "kernels"),
+        abi=_one(row, "abi"),
+        target=target,
+    )
+
+
+def _one(row: Row, option: str) -> str | None:
+    """The text of an option that is stated once at most."""
+    return next(iter(row.options.get(option, ())), None)
 
 
 def _target_path(target: str, folder: Path) -> str:
@@ -133,7 +218,7 @@ def baseline_of(text: str | None, folder: Path) -> Baseline | None:
         raise RequestError(f"--baseline: cannot read {problem}; `modelplan budget baseline` writes one") from None
 
 
-def outcome(asked: Asked, measurements: Measurements, baseline: Baseline | None) -> Outcome:
+def outcome(asked: ModelCheck, measurements: Measurements, baseline: Baseline | None) -> Outcome:
     """What a check finds out; a model that cannot be read is an outcome too.
 
     Raises:
@@ -147,12 +232,11 @@ def outcome(asked: Asked, measurements: Measurements, baseline: Baseline | None)
         return Outcome(asked.check, problem=str(problem), exit_code=problem.exit_code)
 
 
-def _sized(asked: Asked, measurements: Measurements, baseline: Baseline | None) -> Outcome:
+def _sized(asked: ModelCheck, measurements: Measurements, baseline: Baseline | None) -> Outcome:
     """The outcome for a model that can be read; alternatives are planned where it needs too much and could run."""
-    check, options = asked.check, asked.options
-    bound = tuple(options.dim), tuple(options.shape)
+    check, bound = asked.check, (asked.request.dims, asked.request.shapes)
     file = measurements.file(check.model, *bound)
-    target = model_options.target_of(model_options.on_target(options, asked.chosen, file.graph), file.graph)
+    target = target_of(on_target(asked.request, file.graph), file.graph)
     needed = measurements.needed(file, target)
     found = Outcome(check, needed, len(file.content), setting_of(target, *bound))
     figures = found.figures

@@ -1,0 +1,92 @@
+"""What `analyze` finds out, as frozen records: each stage knows what the one before it knows, and more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+from modelplan.answers.explanation import Suggestion
+from modelplan.model import Alternative, Plan, Requirement
+from modelplan.model.model_file import ModelFile, Target
+
+
+@dataclass(frozen=True, slots=True)
+class SessionMemory:
+    """The most bytes that a session allocates while it runs, and the operator that runs then.
+
+    Outputs are among them, inputs and constants are not. `workspace` is what the operator asks for beside its output.
+    """
+
+    nbytes: int
+    operator: str
+    workspace: int
+
+
+@dataclass(frozen=True, eq=False)
+class SizedFile:
+    """First stage: what the unmodified file needs on its target; `capacity` are the bytes there are, if that is known.
+
+    `requirement` also says why the runtime would not run the file.
+    """
+
+    file: ModelFile
+    target: Target
+    requirement: Requirement
+    capacity: int | None
+
+    def followed_by(self, kind: type[Stage], **more: Any) -> Stage:
+        """The next stage, of the class `kind`: all of this one, and `more`."""
+        known: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        return kind(**known, **more)
+
+
+#: A stage of the analysis.
+Stage = TypeVar("Stage", bound=SizedFile)
+
+
+@dataclass(frozen=True, eq=False)
+class RunFile(SizedFile):
+    """Second stage: `unmodified` is the plan by which the runtime runs the unmodified file."""
+
+    unmodified: Plan
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedFile(RunFile):
+    """Third stage: `plan` is the plan that was asked for, else the best one or the one that the file carries."""
+
+    plan: Plan
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedFile(PlannedFile):
+    """Fourth stage: what other forms of the file need.
+
+    `reasons` say of each tensor that was asked about why it shares its bytes or not. `session` is what a session
+    allocates, for a runtime that orders and places by itself.
+    """
+
+    alternatives: tuple[Alternative, ...] = ()
+    reasons: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    session: SessionMemory | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Analysis(ComparedFile):
+    """All that `analyze` finds out: what a file needs, its plans, and the changes that would lower the need most.
+
+    `suggestions` are those that take little time to try, most saved first; `explain` tries the others.
+    """
+
+    suggestions: tuple[Suggestion, ...] = ()
+
+
+def lower_alternatives(requirement: Requirement, alternatives: Sequence[Alternative]) -> list[Alternative]:
+    """The alternatives that need less memory than the unmodified file and than those before them."""
+    best, lower = requirement.arena, []
+    for one in alternatives:
+        if one.requirement is not None and not one.requirement.refusals and one.requirement.arena < best:
+            best = one.requirement.arena
+            lower.append(one)
+    return lower

@@ -1,0 +1,74 @@
+"""The report of `analyze`, stage by stage."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from modelplan.answers.analysis import Analysis, ComparedFile, RunFile, SessionMemory, SizedFile
+from modelplan.model import bounds
+from modelplan.outputs.report import Report, Section
+from modelplan.outputs.reports import plan_report
+from modelplan.outputs.reports.arena_report import alternatives_section, headline, parts_section
+from modelplan.outputs.reports.explanation_report import best_lines
+from modelplan.primitives.units import human
+
+
+def stage_sections(stage: SizedFile) -> Report:
+    """What a stage adds to the report of those before it."""
+    if isinstance(stage, Analysis):
+        return _best(stage)
+    if isinstance(stage, ComparedFile):
+        return _plan(stage)
+    if type(stage) is RunFile:
+        return _peak(stage)
+    return _requirement(stage) if type(stage) is SizedFile else []
+
+
+def _requirement(stage: SizedFile) -> Report:
+    """What the unmodified file needs and the parts of that, or why its runtime would not run it."""
+    first = headline(stage.file.path, stage.requirement, stage.capacity)
+    return [first] if stage.requirement.refusals else [first, parts_section(stage.requirement)]
+
+
+def _peak(stage: RunFile) -> Report:
+    """The step at which the unmodified file has most alive; nothing for one that does not run."""
+    return [] if stage.requirement.refusals else [plan_report.peak_section(stage.unmodified), *_parts_of_tensors(stage)]
+
+
+def _parts_of_tensors(stage: RunFile) -> Sequence[Section]:
+    """A remark where the runtime follows a plan of which the tables of tensors can say nothing."""
+    needed, unmodified = stage.requirement, stage.unmodified
+    if not needed.macro or needed.head >= bounds.height(unmodified.problem, unmodified.placement):
+        return []
+    note = (
+        f"The plan in the file needs {needed.head:,} bytes: it keeps parts of tensors. The peak above and the planned",
+        "activations below are those of whole tensors.",
+    )
+    return [Section("", note)]
+
+
+def _plan(stage: ComparedFile) -> Report:
+    """The other forms of the file, then the plan, what a session allocates, and why tensors share or not."""
+    others = [alternatives_section(stage.requirement, stage.alternatives)] if stage.alternatives else []
+    asked = [Section(f"Why {name} shares or not", lines) for name, lines in stage.reasons]
+    session = [_session(stage.session)] if stage.session else []
+    return [*others, *plan_report.plan_sections(stage.plan, stage.unmodified), *session, *asked]
+
+
+def _session(session: SessionMemory) -> Section:
+    lines = [
+        f"{human(session.nbytes)} at most, at {session.operator}, outputs among it, inputs and weights not",
+        "at optimization levels off and basic, arena and memory patterns off, one thread, in the session's own order",
+    ]
+    if session.workspace:
+        lines.append(f"{human(session.workspace)} of it are the kernel's own workspace")
+    return Section("What a session allocates while it runs", tuple(lines))
+
+
+def _best(analysis: Analysis) -> Report:
+    """The three changes that would lower it most, of those that take no time to try."""
+    if analysis.requirement.refusals:
+        return []
+    lines = best_lines(analysis.suggestions)
+    more = f"`modelplan explain {analysis.file.path}` tries the rest"
+    return [Section(f"What would help most; {more}", tuple(lines or ["nothing that takes no time to try"]))]

@@ -1,0 +1,158 @@
+"""`analyze`: what a model file needs on its runtime, why, and what would need less."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from modelplan.answers.analysis import (
+    Analysis,
+    ComparedFile,
+    PlannedFile,
+    RunFile,
+    SessionMemory,
+    SizedFile,
+    lower_alternatives,
+)
+from modelplan.answers.explanation import Suggestion
+from modelplan.model import Alternative
+from modelplan.planning.aliasing.explaining import reasons, tensors_called
+from modelplan.planning.pipeline import Options
+from modelplan.planning.session_blocks import session_peak
+from modelplan.primitives.copied_processes import beside
+from modelplan.questions.alternatives import (
+    load_file,
+    lower_alternatives_of,
+    order_options,
+    unmodified_requirement,
+)
+from modelplan.questions.explaining.quick import has_quick_changes, quick_changes, with_alternatives
+from modelplan.questions.model_request import ModelRequest, on_target, planning_options, target_of
+from modelplan.questions.unmodified import requested_plan, unmodified_plan, usual_options
+from modelplan.runtimes.ort.shapes import unknown_tensors
+
+if TYPE_CHECKING:
+    from modelplan.answers.page_views import Page
+
+#: Of files with more operators than these a second process tries the changes: a copy costs some milliseconds.
+_MANY = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class AnalyzeRequest(ModelRequest):
+    """Asks what a model file needs on its runtime, why, and what would need less.
+
+    Args:
+        why_not: names of tensors of which the answer says why they share no memory.
+        advice: whether other forms of the file and quick changes are tried, which takes longer than the plan.
+    """
+
+    why_not: tuple[str, ...] = ()
+    advice: bool = True
+
+
+def analyze(request: AnalyzeRequest) -> Analysis:
+    """What a model file needs on its runtime, its best plan, and what would need less.
+
+    Args:
+        request: the file, what it runs on, and how its activations are planned.
+
+    Returns:
+        The requirement of the unmodified file, the plan that its runtime follows, the plan that was asked for, other
+        forms of the file with what they need, and the changes that help most.
+
+    Raises:
+        ModelError: the file cannot be read.
+        RequestError: the request names what there is not, or combines what does not go together.
+        BrokenPlanError: the file carries a plan by which an operator would read what it should not.
+    """
+    *_, analysis = analysis_stages(request)
+    assert isinstance(analysis, Analysis)
+    return analysis
+
+
+def analysis_stages(request: AnalyzeRequest) -> Iterator[SizedFile]:
+    """The same in stages, each as soon as it is known: SizedFile, RunFile, PlannedFile, ComparedFile and Analysis.
+
+    Raises:
+        BrokenPlanError, ModelError, RequestError: as `analyze`.
+    """
+    file = load_file(request.path, request.dims, request.shapes)
+    request = on_target(request, file.graph)
+    target = target_of(request, file.graph)
+    requirement = unmodified_requirement(file, target)
+    options = usual_options(request, file, target)
+    for name in request.why_not:
+        tensors_called(file.graph, name)  # a wrong name is refused before anything is shown
+    sized = SizedFile(file, target, requirement, request.available)
+    yield sized
+    unmodified = unmodified_plan(file, target, requirement)
+    run = sized.followed_by(RunFile, unmodified=unmodified)
+    yield run
+    with _quick_suggestions(run, advice=request.advice) as suggestions:
+        banks = request.target.banks if request.target else ()
+        planned = run.followed_by(PlannedFile, plan=requested_plan(file, options, unmodified, banks))
+        yield planned
+        compared = _compared(planned, options, request) if request.advice else planned.followed_by(ComparedFile)
+        yield compared
+        yield compared.followed_by(Analysis, suggestions=suggestions(compared.alternatives))
+
+
+def analysis_page(request: AnalyzeRequest, analysis: PlannedFile) -> Page:
+    """The page of the plan, with others that are made for it: the runtime's own, other orders and other sharing."""
+    from modelplan.questions.pages.plan_views import model_page
+
+    graph = analysis.file.graph
+    options = planning_options(on_target(request, graph), graph)
+    return model_page(options, graph, analysis.plan, analysis.unmodified)
+
+
+def _compared(planned: PlannedFile, options: Options, request: AnalyzeRequest) -> ComparedFile:
+    return planned.followed_by(
+        ComparedFile,
+        alternatives=tuple(_alternatives(planned, options)),
+        reasons=tuple((name, tuple(reasons(planned.plan, name))) for name in request.why_not),
+        session=_session(planned),
+    )
+
+
+def _alternatives(planned: PlannedFile, options: Options) -> Sequence[Alternative]:
+    """What other forms of a file that runs would need; `options` are those of the plan."""
+    file, target = planned.file, planned.target
+    if planned.requirement.refusals or target.runtime.sorts:  # a runtime that orders by itself has no other forms
+        return ()
+    usual = order_options(file, target)
+    asked = replace(options, runtime=usual.runtime, kernels=usual.kernels, capacity=None)
+    order = planned.plan.schedule.order if asked == usual else None
+    return tuple(lower_alternatives_of(file, target, planned.requirement, order))
+
+
+def _session(planned: PlannedFile) -> SessionMemory | None:
+    """What a session allocates while it runs, for a runtime that orders and places by itself."""
+    graph, runtime = planned.file.graph, planned.target.runtime
+    if not runtime.sorts or graph.format != "onnx" or not graph.ops or any(op.subgraphs for op in graph.ops):
+        return None
+    peak = session_peak(graph, runtime, unknown=unknown_tensors(planned.file.path, graph))
+    return SessionMemory(peak.bytes, graph.label(peak.op), peak.workspace)
+
+
+@contextmanager
+def _quick_suggestions(
+    run: RunFile, *, advice: bool
+) -> Iterator[Callable[[Sequence[Alternative]], tuple[Suggestion, ...]]]:
+    """Gives a function from alternatives to the suggestions that take little time.
+
+    Of a large file a second process tries the changes while the block runs.
+    """
+    if run.requirement.refusals or not advice:
+        yield lambda _: ()
+        return
+    changes = partial(quick_changes, run.file, run.target, run.requirement, run.unmodified)
+    many = len(run.file.graph.ops) > _MANY and has_quick_changes(run.file, run.target)
+    with beside(changes) if many else nullcontext(changes) as tried:
+        yield lambda alternatives: with_alternatives(
+            tried(), lower_alternatives(run.requirement, alternatives), run.requirement
+        )

@@ -1,0 +1,122 @@
+"""`compare`: every allocator on one problem."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from modelplan.answers.comparison import AllocatorAnswers, Comparison, ProblemSource, Row
+from modelplan.formats import load
+from modelplan.formats.files import read_bytes
+from modelplan.model import Budget, Placement, Problem, bounds
+from modelplan.model.model_file import ModelFile
+from modelplan.planning import pipeline
+from modelplan.planning.allocators import ALLOCATORS, place
+from modelplan.planning.allocators.systems.idealloc import hardness
+from modelplan.primitives.errors import RequestError
+from modelplan.primitives.units import human
+from modelplan.questions.model_request import ModelRequest, on_target, planning_options, target_of
+
+if TYPE_CHECKING:
+    from modelplan.answers.page_views import Page
+
+
+@dataclass(frozen=True, slots=True)
+class CompareRequest(ModelRequest):
+    """Asks for the answers of all allocators to one problem: that of a model's plan, or a table of buffers as .csv.
+
+    Args:
+        seconds: how long each search may take; None: steps of its own.
+    """
+
+    seconds: float | None = None
+
+
+def compare(request: CompareRequest) -> AllocatorAnswers:
+    """The answers of all allocators to one problem: heights, bounds and times by the wall clock.
+
+    Args:
+        request: the model or problem, and how long each search may take.
+
+    Returns:
+        The table with a row for each allocator, the problem, and the placements.
+
+    Raises:
+        ModelError: the file cannot be read.
+        RequestError: the request names what there is not, or combines what does not go together.
+    """
+    source = problem_source(request)
+    placements: dict[str, Placement] = {}
+    answers = allocator_answers(source.problem, Budget(seconds=request.seconds), placements)
+    rows = tuple(replace(row, lower_bound=max(row.lower_bound, source.lower_bound)) for row in answers)
+    comparison = Comparison(request.path, len(source.problem), rows, _remarks(source))
+    return AllocatorAnswers(comparison, source, placements, request.target)
+
+
+def problem_source(request: CompareRequest) -> ProblemSource:
+    """The problem in the file, or that of the plan which `analyze` makes of the model with the same options."""
+    from modelplan.questions.alternatives import unmodified_requirement
+
+    loaded = load(request.path, request.dims, request.shapes)
+    if isinstance(loaded, Problem):
+        return ProblemSource(loaded)
+    request = on_target(request, loaded)
+    unlimited = replace(request, target=None, capacity=None)  # heights are compared without a limit
+    plan = pipeline.plan(loaded, planning_options(unlimited, loaded))
+    file = ModelFile(request.path, read_bytes(request.path), loaded)
+    requirement = unmodified_requirement(file, target_of(request, loaded))
+    return ProblemSource(plan.problem, replace(plan, requirement=requirement))
+
+
+def allocator_answers(problem: Problem, budget: Budget, placements: dict[str, Placement]) -> Iterator[Row]:
+    """Every allocator of the table in turn, timed by the wall clock; `budget` holds for each search alone.
+
+    Each places nothing first, untimed, so that the time does not hold the loading of its code. What it places is put
+    into `placements` under its name.
+    """
+    nothing = Problem.of(())
+    for row in ALLOCATORS.values():
+        begin = time.perf_counter()
+        try:
+            place(nothing, row.name)
+            begin = time.perf_counter()
+            placement = place(problem, row.name, budget)
+        except RequestError as refusal:
+            yield Row(row.name, row.kind, None, round((time.perf_counter() - begin) * 1e6), why=str(refusal))
+            continue
+        taken = round((time.perf_counter() - begin) * 1e6)
+        if placement.ended == "cancelled":  # a search that keeps its best on Ctrl-C; the command ends all the same
+            raise KeyboardInterrupt
+        placements[row.name] = placement
+        yield Row(
+            row.name,
+            row.kind,
+            bounds.height(problem, placement),
+            taken,
+            objects=row.share(problem, budget).total if row.share else None,
+            lower_bound=placement.lower_bound,
+            found_by=placement.found_by,
+            own_height=placement.own_height,
+        )
+
+
+def _remarks(source: ProblemSource) -> tuple[str, ...]:
+    """What the runtime does by itself, and how hard idealloc's figures call the problem."""
+    own, hard = source.runtime_plan, hardness(source.problem)
+    spreads = f"sizes {hard.sizes:.0%}, conflicts {hard.conflicts:.0%}, ends {hard.ends:.0%}"
+    lines = [f"hardness by idealloc's figures {hard.compound:.2f}: {spreads}"]
+    if own:
+        lines.append(f"{own.runtime} by itself, with its own order and sharing ({own.allocator}): {human(own.height)}")
+    return tuple(lines)
+
+
+def comparison_page(answers: AllocatorAnswers) -> Page:
+    """The page of all answers."""
+    from modelplan.questions.pages.plan_views import answers_page
+
+    comparison, source = answers.comparison, answers.source.within(answers.target)
+    title = Path(comparison.title).stem
+    return answers_page(title, source.problem, source.plan, answers.placements, comparison.field)

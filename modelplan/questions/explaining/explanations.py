@@ -1,0 +1,106 @@
+"""`explain`: why a model needs the memory that it needs, and what would lower it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from modelplan.answers.explanation import Advice, Compression, Explanation
+from modelplan.model import Requirement
+from modelplan.model.model_file import ModelFile, Target
+from modelplan.primitives.errors import RequestError
+from modelplan.questions.alternatives import load_file, unmodified_requirement
+from modelplan.questions.explaining.compressing import compression
+from modelplan.questions.explaining.peaks import peak_of
+from modelplan.questions.explaining.ranking import advice
+from modelplan.questions.explaining.subjects import measured, subject_of
+from modelplan.questions.model_request import ModelRequest, on_target, planning_options, target_of
+from modelplan.questions.unmodified import requested_plan, unmodified_plan, usual_options
+
+if TYPE_CHECKING:
+    from modelplan.answers.page_views import Page
+
+#: Seconds for the changes, unless the caller says otherwise.
+USUAL_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainRequest(ModelRequest):
+    """Asks why a model file needs its memory, and what would lower that.
+
+    Args:
+        seconds: for trying changes; those without time are named.
+        what_if: compressions whose saving is asked for: compress=weights:int4 and so on; sizes only.
+    """
+
+    seconds: float = USUAL_SECONDS
+    what_if: tuple[str, ...] = ()
+
+
+def explain(request: ExplainRequest) -> Explanation:
+    """Why a model file needs the memory that it needs: its peak, and the changes that would lower it.
+
+    Args:
+        request: the file, what it runs on, how it is planned, and how long changes may be tried.
+
+    Returns:
+        The requirement, the peak with all that is alive there, and changes with the bytes that plans of them save.
+
+    Raises:
+        ModelError: the file cannot be read.
+        RequestError: the request names what there is not, or combines what does not go together.
+        BrokenPlanError: the file carries a plan by which an operator would read what it should not.
+    """
+    deadline = time.monotonic() + request.seconds
+    file = load_file(request.path, request.dims, request.shapes)
+    request = on_target(request, file.graph)
+    target = target_of(request, file.graph)
+    requirement = unmodified_requirement(file, target)
+    options = usual_options(request, file, target)
+    unmodified = unmodified_plan(file, target, requirement)
+    plan = requested_plan(file, options, unmodified)
+    explained = plan if request.asks_for_plan else unmodified
+    what_if = () if requirement.refusals else tuple(_compressions(request, file, target))
+    return Explanation(
+        file.path,
+        requirement,
+        peak_of(explained),
+        _advice(file, target, requirement, deadline),
+        request.available,
+        what_if,
+        file=file,
+        explained=explained,
+        plan=plan,
+        unmodified=unmodified,
+    )
+
+
+def _advice(file: ModelFile, target: Target, requirement: Requirement, deadline: float) -> Advice:
+    if requirement.refusals:
+        return Advice(())
+    subject = subject_of(file, target, deadline)
+    return advice(subject, measured(subject))
+
+
+def _compressions(request: ExplainRequest, file: ModelFile, target: Target) -> Iterator[Compression]:
+    """What `what_if` asks about.
+
+    Raises:
+        RequestError: one that cannot be read.
+    """
+    for asked in request.what_if:
+        name, _, form = asked.partition("=")
+        if name != "compress":
+            raise RequestError(f"--what-if {asked[:60]}: expected compress=FORM")
+        yield compression(file.graph, target.runtime, form)
+
+
+def explanation_page(request: ExplainRequest, explanation: Explanation) -> Page:
+    """The page of the explained plan, with the suggestions among its figures."""
+    from modelplan.questions.pages.plan_views import explained_page
+
+    graph = explanation.file.graph
+    options = planning_options(on_target(request, graph), graph)
+    return explained_page(options, graph, explanation.plan, explanation.unmodified, explanation)

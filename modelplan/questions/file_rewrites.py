@@ -1,0 +1,111 @@
+"""`reorder` and `pack`: model files with another order of their operators, or with a plan that TFLM follows."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from modelplan.answers.reordered_file import ReorderedFile
+from modelplan.formats import load_model
+from modelplan.model import Requirement
+from modelplan.model.model_file import USUAL_ABI, ModelFile, Target
+from modelplan.planning import pipeline
+from modelplan.primitives.errors import ModelError
+from modelplan.questions.alternatives import load_file, unmodified_requirement, with_proved_plan
+from modelplan.questions.model_request import ModelRequest, planning_options
+from modelplan.rewriting import packing, reordering
+from modelplan.rewriting.packing import Packing
+from modelplan.runtimes import with_kernels
+from modelplan.runtimes.tflm import TFLM
+from modelplan.runtimes.tflm.file import FileModel, read_tflite
+
+
+def reorder(request: ModelRequest) -> ReorderedFile:
+    """A model file with its operators in the order that needs the least memory, and no other byte moved.
+
+    Args:
+        request: the file, and how it is planned.
+
+    Returns:
+        The content of the new file, which was read back, with the plans of both orders.
+
+    Raises:
+        ModelError: the file cannot be read.
+        RequestError: the file cannot be reordered, or the request names what there is not.
+    """
+    file = load_file(request.path, request.dims, request.shapes)
+    options = planning_options(request, file.graph)
+    options = replace(options, precedences=reordering.file_precedences(file.content, file.graph))
+    before = pipeline.plan(file.graph, replace(options, schedule="file"))
+    after = pipeline.plan(file.graph, options)
+    content = reordering.reordered(file.content, file.graph, after.schedule.order)
+    with tempfile.TemporaryDirectory() as folder:
+        draft = Path(folder) / Path(file.path).name
+        draft.write_bytes(content)
+        again = load_model(str(draft), request.dims, request.shapes)
+        reordering.check_same(file.graph, again, after.schedule.order)
+    return ReorderedFile(content, before, after)
+
+
+@dataclass(frozen=True, slots=True)
+class PackRequest:
+    """Asks for a plan in a .tflite file that TFLM follows.
+
+    Args:
+        path: the file.
+        alias: what shares bytes: none, views or safe.
+        kernels: the kernel library whose scratch counts.
+        abi: for which ABI the arena is sized.
+        allocator: a row of `modelplan allocators`; None: modelplan.
+    """
+
+    path: str
+    alias: str = "views"
+    kernels: str = TFLM.kernels
+    abi: str = USUAL_ABI
+    allocator: str | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PackedFile:
+    """A file with its plan: `model` is the file as it was, `packed` with the plan, which is proved.
+
+    `before` and `after` are what the two need.
+    """
+
+    model: FileModel
+    packed: FileModel
+    plan: Packing
+    before: Requirement
+    after: Requirement
+
+    @property
+    def gains(self) -> bool:
+        """Whether the file needs less with the plan."""
+        return self.after.arena < self.before.arena or self.after.head < self.before.head
+
+
+def pack(request: PackRequest) -> PackedFile:
+    """A .tflite file with the lowest plan that was found, as metadata that TFLM follows.
+
+    Args:
+        request: the file, what may share bytes, and what the plan is sized for.
+
+    Returns:
+        The file without and with the plan, and what both need.
+
+    Raises:
+        ModelError: the file cannot be read, or TFLM would not run it.
+        RequestError: no plan can be written into it.
+        BrokenPlanError: a stage went wrong; never to be seen.
+    """
+    file = load_file(request.path)
+    model = read_tflite(file.content, file.path)
+    target = Target(with_kernels(TFLM, request.kernels), request.abi)
+    before = unmodified_requirement(file, target)
+    if before.refusals:
+        raise ModelError(f"{file.path}: {target.runtime.name} would not run it: {'; '.join(before.refusals)}")
+    packed, plan = packing.packed(model, file.graph, request.alias, request.allocator, request.kernels)
+    after = with_proved_plan(ModelFile(file.path, packed.data, file.graph), target)
+    return PackedFile(model, packed, plan, before, after)

@@ -1,0 +1,147 @@
+"""What every question about a model file states: the file, what it runs on, and how its activations are planned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
+
+from modelplan import runtimes
+from modelplan.formats import load_model
+from modelplan.model import Graph, Padding, Plan
+from modelplan.model.model_file import USUAL_ABI, Target
+from modelplan.planning import allocators, pipeline
+from modelplan.planning.pipeline import Options, configured_runtime
+from modelplan.primitives.errors import RequestError
+from modelplan.questions.option_files import FROM_FILE, JOINS, carried_plan, lists_of, overlaps_of, streams_of
+
+if TYPE_CHECKING:
+    from modelplan.targets.choosing import Chosen
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """A model file, what it runs on, and how its activations are planned.
+
+    Args:
+        path: a .tflite or .onnx file.
+        dims: extents that the file leaves open: SYMBOL=N, or SYMBOL<=N for a bound.
+        shapes: shapes that the file leaves open: TENSOR=N,N,...
+        runtime: tflm, litert, ort, executorch or generic; None: by the file's format.
+        kernels: the kernel library; None: the target's, else the runtime's first.
+        abi: for which ABI a whole arena is sized; None: the target's, else of 32 bits.
+        capacity: the bytes there are; None: the block of the target, else no limit.
+        target: the device and its block, from `choose_target`.
+        schedule: how the operators are ordered; None: best.
+        alias: which tensors may share bytes; None: the runtime's usual mode.
+        allocator: a row of `modelplan allocators`, or "file" for the plan that the file carries; None: modelplan.
+        alignment: bytes; None: the runtime's.
+        pad: what is rounded up to the alignment; None: as the runtime does.
+        streams: a number of streams, or the path of a file that assigns operators to streams.
+        overlaps: the path of a file that declares outputs which may run into inputs.
+        contiguous: the path of a file with lists of tensors that stand side by side, or "joins".
+    """
+
+    path: str
+    dims: tuple[str, ...] = ()
+    shapes: tuple[str, ...] = ()
+    runtime: str | None = None
+    kernels: str | None = None
+    abi: str | None = None
+    capacity: int | None = None
+    target: Chosen | None = None
+    schedule: str | None = None
+    alias: str | None = None
+    allocator: str | None = None
+    alignment: int | None = None
+    pad: Padding | None = None
+    streams: int | str | None = None
+    overlaps: str | None = None
+    contiguous: str | None = None
+
+    @property
+    def available(self) -> int | None:
+        """The bytes there are: the capacity, else the block of the target; None without a limit."""
+        return self.target.budget if self.capacity is None and self.target else self.capacity
+
+    @property
+    def asks_for_plan(self) -> bool:
+        """Whether it asks for another plan than the one by which the runtime runs the unmodified file."""
+        names = ("allocator", "schedule", "alias", "streams", "overlaps", "contiguous")
+        return any(getattr(self, name) for name in names)
+
+
+#: A request for one kind of question.
+Asked = TypeVar("Asked", bound=ModelRequest)
+
+
+def on_target(request: Asked, graph: Graph) -> Asked:
+    """The request with the ABI and the kernels of its target where it names none.
+
+    The kernels of a target count for a runtime that has them; which one runs a model follows from `graph`.
+
+    Raises:
+        RequestError: an ABI was named for a runtime that sizes no arena, or there is no such runtime.
+    """
+    runtime = runtimes.runtime(request.runtime, graph.format)
+    if request.abi and runtime.requires is None:
+        raise RequestError(f"--abi {request.abi}: runtime {runtime.name} sizes no arena for a target")
+    abi, kernels = request.abi, request.kernels
+    if request.target is not None:
+        device = request.target.device
+        abi = abi or device.abi
+        if kernels is None and device.kernels in runtime.library_names:
+            kernels = device.kernels
+    return replace(request, abi=abi or USUAL_ABI, kernels=kernels)
+
+
+def target_of(request: ModelRequest, graph: Graph) -> Target:
+    """The runtime and ABI of a request from `on_target`.
+
+    Raises:
+        RequestError: no such runtime, kernels or padding, or an alignment that is no power of two.
+    """
+    options = Options(request.runtime, kernels=request.kernels, alignment=request.alignment, pad=request.pad)
+    runtime = configured_runtime(graph, options)
+    named = [(f"--{name}", getattr(request, name)) for name in ("runtime", "kernels", "alignment", "pad")]
+    words = [word for name, value in named if value is not None for word in (name, str(value))]
+    bound = [("--dim", dim) for dim in request.dims] + [("--shape", shape) for shape in request.shapes]
+    return Target(runtime, request.abi or USUAL_ABI, (*words, *(word for pair in bound for word in pair)))
+
+
+def planning_options(request: ModelRequest, graph: Graph) -> Options:
+    """The options of the plan that a request asks for.
+
+    Raises:
+        RequestError: an option that cannot be read or that the plan in the file does not allow.
+        ModelError: a file of streams, overlaps or lists that does not fit the model.
+    """
+    stored = request.allocator == FROM_FILE
+    offsets = carried_plan(request.path) if stored else ()
+    if stored and request.schedule not in (None, "file"):
+        raise RequestError(f"--schedule {request.schedule}: the plan in a file holds for the order of the file only")
+    return Options(
+        runtime=request.runtime,
+        schedule=request.schedule or ("file" if stored else "best"),
+        alias=request.alias,
+        allocator="tflm-greedy" if stored else request.allocator or allocators.DEFAULT,
+        offsets=offsets,
+        alignment=request.alignment,
+        pad=request.pad,
+        kernels=request.kernels,
+        capacity=request.available,
+        streams=streams_of(request.streams, graph),
+        overlaps=overlaps_of(request.overlaps, graph),
+        contiguous=lists_of(request.contiguous, [tensor.name for tensor in graph.tensors]),
+        joins=request.contiguous == JOINS,
+    )
+
+
+def model_plan(request: ModelRequest) -> Plan:
+    """The plan that a request asks for, whatever its file carries.
+
+    Raises:
+        ModelError: the file cannot be read.
+        RequestError: the request names what there is not, or combines what does not go together.
+    """
+    graph = load_model(request.path, request.dims, request.shapes)
+    return pipeline.plan(graph, planning_options(request, graph))
