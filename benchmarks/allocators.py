@@ -27,7 +27,7 @@ import reporting
 from networks import read
 
 from modelplan import Budget, Placement, Problem, Progress, check, height, load_bound, place
-from modelplan.planning.allocators.greedy import Fit, in_order
+from modelplan.planning.allocators.greedy import GapRule, in_order
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests" / "sweeps"))
 from problem_families import FAMILIES
@@ -91,7 +91,7 @@ def seven_first_fits(problem: Problem) -> tuple[int, float]:
     alive = begun - np.searchsorted(np.sort(problem.end), problem.start, side="right") - 1  # conflicts
     keys = [-problem.size, -problem.size * life, -life, problem.start, -alive, -alive * problem.size,
             np.arange(len(problem))]  # fmt: skip
-    heights = [height(problem, in_order(problem, np.argsort(key, kind="stable"), Fit.LOWEST)) for key in keys]
+    heights = [height(problem, in_order(problem, np.argsort(key, kind="stable"), GapRule.LOWEST)) for key in keys]
     return min(heights), time.perf_counter() - began
 
 

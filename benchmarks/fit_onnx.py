@@ -25,7 +25,7 @@ import onnx_nets
 
 from modelplan.rewriting.striped_onnx.ladder import OnnxGoal, OnnxLadder, OnnxRung, climb
 from modelplan.rewriting.striped_onnx.writing import parsed, write_bound
-from modelplan.runtimes.ort.measuring import LEVELS, Settings, measure, ort_version, peak_contents
+from modelplan.runtimes.ort.measuring import LEVELS, SessionSettings, measure, ort_version, peak_contents
 
 #: How much lower the file in stripes is to be, and the most time that it may take, as a multiple.
 GOALS = {"transformer": 4.0}
@@ -120,7 +120,7 @@ def at_peak(name: str, path: Path, level: str, out: Path | None = None) -> list[
     graph = reporting.graph_of(path)
     shapes = {graph.tensors[t].name: graph.tensors[t].shape for t in graph.inputs}
     found = peak_contents(out or path, shapes, level)
-    settings = Settings(level=level, arena="off", pattern=False)
+    settings = SessionSettings(level=level, arena="off", pattern=False)
     before, after = (measure(file, shapes, settings, runs=1).session for file in (path, out or path))
     others = sorted(found.others.items(), key=lambda pair: -pair[1])
     made = ", ".join(f"{kind} {mib(size)}" for kind, size in others if size >= _LEAST) or "-"
@@ -129,7 +129,7 @@ def at_peak(name: str, path: Path, level: str, out: Path | None = None) -> list[
 
 def fitted(path: Path, level: str, tolerance: float) -> OnnxLadder:
     """The ladder of a file, to the least that is found with the arena off."""
-    goal = OnnxGoal(settings=Settings(level=level), tolerance=tolerance, without=frozenset({"order"}))
+    goal = OnnxGoal(settings=SessionSettings(level=level), tolerance=tolerance, without=frozenset({"order"}))
     return climb(str(path), reporting.graph_of(path), goal, lambda text: reporting.progress(f"{path.stem}: {text}"))
 
 
@@ -144,7 +144,7 @@ def row(name: str, path: Path, ladder: OnnxLadder, level: str) -> list[object]:
     graph = reporting.graph_of(path)
     shapes = {graph.tensors[t].name: graph.tensors[t].shape for t in graph.inputs}
     usual = ladder.rungs[0].usual.peak
-    off = measure(path, shapes, Settings(level=level, arena="off", pattern=False)).peak
+    off = measure(path, shapes, SessionSettings(level=level, arena="off", pattern=False)).peak
     rung = best(ladder)
     if rung is None:
         return [name, mib(usual), "-", "-", mib(off), "-", "-", "missed", "-", "-", "-", "; ".join(ladder.remarks[:1])]

@@ -26,7 +26,7 @@ from modelplan.planning.session_blocks import session_peak
 from modelplan.rewriting.striped_onnx.comparing import compare_outputs
 from modelplan.rewriting.striped_onnx.ladder import OnnxGoal, climb
 from modelplan.runtimes.ort import ORT
-from modelplan.runtimes.ort.measuring import Settings, measure, ort_version
+from modelplan.runtimes.ort.measuring import SessionSettings, measure, ort_version
 from modelplan.runtimes.ort.shapes import unknown_tensors
 
 THREADS = (1, 2, 4)
@@ -59,7 +59,7 @@ def measured(name: str, model: Any, folder: Path, threads: list[list[object]], p
     onnx.save(model, path)
     graph = reporting.graph_of(path)
     shapes = {graph.tensors[t].name: graph.tensors[t].shape for t in graph.inputs}
-    goal = OnnxGoal(settings=Settings("extended", max(THREADS)), without=frozenset({"order"}))
+    goal = OnnxGoal(settings=SessionSettings("extended", max(THREADS)), without=frozenset({"order"}))
     chosen = climb(str(path), graph, goal, lambda text: reporting.progress(f"{name}: {text}")).chosen
     files = {"model": path}
     if chosen is not None and chosen.model is not None:
@@ -70,7 +70,7 @@ def measured(name: str, model: Any, folder: Path, threads: list[list[object]], p
         line: list[object] = [name, what]
         equal = []
         for count in THREADS:
-            found = measure(file, shapes, Settings("extended", count, "off", pattern=False), inputs=1, keep=True)
+            found = measure(file, shapes, SessionSettings("extended", count, "off", pattern=False), inputs=1, keep=True)
             line.append(mib(found.peak))
             equal.append(
                 "equal"
@@ -83,7 +83,7 @@ def measured(name: str, model: Any, folder: Path, threads: list[list[object]], p
         assert isinstance(read, Graph)
         expected = session_peak(read, ORT, unknown=unknown_tensors(str(file), read)).bytes
         for level in ("disable", "basic"):
-            bytes_ = measure(file, shapes, Settings(level, 1, "off", pattern=False)).peak
+            bytes_ = measure(file, shapes, SessionSettings(level, 1, "off", pattern=False)).peak
             predicted.append([name, what, level, mib(expected), mib(bytes_), f"{100 * (expected / bytes_ - 1):+.1f} %"])
 
 

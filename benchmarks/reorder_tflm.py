@@ -21,7 +21,7 @@ from modelplan.primitives.errors import ModelPlanError
 from modelplan.rewriting import reordering
 from modelplan.runtimes.tflm.file import read_tflite
 from modelplan.runtimes.tflm.planner import predicted_head
-from modelplan.runtimes.tflm.runner import Run, run_tflm, tflm_version
+from modelplan.runtimes.tflm.runner import TflmRun, run_tflm, tflm_version
 
 LEGEND = (
     "Head bytes of each file as TFLM reports them, and as predicted beside it where that differs. `scrambled` is a"
@@ -75,7 +75,7 @@ def row(name: str, path: Path) -> Sequence[object]:
     return name, len(graph.ops), *verdict(runs, heads)
 
 
-def verdict(runs: Sequence[Run], heads: Sequence[int]) -> Iterator[str]:
+def verdict(runs: Sequence[TflmRun], heads: Sequence[int]) -> Iterator[str]:
     yield from (f"{run.head:,}" for run in runs)
     yield "bit-equal" if len({run.outputs for run in runs}) == 1 else "**differ**"
     yield "as predicted" if [run.head for run in runs] == list(heads) else f"**{list(heads)}**"

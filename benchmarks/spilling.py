@@ -29,7 +29,7 @@ from modelplan.questions.memories.asking import region_problem
 from modelplan.questions.memories.choice_tables import tables_of
 from modelplan.questions.memories.choosing import Choosing
 from modelplan.questions.memories.exact_choice import linear_choice
-from modelplan.questions.memories.exact_spilling import Program
+from modelplan.questions.memories.exact_spilling import HoldingProgram
 from modelplan.questions.memories.moving import moving_problem
 from modelplan.questions.memories.prefetching import Moving, plan_moves
 from modelplan.questions.memories.region_planning import plan_regions
@@ -184,7 +184,9 @@ def figures(asked: RegionProblem, seconds: float) -> Iterator[str]:
 
 def whole(asked: RegionProblem, seconds: float) -> str:
     """The cost of the exact choice of one memory for each buffer; empty where there is none."""
-    found = Program(Costs(asked), split=False).solve([room(asked, r) for r in range(len(asked.regions))], seconds)
+    found = HoldingProgram(Costs(asked), split=False).solve(
+        [room(asked, r) for r in range(len(asked.regions))], seconds
+    )
     return ms(found.cost) if found.held is not None else "none"
 
 

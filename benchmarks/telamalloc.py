@@ -40,7 +40,7 @@ class Search:
     backtracks: int
 
 
-def ran(problem: Problem, capacity: int, steps: int, options: telamalloc.Options) -> Search:
+def ran(problem: Problem, capacity: int, steps: int, options: telamalloc.TelamallocOptions) -> Search:
     answer = telamalloc.backtracks(problem, capacity, steps, options)
     return Search(answer.ended == "complete", answer.steps, answer.minor + answer.major)
 
@@ -58,7 +58,7 @@ def twice(problem: Problem, capacity: int, steps: int) -> Search:
     first = plain(problem, capacity, steps // 2)
     if first.solved:
         return first
-    second = ran(problem, capacity, steps - first.steps, telamalloc.Options(stuck_after=1))
+    second = ran(problem, capacity, steps - first.steps, telamalloc.TelamallocOptions(stuck_after=1))
     return Search(second.solved, first.steps + second.steps, first.backtracks + second.backtracks)
 
 

@@ -24,7 +24,7 @@ from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.arena import Arena, arena
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.plan_metadata import write_plan
-from modelplan.runtimes.tflm.runner import RefusalError, Run, run_tflm, tflm_version
+from modelplan.runtimes.tflm.runner import RefusalError, TflmRun, run_tflm, tflm_version
 
 #: Public arena totals of boards: model, kernels, board, bytes. Sources: mcufit-bench; TFLM's benchmark README.
 BOARDS = [
@@ -64,8 +64,8 @@ class Measured:
     path: Path
     model: FileModel
     plans: dict[str, Packing]
-    own: Run
-    packed: dict[str, Run]
+    own: TflmRun
+    packed: dict[str, TflmRun]
     parts: Arena
     loads: bool
 

@@ -10,7 +10,7 @@ from modelplan.checking.referee import check_flow
 from modelplan.model import OrderProblem
 from modelplan.planning import aliasing
 from modelplan.planning.schedulers import BEST_STEPS
-from modelplan.planning.schedulers.order_core import Answer, Effort, solve
+from modelplan.planning.schedulers.order_core import Effort, OrderAnswer, solve
 from modelplan.planning.schedulers.problem import order_problem
 
 
@@ -18,7 +18,7 @@ from modelplan.planning.schedulers.problem import order_problem
 class Timed:
     """An answer, its CPU seconds, and the peaks of the cheap orders."""
 
-    answer: Answer
+    answer: OrderAnswer
     seconds: float
     cheap: dict[str, int]
 
@@ -37,7 +37,7 @@ def timed(problem: OrderProblem, steps: int) -> Timed:
     return Timed(answer, seconds, cheap)
 
 
-def proof(answer: Answer) -> str:
+def proof(answer: OrderAnswer) -> str:
     """How good the peak is, in the words of `analyze`."""
     if answer.peak == answer.lower_bound:
         return "optimal (flow certificate)" if answer.flow_bound == answer.peak else "optimal (search)"

@@ -167,6 +167,16 @@ def test_the_architecture_page_names_every_room_in_a_line_and_every_part_of_the_
     assert len(page.splitlines()) <= ONE_SCREEN
 
 
+def test_no_public_class_name_stands_for_two_things() -> None:
+    classes = Counter(
+        node.name
+        for path in sources()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert not [name for name, count in classes.items() if count > 1]
+
+
 def test_no_function_bears_the_name_of_a_module() -> None:
     stages = [p for p in sources() if p.parent.name != "cli"]  # commands are named for the verbs they run
     modules = {p.stem for p in stages} | {p.parent.name for p in stages}

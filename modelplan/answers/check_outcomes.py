@@ -40,7 +40,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class CheckSetting:
     """What a model is sized for; `dims` and `shapes` bind what the file leaves open."""
 
     runtime: str
@@ -119,7 +119,7 @@ class Outcome:
     check: Check
     needed: Requirement | None = None
     flash: int = 0
-    setting: Setting | None = None
+    setting: CheckSetting | None = None
     problem: str = ""
     exit_code: int = 0
     judgements: tuple[Judgement, ...] = ()

@@ -78,7 +78,7 @@ class Recheck:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class CurvePoint:
     """A run in `memory` bytes: `kept` bytes of weights stay, `streamed` come in each run through `window` bytes.
 
     `seconds` is the time of a run by the time model, `needed` the bytes per second with which it would take at most a
@@ -107,7 +107,7 @@ class StreamCurve:
     weights: int
     computing: float
     least: int
-    curves: tuple[tuple[int, tuple[Point, ...]], ...]
+    curves: tuple[tuple[int, tuple[CurvePoint, ...]], ...]
     chosen: int | None
     simulated: Simulation | None
     swapped: bool

@@ -65,7 +65,7 @@ class Relation:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class ModelPart:
     """One of several models: what it is called, its file, and the problem of its own buffers in its own steps.
 
     `plan` is the plan that the problem belongs to, None for a model that TFLM runs; then `file` is the file as TFLM
@@ -113,7 +113,7 @@ class SharedPlan:
     all models take turns, the least that a promise could reach.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[ModelPart, ...]
     relation: Relation
     problem: Problem
     placement: Placement

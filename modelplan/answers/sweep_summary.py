@@ -47,7 +47,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SweepChange:
     """A run whose row says more or less than in an earlier result."""
 
     run: str
@@ -60,7 +60,7 @@ class Change:
 class Changes:
     """Two results side by side; runs are joined by what names them."""
 
-    worse: tuple[Change, ...]
+    worse: tuple[SweepChange, ...]
     better: int
     same: int
     only_old: int

@@ -36,7 +36,7 @@ from modelplan.questions.budgets.project_budgets import (
     OWN,
     SHARED,
     BudgetFile,
-    Row,
+    BudgetRow,
     found_upwards,
     matched,
     read_budgets,
@@ -92,7 +92,7 @@ def set_budgets(arguments: Namespace) -> int:
     """Writes what the models need into their budgets, and new budgets for those that have none."""
     share = headroom(arguments.headroom)
     file = project_file(arguments)
-    edit = Edit(read_text(file.path) if file.path.exists() else "", file, share)
+    edit = BudgetEdit(read_text(file.path) if file.path.exists() else "", file, share)
     named = {Path(path).resolve() for path in arguments.models}
     known: set[Path] = set()
     for number, row in enumerate(file.rows, 1):
@@ -112,7 +112,7 @@ def set_budgets(arguments: Namespace) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class BudgetEdit:
     """The text of a file with budgets as edited so far, the share of headroom, and a line for each edit."""
 
     text: str
@@ -146,7 +146,7 @@ def project_file(arguments: Namespace) -> BudgetFile:
     return read_budgets(path, may_be_empty=bool(arguments.models))
 
 
-def with_row(edit: Edit, number: int, row: Row) -> Edit:
+def with_row(edit: BudgetEdit, number: int, row: BudgetRow) -> BudgetEdit:
     """The edit with the numbers of one budget set to the most that its models need."""
     found = sized(list(row_checks(edit.file, row)))
     place = row.place.removeprefix(f"{edit.file.path}: ")
@@ -162,7 +162,7 @@ def with_row(edit: Edit, number: int, row: Row) -> Edit:
     return edit
 
 
-def with_model(edit: Edit, path: str, arguments: Namespace) -> Edit:
+def with_model(edit: BudgetEdit, path: str, arguments: Namespace) -> BudgetEdit:
     """The edit with a budget for a model that has none."""
     folder = edit.file.path.parent
     key = Path(os.path.relpath(path, folder)).as_posix()

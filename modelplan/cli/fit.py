@@ -226,11 +226,11 @@ def front_of(name: str, ladder: Ladder) -> Front:
     from modelplan.outputs.figures import front_chart
 
     marks = [
-        front_chart.Mark(rung.arena, rung.macs - ladder.macs, rung.ops, rung.name, rung is ladder.chosen)
+        front_chart.FrontMark(rung.arena, rung.macs - ladder.macs, rung.ops, rung.name, rung is ladder.chosen)
         for rung in ladder.rungs
     ]
-    front = [front_chart.Mark(point.arena, point.macs, point.ops) for point in ladder.front]
-    others = [front_chart.Mark(point.arena, point.macs, point.ops) for point in ladder.points]
+    front = [front_chart.FrontMark(point.arena, point.macs, point.ops) for point in ladder.front]
+    others = [front_chart.FrontMark(point.arena, point.macs, point.ops) for point in ladder.points]
     made_by = f"modelplan {__version__}"
     return front_chart.Front(Path(name).name, ladder.macs, tuple(marks), tuple(front), tuple(others), made_by)
 

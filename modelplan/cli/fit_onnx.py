@@ -77,7 +77,7 @@ def fit_file(arguments: Namespace, max_macs: float | None, progress: Callable[[s
 
 def _goal(arguments: Namespace, max_macs: float | None) -> Any:
     from modelplan.rewriting.striped_onnx.ladder import OnnxGoal
-    from modelplan.runtimes.ort.measuring import Settings
+    from modelplan.runtimes.ort.measuring import SessionSettings
 
     if not arguments.least and arguments.budget is None:
         raise RequestError("--budget BYTES or --least has to say what to fit")
@@ -87,7 +87,7 @@ def _goal(arguments: Namespace, max_macs: float | None) -> Any:
     tolerance = arguments.tolerance or 0.0
     if not 0 <= tolerance < float("inf"):
         raise RequestError(f"--tolerance is {arguments.tolerance}, expected a number from 0 on")
-    settings = Settings(level=arguments.ort_level or "all", threads=threads)
+    settings = SessionSettings(level=arguments.ort_level or "all", threads=threads)
     fixed = set()
     if arguments.arena:
         settings, fixed = replace(settings, arena=arguments.arena), {"arena"}

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from modelplan.checking.verifier import proof
-from modelplan.checking.verifier.rewrites.executing import Effort
+from modelplan.checking.verifier.rewrites.executing import ExecutionEffort
 from modelplan.checking.verifier.rewrites.proving import rewrite_levels
 from modelplan.checking.verifier.sources import load_subject
 from modelplan.checking.verifier.verdicts import Verdict
@@ -132,7 +132,7 @@ def _compare(arguments: Namespace) -> int:
     if given:
         raise RequestError(f"{given[0]} is for plans, --against compares two .tflite files")
     files = load_tflite(arguments.plan), load_tflite(arguments.against)
-    levels = rewrite_levels(*files, arguments.kernels, None if arguments.quick else Effort(arguments.seed))
+    levels = rewrite_levels(*files, arguments.kernels, None if arguments.quick else ExecutionEffort(arguments.seed))
     verdicts = list(levels)
     lines = [_line(v) for v in verdicts]
     if arguments.quick:

@@ -25,7 +25,7 @@ Part = Literal["operators", "tensors", "bodies"]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class FileLimits:
     """What a model may hold, over all its bodies, once functions and calls are put in place."""
 
     operators: int
@@ -33,7 +33,7 @@ class Limits:
     bodies: int
 
     @classmethod
-    def of(cls, size: int) -> Limits:
+    def of(cls, size: int) -> FileLimits:
         """The limits for a file of `size` bytes: 100,000 operators, more from ten megabytes on, at most a million."""
         operators = min(max(100_000, size // _OPERATOR_BYTES), 1_000_000)
         return cls(operators, operators * 3 // 2, 20_000)
@@ -43,7 +43,7 @@ class Limits:
 class Tally:
     """How much of a model was read so far. `times`: how often each part may be read."""
 
-    limits: Limits
+    limits: FileLimits
     times: int = 1
     found: dict[Part, int] = field(default_factory=lambda: {"operators": 0, "tensors": 0, "bodies": 0})
 

@@ -37,16 +37,16 @@ _DEEPEST = 60
 
 
 @dataclass(slots=True, eq=False)
-class Node:
+class TreeNode:
     """A node: its properties as text with their places, its children, and the labels by which others name it."""
 
     name: str
-    parent: Node | None = None
+    parent: TreeNode | None = None
     labels: list[str] = field(default_factory=list)
     properties: dict[str, Line] = field(default_factory=dict)
-    children: dict[str, Node] = field(default_factory=dict)
+    children: dict[str, TreeNode] = field(default_factory=dict)
 
-    def descendants(self) -> Iterator[Node]:
+    def descendants(self) -> Iterator[TreeNode]:
         """The node and all below it."""
         yield self
         for child in self.children.values():
@@ -101,7 +101,7 @@ def _followed(reader: Preprocessor, path: str) -> Iterator[Line]:
             yield line
 
 
-def _title(root: Node) -> str:
+def _title(root: TreeNode) -> str:
     return (root.words("model") or root.words("compatible") or ["devicetree"])[0]
 
 
@@ -111,16 +111,16 @@ class _Parser:
 
     lines: Sequence[Line]
     path: str
-    root: Node = field(default_factory=lambda: Node("/"))
-    labelled: dict[str, Node] = field(default_factory=dict)
+    root: TreeNode = field(default_factory=lambda: TreeNode("/"))
+    labelled: dict[str, TreeNode] = field(default_factory=dict)
     text: str = ""
     starts: list[int] = field(default_factory=list)
 
-    def tree(self) -> tuple[Node, dict[str, Node]]:
+    def tree(self) -> tuple[TreeNode, dict[str, TreeNode]]:
         """The root, and the nodes by label."""
         self.text = "".join(f"{line.text}\n" for line in self.lines).rstrip()
         self.starts = list(accumulate((len(line.text) + 1 for line in self.lines), initial=0))[:-1]
-        open_nodes: list[Node] = []
+        open_nodes: list[TreeNode] = []
         at = 0
         while at < len(self.text):
             match = _STATEMENT.match(self.text, at)
@@ -146,7 +146,7 @@ class _Parser:
         """The line of a position."""
         return self.lines[max(0, bisect_right(self.starts, at) - 1)]
 
-    def _statement(self, match: re.Match[str], open_nodes: list[Node], at: int) -> int:
+    def _statement(self, match: re.Match[str], open_nodes: list[TreeNode], at: int) -> int:
         name, sign, where = match["name"], match["sign"], self.line(match.start("name"))
         if sign == "{":
             if len(open_nodes) > _DEEPEST:
@@ -168,7 +168,7 @@ class _Parser:
         open_nodes[-1].properties[name] = where._replace(text=value)
         return at
 
-    def _node(self, name: str, open_nodes: list[Node], where: Line) -> Node:
+    def _node(self, name: str, open_nodes: list[TreeNode], where: Line) -> TreeNode:
         """The node that is opened: the root, one that exists already, or a new child."""
         if name == "/":
             return self.root
@@ -179,18 +179,18 @@ class _Parser:
             return found
         if not open_nodes:
             raise ModelError(f"{where.place}: the node {name} stands outside of the root")
-        return open_nodes[-1].children.setdefault(name, Node(name, open_nodes[-1]))
+        return open_nodes[-1].children.setdefault(name, TreeNode(name, open_nodes[-1]))
 
-    def find(self, reference: str) -> Node | None:
+    def find(self, reference: str) -> TreeNode | None:
         """The node of `&label` or `&{/path}`."""
         if not reference.startswith("&{"):
             return self.labelled.get(reference[1:])
-        node: Node | None = self.root
+        node: TreeNode | None = self.root
         for part in reference[2:-1].strip("/").split("/"):
             node = node.children.get(part) if node else None
         return node
 
-    def _delete(self, words: Sequence[str], open_nodes: list[Node]) -> None:
+    def _delete(self, words: Sequence[str], open_nodes: list[TreeNode]) -> None:
         """Obeys /delete-node/ and /delete-property/; other directives do not matter for memory."""
         if words[0] == "/delete-property/" and open_nodes:
             open_nodes[-1].properties.pop(words[1], None)
@@ -201,7 +201,7 @@ class _Parser:
                 node.parent.children.pop(node.name, None)
 
 
-def _regions(root: Node, missing: Sequence[str]) -> Iterator[Region]:
+def _regions(root: TreeNode, missing: Sequence[str]) -> Iterator[Region]:
     """The memory nodes that are enabled and have a reg property."""
     reserved = root.children.get("reserved-memory")
     kept = set(map(id, reserved.descendants())) if reserved else set()
@@ -218,12 +218,12 @@ def _regions(root: Node, missing: Sequence[str]) -> Iterator[Region]:
                 raise ModelError(f"{node.properties['reg'].place}: {problem}") from None
 
 
-def _region_name(node: Node) -> str:
+def _region_name(node: TreeNode) -> str:
     """The label of a node, the name of the linker region that it becomes, or its own name."""
     return [*node.labels, *node.words("zephyr,memory-region"), node.name][0]
 
 
-def _kind(node: Node) -> Kind | None:
+def _kind(node: TreeNode) -> Kind | None:
     """What the node says that it is; None for no memory."""
     compatible = node.words("compatible")
     if any(_TIGHT.search(word) for word in compatible):
@@ -237,7 +237,7 @@ def _kind(node: Node) -> Kind | None:
     return "psram" if any(map(is_external, names)) else "ram"
 
 
-def _reserved(root: Node, nodes: Mapping[str, Node], missing: Sequence[str]) -> list[Interval]:
+def _reserved(root: TreeNode, nodes: Mapping[str, TreeNode], missing: Sequence[str]) -> list[Interval]:
     """What /reserved-memory keeps, except the part that the program itself is linked into."""
     reserved, chosen = root.children.get("reserved-memory"), root.children.get("chosen")
     if reserved is None or not reserved.enabled:
@@ -247,7 +247,7 @@ def _reserved(root: Node, nodes: Mapping[str, Node], missing: Sequence[str]) -> 
     return [interval for node in others for interval in _addresses(node, missing)]
 
 
-def _addresses(node: Node, missing: Sequence[str]) -> Iterator[Interval]:
+def _addresses(node: TreeNode, missing: Sequence[str]) -> Iterator[Interval]:
     """The addresses of a node as the processor sees them."""
     where, parent = node.properties["reg"], node.parent
     assert parent is not None
@@ -262,7 +262,7 @@ def _addresses(node: Node, missing: Sequence[str]) -> Iterator[Interval]:
         yield Interval(start, start + size)
 
 
-def _cell_count(node: Node, name: str, where: Line) -> int:
+def _cell_count(node: TreeNode, name: str, where: Line) -> int:
     if name not in node.properties:
         raise ModelError(f"{where.place}: {node.name} does not say its {name}; is an included file missing?")
     return cells(node.properties[name], ())[0]
@@ -276,7 +276,7 @@ def _joined(values: Sequence[int]) -> int:
     return found
 
 
-def _translated(bus: Node, address: int, missing: Sequence[str]) -> int:
+def _translated(bus: TreeNode, address: int, missing: Sequence[str]) -> int:
     """An address on a bus as its parent sees it, up to the root; a bus without `ranges` or with an empty one is 1:1."""
     parent, where = bus.parent, bus.properties.get("ranges")
     if parent is None or where is None:

@@ -18,7 +18,7 @@ from modelplan.rewriting.striped_onnx.onnx_search import OnnxSearch
 from modelplan.rewriting.striped_onnx.unrolled_nodes import peak, run_order, striped_onnx_program
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_striped_onnx
 from modelplan.rewriting.stripes.regions import RecomputedHalo
-from modelplan.runtimes.ort.measuring import Settings, kept_values, measure, write_optimized
+from modelplan.runtimes.ort.measuring import SessionSettings, kept_values, measure, write_optimized
 
 pytest.importorskip("onnxruntime")
 
@@ -62,7 +62,7 @@ def test_folded_convolutions_are_those_of_a_session(tmp_path: Path) -> None:
     onnx.save(folded, tmp_path / "folded.onnx")
     for level in ("basic", "extended", "all"):
         runs = [
-            measure(file, SHAPES, Settings(level=level), runs=1, inputs=2, keep=True)
+            measure(file, SHAPES, SessionSettings(level=level), runs=1, inputs=2, keep=True)
             for file in (path, tmp_path / "folded.onnx")
         ]
         assert not compare_outputs(runs[0].outputs, runs[1].outputs).ulps
@@ -98,7 +98,7 @@ def test_convolutions_between_quantisations_become_quantised_ones(tmp_path: Path
     onnx.save(fused, tmp_path / "fused.onnx")
     for level in ("extended", "all"):
         runs = [
-            measure(file, SHAPES, Settings(level=level), runs=1, inputs=2, keep=True)
+            measure(file, SHAPES, SessionSettings(level=level), runs=1, inputs=2, keep=True)
             for file in (path, tmp_path / "fused.onnx")
         ]
         assert not compare_outputs(runs[0].outputs, runs[1].outputs).ulps
@@ -108,7 +108,7 @@ def test_convolutions_between_quantisations_become_quantised_ones(tmp_path: Path
 
 def test_stripes_share_the_folded_weights(tmp_path: Path) -> None:
     path = normalized(tmp_path / "m.onnx")
-    goal = OnnxGoal(settings=Settings(level="basic"), without=frozenset({"order"}))
+    goal = OnnxGoal(settings=SessionSettings(level="basic"), without=frozenset({"order"}))
     rung = climb(str(path), graph_of(path), goal, lambda text: None).chosen
     assert rung is not None
     assert rung.model is not None
@@ -116,7 +116,7 @@ def test_stripes_share_the_folded_weights(tmp_path: Path) -> None:
     assert not rung.difference.ulps
     out = tmp_path / "out.onnx"
     out.write_bytes(rung.model)
-    settings = Settings(level="basic", arena="off", pattern=False)
+    settings = SessionSettings(level="basic", arena="off", pattern=False)
     before, after = (measure(file, SHAPES, settings, runs=1) for file in (path, out))
     assert after.session < before.session + 16_384
     assert after.above(before.session).peak * 2 < before.peak
@@ -129,14 +129,14 @@ def test_extents_are_told_again_behind_the_last_stripe(tmp_path: Path) -> None:
     plan = next(plan for plan in search.plans() if plan.regions[-1].last < len(reading.graph.ops) - 1)
     program = striped_onnx_program(reading, plan.regions, 1)
     out = tmp_path / "out.onnx"
-    runs = [measure(path, SHAPES, Settings(level="disable"), runs=1, inputs=1, keep=True)]
+    runs = [measure(path, SHAPES, SessionSettings(level="disable"), runs=1, inputs=1, keep=True)]
     for known in (False, True):
         out.write_bytes(write_striped_onnx(parsed(path), reading, program, unnamed=True, known_tail=known))
         model = onnx.load(out)
         onnx.checker.check_model(model, full_check=True)
         told = [node for node in model.graph.node if node.op_type == "Reshape"]
         assert bool(told) == known
-        runs.append(measure(out, SHAPES, Settings(level="disable"), runs=1, inputs=1, keep=True))
+        runs.append(measure(out, SHAPES, SessionSettings(level="disable"), runs=1, inputs=1, keep=True))
         assert not compare_outputs(runs[0].outputs, runs[-1].outputs).ulps
 
 
@@ -158,7 +158,7 @@ def test_results_that_are_read_late_are_made_with_their_stripe(tmp_path: Path) -
     program = striped_onnx_program(reading, [RecomputedHalo(0, 2, 2, rows, pad=frozenset(range(3)))])
     out = tmp_path / "out.onnx"
     out.write_bytes(write_striped_onnx(parsed(path), reading, program, unnamed=True))
-    settings = Settings(level="basic", arena="off", pattern=False)
+    settings = SessionSettings(level="basic", arena="off", pattern=False)
     before, after = (measure(file, SHAPES, settings, runs=1, inputs=1, keep=True) for file in (path, out))
     assert not compare_outputs(before.outputs, after.outputs).ulps
     assert after.peak * 2 < before.peak

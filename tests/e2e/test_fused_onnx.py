@@ -13,7 +13,7 @@ from onnx_files import graph_of, saved
 from modelplan.rewriting.striped_onnx.ladder import OnnxGoal, climb
 from modelplan.rewriting.striped_onnx.onnx_search import OnnxSearch
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of
-from modelplan.runtimes.ort.measuring import Settings, kept_values, measure
+from modelplan.runtimes.ort.measuring import SessionSettings, kept_values, measure
 
 pytest.importorskip("onnxruntime")
 
@@ -57,7 +57,7 @@ def test_regions_do_not_part_what_is_fused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("level", ["basic", "extended"])
 def test_a_block_of_a_transformer_is_split_and_equal(tmp_path: Path, level: str) -> None:
     path = feed_forward(tmp_path / "m.onnx")
-    goal = OnnxGoal(settings=Settings(level=level), without=frozenset({"order"}))
+    goal = OnnxGoal(settings=SessionSettings(level=level), without=frozenset({"order"}))
     ladder = climb(str(path), graph_of(path), goal, lambda text: None)
     assert ladder.chosen is not None
     assert ladder.chosen.name == "split"
@@ -89,7 +89,9 @@ def test_weights_packed_for_each_stripe_count(tmp_path: Path) -> None:
     graph = graph_of(path)
     reading = reading_of(parsed(path), graph, kept_values(path, "basic"))
     assert [reading.own_weights(index) for index in range(5)] == [0, 32 * 27, 32 * 32 * 9, 0, 0]
-    goal = OnnxGoal(settings=Settings(level="basic", arena="off", pattern=False), fixed=frozenset({"arena", "pattern"}))
+    goal = OnnxGoal(
+        settings=SessionSettings(level="basic", arena="off", pattern=False), fixed=frozenset({"arena", "pattern"})
+    )
     ladder = climb(str(path), graph, goal, lambda text: None)
     split = ladder.chosen
     assert split is not None

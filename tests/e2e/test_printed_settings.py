@@ -15,7 +15,7 @@ from commands import run
 from onnx import helper, numpy_helper
 
 from modelplan.cli.fit_onnx import cpp_settings, python_settings
-from modelplan.runtimes.ort.measuring import Settings
+from modelplan.runtimes.ort.measuring import SessionSettings
 
 pytest.importorskip("onnxruntime")
 
@@ -59,16 +59,16 @@ def used(lines: str) -> Any:
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        (Settings(), ["ORT_ENABLE_ALL", 1, True, True, "DEFAULT"]),
+        (SessionSettings(), ["ORT_ENABLE_ALL", 1, True, True, "DEFAULT"]),
         (
-            Settings("extended", 2, arena="off", pattern=False, order="priority"),
+            SessionSettings("extended", 2, arena="off", pattern=False, order="priority"),
             ["ORT_ENABLE_EXTENDED", 2, False, False, "PRIORITY_BASED"],
         ),
-        (Settings("basic", arena="exact", shrink=True), ["ORT_ENABLE_BASIC", 1, True, True, "DEFAULT"]),
-        (Settings("disable", pattern=False, shrink=True), ["ORT_DISABLE_ALL", 1, True, False, "DEFAULT"]),
+        (SessionSettings("basic", arena="exact", shrink=True), ["ORT_ENABLE_BASIC", 1, True, True, "DEFAULT"]),
+        (SessionSettings("disable", pattern=False, shrink=True), ["ORT_DISABLE_ALL", 1, True, False, "DEFAULT"]),
     ],
 )
-def test_python_lines_make_the_session(tmp_path: Path, settings: Settings, expected: list[Any]) -> None:
+def test_python_lines_make_the_session(tmp_path: Path, settings: SessionSettings, expected: list[Any]) -> None:
     model = convolution(tmp_path / "m.onnx")
     assert used("\n".join(python_settings(settings, str(model)))) == [*expected, 18.0]
 
@@ -91,7 +91,7 @@ def test_cpp_lines_name_keys_that_the_library_knows() -> None:
     import onnxruntime
 
     library = b"".join(path.read_bytes() for path in (Path(onnxruntime.__file__).parent / "capi").glob("*.so*"))
-    settings = Settings("basic", arena="exact", pattern=False, order="priority", shrink=True)
+    settings = SessionSettings("basic", arena="exact", pattern=False, order="priority", shrink=True)
     lines = cpp_settings(settings, "m.onnx")
     keys = [line.split('"')[1] for line in lines if "AddConfigEntry" in line]
     assert keys == ["session.use_env_allocators", "memory.enable_memory_arena_shrinkage"]
@@ -106,7 +106,7 @@ def test_cpp_lines_compile(tmp_path: Path, level: str, arena: Any) -> None:
     compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
     if compiler is None:
         pytest.skip("no C++ compiler")
-    settings = Settings(level, 2, arena, pattern=False, order="priority", shrink=arena != "off")
+    settings = SessionSettings(level, 2, arena, pattern=False, order="priority", shrink=arena != "off")
     lines = "\n".join(cpp_settings(settings, 'a "model" of \\.onnx'))
     source = tmp_path / "settings.cpp"
     source.write_text(f'#include "ort_declarations.hpp"\nvoid f() {{\n{lines}\n}}\n')

@@ -15,7 +15,7 @@ from modelplan.rewriting.striped_onnx.ladder import OnnxGoal, climb
 from modelplan.rewriting.striped_onnx.onnx_search import OnnxSearch
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of
 from modelplan.runtimes.ort import ORT
-from modelplan.runtimes.ort.measuring import Settings, kept_values, measure, peak_contents
+from modelplan.runtimes.ort.measuring import SessionSettings, kept_values, measure, peak_contents
 
 pytest.importorskip("onnxruntime")
 
@@ -64,7 +64,7 @@ def test_what_a_quantised_convolution_asks_for(
 ) -> None:
     path = convolutions(tmp_path / "m.onnx", [layer], channels=channels, dtype=dtype)
     expected = session_peak(graph_of(path), ORT).bytes
-    settings = Settings(level="basic", arena="off", pattern=False)
+    settings = SessionSettings(level="basic", arena="off", pattern=False)
     found = measure(path, {"x": [1, channels, 48, 48]}, settings, runs=1).peak
     assert 0 <= found - expected < _THREAD
 
@@ -76,7 +76,7 @@ def test_weights_kept_for_stripes_are_weighed_against_rows(tmp_path: Path) -> No
     plan = search.plans()[0]
     assert plan.peak * 2.5 < search.plain.peak
     assert all(region.first > 0 for region in plan.regions)  # a session quantises the input before it is cut
-    goal = OnnxGoal(settings=Settings(level="extended"), without=frozenset({"order"}))
+    goal = OnnxGoal(settings=SessionSettings(level="extended"), without=frozenset({"order"}))
     rung = climb(str(path), graph_of(path), goal, lambda text: None).chosen
     assert rung is not None
     assert rung.difference is not None

@@ -15,11 +15,11 @@ from modelplan.rewriting.striped_onnx.comparing import compare_outputs
 from modelplan.rewriting.striped_onnx.ladder import OnnxGoal, climb
 from modelplan.rewriting.striped_onnx.remaking import late_skips, with_copies
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of
-from modelplan.runtimes.ort.measuring import Settings, kept_values, measure
+from modelplan.runtimes.ort.measuring import SessionSettings, kept_values, measure
 
 pytest.importorskip("onnxruntime")
 
-OFF = Settings(level="extended", arena="off", pattern=False)
+OFF = SessionSettings(level="extended", arena="off", pattern=False)
 
 
 def with_skip(path: Path, size: int = 64) -> Path:

@@ -16,7 +16,7 @@ import pytest
 import modelplan.cli
 from modelplan.cli.command_table import COMMANDS
 from modelplan.outputs.schemas.documents import DOCUMENTS, schema_of
-from modelplan.questions.sweeps.rows import Row, as_record
+from modelplan.questions.sweeps.rows import SweepRow, as_record
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
 KWS, RESNET, ONNX = (str(MODELS / name) for name in ("ds_cnn_kws.tflite", "resnet8.tflite", "resnet8.onnx"))
@@ -121,7 +121,7 @@ def test_the_report_of_a_sweep_keeps_to_its_schema(tmp_path: Path) -> None:
 
     usual = "default"
     rows = [
-        Row("m", "t", usual, usual, usual, alias, usual, "", "", "done", target_bytes=99, height=height, bound=8)
+        SweepRow("m", "t", usual, usual, usual, alias, usual, "", "", "done", target_bytes=99, height=height, bound=8)
         for alias, height in (("views", 16), ("safe", 8))
     ]
     worse = [replace(rows[0], height=32), replace(rows[1], status="crashed", error="signal 11")]

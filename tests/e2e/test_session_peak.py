@@ -12,7 +12,7 @@ from commands import run
 from modelplan import Graph, load
 from modelplan.planning.session_blocks import session_peak
 from modelplan.runtimes.ort import ORT
-from modelplan.runtimes.ort.measuring import Settings, measure
+from modelplan.runtimes.ort.measuring import SessionSettings, measure
 from modelplan.runtimes.ort.shapes import unknown_tensors
 
 pytest.importorskip("onnxruntime")
@@ -26,7 +26,7 @@ def test_the_peak_of_a_session(models: Path, name: str) -> None:
     shapes = {graph.tensors[t].name: graph.tensors[t].shape for t in graph.inputs}
     expected = session_peak(graph, ORT).bytes
     for level in ("disable", "basic"):
-        found = measure(path, shapes, Settings(level=level, arena="off", pattern=False), runs=1).peak
+        found = measure(path, shapes, SessionSettings(level=level, arena="off", pattern=False), runs=1).peak
         assert expected == pytest.approx(found, rel=0.1 if level == "basic" else 0)
 
 
@@ -44,7 +44,7 @@ def test_the_peak_of_a_session_of_a_file_in_stripes(tmp_path: Path, seed: int, k
     assert isinstance(again, Graph)
     expected = session_peak(again, ORT, unknown=unknown_tensors(str(out), again)).bytes
     for level in ("disable", "basic"):
-        measured = measure(out, {"x": shape}, Settings(level=level, arena="off", pattern=False), runs=1).peak
+        measured = measure(out, {"x": shape}, SessionSettings(level=level, arena="off", pattern=False), runs=1).peak
         assert expected == pytest.approx(measured, rel=0.1)
 
 

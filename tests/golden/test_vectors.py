@@ -10,7 +10,7 @@ from graphs import inclusive
 from modelplan import RequestError, height, place
 from modelplan.model import Budget
 from modelplan.planning.allocators import ALLOCATORS
-from modelplan.planning.allocators.greedy import Fit, in_order
+from modelplan.planning.allocators.greedy import GapRule, in_order
 from modelplan.planning.allocators.systems.gpu_delegate import shared_bound
 from modelplan.planning.allocators.table import Objects, laid_out
 
@@ -64,11 +64,13 @@ def test_the_arena_compares_gaps_lopsidedly() -> None:
     rows = [(2047, 1, 3), (2047, 2, 5), (2047, 3, 6), (2047, 5, 6), (1023, 4, 6), (1023, 6, 6)]
     given = graphs.problem([(s, a, b + 1) for s, a, b in rows], alignment=[32] * 6)
     offsets = [0, 2048, 4096, 0, 6144, 2048]
-    assert in_order(given, np.arange(6, dtype=np.int64), Fit.MIXED).offsets.tolist() == offsets
+    assert in_order(given, np.arange(6, dtype=np.int64), GapRule.MIXED).offsets.tolist() == offsets
 
 
-@pytest.mark.parametrize(("fit", "offset"), [(Fit.MIXED, 64), (Fit.TIGHTEST, 16), (Fit.RAW, 64), (Fit.WIDEST, 64)])
-def test_padding_counts_by_the_rule_of_the_fit(fit: Fit, offset: int) -> None:
+@pytest.mark.parametrize(
+    ("fit", "offset"), [(GapRule.MIXED, 64), (GapRule.TIGHTEST, 16), (GapRule.RAW, 64), (GapRule.WIDEST, 64)]
+)
+def test_padding_counts_by_the_rule_of_the_fit(fit: GapRule, offset: int) -> None:
     # gaps [4, 44), usable from 16: 28 bytes, and [64, 96): 32 bytes
     rows = [(4, 0, 9), (20, 0, 9), (10, 0, 9), (16, 0, 9)]
     given = graphs.problem(rows, alignment=[1, 1, 1, 16], pin=[0, 44, 96, None])

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from modelplan import Kind
-from modelplan.answers.shared_plan import Part, Pipe, Place, SharedPlan
+from modelplan.answers.shared_plan import ModelPart, Pipe, Place, SharedPlan
 
 
 @dataclass
@@ -108,12 +108,12 @@ class Simulation:
         low = self.made.offsets_of(model)[number]
         return low, low + int(self.made.parts[model].problem.size[number])
 
-    def _is_state(self, part: Part, number: int) -> bool:
+    def _is_state(self, part: ModelPart, number: int) -> bool:
         members = part.problem.members[number] if part.problem.members else ()
         return any(part.graph.tensors[m.tensor].kind is Kind.STATE for m in members)
 
 
-def steps_of(part: Part) -> int:
+def steps_of(part: ModelPart) -> int:
     """How many steps a run of a model takes."""
     return int(part.problem.end.max(initial=1))
 

@@ -5,7 +5,7 @@ What operators do to bytes (`moves_of`, `may_overlap`) is the verifier's; the me
 
 from __future__ import annotations
 
-from modelplan.checking.verifier.addresses import Layout
+from modelplan.checking.verifier.addresses import AddressLayout
 from modelplan.checking.verifier.program import Program, Step
 from modelplan.checking.verifier.safe_overlap import may_overlap
 from modelplan.checking.verifier.semantics import is_opaque, moves_of
@@ -17,7 +17,7 @@ Tag = tuple[int, str, int, int]
 Life = tuple[int, int, int]
 
 
-def bytes_of(program: Program, layout: Layout, t: int) -> range:
+def bytes_of(program: Program, layout: AddressLayout, t: int) -> range:
     at = layout.address.get(t)
     return range(0) if at is None else range(at, at + program.values[t].nbytes)
 
@@ -25,7 +25,7 @@ def bytes_of(program: Program, layout: Layout, t: int) -> range:
 class PlainReplay:
     """Two runs over an arena that holds a tag for each byte."""
 
-    def __init__(self, program: Program, layout: Layout) -> None:
+    def __init__(self, program: Program, layout: AddressLayout) -> None:
         self.program, self.layout = program, layout
         self.arena: dict[int, Tag] = {}
         self.content: dict[int, list[Tag]] = {}
@@ -128,7 +128,7 @@ class PlainReplay:
         return False
 
 
-def check_pairs(program: Program, layout: Layout) -> int:
+def check_pairs(program: Program, layout: AddressLayout) -> int:
     """Every pair of values that are alive at the same time and share bytes: one class, or the one over the other."""
     classes = list(range(len(program.values)))
     for step in program.steps:
@@ -153,7 +153,7 @@ def check_pairs(program: Program, layout: Layout) -> int:
     return len(rows)
 
 
-def overwrites(program: Program, layout: Layout, classes: list[int], index: int) -> set[tuple[int, int]]:
+def overwrites(program: Program, layout: AddressLayout, classes: list[int], index: int) -> set[tuple[int, int]]:
     """The classes of operands with those of the outputs that a step may write over them."""
     if index < 0 or not program.steps:
         return set()
@@ -171,7 +171,7 @@ def overwrites(program: Program, layout: Layout, classes: list[int], index: int)
     return {(classes[x], classes[y]) for x, y in pairs}
 
 
-def lives(program: Program, layout: Layout) -> list[Life]:
+def lives(program: Program, layout: AddressLayout) -> list[Life]:
     """Each value that has bytes in the plan, tensors in the order of their first use."""
     end = max(len(program.steps) - 1, 0)
     spans: dict[int, list[list[int]]] = {t: [[-1, -1]] for t in program.inputs}

@@ -11,26 +11,26 @@ from hypothesis import strategies as st
 
 from modelplan import BrokenPlanError, Placement, Problem, check, load_bound
 from modelplan.model.bounds import peak_step
-from modelplan.planning.allocators.greedy import Fit, in_order
+from modelplan.planning.allocators.greedy import GapRule, in_order
 
 
 @pytest.mark.slow
 @settings(deadline=None)
 @given(
     strategies.problems(alignments=(1, 4, 6, 16), pins=True),
-    st.sampled_from(list(Fit)),
+    st.sampled_from(list(GapRule)),
     st.randoms(use_true_random=False),
 )
-def test_placing_in_order_equals_the_twin(problem: Problem, fit: Fit, random: object) -> None:
+def test_placing_in_order_equals_the_twin(problem: Problem, fit: GapRule, random: object) -> None:
     order = list(range(len(problem)))
     random.shuffle(order)  # type: ignore[attr-defined]
     placement = in_order(problem, np.array(order, dtype=np.int64), fit)
     assert placement.offsets.tolist() == core_oracles.place_in_order(problem, order, fit.name)
 
 
-@pytest.mark.parametrize("fit", list(Fit))
+@pytest.mark.parametrize("fit", list(GapRule))
 @pytest.mark.parametrize("largest", [300, 2**34])
-def test_placing_among_hundreds_of_conflicts_equals_the_twin(fit: Fit, largest: int) -> None:
+def test_placing_among_hundreds_of_conflicts_equals_the_twin(fit: GapRule, largest: int) -> None:
     problem = strategies.crowded(220, largest)
     order = np.argsort(-problem.size, kind="stable")
     found = in_order(problem, order, fit).offsets.tolist()
@@ -39,8 +39,8 @@ def test_placing_among_hundreds_of_conflicts_equals_the_twin(fit: Fit, largest: 
 
 @pytest.mark.slow
 @settings(deadline=None)
-@given(strategies.overlapping(), st.sampled_from(list(Fit)))
-def test_placing_honours_overlaps_and_conflicts(problem: Problem, fit: Fit) -> None:
+@given(strategies.overlapping(), st.sampled_from(list(GapRule)))
+def test_placing_honours_overlaps_and_conflicts(problem: Problem, fit: GapRule) -> None:
     order = np.arange(len(problem), dtype=np.int64)
     placement = in_order(problem, order, fit)
     assert core_oracles.valid(problem, placement.offsets.tolist())

@@ -12,7 +12,7 @@ import mutations
 import pytest
 
 from modelplan import Graph, ModelError, load
-from modelplan.formats.limits import Limits
+from modelplan.formats.limits import FileLimits
 from modelplan.formats.onnx import onnx_guards
 
 REGRESSIONS = sorted((Path(__file__).parent.parent / "regressions").iterdir())
@@ -51,7 +51,7 @@ def test_a_dense_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, build: Ca
     path = tmp_path / f"a.{build.__name__.split('_')[0]}"
     path.write_bytes(build(40))
     assert not fuzz.promise(path)
-    monkeypatch.setattr(Limits, "of", lambda _: Limits(30, 30, 30))
+    monkeypatch.setattr(FileLimits, "of", lambda _: FileLimits(30, 30, 30))
     monkeypatch.setattr(onnx_guards, "_MOST_SEEN", 30)
     monkeypatch.setattr(onnx_guards, "MOST_AXES", 30)
     assert not fuzz.promise(path)

@@ -11,7 +11,7 @@ from math import prod
 from plain_verifier import PlainReplay, check_pairs
 
 from modelplan import BrokenPlanError
-from modelplan.checking.verifier.addresses import Layout, Scratch
+from modelplan.checking.verifier.addresses import AddressLayout, Scratch
 from modelplan.checking.verifier.program import Program, Step, Value
 from modelplan.checking.verifier.replay import replay
 from modelplan.checking.verifier.semantics import moves_of
@@ -61,7 +61,7 @@ def random_program(rng: random.Random) -> Program:
     return Program("tflite", names, tuple(values), tuple(steps), (0, 1), tuple(caller), sequential=rng.random() < 0.5)
 
 
-def random_layout(rng: random.Random, program: Program) -> Layout:
+def random_layout(rng: random.Random, program: Program) -> AddressLayout:
     """All tensors apart, then outputs over operands, then a few random faults."""
     top, address = 0, {}
     for t, value in enumerate(program.values):
@@ -84,7 +84,7 @@ def random_layout(rng: random.Random, program: Program) -> Layout:
     if rng.random() < 0.1:
         address.pop(rng.choice(list(address)))
     shift = -min(0, *address.values())
-    return Layout({t: at + shift for t, at in address.items() if t >= 0}, scratch=tuple(scratch))
+    return AddressLayout({t: at + shift for t, at in address.items() if t >= 0}, scratch=tuple(scratch))
 
 
 def outcome(level: Callable[[], int]) -> str:

@@ -170,7 +170,7 @@ def test_minimalloc_tells_three_answers_apart() -> None:
 @given(related(most=5, alignments=(1, 4)), st.booleans(), st.booleans(), st.booleans())
 def test_telamalloc_proves_only_what_is_true(problem: Problem, phases: bool, smart: bool, first: bool) -> None:
     best = core_oracles.optimum(problem)
-    options = telamalloc.Options(phases, smart, first, stuck_after=2)
+    options = telamalloc.TelamallocOptions(phases, smart, first, stuck_after=2)
     for capacity in (best - 1, best, best + 7):
         if capacity < 0:
             continue

@@ -18,8 +18,8 @@ from flatbuffers import number_types
 from tflite_models import branching, looping
 
 from modelplan.formats.tflite import tflite_schema as schema
-from modelplan.formats.tflite.flatbuffer_columns import DAMAGE, Columns, FlatBuffer, in_order
-from modelplan.formats.tflite.tflite_file import Scales, TfliteFile, plain_accessors
+from modelplan.formats.tflite.flatbuffer_columns import DAMAGE, FlatBuffer, TableColumns, in_order
+from modelplan.formats.tflite.tflite_file import QuantisationScales, TfliteFile, plain_accessors
 from modelplan.model import IntArray
 
 SEEDS = 150
@@ -175,8 +175,10 @@ def test_scales_of_the_good_tensors_are_known_where_one_is_damaged() -> None:
     file = TfliteFile(data)
     slots = file.slots(file.subgraph(0), schema.SUBGRAPH_TENSORS)
     outside = np.append(slots, len(data))  # a slot behind the file
-    scales = Scales(file, outside)
-    assert [scales.of(t) for t in range(len(slots))] == [Scales(file, slots).of(t) for t in range(len(slots))]
+    scales = QuantisationScales(file, outside)
+    assert [scales.of(t) for t in range(len(slots))] == [
+        QuantisationScales(file, slots).of(t) for t in range(len(slots))
+    ]
     with pytest.raises(IndexError, match="found position"):
         scales.of(len(slots))
 
@@ -205,6 +207,6 @@ def test_vectors_that_overlap_are_not_read_all_at_once() -> None:
     words[2], words[3] = 8, 4  # the table: its vtable lies 8 bytes before it, its vector 4 bytes behind the field
     words[4] = count
     file = FlatBuffer(words.tobytes())
-    assert len(Columns(file, np.array([8])).integers(0)[0]) == count
+    assert len(TableColumns(file, np.array([8])).integers(0)[0]) == count
     with pytest.raises(ValueError, match="overlap"):
-        Columns(file, np.full(1000, 8)).integers(0)
+        TableColumns(file, np.full(1000, 8)).integers(0)

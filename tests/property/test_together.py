@@ -11,7 +11,7 @@ from memory_simulation import Simulation
 from strategies import problems
 
 from modelplan import Graph, Kind, Member, Problem, RequestError, Tensor, height, load_bound, place
-from modelplan.answers.shared_plan import Part, SharedPlan
+from modelplan.answers.shared_plan import ModelPart, SharedPlan
 from modelplan.questions.together.relating import related
 from modelplan.questions.together.shared_memory import planned_together
 from modelplan.runtimes.generic import GENERIC
@@ -20,7 +20,7 @@ NAMES = "ABCD"
 _HANDED = 24
 
 
-def part(name: str, problem: Problem, state: int = 0) -> Part:
+def part(name: str, problem: Problem, state: int = 0) -> ModelPart:
     """A model with one tensor for each buffer; the first `state` of them stay from run to run.
 
     Of the others what begins first is its input and what ends last its output.
@@ -39,11 +39,11 @@ def part(name: str, problem: Problem, state: int = 0) -> Part:
     tensors = tuple(Tensor(b.name, (b.size,), "int8", k) for b, k in zip(rows, kinds, strict=True))
     graph = Graph(name, "tflite", tensors, (), inputs, outputs)
     own = Problem.of(rows)
-    return Part(name, name, graph, GENERIC, "none", own, height(own, place(own)))
+    return ModelPart(name, name, graph, GENERIC, "none", own, height(own, place(own)))
 
 
 @st.composite
-def several(draw: st.DrawFn) -> tuple[Part, ...]:
+def several(draw: st.DrawFn) -> tuple[ModelPart, ...]:
     """Two to four models of a few buffers, some of which are state."""
     count = draw(st.integers(2, 4))
     return tuple(part(NAMES[i], draw(problems(5)), draw(st.integers(0, 1))) for i in range(count))
@@ -100,7 +100,7 @@ def _meet(made: SharedPlan, i: int, j: int) -> bool:
 
 @given(several())
 @settings(max_examples=80)
-def test_in_turn_is_the_largest_model_and_all_state(parts: tuple[Part, ...]) -> None:
+def test_in_turn_is_the_largest_model_and_all_state(parts: tuple[ModelPart, ...]) -> None:
     made = planned_together(parts, related({p.name: p.graph for p in parts}, [["all"]]))
     assert made.height >= max(p.alone for p in parts)
     kept = [int(p.problem.size[i]) for p in parts for i, t in enumerate(p.graph.tensors) if t.kind is Kind.STATE]
@@ -111,7 +111,7 @@ def test_in_turn_is_the_largest_model_and_all_state(parts: tuple[Part, ...]) -> 
 
 @given(several())
 @settings(max_examples=80)
-def test_at_once_is_the_sum(parts: tuple[Part, ...]) -> None:
+def test_at_once_is_the_sum(parts: tuple[ModelPart, ...]) -> None:
     made = planned_together(parts, related({p.name: p.graph for p in parts}))
     assert made.height == made.separate == sum(p.alone for p in parts)
     assert made.placement.lower_bound == sum(place(p.problem).lower_bound for p in parts)

@@ -9,7 +9,7 @@ from modelplan.formats.tflite.flatbuffer_tables import (
     OPERATOR,
     SUBGRAPH,
     TENSOR,
-    Front,
+    FrontTables,
     child,
     field,
     root,
@@ -24,7 +24,7 @@ _SUBGRAPHS, _TENSORS, _OPERATORS = 2, 0, 3
 
 def with_newer_fields(data: bytes, operators: Collection[int] = (), tensors: Collection[int] = ()) -> bytes:
     """The model with unknown fields in its root, its main graph, and the operators and tensors of these numbers."""
-    front = Front(data)
+    front = FrontTables(data)
     main = tables(data, root(data), _SUBGRAPHS)[0]
 
     def vector(number: int, layout: tuple[int, ...], chosen: Collection[int]) -> int:
@@ -38,7 +38,7 @@ def with_newer_fields(data: bytes, operators: Collection[int] = (), tensors: Col
     return front.file(_newer(front, MODEL, root(data), {_SUBGRAPHS: subgraphs}))
 
 
-def _newer(front: Front, layout: tuple[int, ...], table: int, values: dict[int, int] | None = None) -> int:
+def _newer(front: FrontTables, layout: tuple[int, ...], table: int, values: dict[int, int] | None = None) -> int:
     count = len(layout)
     more = {count: _NUMBER, count + 1: front.text(f"newer {count}")}
     return front.table((*layout, *_MORE), {**(values or {}), **more}, table)

@@ -24,7 +24,7 @@ from modelplan.rewriting.striped_onnx.unrolled_nodes import live_after, striped_
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_striped_onnx
 from modelplan.rewriting.stripes.regions import KeptHalo, RecomputedHalo
 from modelplan.rewriting.stripes.windows import IllegalStripeError
-from modelplan.runtimes.ort.measuring import Measured, Settings, kept_values, measure
+from modelplan.runtimes.ort.measuring import Measured, SessionSettings, kept_values, measure
 
 LEVELS = ("disable", "basic", "extended")
 #: Work that fit may add, as a share of the net's: these nets have few multiply-accumulates beside their nodes.
@@ -237,10 +237,10 @@ def rows_of(seed: int, folder: Path) -> list[Row]:
     base = [Row(seed, level, len(model.graph.node)) for level in LEVELS]
     shapes = {graph.tensors[t].name: graph.tensors[t].shape for t in graph.inputs}
 
-    def run(file: Path, settings: Settings) -> Measured:
+    def run(file: Path, settings: SessionSettings) -> Measured:
         return measure(file, shapes, settings, runs=3, inputs=5, keep=True)
 
-    bare = {level: Settings(level=level, arena="off", pattern=False) for level in LEVELS}
+    bare = {level: SessionSettings(level=level, arena="off", pattern=False) for level in LEVELS}
     try:
         before = {level: run(path, bare[level]) for level in LEVELS}
     except ModelError as problem:  # such as a Pad that ONNX Runtime puts into a pool which then has too large a padding
@@ -259,7 +259,7 @@ def rows_of(seed: int, folder: Path) -> list[Row]:
             else:
                 apart = compare_outputs(before[row.level].outputs, after.outputs).ulps
                 row = replace(row, ulps=apart, before=before[row.level].peak, after=after.peak)
-        goal = OnnxGoal(settings=Settings(level=row.level), max_macs=MOST_MACS)
+        goal = OnnxGoal(settings=SessionSettings(level=row.level), max_macs=MOST_MACS)
         ladder = climb(str(path), graph, goal, lambda _: None)
         chosen = ladder.chosen
         assert chosen is not None

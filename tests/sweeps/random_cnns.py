@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from modelplan.formats.tflite.flatbuffer_tables import MODEL, OPERATOR, OPTIONS, SUBGRAPH, TENSOR, Front
+from modelplan.formats.tflite.flatbuffer_tables import MODEL, OPERATOR, OPTIONS, SUBGRAPH, TENSOR, FrontTables
 
 _FLOAT, _INT32, _UINT8, _INT16, _INT8 = 0, 2, 3, 7, 9
 #: Operators by number, version and type of their options.
@@ -33,7 +33,7 @@ class Network:
     """Tensors and operators of a network that grows at its end."""
 
     rng: np.random.Generator
-    front: Front = field(default_factory=lambda: Front(b""))
+    front: FrontTables = field(default_factory=lambda: FrontTables(b""))
     shapes: list[tuple[int, ...]] = field(default_factory=list)
     tensors: list[int] = field(default_factory=list)
     buffers: list[int] = field(default_factory=list)

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from modelplan.runtimes.tflm.abi import ABIS, Layout
+from modelplan.runtimes.tflm.abi import ABIS, StructLayout
 from modelplan.runtimes.tflm.arena_memory import ArenaMemory
 
 Act = Callable[[ArenaMemory], None]
@@ -57,7 +57,7 @@ def test_acts_that_are_counted_leave_what_acts_one_by_one_leave(abi: str, seed: 
 
 def test_many_allocations_at_once_are_those_one_by_one() -> None:
     together, apart = begun("x86-64", 3), begun("x86-64", 3)
-    sizes = [Layout(1, 1), Layout(8, 4), Layout(24, 8), Layout(5, 16)]
+    sizes = [StructLayout(1, 1), StructLayout(8, 4), StructLayout(24, 8), StructLayout(5, 16)]
     together.keep_all("a", sizes)
     for size, alignment in sizes:
         apart.keep("a", size, alignment)

@@ -11,7 +11,7 @@ from commands import run
 from tflm_logs import line_of
 
 from modelplan import Graph, height, load, plan, render, runtimes
-from modelplan.outputs.exchange.ascii_map import Row, memory_plan, planner_log, rows_of
+from modelplan.outputs.exchange.ascii_map import MapRow, memory_plan, planner_log, rows_of
 from modelplan.planning import pipeline
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.arena import planned
@@ -21,7 +21,7 @@ GOLDEN = Path(__file__).parent.parent / "golden" / "tflm_logs.txt"
 
 
 def test_each_line_is_as_tflm_prints_it() -> None:
-    rows = [Row(1600, 0, 0, 1), Row(1600, 1600, 1, 2), Row(16, 0, 2, 2)]
+    rows = [MapRow(1600, 0, 0, 1), MapRow(1600, 1600, 1, 2), MapRow(16, 0, 2, 2)]
     assert list(memory_plan(rows)) == [
         "0 (id=0): size=1600, offset=0, first_used=0 last_used=1",
         "1 (id=1): size=1600, offset=1600, first_used=1 last_used=2",
@@ -33,11 +33,11 @@ def test_each_line_is_as_tflm_prints_it() -> None:
 
 
 def test_shared_columns_small_arenas_and_long_lists() -> None:
-    over = list(memory_plan([Row(48, 0, 0, 1), Row(48, 32, 0, 1)]))
+    over = list(memory_plan([MapRow(48, 0, 0, 1), MapRow(48, 32, 0, 1)]))
     assert over[2:] == [f"   {t}: {'0' * 32}{'!' * 16}{'1' * 32} (1k)" for t in (0, 1)]
-    small = list(memory_plan([Row(16, 0, 0, 1)]))
+    small = list(memory_plan([MapRow(16, 0, 0, 1)]))
     assert small[1] == f"   0: {'0' * 16}{'.' * 64} (1k)", "an arena below 80 bytes takes a column for each byte"
-    marks = [line[0] for line in memory_plan([Row(16, 16 * i, 0, 1) for i in range(64)]) if "id=" in line]
+    marks = [line[0] for line in memory_plan([MapRow(16, 16 * i, 0, 1) for i in range(64)]) if "id=" in line]
     assert "".join(marks) == "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01"
 
 
@@ -70,7 +70,7 @@ def test_the_runtimes_own_plan_has_the_rows_of_its_log(models: Path, name: str) 
     own = pipeline.runtime_plan(graph, runtimes.runtime("tflm", "tflite"))
     rows = planner.requests(read_tflite(path.read_bytes(), name))
     offsets = planner.greedy_offsets(rows)
-    assert rows_of(own) == [Row(r.size, at, r.first, r.last) for r, at in zip(rows, offsets, strict=True)]
+    assert rows_of(own) == [MapRow(r.size, at, r.first, r.last) for r, at in zip(rows, offsets, strict=True)]
     assert render(own, ".ascii") == planner_log(rows, offsets)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from modelplan.answers.check_outcomes import Check, Earlier, Figures, Growth, Judgement, Limits, Outcome, Setting
+from modelplan.answers.check_outcomes import Check, CheckSetting, Earlier, Figures, Growth, Judgement, Limits, Outcome
 from modelplan.model import Alternative, Part, Requirement
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.budgets.budget_edits import with_budget, with_number
@@ -18,7 +18,7 @@ from modelplan.questions.budgets.judging import judgements
 from modelplan.questions.budgets.project_budgets import found_upwards, matched, parse_growth, read_budgets
 from modelplan.questions.budgets.saved_figures import baseline_document, read_baseline
 
-SETTING = Setting("tflm", "32", "reference", ("batch=1",))
+SETTING = CheckSetting("tflm", "32", "reference", ("batch=1",))
 NEEDED = Requirement(1000, 600, (Part("activations", 600), Part("tail", 400)), "by heart", "TENSOR_ARENA_SIZE")
 
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from modelplan.answers.check_outcomes import Check, Earlier, Figures, Findings, Limits, Outcome, Setting
+from modelplan.answers.check_outcomes import Check, CheckSetting, Earlier, Figures, Findings, Limits, Outcome
 from modelplan.model import Alternative, Part, Requirement
 from modelplan.outputs.checks import FORMATS, formatted
 from modelplan.outputs.checks.markdown import MOST, marker
@@ -27,7 +27,7 @@ def outcome(name: str, limit: int, then: int | None = None, **more: object) -> O
     """A model of 2,000 bytes of arena with a limit, which needed `then` bytes before."""
     earlier = None if then is None else Earlier("main", Figures(then, 1, 1))
     check = Check(name, f"models/{name}.tflite", f"models/{name}.tflite", Limits(limit), "board")
-    found = Outcome(check, NEEDED, 5000, Setting("tflm", "32", "reference"), earlier=earlier)
+    found = Outcome(check, NEEDED, 5000, CheckSetting("tflm", "32", "reference"), earlier=earlier)
     figures = found.figures
     assert figures is not None
     judged = tuple(judgements(check.limits, figures, earlier))

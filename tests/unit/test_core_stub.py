@@ -69,9 +69,9 @@ def test_the_stub_names_all_that_there_is() -> None:
 
 def test_words_and_rules_are_those_of_python() -> None:
     assert get_args(types.Ended) == _core.ENDED
-    assert tuple(greedy.Fit) == _core.FITS
+    assert tuple(greedy.GapRule) == _core.FITS
     assert tuple(inspect.signature(minimalloc.Rules).parameters) == _core.MINIMALLOC_RULES
-    assert tuple(inspect.signature(telamalloc.Options).parameters)[:-2] == _core.TELAMALLOC_RULES
+    assert tuple(inspect.signature(telamalloc.TelamallocOptions).parameters)[:-2] == _core.TELAMALLOC_RULES
 
 
 def test_every_way_to_end_is_explained() -> None:

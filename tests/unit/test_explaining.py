@@ -24,9 +24,9 @@ from modelplan.questions.explaining.peaks import peak_of
 from modelplan.questions.explaining.ranking import Step, Trials, advice, climb
 from modelplan.questions.explaining.subjects import (
     Measure,
+    ModelSubject,
     OutOfTimeError,
     RefusedChangeError,
-    Subject,
     measured,
     subject_of,
 )
@@ -41,7 +41,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TFLM = Target(RUNTIMES["tflm"], "32")
 
 
-def started(file: ModelFile, target: Target = TFLM) -> tuple[Subject, Measure]:
+def started(file: ModelFile, target: Target = TFLM) -> tuple[ModelSubject, Measure]:
     subject = subject_of(file, target)
     return subject, measured(subject)
 
@@ -401,7 +401,7 @@ def test_changes_that_there_is_no_time_to_make_together_stay_apart(
     file = file_at(tmp_path / "many.tflite", logistic_model(5, fused=False))
     attempt = Trials.attempt
 
-    def late(self: Trials, steps: Sequence[Step]) -> tuple[Subject, Measure]:
+    def late(self: Trials, steps: Sequence[Step]) -> tuple[ModelSubject, Measure]:
         if any(isinstance(place, tuple) for _, place in steps):
             raise OutOfTimeError
         return attempt(self, steps)

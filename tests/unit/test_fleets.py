@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from modelplan.answers.sweep_summary import Change
+from modelplan.answers.sweep_summary import SweepChange
 from modelplan.outputs.report import plain
 from modelplan.outputs.reports import sweep_report
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.questions.sweeps import running
-from modelplan.questions.sweeps.rows import COLUMNS, Row, as_record, row_of
-from modelplan.questions.sweeps.run_table import Block, Run, Table, runs_of
+from modelplan.questions.sweeps.rows import COLUMNS, SweepRow, as_record, row_of
+from modelplan.questions.sweeps.run_table import RunBlock, RunTable, SweepRun, runs_of
 from modelplan.questions.sweeps.running import Memo, measured
 from modelplan.questions.sweeps.summing import summarized
 from modelplan.questions.sweeps.sweep_file import read_sweep, table_of
@@ -23,13 +23,13 @@ ROOT = Path(__file__).resolve().parents[2]
 MODEL = str(ROOT / "models" / "ds_cnn_kws.tflite")
 
 
-def row(**columns: object) -> Row:
+def row(**columns: object) -> SweepRow:
     names = dict.fromkeys(("runtime", "kernels", "schedule", "alias", "allocator"), "default")
     given = {"model": "m", "target": "t", **names, "dims": "", "shapes": "", "status": "done"} | columns
-    return Row(**given)  # type: ignore[arg-type]
+    return SweepRow(**given)  # type: ignore[arg-type]
 
 
-def run_of(path: str = MODEL, **settings: str) -> Run:
+def run_of(path: str = MODEL, **settings: str) -> SweepRun:
     from modelplan.questions.sweeps.sweep_request import digest
 
     words = {name: (value,) for name, value in settings.items()}
@@ -38,8 +38,8 @@ def run_of(path: str = MODEL, **settings: str) -> Run:
 
 
 def test_every_combination_is_one_run_with_a_key_of_its_own() -> None:
-    blocks = (Block("a", 1), Block("b", 2))
-    table = Table(("x", "y"), blocks, aliases=("views", "safe"), allocators=("modelplan", "triton", "glow"))
+    blocks = (RunBlock("a", 1), RunBlock("b", 2))
+    table = RunTable(("x", "y"), blocks, aliases=("views", "safe"), allocators=("modelplan", "triton", "glow"))
     runs = list(runs_of(table, {"x": "1", "y": "2"}))
     assert len(runs) == len(table) == 24
     assert len({one.key for one in runs}) == 24
@@ -48,7 +48,7 @@ def test_every_combination_is_one_run_with_a_key_of_its_own() -> None:
 
 
 def test_a_table_without_targets_has_runs_without() -> None:
-    only = next(runs_of(Table(("x",)), {"x": ""}))
+    only = next(runs_of(RunTable(("x",)), {"x": ""}))
     assert (only.target, only.target_bytes) == ("", None)
 
 
@@ -165,9 +165,9 @@ def test_what_became_worse_is_told_by_run() -> None:
     found = summarized("", new, old).changes
     assert found is not None
     assert found.worse == (
-        Change("m, t, default", "arena", "5", "6"),
-        Change("m, t, default", "fits", "yes", "no"),
-        Change("n, t, default", "answer", "done", "timeout: late"),
+        SweepChange("m, t, default", "arena", "5", "6"),
+        SweepChange("m, t, default", "fits", "yes", "no"),
+        SweepChange("n, t, default", "answer", "done", "timeout: late"),
     )
     assert (found.better, found.same, found.only_old, found.only_new) == (1, 0, 1, 0)
 

@@ -8,10 +8,19 @@ import pytest
 
 from modelplan.outputs.figures import canvas, front_chart, lettering
 from modelplan.outputs.figures.canvas import SMALL, Sheet
-from modelplan.outputs.figures.front_chart import Front, Mark
+from modelplan.outputs.figures.front_chart import Front, FrontMark
 
-RUNGS = (Mark(82_304, 0, 31, "as is"), Mark(82_304, 0, 31, "views"), Mark(48_112, 990, 28, "split", chosen=True))
-PLANS = (Mark(50_000, 200, 58), Mark(48_112, 990, 28), Mark(47_000, 5_000, 90), Mark(90_000, 10, 40))
+RUNGS = (
+    FrontMark(82_304, 0, 31, "as is"),
+    FrontMark(82_304, 0, 31, "views"),
+    FrontMark(48_112, 990, 28, "split", chosen=True),
+)
+PLANS = (
+    FrontMark(50_000, 200, 58),
+    FrontMark(48_112, 990, 28),
+    FrontMark(47_000, 5_000, 90),
+    FrontMark(90_000, 10, 40),
+)
 FRONT = Front("model <&>.tflite", 10_000, RUNGS, PLANS[:2], PLANS, "modelplan")
 
 
@@ -53,14 +62,14 @@ def test_a_ladder_without_stripes_is_drawn(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_less_work_than_the_models_stands_left_of_nought(monkeypatch: pytest.MonkeyPatch) -> None:
-    less = Mark(30_000, -2_600, 75, "split", chosen=True)
+    less = FrontMark(30_000, -2_600, 75, "split", chosen=True)
     texts = written(Front("model", 10_000, (*RUNGS[:2], less), (less,), (less,), "modelplan"), monkeypatch)
     places = {text.partition(",")[0]: x for x, _, text in texts}
     assert places["split"] < places["as is"] - 200
 
 
 def test_names_keep_off_the_plans_where_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    dots = tuple(Mark(48_112 + 1_000 * i, 990 + 60 * j, 40) for i in range(4) for j in range(1, 8))
+    dots = tuple(FrontMark(48_112 + 1_000 * i, 990 + 60 * j, 40) for i in range(4) for j in range(1, 8))
     crowded = Front("model", 10_000, RUNGS, RUNGS[2:], dots, "modelplan")
     (_, y, _) = next(found for found in written(crowded, monkeypatch) if found[2] == "split, 28 operators")
     (_, plain, _) = next(found for found in written(FRONT, monkeypatch) if found[2] == "split, 28 operators")

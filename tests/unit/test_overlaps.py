@@ -16,7 +16,7 @@ import pytest
 from modelplan import BrokenPlanError, Graph, ModelError, Op, Placement, Problem, Tensor, check, height, load, plan
 from modelplan.answers.saved_plan import read
 from modelplan.answers.summary import summary
-from modelplan.checking.verifier.addresses import Layout
+from modelplan.checking.verifier.addresses import AddressLayout
 from modelplan.checking.verifier.program import Program, graph_program
 from modelplan.checking.verifier.replay import replay
 from modelplan.checking.verifier.safe_overlap import least_lead
@@ -184,7 +184,7 @@ def test_verifier_refuses_one_byte_more() -> None:
     graph = chain()
     program = replace(graph_program(graph, [0, 1]), sequential=True)
     for lead, sound in [(189, True), (190, True), (188, False), (0, False)]:
-        layout = Layout({0: lead, 1: 0, 2: 1000})
+        layout = AddressLayout({0: lead, 1: 0, 2: 1000})
         for level in (check_static, replay):
             if sound:
                 level(program, layout)
@@ -192,7 +192,7 @@ def test_verifier_refuses_one_byte_more() -> None:
                 with pytest.raises(BrokenPlanError, match="op 0 DEQUANTIZE"):
                     level(program, layout)
     with pytest.raises(BrokenPlanError):  # nothing is known of these kernels
-        check_static(replace(program, sequential=False), Layout({0: 189, 1: 0, 2: 1000}))
+        check_static(replace(program, sequential=False), AddressLayout({0: 189, 1: 0, 2: 1000}))
 
 
 def test_an_operand_that_is_read_again_is_safe_from_it() -> None:
@@ -202,7 +202,7 @@ def test_an_operand_that_is_read_again_is_safe_from_it() -> None:
     assert 1 not in {o.tensor for o in plan(graph, Options("tflm", "file", "max")).overlaps}
     program = replace(graph_program(graph, [0, 1, 2]), sequential=True)
     with pytest.raises(BrokenPlanError):
-        replay(program, Layout({0: 189, 1: 0, 2: 1000, 3: 2000}))
+        replay(program, AddressLayout({0: 189, 1: 0, 2: 1000, 3: 2000}))
 
 
 def test_a_result_that_nobody_reads_still_harms_what_it_covers() -> None:
@@ -211,7 +211,7 @@ def test_a_result_that_nobody_reads_still_harms_what_it_covers() -> None:
     graph = Graph("g", "tflite", tensors, (Op("", "NEG", (0,), (1,)), Op("", "NEG", (0,), (2,))), (0,), (2,))
     for level in (check_static, replay):
         with pytest.raises(BrokenPlanError):
-            level(graph_program(graph, [0, 1]), Layout({0: 0, 1: 0, 2: 64}))
+            level(graph_program(graph, [0, 1]), AddressLayout({0: 0, 1: 0, 2: 64}))
 
 
 def test_a_plan_uses_the_overlap_and_says_so() -> None:

@@ -13,7 +13,7 @@ from modelplan.checking.moves_simulator import simulate
 from modelplan.checking.region_referee import check_layout
 from modelplan.model import Problem
 from modelplan.primitives.errors import RequestError
-from modelplan.questions.memories.exact_spilling import Program
+from modelplan.questions.memories.exact_spilling import HoldingProgram
 from modelplan.questions.memories.spilling import spill
 from modelplan.questions.memories.timing import timetable_of
 from modelplan.questions.memories.tracks import Costs, room
@@ -25,7 +25,7 @@ def test_the_exact_program_equals_its_slow_twin() -> None:
     for seed in range(40):
         asked = region_problem(seed, buffers=3, steps=4)
         least = least_cost(asked)
-        program, rooms = Program(Costs(asked)), [room(asked, r) for r in range(len(asked.regions))]
+        program, rooms = HoldingProgram(Costs(asked)), [room(asked, r) for r in range(len(asked.regions))]
         found = program.solve(rooms)
         assert (least is None) == (found.ended == "infeasible"), seed
         if least is not None:

@@ -15,7 +15,7 @@ from tflm_models import T, single
 
 from modelplan import Buffer, Kind, Member, ModelError, Placement, Problem, RequestError, height, place, share_memory
 from modelplan.answers.drawing import of_shared
-from modelplan.answers.shared_plan import Part, SharedPlan, TflmArenas
+from modelplan.answers.shared_plan import ModelPart, SharedPlan, TflmArenas
 from modelplan.outputs import render
 from modelplan.outputs.firmware.shared_header import shared_header
 from modelplan.questions.together.relating import related
@@ -51,18 +51,18 @@ class MicroMemoryPlanner {
 }
 
 
-def part(name: str, rows: list[tuple[str, int, int, int]], kinds: dict[str, Kind] | None = None) -> Part:
+def part(name: str, rows: list[tuple[str, int, int, int]], kinds: dict[str, Kind] | None = None) -> ModelPart:
     """A model with a buffer for each tensor, as name, bytes, first step, end; the first is its input, the last its
     output.
     """
     sizes = {label: size for label, size, *_ in rows}
     own = Problem.of(Buffer(n, s, a, b, members=(Member(i),)) for i, (n, s, a, b) in enumerate(rows))
     made = replace(graph("", sizes, rows[0][0], rows[-1][0], kinds), name=name)
-    return Part(name, name, made, GENERIC, "none", own, height(own, place(own)))
+    return ModelPart(name, name, made, GENERIC, "none", own, height(own, place(own)))
 
 
 def together(
-    *parts: Part, in_turn: tuple[str, ...] = (), pipelines: tuple[str, ...] = (), keep: tuple[str, ...] = ()
+    *parts: ModelPart, in_turn: tuple[str, ...] = (), pipelines: tuple[str, ...] = (), keep: tuple[str, ...] = ()
 ) -> SharedPlan:
     relation = related({p.name: p.graph for p in parts}, [one.split(",") for one in in_turn], pipelines, keep)
     return planned_together(parts, relation)

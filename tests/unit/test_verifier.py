@@ -11,7 +11,7 @@ import pytest
 from graphs import graph
 
 from modelplan import BrokenPlanError, Graph, Merge, ModelError, Options, Placement, Plan, Problem, plan
-from modelplan.checking.verifier.addresses import Layout, Scratch
+from modelplan.checking.verifier.addresses import AddressLayout, Scratch
 from modelplan.checking.verifier.program import file_program, graph_program
 from modelplan.checking.verifier.proof import prove
 from modelplan.checking.verifier.replay import replay
@@ -53,7 +53,7 @@ def moved(one: Plan, name: str, offset: int) -> Plan:
     return replace(one, placement=Placement(offsets))
 
 
-def layout_of(one: Plan) -> Layout:
+def layout_of(one: Plan) -> AddressLayout:
     return plan_subject(one).layout
 
 
@@ -194,8 +194,8 @@ def test_state_damaged_by_one_run_shows_in_the_next() -> None:
     )
     program = file_program(FileModel("m", b"", (main,)))
     with pytest.raises(BrokenPlanError, match=r"op 0 SVDF reads tensor 1 's' bytes 0-15, overwritten at the caller by"):
-        replay(program, Layout({0: 0, 1: 0, 2: 16}))
-    assert replay(program, Layout({0: 0, 1: 16, 2: 32})) == 2
+        replay(program, AddressLayout({0: 0, 1: 0, 2: 16}))
+    assert replay(program, AddressLayout({0: 0, 1: 16, 2: 32})) == 2
 
 
 def _tensor(name: str, *, variable: bool = False) -> FileTensor:
@@ -205,26 +205,26 @@ def _tensor(name: str, *, variable: bool = False) -> FileTensor:
 def test_scratch_over_an_operand() -> None:
     program = graph_program(diamond(), range(4))
     apart = {t: 64 * t for t in range(5)}
-    assert replay(program, Layout(apart, scratch=(Scratch(1, 320, 400),)))
+    assert replay(program, AddressLayout(apart, scratch=(Scratch(1, 320, 400),)))
     with pytest.raises(BrokenPlanError, match=r"op 1 CONV_2D uses bytes 64-99 as scratch, which hold its tensor 1 'a'"):
-        replay(program, Layout(apart, scratch=(Scratch(1, 64, 100),)))
+        replay(program, AddressLayout(apart, scratch=(Scratch(1, 64, 100),)))
     with pytest.raises(
         BrokenPlanError, match=r"op 3 ADD reads tensor 1 'a' bytes 64-99, overwritten at op 2 .*scratch"
     ):
-        replay(program, Layout(apart, scratch=(Scratch(2, 64, 100),)))
+        replay(program, AddressLayout(apart, scratch=(Scratch(2, 64, 100),)))
 
 
 def test_outputs_of_one_operator_on_the_same_bytes() -> None:
     model = graph("x -> a b : TOPK_V2", {"x": 16, "a": 16, "b": 16}, inputs="x", outputs="a b")
     with pytest.raises(BrokenPlanError, match=r"writes tensor 2 'b' and tensor 1 'a' to the same bytes 24-31"):
-        replay(graph_program(model, [0]), Layout({0: 0, 1: 16, 2: 24}))
+        replay(graph_program(model, [0]), AddressLayout({0: 0, 1: 16, 2: 24}))
 
 
 def test_in_place_add_is_fine_once_its_operand_is_dead() -> None:
     program = graph_program(diamond(), range(4))
     address = {0: 0, 1: 64, 2: 0, 3: 128, 4: 64}
-    assert check_static(program, Layout(address)) == 5
-    assert replay(program, Layout(address)) == 8
+    assert check_static(program, AddressLayout(address)) == 5
+    assert replay(program, AddressLayout(address)) == 8
 
 
 def test_branches_share_bytes_and_loops_run_twice() -> None:
@@ -238,11 +238,14 @@ def test_branches_share_bytes_and_loops_run_twice() -> None:
         places = planner.greedy_offsets(rows)
         address = {row.tensor: at for row, at in zip(rows, places, strict=True)}
         program = file_program(model)
-        assert check_static(program, Layout(address, 16))
-        assert replay(program, Layout(address, 16))
+        assert check_static(program, AddressLayout(address, 16))
+        assert replay(program, AddressLayout(address, 16))
         with pytest.raises(BrokenPlanError):
             replay(
-                program, Layout(address | {4: address[1]}, 16) if kind == "IF" else Layout(dict.fromkeys(address, 0))
+                program,
+                AddressLayout(address | {4: address[1]}, 16)
+                if kind == "IF"
+                else AddressLayout(dict.fromkeys(address, 0)),
             )
 
 

@@ -25,7 +25,7 @@ class Scratch:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class AddressLayout:
     """The address of each planned tensor, and the bytes that its plan reserves there where the plan says so.
 
     `arena` is the memory there is, None when the plan does not say. `inside` is how far a tensor lies behind the
@@ -57,7 +57,7 @@ class Places:
         return shared
 
 
-def places_of(program: Program, layout: Layout) -> Places:
+def places_of(program: Program, layout: AddressLayout) -> Places:
     """The planned bytes of all tensors of a program.
 
     Raises:

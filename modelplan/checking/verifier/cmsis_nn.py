@@ -21,7 +21,7 @@ Round = tuple[range, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class CheckedWindow:
     """What each pixel reads of an NHWC operand: rows and columns of the kernel, strides, dilations, padding before."""
 
     kernel: tuple[int, int]
@@ -48,7 +48,7 @@ class Map:
         return (range(b * self.image, (b + 1) * self.image) for b in range(self.out[0]))
 
 
-def convolution(library: str, bits: int, shape: Map, window: Window) -> list[Round]:
+def convolution(library: str, bits: int, shape: Map, window: CheckedWindow) -> list[Round]:
     """The rounds of CONV_2D with 8-bit weights, one group."""
     channels, rows, columns = shape.out[3], range(shape.out[0] * shape.out[1]), shape.out[2]
     if bits == 8 and window.kernel == (1, 1) and window.dilations == (1, 1) and window.pads == (0, 0):
@@ -79,14 +79,14 @@ def product(library: str, pixels: range, channels: int) -> Iterator[Round]:
         yield pixels, pixels.stop * channels - (1 if channels % 2 else 2)
 
 
-def _one_row(shape: Map, window: Window) -> bool:
+def _one_row(shape: Map, window: CheckedWindow) -> bool:
     """Whether arm_convolve_1_x_n_s8 runs, and not in the way of other convolutions."""
     if shape.into[1] != 1 or window.kernel[0] != 1 or window.dilations[1] != 1:
         return False
     return window.strides[1] * shape.into[3] % 4 == 0 and sum(_edges(shape, window)) <= shape.out[2]
 
 
-def _edges(shape: Map, window: Window) -> tuple[int, int]:
+def _edges(shape: Map, window: CheckedWindow) -> tuple[int, int]:
     """Pixels at the left and the right end that arm_convolve_1_x_n_s8 counts as reading padding."""
     pad, stride = window.pads[1], window.strides[1]
     odd = abs((shape.out[2] - 1) * stride + window.kernel[1] - shape.into[2]) % 2
@@ -94,7 +94,7 @@ def _edges(shape: Map, window: Window) -> tuple[int, int]:
     return (max(1, left) if pad else 0, max(1, right) if pad + odd else 0)
 
 
-def _row(shape: Map, window: Window, pixels: range) -> Iterator[Round]:
+def _row(shape: Map, window: CheckedWindow, pixels: range) -> Iterator[Round]:
     """The ends of a row are gathered, what lies between is not."""
     left, right = _edges(shape, window)
     channels, end = shape.out[3], len(pixels) - right
@@ -105,7 +105,7 @@ def _row(shape: Map, window: Window, pixels: range) -> Iterator[Round]:
         yield pixels[end:], pixels[end] * channels
 
 
-def depthwise(library: str, bits: int, shape: Map, window: Window, each: int) -> list[Round] | str:
+def depthwise(library: str, bits: int, shape: Map, window: CheckedWindow, each: int) -> list[Round] | str:
     """The rounds of DEPTHWISE_CONV_2D; "elements" where each element is finished in turn, "" where nothing is known."""
     if each * shape.into[3] != shape.out[3]:
         return ""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from modelplan import _core
-from modelplan.checking.verifier.addresses import Layout, Places, places_of
+from modelplan.checking.verifier.addresses import AddressLayout, Places, places_of
 from modelplan.checking.verifier.program import Program, Step
 from modelplan.checking.verifier.safe_overlap import may_overlap, operands_under_results
 from modelplan.checking.verifier.semantics import Move, all_moves, is_opaque
@@ -30,7 +30,7 @@ _NO_TENSOR, _NO_BYTES, _OTHER_VALUE = range(3)
 Moves = Mapping[int, list[Move]]
 
 
-def replay(program: Program, layout: Layout) -> int:
+def replay(program: Program, layout: AddressLayout) -> int:
     """Runs the program twice over the layout and returns the number of checked steps.
 
     Raises:
@@ -62,7 +62,7 @@ class _Fault:
     by_tensor: int
 
 
-def _first_wrong_read(program: Program, layout: Layout, places: Places, moves: Moves) -> _Fault | None:
+def _first_wrong_read(program: Program, layout: AddressLayout, places: Places, moves: Moves) -> _Fault | None:
     """The first read of the two runs that does not find what was last written to its tensor."""
     columns, reads, written = program.columns, program.columns.reads, program.columns.written
     checked = (columns.nbytes > 0) & ~columns.constant
@@ -83,7 +83,7 @@ def _first_wrong_read(program: Program, layout: Layout, places: Places, moves: M
     return _Fault(*found.tolist()) if len(found) else None
 
 
-def _scratch_rows(layout: Layout, steps: int) -> IntArray:
+def _scratch_rows(layout: AddressLayout, steps: int) -> IntArray:
     """Rows (step, start, end) in order of the steps."""
     rows = [(use.step, use.start, use.end) for use in layout.scratch if 0 <= use.step < steps]
     return np.array(sorted(rows, key=lambda row: row[0]), np.int64).reshape(-1, 3)
@@ -119,7 +119,7 @@ def _label(program: Program, step: int) -> str:
     return program.steps[step].label if step >= 0 else _OTHERS[step]
 
 
-def _check_steps(program: Program, layout: Layout, places: Places, moves: Moves, last: int) -> None:
+def _check_steps(program: Program, layout: AddressLayout, places: Places, moves: Moves, last: int) -> None:
     """Checks what the steps before `last` write over what they read, write besides, or use as scratch.
 
     Raises:
@@ -161,7 +161,7 @@ def _suspects(program: Program, places: Places, scratch: Mapping[int, list[tuple
 class _Overlaps:
     """Checks of single steps."""
 
-    def __init__(self, program: Program, layout: Layout) -> None:
+    def __init__(self, program: Program, layout: AddressLayout) -> None:
         self.program = program
         self.layout = layout
 

@@ -16,8 +16,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from modelplan.checking.verifier import cmsis_nn
-from modelplan.checking.verifier.addresses import Layout, Places
-from modelplan.checking.verifier.cmsis_nn import Map, Round, Window
+from modelplan.checking.verifier.addresses import AddressLayout, Places
+from modelplan.checking.verifier.cmsis_nn import CheckedWindow, Map, Round
 from modelplan.checking.verifier.program import Program, Step, Value
 from modelplan.checking.verifier.semantics import ANY_OPERAND, ELEMENTWISE, may_overwrite, overwritable_reads
 from modelplan.model import BoolArray, IntArray
@@ -43,7 +43,7 @@ _PLACES = {"PAD": 0, "PADV2": 0, "TRANSPOSE_CONV": 2, "Compress": 0, "MaxPool": 
 _FLOAT = 4
 
 
-def may_overlap(program: Program, layout: Layout, step: Step, operand: int, output: int) -> bool:
+def may_overlap(program: Program, layout: AddressLayout, step: Step, operand: int, output: int) -> bool:
     """Whether the operator may write `output` where the layout puts it, over bytes that it reads of `operand`."""
     x, y = step.inputs[operand], step.outputs[output]
     if x not in layout.address or y not in layout.address:
@@ -287,12 +287,12 @@ def _least_of_pixels(program: Program, step: Step, x: Value, y: Value) -> int | 
 
 
 @lru_cache(maxsize=512)  # every plan of a model asks for the same
-def _least_of_window(window: Window, operand: Shaped, result: Shaped, by_channel: bool) -> int:  # noqa: FBT001
+def _least_of_window(window: CheckedWindow, operand: Shaped, result: Shaped, by_channel: bool) -> int:  # noqa: FBT001
     starts = _starts(window, operand[0], result[0])
     return _least(_window_pieces(operand, result, starts, by_channel=by_channel))
 
 
-def _window(program: Program, step: Step, x: Value, y: Value) -> Window | None:
+def _window(program: Program, step: Step, x: Value, y: Value) -> CheckedWindow | None:
     """What a pixel reads; None where the shapes are not those of images, or the window is not known."""
     kernel = _kernel(program, step)
     if kernel is None or len(x.shape) != 4 or len(y.shape) != 4 or x.shape[0] != y.shape[0]:
@@ -306,10 +306,10 @@ def _window(program: Program, step: Step, x: Value, y: Value) -> Window | None:
         max((y.shape[1 + a] - 1) * strides[a] + (kernel[a] - 1) * dilation[a] + 1 - x.shape[1 + a], 0) // 2 * same
         for a in (0, 1)
     ]
-    return Window(kernel, strides, dilation, (pads[0], pads[1]))
+    return CheckedWindow(kernel, strides, dilation, (pads[0], pads[1]))
 
 
-def _starts(window: Window, x: Shape, y: Shape) -> list[int]:
+def _starts(window: CheckedWindow, x: Shape, y: Shape) -> list[int]:
     """The first element of the operand `x` that each pixel of `y` reads, padding cut off."""
     (batches, rows, columns, _), (_, height, width, depth) = y, x
     tops = [max(row * window.strides[0] - window.pads[0], 0) for row in range(rows)]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from modelplan import _core
-from modelplan.checking.verifier.addresses import Layout, Places, places_of
+from modelplan.checking.verifier.addresses import AddressLayout, Places, places_of
 from modelplan.checking.verifier.program import Program, Step
 from modelplan.checking.verifier.safe_overlap import may_overlap, operands_under_results
 from modelplan.checking.verifier.semantics import OPAQUE, all_moves, is_opaque
@@ -32,7 +32,7 @@ class Life:
     last: int
 
 
-def check_static(program: Program, layout: Layout) -> int:
+def check_static(program: Program, layout: AddressLayout) -> int:
     """Checks every address, then every pair of tensors alive together; returns the number of lifetimes checked.
 
     Raises:
@@ -142,7 +142,7 @@ def _with_state(spans: _Spans, state: BoolArray, end: int) -> _Spans:
     return _Spans(tensor, np.where(state[tensor], -1, first), np.where(state[tensor], end, last))
 
 
-def _planned_spans(program: Program, layout: Layout) -> _Spans:
+def _planned_spans(program: Program, layout: AddressLayout) -> _Spans:
     """The values that need bytes of the plan."""
     columns, spans = program.columns, _spans(program)
     needed = (columns.nbytes > 0) & ~columns.constant
@@ -155,7 +155,7 @@ def _planned_spans(program: Program, layout: Layout) -> _Spans:
     return spans.of(np.flatnonzero(needed[spans.tensor]))
 
 
-def _check_places(program: Program, layout: Layout, places: Places, spans: _Spans) -> None:
+def _check_places(program: Program, layout: AddressLayout, places: Places, spans: _Spans) -> None:
     """Checks the address of each value."""
     start, end = places.start[spans.tensor], places.end[spans.tensor]
     tensors = spans.tensor.tolist()
@@ -168,7 +168,7 @@ def _check_places(program: Program, layout: Layout, places: Places, spans: _Span
         _check_place(program, layout, spans.life(int(np.argmax(bad)), places))
 
 
-def _check_place(program: Program, layout: Layout, life: Life) -> None:
+def _check_place(program: Program, layout: AddressLayout, life: Life) -> None:
     where = f"{program.tensor(life.tensor)} at bytes {life.start}-{life.end - 1}"
     if life.start < 0:
         raise BrokenPlanError(f"{where}: offset {life.start}, expected at least 0")
@@ -181,7 +181,7 @@ def _check_place(program: Program, layout: Layout, life: Life) -> None:
         raise BrokenPlanError(f"{where}: the plan reserves {reserved} bytes, it needs {life.end - life.start}")
 
 
-def _sharing(program: Program, layout: Layout, places: Places) -> tuple[IntArray, IntArray]:
+def _sharing(program: Program, layout: AddressLayout, places: Places) -> tuple[IntArray, IntArray]:
     """Which tensors may share bytes under a layout, by what the operators of the program do.
 
     The first column is the class of each tensor: those whose moves leave the bytes where they are. Beyond that a step
@@ -205,7 +205,7 @@ def _sharing(program: Program, layout: Layout, places: Places) -> tuple[IntArray
     return classes, np.concatenate(table)
 
 
-def _classes(program: Program, layout: Layout) -> IntArray:
+def _classes(program: Program, layout: AddressLayout) -> IntArray:
     """The class of each tensor, by the number of one tensor in it."""
     root: dict[int, int] = {}
 

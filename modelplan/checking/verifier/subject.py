@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from modelplan.checking.verifier.addresses import Layout, Scratch
+from modelplan.checking.verifier.addresses import AddressLayout, Scratch
 from modelplan.checking.verifier.program import Program, Step, file_program, graph_program
 from modelplan.checking.verifier.safe_overlap import least_lead
 from modelplan.checking.verifier.semantics import is_opaque, may_overwrite, moves_of, overwritable_reads
@@ -40,7 +40,7 @@ class Subject:
     """
 
     program: Program
-    layout: Layout
+    layout: AddressLayout
     merges: tuple[Merge, ...] = ()
     lifetimes: Mapping[int, tuple[int, int]] | None = None
     offline: Offline | None = None
@@ -109,7 +109,7 @@ def _placed(
     scratch = tuple(Scratch(i, at, at + row.size) for row, at in pairs if row.scratch for i in steps.get(row.op, ()))
     head = planner.head_bytes(rows, places)
     offline = None if offsets is None else Offline(model, offsets, head)
-    return Subject(program, Layout(address, planner.ALIGNMENT, _MOST_BYTES, scratch=scratch), offline=offline)
+    return Subject(program, AddressLayout(address, planner.ALIGNMENT, _MOST_BYTES, scratch=scratch), offline=offline)
 
 
 def _planned_state(model: FileModel, offsets: Sequence[int]) -> dict[int, int]:
@@ -157,7 +157,7 @@ def _scratch(problem: Problem, placement: Placement, steps: int) -> tuple[Scratc
     )
 
 
-def _buffers(problem: Problem, placement: Placement) -> tuple[Layout, dict[int, tuple[int, int]]]:
+def _buffers(problem: Problem, placement: Placement) -> tuple[AddressLayout, dict[int, tuple[int, int]]]:
     """Addresses, reserved bytes and lifetimes of the tensors inside the buffers."""
     members = [(m.tensor, m.delta, b) for b, inside in enumerate(problem.members) for m in inside]
     tensor, delta, buffer = np.array(members, np.int64).reshape(-1, 3).T
@@ -167,7 +167,7 @@ def _buffers(problem: Problem, placement: Placement) -> tuple[Layout, dict[int, 
     reserved = dict(zip(tensors, (problem.size[buffer] - delta).tolist(), strict=True))
     inside = dict(zip(tensors, delta.tolist(), strict=True))
     lifetimes = dict(zip(tensors, zip(*(column.tolist() for column in steps), strict=True), strict=True))
-    return Layout(address, reserved=reserved, inside=inside), lifetimes
+    return AddressLayout(address, reserved=reserved, inside=inside), lifetimes
 
 
 def table_subject(
@@ -201,7 +201,7 @@ def table_subject(
     program = _with_loop_order(program, runtime)
     _add_implied_addresses(program, address)
     scratch = _scratch(problem, placement, len(program.steps))
-    layout = Layout(address, runtime.alignment, None, reserved, {}, scratch, _declared(overlaps))
+    layout = AddressLayout(address, runtime.alignment, None, reserved, {}, scratch, _declared(overlaps))
     return Subject(program, layout)
 
 

@@ -44,7 +44,7 @@ _INT64, _BOOL = 7, 9
 Array = np.ndarray[Any, Any]
 
 
-class Mark(NamedTuple):
+class NodeMark(NamedTuple):
     """How much a `Model` had noted at one moment, field by field."""
 
     remarks: int
@@ -69,7 +69,7 @@ class Model:
     dims: Dims
     stored: dict[tuple[str, tuple[int, ...]], int]
     walked: Tally
-    add_control: Callable[[Builder, Any, tuple[int, ...], str], None]
+    add_control: Callable[[GraphBuilder, Any, tuple[int, ...], str], None]
     fingerprint: str = ""
     parts: list[Any] = field(default_factory=list)
     claims: dict[int, dict[str, Type]] = field(default_factory=dict)
@@ -83,12 +83,12 @@ class Model:
     folded: int = 0
     followers: int = 0
 
-    def mark(self) -> Mark:
+    def mark(self) -> NodeMark:
         """How much was noted so far, for `restore`."""
         lists = len(self.remarks), len(self.open), len(self.unplanned), len(self.contradicted)
-        return Mark(*lists, self.folded, self.followers)
+        return NodeMark(*lists, self.folded, self.followers)
 
-    def restore(self, mark: Mark) -> None:
+    def restore(self, mark: NodeMark) -> None:
         """Drops what was noted since `mark`; what was built still counts in `walked`."""
         del self.remarks[mark.remarks :], self.open[mark.open :]
         del self.unplanned[mark.unplanned :], self.contradicted[mark.contradicted :]
@@ -104,10 +104,10 @@ class _Source:
     outputs: tuple[int, ...]
 
 
-class Builder:
+class GraphBuilder:
     """Tensors and operators of one graph; names are looked up here first, then in the graph around it."""
 
-    def __init__(self, model: Model, proto: Any, parent: Builder | None = None, place: str = "") -> None:
+    def __init__(self, model: Model, proto: Any, parent: GraphBuilder | None = None, place: str = "") -> None:
         self.model = model
         self.proto = proto
         self.parent = parent

@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import Any
 
 from modelplan.formats.contents import Contents, Settings, known_contents, known_options
-from modelplan.formats.limits import Limits
+from modelplan.formats.limits import FileLimits
 from modelplan.formats.onnx.onnx_functions import bodies_of, graphs_of, inlined
 from modelplan.model import Graph, Kind, Op, Value
 
@@ -31,7 +31,7 @@ def read_contents_of(data: bytes, graph: Graph) -> Contents:
     except DecodeError:
         raise ValueError("the protobuf ends or breaks off early") from None
     if model.functions:
-        model = inlined(model, Limits.of(len(data)).operators)
+        model = inlined(model, FileLimits.of(len(data)).operators)
     return _Scope(model.graph).contents(graph)
 
 

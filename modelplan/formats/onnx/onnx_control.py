@@ -9,7 +9,7 @@ from collections import ChainMap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from modelplan.formats.onnx.onnx_builder import Builder
+from modelplan.formats.onnx.onnx_builder import GraphBuilder
 from modelplan.formats.onnx.onnx_functions import bodies_of
 from modelplan.formats.onnx.onnx_types import Extent, ImpossibleError, Type, read_type, tensor_type, with_shape
 from modelplan.model import Graph, Kind
@@ -18,7 +18,7 @@ from modelplan.primitives.dtypes import UNPLANNED
 _INT64, _BOOL = 7, 9
 
 
-def add_control(builder: Builder, node: Any, inputs: tuple[int, ...], place: str) -> None:
+def add_control(builder: GraphBuilder, node: Any, inputs: tuple[int, ...], place: str) -> None:
     """Adds a node with bodies to the graph of `builder`.
 
     Raises:
@@ -37,14 +37,14 @@ def _body(node: Any, name: str, place: str) -> Any:
 
 
 def _run(
-    builder: Builder, body: Any, types: Sequence[Type | None], place: str, outer: Sequence[int] = ()
-) -> tuple[Builder, Graph]:
+    builder: GraphBuilder, body: Any, types: Sequence[Type | None], place: str, outer: Sequence[int] = ()
+) -> tuple[GraphBuilder, Graph]:
     """The body as a graph, its inputs of the given types where those are known.
 
     `outer` are the tensors behind its last inputs of those: what is open in them explains what is open inside.
     """
     builder.model.walked.add("bodies")
-    child = Builder(builder.model, body, builder, f"{place}: ")
+    child = GraphBuilder(builder.model, body, builder, f"{place}: ")
     if len(types) > len(body.input):
         raise ValueError(f"{place}: the body takes {len(body.input)} inputs, expected {len(types)}")
     for value, known in zip(body.input, types, strict=False):
@@ -58,11 +58,11 @@ def _run(
 
 
 def _finish(
-    builder: Builder,
+    builder: GraphBuilder,
     node: Any,
     inputs: tuple[int, ...],
     types: Sequence[Type | None],
-    children: Iterable[tuple[Builder, Graph]],
+    children: Iterable[tuple[GraphBuilder, Graph]],
     place: str,
 ) -> None:
     """Adds the operator; the outer tensors that its bodies read come after its own inputs."""
@@ -84,14 +84,14 @@ def _finish(
     builder.op(node, (*inputs, *read), outputs, tuple(graph for _, graph in children))
 
 
-def _out(child: Builder, graph: Graph) -> list[Type]:
+def _out(child: GraphBuilder, graph: Graph) -> list[Type]:
     return [child.types[t] for t in graph.outputs]
 
 
 # -- If ------------------------------------------------------------------------------------------------------
 
 
-def _add_if(builder: Builder, node: Any, inputs: tuple[int, ...], place: str) -> None:
+def _add_if(builder: GraphBuilder, node: Any, inputs: tuple[int, ...], place: str) -> None:
     bodies = [_body(node, name, place) for name in ("then_branch", "else_branch")]
     for body in bodies:
         if len(body.output) != len(node.output):
@@ -115,8 +115,8 @@ def _add_if(builder: Builder, node: Any, inputs: tuple[int, ...], place: str) ->
 
 
 def _tried_branches(
-    builder: Builder, bodies: Sequence[Any], place: str
-) -> tuple[list[tuple[Builder, Graph]], dict[str, str]]:
+    builder: GraphBuilder, bodies: Sequence[Any], place: str
+) -> tuple[list[tuple[GraphBuilder, Graph]], dict[str, str]]:
     """The branches as graphs, and why those that no input of these extents can pass are none."""
     children, refused = [], {}
     for name, body in zip(("then_branch", "else_branch"), bodies, strict=True):
@@ -129,7 +129,7 @@ def _tried_branches(
     return children, refused
 
 
-def _inline(builder: Builder, node: Any, body: Any, place: str) -> None:
+def _inline(builder: GraphBuilder, node: Any, body: Any, place: str) -> None:
     """Adds the nodes of the branch in place of the If; its outputs get the If's names, its other names stay inside."""
     hints, claims, where = builder.hints, builder.claims, builder.place
     builder.index, builder.place = builder.index.new_child(), f"{place}: "
@@ -144,7 +144,7 @@ def _inline(builder: Builder, node: Any, body: Any, place: str) -> None:
             builder.rename(name, t, place)
 
 
-def _larger(builder: Builder, a: Type, b: Type, place: str) -> Type:
+def _larger(builder: GraphBuilder, a: Type, b: Type, place: str) -> Type:
     """A type that holds either: of two extents the larger."""
     if a.dtype != b.dtype:
         raise ValueError(f"{place}: the branches give {a.dtype} and {b.dtype}")
@@ -165,7 +165,7 @@ def _most(a: Sequence[Extent], b: Sequence[Extent]) -> tuple[Extent, ...]:
 # -- Loop ----------------------------------------------------------------------------------------------------
 
 
-def _add_loop(builder: Builder, node: Any, inputs: tuple[int, ...], place: str) -> None:
+def _add_loop(builder: GraphBuilder, node: Any, inputs: tuple[int, ...], place: str) -> None:
     body = _body(node, "body", place)
     carried = [builder.types[t] if t >= 0 else None for t in inputs[2:]]
     if len(body.output) != len(node.output) + 1 or len(body.output) < len(carried) + 1:
@@ -185,8 +185,8 @@ def _add_loop(builder: Builder, node: Any, inputs: tuple[int, ...], place: str) 
 
 
 def _stable(
-    builder: Builder, body: Any, start: list[Type], carried: Sequence[int], place: str
-) -> tuple[Builder, Graph]:
+    builder: GraphBuilder, body: Any, start: list[Type], carried: Sequence[int], place: str
+) -> tuple[GraphBuilder, Graph]:
     """The body as a graph, its carried values of a size that no iteration changes, or open."""
     types = [builder.types[t] if t >= 0 else None for t in carried]
     if carried and all(
@@ -207,7 +207,7 @@ def _stable(
     return _run(builder, body, [*start, *loose], place, carried)
 
 
-def _is_given(builder: Builder, name: str, known: Type | None) -> bool:
+def _is_given(builder: GraphBuilder, name: str, known: Type | None) -> bool:
     """Whether a carried value has the shape that the caller gave for values of this name, also once it is loosened."""
     given = builder.model.dims.shapes.get(name)
     return known is None or (given is not None and known.shape == given)
@@ -243,7 +243,7 @@ def _stacked(known: Type, axis: int, extent: int | None) -> Type:
 # -- Scan ----------------------------------------------------------------------------------------------------
 
 
-def _add_scan(builder: Builder, node: Any, inputs: tuple[int, ...], place: str) -> None:
+def _add_scan(builder: GraphBuilder, node: Any, inputs: tuple[int, ...], place: str) -> None:
     given = {a.name: a for a in node.attribute}
     count = given["num_scan_inputs"].i if "num_scan_inputs" in given else 0
     lead = None
@@ -294,7 +294,7 @@ def _without(known: Type, axis: int, place: str) -> Type:
 # -- others --------------------------------------------------------------------------------------------------
 
 
-def _add_other(builder: Builder, node: Any, inputs: tuple[int, ...], place: str) -> None:
+def _add_other(builder: GraphBuilder, node: Any, inputs: tuple[int, ...], place: str) -> None:
     """SequenceMap and custom operators: bodies over elements, sizes from the file or onnx's inference."""
     elements = [_element(builder.types[t]) if t >= 0 else None for t in inputs]
     children = [

@@ -12,8 +12,8 @@ from typing import Any
 
 from modelplan.formats.dims import Dims, is_symbol
 from modelplan.formats.files import fingerprint
-from modelplan.formats.limits import Limits, Tally, check_sizes
-from modelplan.formats.onnx.onnx_builder import Builder, Model
+from modelplan.formats.limits import FileLimits, Tally, check_sizes
+from modelplan.formats.onnx.onnx_builder import GraphBuilder, Model
 from modelplan.formats.onnx.onnx_control import add_control
 from modelplan.formats.onnx.onnx_functions import graphs_of, inlined
 from modelplan.formats.onnx.onnx_guards import check_counts, check_nodes
@@ -74,7 +74,7 @@ def _parsed(path: Path) -> Any:
 
 
 def _graph(path: Path, proto: Any, dims: Dims) -> Graph:
-    limits = Limits.of(path.stat().st_size)
+    limits = FileLimits.of(path.stat().st_size)
     parts = [part for owner in (proto.graph, *proto.functions) for part in graphs_of(owner)]
     check_counts(parts, limits)
     _check_opsets(proto, parts)
@@ -87,7 +87,7 @@ def _graph(path: Path, proto: Any, dims: Dims) -> Graph:
     stored = _lightened(parts)
     symbols = _bound(parts, dims)
     model = Model(opsets, dims, stored, Tally(limits, times=2), add_control, fingerprint(path.read_bytes()))
-    builder = Builder(model, _inferred(proto, model).graph)
+    builder = GraphBuilder(model, _inferred(proto, model).graph)
     try:
         graph = builder.graph(path.stem)
     except OpenExtentsError:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from modelplan.formats.limits import MOST_AXES, Limits, Tally
+from modelplan.formats.limits import MOST_AXES, FileLimits, Tally
 from modelplan.formats.onnx.onnx_functions import bodies_of
 
 #: Attributes that number axes, and those that count something of which there is at least one.
@@ -25,7 +25,7 @@ _MOST = 2**31 - 1
 _MOST_SEEN = 20_000_000
 
 
-def check_counts(graphs: list[Any], limits: Limits) -> None:
+def check_counts(graphs: list[Any], limits: FileLimits) -> None:
     """Checks how many operators, values and bodies there are in graphs and functions.
 
     Raises:

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from modelplan.formats.tflite import tflite_schema as schema
-from modelplan.formats.tflite.flatbuffer_columns import Columns, FlatBuffer
+from modelplan.formats.tflite.flatbuffer_columns import FlatBuffer, TableColumns
 from modelplan.formats.tflite.tflite_tables import (
     follow,
     guarded,
@@ -93,7 +93,7 @@ def _owned(data: bytes, entry: int) -> bool:
     mine = users.pop(entry)
     for subgraph in tables(data, root, schema.MODEL_SUBGRAPHS):
         at = np.array(tables(data, subgraph, schema.SUBGRAPH_TENSORS), np.int64)
-        users += Columns(FlatBuffer(data), at).scalars(schema.TENSOR_BUFFER, "<u4")
+        users += TableColumns(FlatBuffer(data), at).scalars(schema.TENSOR_BUFFER, "<u4")
     return mine not in users
 
 
@@ -204,7 +204,7 @@ def _absolute(data: bytes) -> Iterator[int]:
 
 def _places(data: bytes, at: Sequence[int], number: int) -> Iterator[int]:
     """The positions of a field of the tables `at` that carry it."""
-    places = Columns(FlatBuffer(data), np.array(at, np.int64)).places(number)
+    places = TableColumns(FlatBuffer(data), np.array(at, np.int64)).places(number)
     return filter(None, places.tolist())
 
 

@@ -73,12 +73,12 @@ class FlatBuffer:
         if int(lengths.sum()) > self.size:
             raise ValueError("parts of the file overlap")
 
-    def root(self) -> Columns:
+    def root(self) -> TableColumns:
         """The one root table."""
-        return Columns(self, self.follow(np.zeros(1, np.int64)))
+        return TableColumns(self, self.follow(np.zeros(1, np.int64)))
 
 
-class Columns:
+class TableColumns:
     """The fields of the tables at the positions `at`, by number; 0 is no table: it carries no field."""
 
     def __init__(self, file: FlatBuffer, at: IntArray) -> None:
@@ -115,9 +115,9 @@ class Columns:
         places[carried] = self.file.follow(places[carried])
         return places
 
-    def tables(self, field: int) -> Columns:
+    def tables(self, field: int) -> TableColumns:
         """The tables that a field leads to."""
-        return Columns(self.file, self.references(field))
+        return TableColumns(self.file, self.references(field))
 
     def vectors(self, field: int) -> tuple[IntArray, IntArray]:
         """The position of the first element of each vector or string, and how many there are; 0 and 0 where absent."""

@@ -34,7 +34,7 @@ OPTIONS = {
 _FORMATS = {1: "<b", 4: "<i", 8: "<q"}
 
 
-class Front:
+class FrontTables:
     """New tables in front of `old`. Offsets are the builder's; `at(p)` is that of position p of the old file."""
 
     def __init__(self, old: bytes) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from modelplan.formats.limits import Limits
+from modelplan.formats.limits import FileLimits
 from modelplan.model import Kind, Op, Tensor
 
 #: Tensors of which a subgraph has one, however often it is called.
 _HELD = frozenset({Kind.CONSTANT, Kind.STATE})
 
 
-def inlined(tensors: list[Tensor], ops: list[Op], limits: Limits) -> tuple[list[Tensor], list[Op]]:
+def inlined(tensors: list[Tensor], ops: list[Op], limits: FileLimits) -> tuple[list[Tensor], list[Op]]:
     """The tensors and operators with each CALL replaced by the operators that it runs.
 
     Tensors of the subgraph come after all others, its constants and state once for all calls. The call stays, with the

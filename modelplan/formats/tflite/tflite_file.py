@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from modelplan.formats.tflite import tflite_schema as schema
-from modelplan.formats.tflite.flatbuffer_columns import DAMAGE, Columns, FlatBuffer, in_order
+from modelplan.formats.tflite.flatbuffer_columns import DAMAGE, FlatBuffer, TableColumns, in_order
 from modelplan.formats.tflite.tflite_tables import vtable
 from modelplan.model import IntArray
 
@@ -103,7 +103,7 @@ class TfliteFile:
             raise ValueError(f"found a vector of {length} bytes, which ends outside the file")
         return bytes(self.flatbuffer.data[start : start + length])
 
-    def count(self, table: Columns, field: int) -> int:
+    def count(self, table: TableColumns, field: int) -> int:
         """How many elements the vector of one table has.
 
         Raises:
@@ -115,14 +115,14 @@ class TfliteFile:
             raise ValueError(f"found a vector of {length} elements, expected at most {most} in this file")
         return length
 
-    def slots(self, table: Columns, field: int) -> IntArray:
+    def slots(self, table: TableColumns, field: int) -> IntArray:
         """The positions of the elements in the vector of one table; each holds the offset of a table."""
         start = int(table.vectors(field)[0][0])
         return start + 4 * np.arange(self.count(table, field))
 
-    def columns(self, slots: IntArray) -> Columns:
+    def columns(self, slots: IntArray) -> TableColumns:
         """The tables to which the offsets at `slots` lead."""
-        return Columns(self.flatbuffer, self.flatbuffer.follow(slots))
+        return TableColumns(self.flatbuffer, self.flatbuffer.follow(slots))
 
     def codes(self) -> Iterator[CodeRow]:
         """The operator codes."""
@@ -137,7 +137,7 @@ class TfliteFile:
 
         return in_order(self.slots(self.root, schema.MODEL_OPERATOR_CODES), read)
 
-    def subgraph(self, number: int) -> Columns:
+    def subgraph(self, number: int) -> TableColumns:
         """The table of subgraph `number`, one that there is."""
         return self.columns(self.slots(self.root, schema.MODEL_SUBGRAPHS)[number : number + 1])
 
@@ -171,13 +171,13 @@ class TfliteFile:
             )
         )
 
-    def _buffers(self, numbers: IntArray) -> Columns:
+    def _buffers(self, numbers: IntArray) -> TableColumns:
         """The buffers with these numbers; no table for numbers beyond the last."""
         starts, counts = self.root.vectors(schema.MODEL_BUFFERS)
         at = np.zeros_like(numbers)
         there = np.flatnonzero(numbers < counts[0])
         at[there] = self.flatbuffer.follow(starts[0] + 4 * numbers[there])
-        return Columns(self.flatbuffer, at)
+        return TableColumns(self.flatbuffer, at)
 
     def scales(self, tensors: IntArray) -> Iterator[ScaleRow]:
         """The scales of tensors."""
@@ -238,7 +238,7 @@ class TfliteFile:
         )
 
 
-class Scales:
+class QuantisationScales:
     """The bytes of the scales and zero points of the tensors at some slots, empty where there are none."""
 
     def __init__(self, file: TfliteFile, tensors: IntArray) -> None:

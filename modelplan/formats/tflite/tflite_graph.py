@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 
 from modelplan.formats.dims import Dims
 from modelplan.formats.files import fingerprint
-from modelplan.formats.limits import MOST_AXES, Limits, Tally, check_sizes
+from modelplan.formats.limits import MOST_AXES, FileLimits, Tally, check_sizes
 from modelplan.formats.tflite import tflite_schema as schema
-from modelplan.formats.tflite.flatbuffer_columns import Columns
+from modelplan.formats.tflite.flatbuffer_columns import TableColumns
 from modelplan.formats.tflite.tflite_calls import inlined
-from modelplan.formats.tflite.tflite_file import CodeRow, OperatorRow, Scales, TensorRow, TfliteFile
+from modelplan.formats.tflite.tflite_file import CodeRow, OperatorRow, QuantisationScales, TensorRow, TfliteFile
 from modelplan.formats.tflite.tflite_options import SIZED_BY_OPTIONS, attributes, body_indices, custom_attributes
 from modelplan.formats.tflite.tflite_schema import BODIES, DTYPES
 from modelplan.model import Graph, IntArray, Kind, Op, Tensor, Value
@@ -71,7 +71,7 @@ class _Reader:
         self.dims = dims
         self.place = "subgraphs"
         self.budget = 64 * len(data) + 4096
-        self.tally = Tally(Limits.of(len(data)))
+        self.tally = Tally(FileLimits.of(len(data)))
         self.codes: list[_Code] = []
         self.graphs: dict[int, Graph] = {}
         self.path: list[int] = []
@@ -116,7 +116,7 @@ class _Reader:
 
     # -- guards ----------------------------------------------------------------------------------------------
 
-    def count(self, table: Columns, field: int) -> int:
+    def count(self, table: TableColumns, field: int) -> int:
         """How many elements a vector of a table has; as many elements of at least four bytes fit in the file."""
         length = self.file.count(table, field)
         self.spend(4 * length)
@@ -132,7 +132,7 @@ class _Reader:
         self.spend(len(value))
         return value.decode("utf-8", "replace")
 
-    def ends(self, table: Columns) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def ends(self, table: TableColumns) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The inputs and the outputs of a subgraph."""
         inputs, outputs = table.integers(schema.SUBGRAPH_INPUTS)[0], table.integers(schema.SUBGRAPH_OUTPUTS)[0]
         self.spend(4 * (len(inputs) + len(outputs)))
@@ -290,7 +290,7 @@ class _Reader:
     def ops(self, slots: IntArray, where: str, tensors: IntArray, rows: list[TensorRow]) -> list[Op]:
         """The operators at the slots of a vector; `tensors` and `rows` are the slots and rows of all tensors."""
         numbers, found, ops = self.file.code_numbers(slots), self.file.operators(slots), list[Op]()
-        scales = Scales(self.file, tensors)
+        scales = QuantisationScales(self.file, tensors)
         for i in range(len(slots)):
             self.place = f"{where}operator {i}"
             number = next(numbers)
@@ -301,7 +301,7 @@ class _Reader:
             ops.append(self.op(code, next(found), rows, scales))
         return ops
 
-    def op(self, code: _Code, row: OperatorRow, tensors: list[TensorRow], scales: Scales) -> Op:
+    def op(self, code: _Code, row: OperatorRow, tensors: list[TensorRow], scales: QuantisationScales) -> Op:
         place, operands = self.place, (*row.inputs, *row.outputs)
         self.spend(4 * len(operands) + 1024)
         self.check_indices(operands, len(tensors))
@@ -351,7 +351,7 @@ class _Reader:
         count = row.length // struct.calcsize(letter)
         return struct.unpack(f"<{count}{letter[-1]}", self.file.content(row.start, row.length))
 
-    def requantises(self, scales: Scales, operands: Sequence[int]) -> tuple[tuple[str, Value], ...]:
+    def requantises(self, scales: QuantisationScales, operands: Sequence[int]) -> tuple[tuple[str, Value], ...]:
         """Whether operands and outputs differ in scale or zero point: sharing memory may depend on it."""
         found = {scales.of(t) for t in operands if t >= 0}
         self.spend(sum(len(scale) + len(zero) for scale, zero in found))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from modelplan.answers.analysis import lower_alternatives
-from modelplan.answers.check_outcomes import Findings, Judgement, Outcome, Setting
+from modelplan.answers.check_outcomes import CheckSetting, Findings, Judgement, Outcome
 from modelplan.outputs.report import Section, Table, plain
 from modelplan.primitives.units import counted, human
 
@@ -44,7 +44,7 @@ def model_changes(findings: Findings) -> Iterator[ModelChange]:
     """The models that differ from the baseline, each once."""
     for key in dict.fromkeys(one.check.key for one in findings.outcomes):
         own = [one for one in findings.outcomes if one.check.key == key and (one.change or one.causes)]
-        settings: dict[Setting | None, Outcome] = {}
+        settings: dict[CheckSetting | None, Outcome] = {}
         for one in own:
             settings.setdefault(one.setting, one)
         causes = dict.fromkeys(cause for one in own for cause in one.causes)

@@ -21,7 +21,7 @@ _MARKS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MapRow:
     """One buffer as TFLM counts: bytes, offset, and the scopes `first` to `last` in which it is alive, both included.
 
     Scope 0 is the start, in which the inputs are set; the operator of step s runs in scope s + 1.
@@ -44,24 +44,24 @@ def render(plan: Plan) -> str:
 
 def planner_log(requests: Sequence[Request], offsets: Sequence[int]) -> str:
     """What TFLM logs for its own plan of a model file: `requests` in its order, at `offsets`."""
-    return _text([Row(r.size, at, r.first, r.last) for r, at in zip(requests, offsets, strict=True)])
+    return _text([MapRow(r.size, at, r.first, r.last) for r, at in zip(requests, offsets, strict=True)])
 
 
-def _text(rows: Sequence[Row]) -> str:
+def _text(rows: Sequence[MapRow]) -> str:
     return "".join(f"{line}\n" for line in memory_plan(rows))
 
 
-def rows_of(plan: Plan) -> list[Row]:
+def rows_of(plan: Plan) -> list[MapRow]:
     """The buffers of `plan` as TFLM would list them if it obeyed the plan."""
     lives = _lives(plan)
     tensors, others = {}, []
     offsets = plan.placement.offsets.tolist()
     for buffer, offset in zip(plan.problem, offsets, strict=True):
         if not buffer.members:
-            others.append(Row(buffer.size, offset, buffer.start + 1, buffer.end))
+            others.append(MapRow(buffer.size, offset, buffer.start + 1, buffer.end))
         for member in buffer.members:
             size = padded(plan.graph.tensors[member.tensor].nbytes, plan.runtime)
-            tensors[member.tensor] = Row(size, offset + member.delta, *lives[member.tensor])
+            tensors[member.tensor] = MapRow(size, offset + member.delta, *lives[member.tensor])
     return [*(row for _, row in sorted(tensors.items()) if row.size), *others]
 
 
@@ -79,7 +79,7 @@ def _lives(plan: Plan) -> list[tuple[int, int]]:
     return found
 
 
-def memory_plan(rows: Sequence[Row]) -> Iterator[str]:
+def memory_plan(rows: Sequence[MapRow]) -> Iterator[str]:
     """The lines that TFLM logs for these rows: `*` marks a row of one scope, `!` a column of two rows.
 
     Arithmetic is exact, where TFLM's 32-bit product overflows for offsets from 26 MiB up.
@@ -95,15 +95,15 @@ def memory_plan(rows: Sequence[Row]) -> Iterator[str]:
         yield f"{scope:4d}: {line} ({-(-alive // 1024)}k)"
 
 
-def _mark(row: Row, number: int) -> str:
+def _mark(row: MapRow, number: int) -> str:
     return _BRIEF if row.first == row.last else _MARKS[number % len(_MARKS)]
 
 
-def _scopes(rows: Sequence[Row]) -> int:
+def _scopes(rows: Sequence[MapRow]) -> int:
     return max((row.last for row in rows), default=0) + 1
 
 
-def _picture(rows: Sequence[Row]) -> Iterator[str]:
+def _picture(rows: Sequence[MapRow]) -> Iterator[str]:
     """A line of columns for each scope."""
     extent = max((row.offset + row.size for row in rows), default=0)
     extent = max(extent, _WIDTH)
@@ -115,7 +115,7 @@ def _picture(rows: Sequence[Row]) -> Iterator[str]:
     return (bytes(line).decode("ascii") for line in columns)
 
 
-def _alive(rows: Sequence[Row]) -> list[int]:
+def _alive(rows: Sequence[MapRow]) -> list[int]:
     """The bytes of the rows alive in each scope."""
     change: IntArray = np.zeros(_scopes(rows) + 1, dtype=np.int64)
     for row in rows:

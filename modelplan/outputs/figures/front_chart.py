@@ -31,7 +31,7 @@ Box = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class FrontMark:
     """One plan: arena in bytes, multiply-accumulates that it adds, operators; a rung has a name."""
 
     arena: int
@@ -47,12 +47,12 @@ class Front:
 
     title: str
     macs: int
-    rungs: tuple[Mark, ...]
-    front: tuple[Mark, ...]
-    plans: tuple[Mark, ...]
+    rungs: tuple[FrontMark, ...]
+    front: tuple[FrontMark, ...]
+    plans: tuple[FrontMark, ...]
     made_by: str
 
-    def work(self, mark: Mark) -> float:
+    def work(self, mark: FrontMark) -> float:
         """Percent of extra work."""
         return 100 * mark.macs / max(self.macs, 1)
 
@@ -68,11 +68,11 @@ class _Scale:
 
 def of_curve(curve: Curve) -> Front:
     """The chart of a curve of recomputation: bytes against work."""
-    marks = [Mark(point.height, point.work - curve.first.work, len(point.origins)) for point in curve.points]
+    marks = [FrontMark(point.height, point.work - curve.first.work, len(point.origins)) for point in curve.points]
     named = []
     for i, name in ((0, "as it is"), (curve.chosen, "chosen"), (len(marks) - 1, "lowest")):
         if i >= 0 and (i == 0 or (i != curve.chosen and name == "lowest") or name == "chosen"):
-            named.append(Mark(marks[i].arena, marks[i].macs, marks[i].ops, name, i == curve.chosen))
+            named.append(FrontMark(marks[i].arena, marks[i].macs, marks[i].ops, name, i == curve.chosen))
     rungs = tuple(
         mark for i, mark in enumerate(named) if (mark.arena, mark.macs) not in {(m.arena, m.macs) for m in named[:i]}
     )
@@ -111,7 +111,7 @@ def _scale(front: Front) -> _Scale:
     return _Scale(1.04 * least, most, 1.08 * max((mark.arena for mark in front.rungs), default=1))
 
 
-def _inside(front: Front, scale: _Scale, mark: Mark) -> bool:
+def _inside(front: Front, scale: _Scale, mark: FrontMark) -> bool:
     return scale.least <= front.work(mark) <= scale.most and mark.arena <= scale.arena
 
 
@@ -147,7 +147,7 @@ def _head(sheet: Sheet, front: Front) -> None:
     sheet.write(_EDGE, y - _ROW, facts, BODY, va="baseline")
 
 
-def _at(sheet: Sheet, front: Front, scale: _Scale, mark: Mark) -> Point:
+def _at(sheet: Sheet, front: Front, scale: _Scale, mark: FrontMark) -> Point:
     return sheet.x(front.work(mark) - scale.least), sheet.y(mark.arena)
 
 
@@ -201,9 +201,9 @@ def _names(sheet: Sheet, front: Front, scale: _Scale, drawn: list[Box]) -> None:
             sheet.write(box[0] + 1, (box[1] + box[3]) / 2, text, SMALL, color=colour)
 
 
-def _named_rungs(rungs: tuple[Mark, ...]) -> Iterator[tuple[Mark, str]]:
+def _named_rungs(rungs: tuple[FrontMark, ...]) -> Iterator[tuple[FrontMark, str]]:
     """A text for each place where rungs stand: those of one place have one ring, and one text names them all."""
-    places: dict[tuple[int, int], list[Mark]] = {}
+    places: dict[tuple[int, int], list[FrontMark]] = {}
     for mark in rungs:
         places.setdefault((mark.arena, mark.macs), []).append(mark)
     for marks in places.values():

@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 
-from modelplan.answers.shared_plan import Part, SharedPlan, TflmArenas
+from modelplan.answers.shared_plan import ModelPart, SharedPlan, TflmArenas
 from modelplan.outputs.report import printable
 from modelplan.runtimes.tflm.abi import ABIS
 from modelplan.runtimes.tflm.planner import ALIGNMENT, padded
@@ -143,7 +143,7 @@ def _promises(made: SharedPlan) -> str:
     return "".join(f"// {line}\n" for line in lines)
 
 
-def _entry(part: Part, name: str) -> str:
+def _entry(part: ModelPart, name: str) -> str:
     assert part.file is not None
     digest = hashlib.sha256(part.file.data).hexdigest()
     return f'    {{"{_comment(part.name)}", "{digest}",\n     kBuffers{name}, {len(part.rows)}}},\n'

@@ -29,7 +29,7 @@ SLICES = frozenset({"Slice", "Gather", "SLICE", "STRIDED_SLICE", "GATHER"})
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ViewRule:
     """Tensor `tensor` is bytes of tensor `source`, from `delta` bytes after its start."""
 
     tensor: int
@@ -56,7 +56,7 @@ def kinds_with_overwrites(graph: Graph, mode: str, runtime: Runtime) -> set[str]
     return found & (runtime.sharing.proved if mode == "safe" else runtime.sharing.overwrites).keys()
 
 
-def view_of(graph: Graph, index: int, mode: str, runtime: Runtime) -> View | None:
+def view_of(graph: Graph, index: int, mode: str, runtime: Runtime) -> ViewRule | None:
     """Output 0 of op `index` as a view of an operand, where `mode` allows it and it is all of the operand."""
     op = graph.ops[index]
     row = facts(graph.format, op.kind)
@@ -71,10 +71,10 @@ def view_of(graph: Graph, index: int, mode: str, runtime: Runtime) -> View | Non
     delta = _start(graph, index, mode)
     if delta != 0 or graph.tensors[view].nbytes != graph.tensors[source].nbytes:
         return None  # a part that outlives the rest would keep the whole alive: decided site by site
-    return View(view, source, delta)
+    return ViewRule(view, source, delta)
 
 
-def part_of(graph: Graph, index: int) -> View | None:
+def part_of(graph: Graph, index: int) -> ViewRule | None:
     """Output 0 of op `index` as a view of operand 0, where it is one run of its bytes, and not all of them."""
     op = graph.ops[index]
     row = facts(graph.format, op.kind)
@@ -83,7 +83,7 @@ def part_of(graph: Graph, index: int) -> View | None:
     delta, part, whole = row.view_if(graph, op), op.outputs[0], op.inputs[0]
     if delta is None or graph.tensors[part].nbytes >= graph.tensors[whole].nbytes:
         return None
-    return View(part, whole, delta)
+    return ViewRule(part, whole, delta)
 
 
 def _start(graph: Graph, index: int, mode: str) -> int | None:

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from modelplan.model import Budget, IntArray, Placement, Problem
-from modelplan.planning.allocators.greedy import Fit, by_start, in_order
+from modelplan.planning.allocators.greedy import GapRule, by_start, in_order
 from modelplan.planning.allocators.table import Allocator, Records, laid_out
 from modelplan.primitives.errors import RequestError
 
@@ -50,10 +50,10 @@ ORDERS = {
 }
 #: Those that the portfolio runs: with glow and tflm-greedy they are on the mean as low as all the greedy rows.
 FAST = {"first-size", "best-start"}
-FITS = {"first": Fit.LOWEST, "best": Fit.TIGHTEST, "worst": Fit.WIDEST}
+FITS = {"first": GapRule.LOWEST, "best": GapRule.TIGHTEST, "worst": GapRule.WIDEST}
 
 
-def _place(order: str, fit: Fit, problem: Problem, _budget: Budget) -> Placement:
+def _place(order: str, fit: GapRule, problem: Problem, _budget: Budget) -> Placement:
     """In the order that the name ends with, start rising, the rest falling; by the fit that it begins with."""
     return in_order(problem, ORDERS[order](problem), fit)
 

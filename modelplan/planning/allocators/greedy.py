@@ -10,7 +10,7 @@ from modelplan import _core
 from modelplan.model import IntArray, Placement, Problem
 
 
-class Fit(StrEnum):
+class GapRule(StrEnum):
     """Which gap a buffer takes; without one that is large enough it goes on top of what it conflicts with."""
 
     LOWEST = "lowest"
@@ -22,7 +22,7 @@ class Fit(StrEnum):
     """Usable bytes are compared with the bytes, padding included, of the best gap so far."""
 
 
-def in_order(problem: Problem, order: IntArray, fit: Fit = Fit.LOWEST) -> Placement:
+def in_order(problem: Problem, order: IntArray, fit: GapRule = GapRule.LOWEST) -> Placement:
     """Places pinned buffers, then the others in `order`, each by `fit`.
 
     Cost: O(n log n + n k log k) time for k conflicts placed before, O(n) memory.

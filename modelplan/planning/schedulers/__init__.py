@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from modelplan.checking import referee
 from modelplan.model import Aliases, Budget, Graph, Runtime, Schedule, bounds
 from modelplan.planning import lifetimes
-from modelplan.planning.schedulers.order_core import Answer, Effort, solve
+from modelplan.planning.schedulers.order_core import Effort, OrderAnswer, solve
 from modelplan.planning.schedulers.problem import order_problem
 from modelplan.primitives.errors import RequestError
 
@@ -112,10 +112,10 @@ def _limited(effort: Effort, budget: Budget | None) -> Effort:
     return replace(effort, steps=steps, seconds=budget.seconds)
 
 
-def _method(name: str, answer: Answer) -> str:
+def _method(name: str, answer: OrderAnswer) -> str:
     """What found the order: the scheduler, or the part of it that did."""
     return name if not SCHEDULERS[name].effort.search else f"{name} ({answer.found_by})"
 
 
-def _proof(answer: Answer) -> str:
+def _proof(answer: OrderAnswer) -> str:
     return "flow certificate" if answer.flow_bound == answer.lower_bound else "search"

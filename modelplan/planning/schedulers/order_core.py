@@ -24,7 +24,7 @@ class Effort:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class OrderAnswer:
     """An order, others with the same peak, what holds for every order, and how much work it took."""
 
     order: tuple[int, ...]
@@ -39,7 +39,7 @@ class Answer:
     ended: Ended
 
 
-def solve(problem: OrderProblem, effort: Effort) -> Answer:
+def solve(problem: OrderProblem, effort: Effort) -> OrderAnswer:
     """The core's answer to `problem`: same problem and effort, same answer, unless seconds end it.
 
     Raises:
@@ -54,7 +54,7 @@ def solve(problem: OrderProblem, effort: Effort) -> Answer:
         seconds=effort.seconds,
         progress=effort.progress,
     )
-    return Answer(
+    return OrderAnswer(
         tuple(found.order.tolist()),
         tuple(tuple(other.tolist()) for other in found.alternatives),
         found.peak,

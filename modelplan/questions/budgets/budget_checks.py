@@ -19,7 +19,7 @@ from modelplan.questions.budgets.project_budgets import (
     ONE_TEXT,
     TEXTS,
     BudgetFile,
-    Row,
+    BudgetRow,
     found_upwards,
     matched,
     read_budgets,
@@ -135,7 +135,7 @@ def from_file(file: BudgetFile) -> list[ModelCheck]:
     return found
 
 
-def row_checks(file: BudgetFile, row: Row) -> Iterator[ModelCheck]:
+def row_checks(file: BudgetFile, row: BudgetRow) -> Iterator[ModelCheck]:
     """The checks of one budget: each model with each target."""
     models = list(matched(file, row))
     for target in row.targets or (None,):
@@ -148,13 +148,13 @@ def row_checks(file: BudgetFile, row: Row) -> Iterator[ModelCheck]:
             yield ModelCheck(check, _model_request(row, str(path), chosen), row.place)
 
 
-def _name(row: Row, key: str, target: str | None, models: int) -> str:
+def _name(row: BudgetRow, key: str, target: str | None, models: int) -> str:
     """What a check is called: by its budget's name, the model where there are several, and the target likewise."""
     name = f"{row.name}: {key}" if row.name and models > 1 else row.name or key
     return f"{name} on {target}" if target and (not row.name or len(row.targets) > 1) else name
 
 
-def _target_request(row: Row, target: str | None, folder: Path) -> TargetRequest:
+def _target_request(row: BudgetRow, target: str | None, folder: Path) -> TargetRequest:
     """The target of a budget; files are relative to the folder of the file with budgets."""
     used = _one(row, "used")
     return TargetRequest(
@@ -167,7 +167,7 @@ def _target_request(row: Row, target: str | None, folder: Path) -> TargetRequest
     )
 
 
-def _model_request(row: Row, path: str, target: Chosen | None) -> ModelRequest:
+def _model_request(row: BudgetRow, path: str, target: Chosen | None) -> ModelRequest:
     """A model of a budget with what it is sized for."""
     return ModelRequest(
         path,
@@ -180,7 +180,7 @@ def _model_request(row: Row, path: str, target: Chosen | None) -> ModelRequest:
     )
 
 
-def _one(row: Row, option: str) -> str | None:
+def _one(row: BudgetRow, option: str) -> str | None:
     """The text of an option that is stated once at most."""
     return next(iter(row.options.get(option, ())), None)
 

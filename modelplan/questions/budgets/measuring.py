@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from modelplan.answers.check_outcomes import Setting
+from modelplan.answers.check_outcomes import CheckSetting
 from modelplan.model import Alternative, Requirement
 from modelplan.model.model_file import ModelFile, Target
 from modelplan.primitives.errors import ModelPlanError
@@ -86,9 +86,9 @@ def _from_revision(revision: Revision, path: str, dims: tuple[str, ...], shapes:
             return str(problem).replace(str(draft), name)
 
 
-def setting_of(target: Target, dims: tuple[str, ...], shapes: tuple[str, ...]) -> Setting:
+def setting_of(target: Target, dims: tuple[str, ...], shapes: tuple[str, ...]) -> CheckSetting:
     """What a model is sized for, by the names in a baseline."""
-    return Setting(target.runtime.name, target.abi, target.runtime.kernels, dims, shapes)
+    return CheckSetting(target.runtime.name, target.abi, target.runtime.kernels, dims, shapes)
 
 
 def _key(file: ModelFile, target: Target) -> tuple[Hashable, ...]:

@@ -27,7 +27,7 @@ KEYS = ("name", "model", "target", *_BYTES, "growth", *ONE_TEXT, *TEXTS)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BudgetRow:
     """One budget as the file states it; `place` is how messages call it.
 
     `options` are those that `check` takes, by their names without dashes in front, each with its texts.
@@ -46,7 +46,7 @@ class BudgetFile:
     """The budgets of a file, and the baseline that it names, empty where it names none."""
 
     path: Path
-    rows: tuple[Row, ...]
+    rows: tuple[BudgetRow, ...]
     baseline: str = ""
 
     @property
@@ -114,7 +114,7 @@ def _shared_table(document: Mapping[str, Any]) -> Any:
     return tool.get("modelplan") if isinstance(tool, dict) else None
 
 
-def _row(path: Path, number: int, table: Mapping[str, Any]) -> Row:
+def _row(path: Path, number: int, table: Mapping[str, Any]) -> BudgetRow:
     name = table.get("name")
     place = f"{path}: budget {number}" + (f" {name!r}" if isinstance(name, str) else "")
     for key in table:
@@ -127,7 +127,7 @@ def _row(path: Path, number: int, table: Mapping[str, Any]) -> Row:
     if limits == Limits() and "target" not in texts:
         raise RequestError(f"{place}: no limit; state one of target, arena, head, flash, growth")
     name, models, targets = (texts.pop(key, ()) for key in ("name", "model", "target"))
-    return Row(place, "".join(name), models, targets, limits, texts)
+    return BudgetRow(place, "".join(name), models, targets, limits, texts)
 
 
 def _texts(place: str, key: str, value: Any) -> tuple[str, ...]:
@@ -176,7 +176,7 @@ def parse_growth(text: str) -> Growth:
         raise RequestError(f"{problem}, or a share such as 5%") from None
 
 
-def matched(file: BudgetFile, row: Row) -> Iterator[tuple[Path, str]]:
+def matched(file: BudgetFile, row: BudgetRow) -> Iterator[tuple[Path, str]]:
     """The models of a budget: path and the path relative to the folder of the file, in order of their names.
 
     Raises:

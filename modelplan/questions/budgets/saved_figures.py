@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from modelplan.answers.check_outcomes import Earlier, Figures, Outcome, Setting
+from modelplan.answers.check_outcomes import CheckSetting, Earlier, Figures, Outcome
 from modelplan.primitives.version import __version__
 
 #: The version of the document: raised when a field changes its meaning or goes, not when one is added.
@@ -20,10 +20,10 @@ class SavedFigures:
     """What a baseline file holds, by model and setting; `reason` says why it holds nothing that can be used."""
 
     source: str
-    rows: Mapping[tuple[str, Setting], Figures]
+    rows: Mapping[tuple[str, CheckSetting], Figures]
     reason: str = ""
 
-    def earlier(self, model: str, setting: Setting) -> Earlier:
+    def earlier(self, model: str, setting: CheckSetting) -> Earlier:
         """What the model needed."""
         figures = self.rows.get((model, setting))
         others = any(known == model for known, _ in self.rows)
@@ -60,7 +60,7 @@ def read_baseline(text: str, source: str) -> SavedFigures:
     return SavedFigures(source, dict(pair for row in rows if (pair := _read_row(row)) is not None))
 
 
-def _read_row(row: Mapping[str, Any]) -> tuple[tuple[str, Setting], Figures] | None:
+def _read_row(row: Mapping[str, Any]) -> tuple[tuple[str, CheckSetting], Figures] | None:
     """One model with its setting and figures; None where a field is missing or of another type."""
     values = [row.get(name, "") for name in ("model", *_SETTING[:3])]
     lists = [row.get(name, []) for name in _SETTING[3:]]
@@ -70,4 +70,4 @@ def _read_row(row: Mapping[str, Any]) -> tuple[tuple[str, Setting], Figures] | N
         return None
     model, runtime, abi, kernels = map(str, values)
     dims, shapes = (tuple(map(str, one)) for one in lists)
-    return (model, Setting(runtime, abi, kernels, dims, shapes)), Figures(*(int(one or 0) for one in sizes))
+    return (model, CheckSetting(runtime, abi, kernels, dims, shapes)), Figures(*(int(one or 0) for one in sizes))

@@ -23,8 +23,8 @@ from modelplan.questions.explaining.subjects import (
     APART,
     OWN,
     PINNED,
+    ModelSubject,
     RefusedChangeError,
-    Subject,
     require_editable,
     with_edit,
     with_order,
@@ -48,7 +48,7 @@ _USUAL_ABI = "32"
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class TriedChange:
     """One way to need less.
 
     Args:
@@ -64,8 +64,8 @@ class Change:
     """
 
     name: str
-    applies: Callable[[Subject], Sequence[Place]]
-    make: Callable[[Subject, Place], Subject]
+    applies: Callable[[ModelSubject], Sequence[Place]]
+    make: Callable[[ModelSubject, Place], ModelSubject]
     cost: str
     needs: Needs
     how: str
@@ -79,7 +79,7 @@ class Change:
         return self.needs is Needs.NOTHING
 
 
-def made(change: Change, subject: Subject, place: Place) -> Subject:
+def made(change: TriedChange, subject: ModelSubject, place: Place) -> ModelSubject:
     """The subject after a change, with the command or the words that bring it about, and its costs.
 
     Raises:
@@ -98,7 +98,7 @@ def made(change: Change, subject: Subject, place: Place) -> Subject:
     return replace(after, commands=(*kept, written), file=file, costs=costs)
 
 
-def _written(change: Change, before: Subject, place: Place) -> str:
+def _written(change: TriedChange, before: ModelSubject, place: Place) -> str:
     """The command or the words of a change."""
     sets = {
         "reading": _worded(before, ("--dim", "--shape")),
@@ -115,13 +115,13 @@ def _written(change: Change, before: Subject, place: Place) -> str:
     )
 
 
-def _worded(subject: Subject, names: Sequence[str]) -> list[str]:
+def _worded(subject: ModelSubject, names: Sequence[str]) -> list[str]:
     """Those of the options that the user gave that have these names."""
     given = subject.target.options
     return [word for pair in zip(given[::2], given[1::2], strict=True) if pair[0] in names for word in pair]
 
 
-def _build(subject: Subject) -> list[str]:
+def _build(subject: ModelSubject) -> list[str]:
     """The options that name kernels and ABI where they are not the usual ones."""
     runtime, words = subject.target.runtime, list[str]()
     if runtime.kernels != runtime.libraries[0].name:
@@ -129,7 +129,7 @@ def _build(subject: Subject) -> list[str]:
     return words + (["--abi", subject.target.abi] if subject.target.abi != _USUAL_ABI else [])
 
 
-def place_name(subject: Subject, place: Place) -> str:
+def place_name(subject: ModelSubject, place: Place) -> str:
     """How messages call a place."""
     if isinstance(place, str):
         return place
@@ -143,14 +143,14 @@ def place_name(subject: Subject, place: Place) -> str:
 # -- operators that go -------------------------------------------------------------------------------------------------
 
 
-def _finds(kinds: frozenset[str]) -> Callable[[Subject], Sequence[Place]]:
+def _finds(kinds: frozenset[str]) -> Callable[[ModelSubject], Sequence[Place]]:
     return lambda subject: [subject.ops[i] for i in structure.found(subject.graph, kinds)]
 
 
-def _structural(edit: Callable[[Graph, int], tuple[Edit, str]]) -> Callable[[Subject, Place], Subject]:
+def _structural(edit: Callable[[Graph, int], tuple[Edit, str]]) -> Callable[[ModelSubject, Place], ModelSubject]:
     """The change that `edit` makes at one operator, at one or several of them."""
 
-    def make(subject: Subject, place: Place) -> Subject:
+    def make(subject: ModelSubject, place: Place) -> ModelSubject:
         for op in place if isinstance(place, tuple) else (int(place),):
             found, said = edit(subject.graph, subject.place(op))
             after = with_edit(subject, found)
@@ -163,11 +163,11 @@ def _structural(edit: Callable[[Graph, int], tuple[Edit, str]]) -> Callable[[Sub
 # -- other inputs and types --------------------------------------------------------------------------------------------
 
 
-def _always(_: Subject) -> Sequence[Place]:
+def _always(_: ModelSubject) -> Sequence[Place]:
     return ("",)
 
 
-def _batched(subject: Subject) -> Sequence[Place]:
+def _batched(subject: ModelSubject) -> Sequence[Place]:
     graph = subject.graph
     batches = {graph.tensors[t].shape[0] for t in graph.inputs if graph.tensors[t].shape}
     return ("",) if len(batches) == 1 and max(batches) > 1 else ()
@@ -175,10 +175,10 @@ def _batched(subject: Subject) -> Sequence[Place]:
 
 def _fed(
     inputs: Callable[[FileModel], dict[int, Shape]], of_onnx: Callable[[Shape], Shape]
-) -> Callable[[Subject, Place], Subject]:
+) -> Callable[[ModelSubject, Place], ModelSubject]:
     """The change to other shapes of inputs."""
 
-    def make(subject: Subject, _: Place) -> Subject:
+    def make(subject: ModelSubject, _: Place) -> ModelSubject:
         require_editable(subject)
         if subject.model is None:
             return with_inputs(subject, of_onnx)
@@ -196,22 +196,22 @@ def _halved(shape: Shape) -> Shape:
     return (*shape[:2], shape[2] // 2, shape[3] // 2) if len(shape) == 4 else shape
 
 
-def _floats(subject: Subject) -> Sequence[Place]:
+def _floats(subject: ModelSubject) -> Sequence[Place]:
     return ("",) if quantising.is_float(subject.graph) else ()
 
 
-def _typed(dtype: str) -> Callable[[Subject, Place], Subject]:
+def _typed(dtype: str) -> Callable[[ModelSubject, Place], ModelSubject]:
     return lambda subject, _: with_edit(subject, quantising.quantised(subject.graph, dtype))
 
 
 # -- order, kernels, runtime -------------------------------------------------------------------------------------------
 
 
-def _orderable(subject: Subject) -> Sequence[Place]:
+def _orderable(subject: ModelSubject) -> Sequence[Place]:
     return () if subject.target.runtime.sorts or len(subject.graph.ops) < 2 else ("",)
 
 
-def _ordered(subject: Subject, _: Place) -> Subject:
+def _ordered(subject: ModelSubject, _: Place) -> ModelSubject:
     if subject.model is not None and read_plan(subject.model) is not None:
         raise RefusedChangeError("the file carries a plan for its present order; reorder the model without it")
     precedences: tuple[tuple[int, int], ...] = ()
@@ -223,34 +223,34 @@ def _ordered(subject: Subject, _: Place) -> Subject:
     return with_order(subject, plan.schedule.order)
 
 
-def _libraries(subject: Subject) -> Sequence[Place]:
+def _libraries(subject: ModelSubject) -> Sequence[Place]:
     """The other kernel libraries, each form once."""
     runtime = subject.target.runtime
     forms = {library.explains: library.name for library in reversed(runtime.libraries)}
     return [name for explains, name in reversed(forms.items()) if explains != runtime.library.explains]
 
 
-def _with_library(subject: Subject, place: Place) -> Subject:
+def _with_library(subject: ModelSubject, place: Place) -> ModelSubject:
     runtime = runtimes.with_kernels(subject.target.runtime, str(place))
     cost = f"kernels for other chips: {runtime.library.explains}"
     return replace(subject, target=replace(subject.target, runtime=runtime), costs=(*subject.costs, cost))
 
 
-def _runtimes(subject: Subject) -> Sequence[Place]:
+def _runtimes(subject: ModelSubject) -> Sequence[Place]:
     own = subject.target.runtime.name
     return [row.name for row in RUNTIMES.values() if row.name != own and subject.graph.format in row.runs]
 
 
-def _on_runtime(subject: Subject, place: Place) -> Subject:
+def _on_runtime(subject: ModelSubject, place: Place) -> ModelSubject:
     """The same model on another runtime, with its usual kernels; a plan for TFLM is none for others."""
     return replace(subject, target=replace(subject.target, runtime=RUNTIMES[str(place)]))
 
 
-def _keeps_inputs(subject: Subject) -> Sequence[Place]:
+def _keeps_inputs(subject: ModelSubject) -> Sequence[Place]:
     return ("",) if subject.target.runtime.inputs == "live" else ()
 
 
-def _inputs_overwritten(subject: Subject, _: Place) -> Subject:
+def _inputs_overwritten(subject: ModelSubject, _: Place) -> ModelSubject:
     runtime = replace(subject.target.runtime, inputs="dying")
     return replace(subject, target=replace(subject.target, runtime=runtime))
 
@@ -258,46 +258,46 @@ def _inputs_overwritten(subject: Subject, _: Place) -> Subject:
 # -- plans -------------------------------------------------------------------------------------------------------------
 
 
-def _plannable(subject: Subject) -> bool:
+def _plannable(subject: ModelSubject) -> bool:
     runtime = subject.target.runtime
     return subject.model is not None and subject.whole and runtime.offline_plans and runtime.library.packable
 
 
-def _packable(shares: bool) -> Callable[[Subject], Sequence[Place]]:  # noqa: FBT001 - one of two forms of a row
+def _packable(shares: bool) -> Callable[[ModelSubject], Sequence[Place]]:  # noqa: FBT001 - one of two forms of a row
     """Plans whose tensors share bytes are for files of one subgraph, the others for those of several."""
     return lambda s: ("",) if _plannable(s) and s.model and (len(s.model.subgraphs) == 1) == shares else ()
 
 
-def _planned(plan: str) -> Callable[[Subject, Place], Subject]:
+def _planned(plan: str) -> Callable[[ModelSubject, Place], ModelSubject]:
     return lambda subject, _: replace(subject, plan=plan)
 
 
-def _uses_scratch(subject: Subject) -> Sequence[Place]:
+def _uses_scratch(subject: ModelSubject) -> Sequence[Place]:
     model = subject.model
     if model is None or not _plannable(subject) or len(model.subgraphs) != 1:
         return ()
     return ("",) if any(row.scratch for row in requests(model, subject.target.runtime.kernels)) else ()
 
 
-def _scratch_apart(subject: Subject, _: Place) -> Subject:
+def _scratch_apart(subject: ModelSubject, _: Place) -> ModelSubject:
     assert subject.model is not None
     scratch = [row.size for row in requests(subject.model, subject.target.runtime.kernels) if row.scratch]
     return replace(subject, plan=APART, costs=(*subject.costs, f"{max(scratch):,} bytes or more of another memory"))
 
 
-def _only_planned(subject: Subject) -> Sequence[Place]:
+def _only_planned(subject: ModelSubject) -> Sequence[Place]:
     """The alias modes that plan more than the runtime does by itself."""
     return () if subject.whole else ("views", "safe", "max")
 
 
-def _fittable(subject: Subject) -> Sequence[Place]:
+def _fittable(subject: ModelSubject) -> Sequence[Place]:
     return ("",) if _plannable(subject) and subject.source is not None else ()
 
 
-def _fitted(without: frozenset[str]) -> Callable[[Subject, Place], Subject]:
+def _fitted(without: frozenset[str]) -> Callable[[ModelSubject, Place], ModelSubject]:
     """The file that `modelplan fit --least` writes."""
 
-    def make(subject: Subject, _: Place) -> Subject:
+    def make(subject: ModelSubject, _: Place) -> ModelSubject:
         from modelplan.rewriting.striped_tflite import ladder  # here, so that `analyze` starts without it
         from modelplan.rewriting.striped_tflite.rungs import Goal
 
@@ -322,11 +322,11 @@ def _fitted(without: frozenset[str]) -> Callable[[Subject, Place], Subject]:
     return make
 
 
-def _has_tail(subject: Subject) -> Sequence[Place]:
+def _has_tail(subject: ModelSubject) -> Sequence[Place]:
     return ("",) if _plannable(subject) else ()
 
 
-def _tail_apart(subject: Subject, _: Place) -> Subject:
+def _tail_apart(subject: ModelSubject, _: Place) -> ModelSubject:
     return replace(subject, tail_apart=True)
 
 
@@ -335,54 +335,55 @@ _FIT = "modelplan fit {file} --least -o {out}{build}"
 _TRAIN = "accuracy unknown"
 
 #: The changes by name.
-CHANGES: dict[str, Change] = {
+CHANGES: dict[str, TriedChange] = {
     c.name: c
     for c in (
-        Change("padding fused", _finds(structure.PADS), _structural(structure.padding_fused),
+        TriedChange("padding fused", _finds(structure.PADS), _structural(structure.padding_fused),
                "a changed model", Needs.MODEL, "build the model without {place}: padding=\"same\" in its reader"),
-        Change("activation fused", _finds(frozenset(structure.ACTIVATIONS)),
+        TriedChange("activation fused", _finds(frozenset(structure.ACTIVATIONS)),
                _structural(structure.activation_fused), "a changed model", Needs.MODEL,
                "build the model without {place}: activation= in the layer before"),
-        Change("transposition removed", _finds(structure.TRANSPOSES), _structural(structure.transposition_removed),
+        TriedChange("transposition removed", _finds(structure.TRANSPOSES), _structural(structure.transposition_removed),
                "a changed model", Needs.MODEL, "build the model without {place}"),
-        Change("batch 1", _batched, _fed(single_inputs, lambda shape: (1, *shape[1:])),
+        TriedChange("batch 1", _batched, _fed(single_inputs, lambda shape: (1, *shape[1:])),
                "one sample in each run", Needs.MODEL, "export the model with batch 1", group="batch"),
-        Change("input of half height and width", _always,
+        TriedChange("input of half height and width", _always,
                _fed(resized_inputs, _halved),
                _TRAIN, Needs.MODEL, "train the model for such inputs", group="size"),
-        Change("int8", _floats, _typed("int8"), "sizes only; accuracy unknown", Needs.MODEL,
+        TriedChange("int8", _floats, _typed("int8"), "sizes only; accuracy unknown", Needs.MODEL,
                "quantise the model to int8", group="type"),
-        Change("int16", _floats, _typed("int16"), "sizes only; accuracy unknown", Needs.MODEL,
+        TriedChange("int16", _floats, _typed("int16"), "sizes only; accuracy unknown", Needs.MODEL,
                "quantise the activations to int16, the weights to int8", group="type"),
-        Change("best order", _orderable, _ordered, "", Needs.NOTHING,
+        TriedChange("best order", _orderable, _ordered, "", Needs.NOTHING,
                "modelplan reorder {file} -o {out}{target}", "ordered.{format}", "order", 1),
-        Change("other kernels", _libraries, _with_library, "", Needs.PLATFORM,
+        TriedChange("other kernels", _libraries, _with_library, "", Needs.PLATFORM,
                "modelplan analyze {file}{planning} --kernels {place}", group="platform", effort=1),
-        Change("another runtime", _runtimes, _on_runtime, "its code; its own tables are not counted", Needs.PLATFORM,
-               "modelplan analyze {file}{reading} --runtime {place}", group="platform", effort=1),
-        Change("inputs may be overwritten", _keeps_inputs, _inputs_overwritten,
+        TriedChange("another runtime", _runtimes, _on_runtime, "its code; its own tables are not counted",
+               Needs.PLATFORM, "modelplan analyze {file}{reading} --runtime {place}", group="platform", effort=1),
+        TriedChange("inputs may be overwritten", _keeps_inputs, _inputs_overwritten,
                "the caller writes the inputs again before each run", Needs.PLATFORM,
                "let the runtime reuse an input once its last reader has run; {runtime} has no option for it",
                group="inputs", effort=1),
-        Change("plan", _packable(shares=False), _planned("none"), "", Needs.NOTHING, _PACK % "none",
+        TriedChange("plan", _packable(shares=False), _planned("none"), "", Needs.NOTHING, _PACK % "none",
                "packed.tflite", "plan", 1),
-        Change("plan: views share bytes", _packable(shares=True), _planned("views"), "", Needs.NOTHING,
+        TriedChange("plan: views share bytes", _packable(shares=True), _planned("views"), "", Needs.NOTHING,
                _PACK % "views", "packed.tflite", "plan", 1),
-        Change("plan: outputs over operands too", _packable(shares=True), _planned("safe"), "", Needs.NOTHING,
+        TriedChange("plan: outputs over operands too", _packable(shares=True), _planned("safe"), "", Needs.NOTHING,
                _PACK % "safe", "packed.tflite", "plan", 1),
-        Change("plan: scratch pinned too", _uses_scratch, _planned(PINNED), "firmware with the planner of the header",
-               Needs.PLATFORM, _PACK % "safe" + " --shim plan.h", "packed.tflite", "plan", 1),
-        Change("scratch in another memory", _uses_scratch, _scratch_apart, "firmware with a planner of its own",
+        TriedChange("plan: scratch pinned too", _uses_scratch, _planned(PINNED),
+               "firmware with the planner of the header", Needs.PLATFORM,
+               _PACK % "safe" + " --shim plan.h", "packed.tflite", "plan", 1),
+        TriedChange("scratch in another memory", _uses_scratch, _scratch_apart, "firmware with a planner of its own",
                Needs.PLATFORM, "give kernels their scratch from another memory", group="plan"),
-        Change("plan of modelplan", _only_planned, lambda subject, place: replace(subject, plan=str(place)),
+        TriedChange("plan of modelplan", _only_planned, lambda subject, place: replace(subject, plan=str(place)),
                "firmware or generated code that obeys the plan", Needs.PLATFORM,
                "modelplan analyze {file}{planning} --runtime {runtime} --alias {place} --json plan.json",
                group="plan", effort=1),
-        Change("rewritten without stripes", _fittable, _fitted(frozenset({"split"})), "", Needs.NOTHING,
+        TriedChange("rewritten without stripes", _fittable, _fitted(frozenset({"split"})), "", Needs.NOTHING,
                _FIT + " --without split", "fitted.tflite", "plan", 2),
-        Change("stripes", _fittable, _fitted(frozenset()), "a rewritten file", Needs.WORK, _FIT, "fitted.tflite",
+        TriedChange("stripes", _fittable, _fitted(frozenset()), "a rewritten file", Needs.WORK, _FIT, "fitted.tflite",
                "plan", 2),
-        Change("tail in another memory", _has_tail, _tail_apart, "a second arena for the tail",
+        TriedChange("tail in another memory", _has_tail, _tail_apart, "a second arena for the tail",
                Needs.PLATFORM, "two arenas for tflite::MicroAllocator::Create: first what it keeps, then this one",
                group="tail"),
     )

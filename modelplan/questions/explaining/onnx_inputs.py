@@ -11,14 +11,14 @@ from pathlib import Path
 from modelplan.formats import load_model
 from modelplan.model import Graph
 from modelplan.primitives.errors import ModelError
-from modelplan.questions.explaining.subjects import RefusedChangeError, Subject
+from modelplan.questions.explaining.subjects import ModelSubject, RefusedChangeError
 
 #: Operators that keep the number of values, and those whose operands meet along an axis.
 _AS_MANY = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose"})
 _PRODUCTS = frozenset({"MatMul", "Gemm"})
 
 
-def with_inputs(subject: Subject, of: Callable[[tuple[int, ...]], tuple[int, ...]]) -> Subject:
+def with_inputs(subject: ModelSubject, of: Callable[[tuple[int, ...]], tuple[int, ...]]) -> ModelSubject:
     """The model with inputs of the shapes that `of` makes of theirs.
 
     Raises:

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from modelplan.answers.explanation import Advice, Needs, Suggestion
-from modelplan.questions.explaining.changes import CHANGES, Change, Place, made, place_name
-from modelplan.questions.explaining.subjects import Measure, OutOfTimeError, RefusedChangeError, Subject, measured
+from modelplan.questions.explaining.changes import CHANGES, Place, TriedChange, made, place_name
+from modelplan.questions.explaining.subjects import Measure, ModelSubject, OutOfTimeError, RefusedChangeError, measured
 
 #: One change at one place.
-Step = tuple[Change, Place]
+Step = tuple[TriedChange, Place]
 
 #: For combinations: changes that may help only together with others are tried too.
 _ENABLING = frozenset({"best order"})
@@ -20,13 +20,13 @@ _ENABLING = frozenset({"best order"})
 class Trials:
     """Every combination of changes that was tried: what it needs, or why it cannot be made."""
 
-    base: Subject
+    base: ModelSubject
     start: Measure
-    known: dict[tuple[tuple[str, Place], ...], tuple[Subject, Measure] | RefusedChangeError] = field(
+    known: dict[tuple[tuple[str, Place], ...], tuple[ModelSubject, Measure] | RefusedChangeError] = field(
         default_factory=dict
     )
 
-    def attempt(self, steps: Iterable[Step]) -> tuple[Subject, Measure]:
+    def attempt(self, steps: Iterable[Step]) -> tuple[ModelSubject, Measure]:
         """The model after these changes, made in the order of the table, and what it needs.
 
         Raises:
@@ -46,7 +46,7 @@ class Trials:
             raise found
         return found
 
-    def _made(self, ordered: tuple[Step, ...]) -> tuple[Subject, Measure]:
+    def _made(self, ordered: tuple[Step, ...]) -> tuple[ModelSubject, Measure]:
         before = self.base if len(ordered) == 1 else self.attempt(ordered[:-1])[0]
         after = made(ordered[-1][0], before, ordered[-1][1])
         return after, measured(after)
@@ -75,7 +75,7 @@ class Trials:
         )
 
 
-def step_name(base: Subject, step: Step) -> str:
+def step_name(base: ModelSubject, step: Step) -> str:
     """The name of a change, with its place where it has several."""
     name = place_name(base, step[1])
     return f"{step[0].name}: {name}" if name else step[0].name
@@ -87,7 +87,7 @@ def in_order(steps: Iterable[Step]) -> tuple[Step, ...]:
     return tuple(sorted(steps, key=lambda step: (rank[step[0].name], str(step[1]).zfill(9))))
 
 
-def advice(base: Subject, start: Measure, effort: int = 2, at: frozenset[int] | None = None) -> Advice:
+def advice(base: ModelSubject, start: Measure, effort: int = 2, at: frozenset[int] | None = None) -> Advice:
     """What would lower the bytes of a model, each figure of a plan that was made for the changed model.
 
     Args:
@@ -134,7 +134,7 @@ def class_of(needs: Needs) -> int:
     return max(needs - Needs.WORK, 0)
 
 
-def _steps(base: Subject, effort: int, at: frozenset[int] | None) -> Iterator[Step]:
+def _steps(base: ModelSubject, effort: int, at: frozenset[int] | None) -> Iterator[Step]:
     """Every change at each of its places, the quick ones first."""
     for change in sorted(CHANGES.values(), key=lambda change: change.effort):
         if change.effort > effort:

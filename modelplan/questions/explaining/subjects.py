@@ -33,7 +33,7 @@ class OutOfTimeError(Exception):
 
 
 @dataclass(frozen=True)
-class Subject:
+class ModelSubject:
     """A model on a target, with what was changed so far.
 
     `model` is the .tflite file as TFLM reads it, None for other formats. `source` is the file itself while nothing in
@@ -91,7 +91,7 @@ class Measure:
     whole: bool
 
 
-def subject_of(file: ModelFile, target: Target, deadline: float | None = None) -> Subject:
+def subject_of(file: ModelFile, target: Target, deadline: float | None = None) -> ModelSubject:
     """The file as it stands.
 
     Raises:
@@ -105,10 +105,10 @@ def subject_of(file: ModelFile, target: Target, deadline: float | None = None) -
             if target.runtime.requires is not None:
                 raise
     ops = tuple(range(len(file.graph.ops)))
-    return Subject(file.graph, model, file, target, file.path, ops, deadline=deadline)
+    return ModelSubject(file.graph, model, file, target, file.path, ops, deadline=deadline)
 
 
-def require_editable(subject: Subject) -> None:
+def require_editable(subject: ModelSubject) -> None:
     """Checks that the records of the file and of the graph go side by side.
 
     Raises:
@@ -130,7 +130,7 @@ def require_editable(subject: Subject) -> None:
         raise RefusedChangeError("the file leaves extents open")
 
 
-def with_edit(subject: Subject, edit: Edit) -> Subject:
+def with_edit(subject: ModelSubject, edit: Edit) -> ModelSubject:
     """The subject after an edit, whose numbers are those of its present graph.
 
     Raises:
@@ -148,7 +148,7 @@ def with_edit(subject: Subject, edit: Edit) -> Subject:
     return replace(subject, graph=graph, model=model, source=None, ops=ops, gone=gone, file=file)
 
 
-def with_order(subject: Subject, order: Sequence[int]) -> Subject:
+def with_order(subject: ModelSubject, order: Sequence[int]) -> ModelSubject:
     """The subject with its operators in another order.
 
     Raises:
@@ -165,7 +165,7 @@ def with_order(subject: Subject, order: Sequence[int]) -> Subject:
     return replace(subject, graph=graph, model=model, source=None, ops=tuple(subject.ops[i] for i in order))
 
 
-def measured(subject: Subject) -> Measure:
+def measured(subject: ModelSubject) -> Measure:
     """What the subject needs, planned.
 
     Raises:
@@ -181,7 +181,7 @@ def measured(subject: Subject) -> Measure:
         raise RefusedChangeError(str(problem)) from None
 
 
-def _arena_of(subject: Subject, graph: Graph, model: FileModel) -> Measure:
+def _arena_of(subject: ModelSubject, graph: Graph, model: FileModel) -> Measure:
     """TFLM's arena by its own rules, under the plan that the subject asks for."""
     runtime, head = subject.target.runtime, None
     if subject.plan == APART:
@@ -198,7 +198,7 @@ def _arena_of(subject: Subject, graph: Graph, model: FileModel) -> Measure:
     return Measure(found.front if subject.tail_apart else found.size(), found.head, whole=True)
 
 
-def _activations_of(subject: Subject, graph: Graph) -> Measure:
+def _activations_of(subject: ModelSubject, graph: Graph) -> Measure:
     """What a runtime plans for the activations, or what modelplan plans for it."""
     runtime = subject.target.runtime
     if subject.plan == OWN:

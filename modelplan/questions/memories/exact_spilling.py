@@ -23,7 +23,7 @@ _SCALE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class HoldingAnswer:
     """What HiGHS found: where contents are held (None: nothing within its time), their cost, a proved lower bound.
 
     `ended` is "optimal", "deadline" or "infeasible".
@@ -35,7 +35,7 @@ class Answer:
     ended: str
 
 
-class Program:
+class HoldingProgram:
     """The program of a problem; the capacities may be set anew for each solution.
 
     Without `split` each content is in one place for its whole life, as planners without copies decide.
@@ -53,16 +53,16 @@ class Program:
             self._add(track)
         self._loads = self._capacity_rows()
 
-    def solve(self, capacities: Sequence[int], seconds: float = 60.0) -> Answer:
+    def solve(self, capacities: Sequence[int], seconds: float = 60.0) -> HoldingAnswer:
         """The cheapest way to hold contents within these bytes for each region, or the best in so many seconds."""
         found = self._run(capacities, self._whole, seconds)
         if found.status == highs.INFEASIBLE:
-            return Answer(None, float("inf"), float("inf"), "infeasible")
+            return HoldingAnswer(None, float("inf"), float("inf"), "infeasible")
         bound = float(found.mip_dual_bound) if found.mip_dual_bound is not None else 0.0
         if found.x is None:
-            return Answer(None, float("inf"), max(bound, 0.0) * _SCALE, "deadline")
+            return HoldingAnswer(None, float("inf"), max(bound, 0.0) * _SCALE, "deadline")
         held = tuple(self._held_by(track, found.x) for track in self._costs.tracks)
-        return Answer(held, self._costs.of(held), bound * _SCALE, "optimal" if found.status == 0 else "deadline")
+        return HoldingAnswer(held, self._costs.of(held), bound * _SCALE, "optimal" if found.status == 0 else "deadline")
 
     def relaxed(self, capacities: Sequence[int]) -> float:
         """The value of the linear relaxation: no way of holding contents costs less; infinite where there is none."""

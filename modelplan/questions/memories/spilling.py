@@ -17,7 +17,7 @@ from modelplan.answers.region_layout import Layout, RegionProblem, Stay
 from modelplan.model import IntArray
 from modelplan.planning import allocators
 from modelplan.primitives.errors import RequestError
-from modelplan.questions.memories.exact_spilling import Program
+from modelplan.questions.memories.exact_spilling import HoldingProgram
 from modelplan.questions.memories.tracks import HOME, Costs, Held, Moves, Track, fastest, moves_of, placed, room
 
 METHODS = ("greedy", "exact")
@@ -60,7 +60,7 @@ def spill(
     costs = Costs(problem)
     check_fits(costs)
     capacities = [room(problem, region) for region in range(len(problem.regions))]
-    program = Program(costs) if method == "exact" else None
+    program = HoldingProgram(costs) if method == "exact" else None
     relaxed = program.relaxed(capacities) if program else 0.0
     bound, best, ended = relaxed, None, "complete"
     for rounds in range(_ROUNDS):
@@ -92,7 +92,7 @@ def _layout(moves: Moves, stays: tuple[Stay, ...], method: str, cost: float, bou
 
 
 def _held(
-    costs: Costs, program: Program | None, capacities: Sequence[int], seconds: float
+    costs: Costs, program: HoldingProgram | None, capacities: Sequence[int], seconds: float
 ) -> tuple[tuple[Held, ...] | None, float, str]:
     """Where contents are held within these capacities (None: no way found), a proved bound, and how it ended."""
     if program is None:

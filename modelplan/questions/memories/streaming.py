@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from modelplan.answers.moving_layout import Point, StreamCurve
+from modelplan.answers.moving_layout import CurvePoint, StreamCurve
 from modelplan.answers.region_layout import Layout, RegionProblem
 from modelplan.checking.moves_simulator import simulate
 from modelplan.model import Graph, Plan
@@ -146,7 +146,7 @@ class _Split:
     arrivals: tuple[tuple[int, int], ...]
 
 
-def point(stream: Stream, memory: int) -> Point:
+def point(stream: Stream, memory: int) -> CurvePoint:
     """The quickest run in so much memory, by the time model.
 
     Raises:
@@ -157,7 +157,7 @@ def point(stream: Stream, memory: int) -> Point:
     best = min(splits, key=lambda split: (_seconds(stream, split, stream.link.rate), split.window))
     kept = sum(stream.tracks[buffer].size for buffer in best.kept)
     seconds, coming = _seconds(stream, best, stream.link.rate), sum(size for _, size in best.arrivals)
-    return Point(memory, kept, best.window, coming, seconds, _needed(stream, splits))
+    return CurvePoint(memory, kept, best.window, coming, seconds, _needed(stream, splits))
 
 
 def stream_curve(plan: Plan, links: Sequence[Link], memory: int | None = None, points: int = 13) -> StreamCurve:
@@ -188,7 +188,7 @@ def stream_curve(plan: Plan, links: Sequence[Link], memory: int | None = None, p
     )  # fmt: skip
 
 
-def _falling(points: Iterable[Point]) -> Iterator[Point]:
+def _falling(points: Iterable[CurvePoint]) -> Iterator[CurvePoint]:
     """The points; a run that less memory allows, and a rate that suffices there, are also those of more."""
     least, best = float("inf"), None
     for one in points:

@@ -22,7 +22,7 @@ Held = tuple[frozenset[int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class TrackSegment:
     """Steps [start, end) of a lifetime: one step in which the buffer is used, or a gap. `used` tells them apart."""
 
     start: int
@@ -42,7 +42,7 @@ class Track:
 
     buffer: int
     size: int
-    segments: tuple[Segment, ...]
+    segments: tuple[TrackSegment, ...]
     places: tuple[int, ...]
     home: int
     steps: int
@@ -159,20 +159,20 @@ def _tracks(problem: RegionProblem) -> Iterator[Track]:
     starts, ends = problem.problem.start.tolist(), problem.problem.end.tolist()
     for buffer, size in enumerate(problem.problem.size.tolist()):
         start, end, home = starts[buffer], ends[buffer], problem.home[buffer]
-        segments: list[Segment] = []
+        segments: list[TrackSegment] = []
         for step, (read, written) in sorted(uses[buffer].items()):
             if not start <= step < end:
                 name = problem.problem.names[buffer]
                 raise RequestError(f"buffer {name!r} is used at step {step}, outside of its lifetime [{start}, {end})")
             done = segments[-1].end if segments else start
             if done < step:
-                segments.append(Segment(done, step))
-            segments.append(Segment(step, step + 1, used=True, read=read, written=written))
+                segments.append(TrackSegment(done, step))
+            segments.append(TrackSegment(step, step + 1, used=True, read=read, written=written))
         done = segments[-1].end if segments else start
         if done < end:
-            segments.append(Segment(done, end))
+            segments.append(TrackSegment(done, end))
         if home >= 0 and any(segment.written for segment in segments):
-            segments.append(Segment(end, end))
+            segments.append(TrackSegment(end, end))
         places = tuple(region for region in problem.allowed[buffer] if region != home)
         yield Track(buffer, size, tuple(segments), places + ((HOME,) if home >= 0 else ()), home, len(problem.seconds))
 

@@ -134,7 +134,7 @@ def _sequences(units: Units, budget: int | None, seconds: float) -> Iterator[tup
             return
 
 
-def _exact_answers(units: Units, levels: Sequence[int], seconds: float) -> dict[int, exact.Answer]:
+def _exact_answers(units: Units, levels: Sequence[int], seconds: float) -> dict[int, exact.SequenceAnswer]:
     """The answer of the exact search for each of the budgets, from the lowest up: those without any are proved soon.
 
     What one search leaves of its time is for the others. The highest budget is for small graphs only: a byte less than

@@ -24,7 +24,7 @@ MOST_UNITS = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SequenceAnswer:
     """A sequence within the budget, or None; `bound` is work that none of this form goes below.
 
     `ended` is "optimal", "infeasible" (no sequence of this form fits) or "deadline".
@@ -35,7 +35,7 @@ class Answer:
     ended: str
 
 
-def least_work(units: Units, budget: int, seconds: float = 20.0) -> Answer:
+def least_work(units: Units, budget: int, seconds: float = 20.0) -> SequenceAnswer:
     """The sequence of least work that needs at most `budget` bytes.
 
     Raises:
@@ -166,11 +166,11 @@ class _Model:
             if u < reader <= t:
                 self._row([(freed, 1), (("run", t, reader, 0), 1)], -np.inf, 1)
 
-    def solve(self, seconds: float) -> Answer:
+    def solve(self, seconds: float) -> SequenceAnswer:
         optimize, sparse = highs.modules()
         short = max(self.extra.values(), default=0) == float("inf")
         if short or min(self.high, default=0) < 0 or self.units.floor > self.budget * self.unit:
-            return Answer(None, 0, "infeasible")
+            return SequenceAnswer(None, 0, "infeasible")
         work = np.zeros(len(self.low))
         for (what, _, u, _), column in self.number.items():
             if what == "run":
@@ -185,9 +185,9 @@ class _Model:
                 work, integrality=np.array(self.whole), bounds=limits, constraints=rules, options=options
             )
         if found.status == highs.INFEASIBLE:
-            return Answer(None, 0, "infeasible")
+            return SequenceAnswer(None, 0, "infeasible")
         bound = 0 if found.mip_dual_bound is None else int(max(found.mip_dual_bound - 1e-6, 0.0) * self.top)
         if found.x is None:
-            return Answer(None, bound, "deadline")
+            return SequenceAnswer(None, bound, "deadline")
         sequence = tuple(u for t in range(self.n) for u in range(t + 1) if found.x[self.number["run", t, u, 0]] > 0.5)
-        return Answer(sequence, bound, "optimal" if found.status == 0 else "deadline")
+        return SequenceAnswer(sequence, bound, "optimal" if found.status == 0 else "deadline")

@@ -18,7 +18,7 @@ from modelplan.primitives.errors import RequestError
 from modelplan.primitives.version import __version__
 from modelplan.questions.sweeps.isolation import rows_of
 from modelplan.questions.sweeps.rows import as_record, row_of
-from modelplan.questions.sweeps.run_table import Run
+from modelplan.questions.sweeps.run_table import SweepRun
 
 try:
     import dask
@@ -44,7 +44,7 @@ class Cluster:
     scheduler: str = ""
 
 
-def records(runs: Iterable[Run], cluster: Cluster, timeout: float) -> Iterator[list[dict[str, Any]]]:
+def records(runs: Iterable[SweepRun], cluster: Cluster, timeout: float) -> Iterator[list[dict[str, Any]]]:
     """The rows of all runs as records, a batch at a time in whatever order they are done.
 
     Memory holds the runs of one window, however long the table is.
@@ -131,13 +131,13 @@ def version_here() -> str:
     return __version__
 
 
-def _rows(client: Any, runs: Iterable[Run], timeout: float) -> Iterator[list[dict[str, Any]]]:
+def _rows(client: Any, runs: Iterable[SweepRun], timeout: float) -> Iterator[list[dict[str, Any]]]:
     """Keeps the window full and yields what is done."""
     waiting = _batches(runs)
     most = _AHEAD * max(sum(client.nthreads().values()), 1)
-    under_way: dict[str, list[Run]] = {}
+    under_way: dict[str, list[SweepRun]] = {}
     done = as_completed(loop=client.loop)
-    again: list[list[Run]] = []
+    again: list[list[SweepRun]] = []
     while True:
         while len(under_way) < most and (batch := again.pop() if again else next(waiting, None)):
             future = client.submit(rows_of, list(map(asdict, batch)), timeout, pure=False)
@@ -154,14 +154,14 @@ def _rows(client: Any, runs: Iterable[Run], timeout: float) -> Iterator[list[dic
             yield found
 
 
-def _batches(runs: Iterable[Run]) -> Iterator[list[Run]]:
+def _batches(runs: Iterable[SweepRun]) -> Iterator[list[SweepRun]]:
     """Runs of one model together, so that few workers load it."""
     for _, group in groupby(runs, key=lambda run: run.model):
         while batch := list(islice(group, _BATCH)):
             yield batch
 
 
-def _outcome(future: Any, batch: Sequence[Run]) -> list[dict[str, Any]] | None:
+def _outcome(future: Any, batch: Sequence[SweepRun]) -> list[dict[str, Any]] | None:
     """The rows of a task that ended; None where its runs have to be asked one by one."""
     if future.status == "finished":
         found: list[dict[str, Any]] = future.result()

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from modelplan.questions.sweeps.rows import Row, as_record, row_of
-from modelplan.questions.sweeps.run_table import Run
+from modelplan.questions.sweeps.rows import SweepRow, as_record, row_of
+from modelplan.questions.sweeps.run_table import SweepRun
 from modelplan.questions.sweeps.runner import run_from
 
 _RUNNER = (sys.executable, "-P", "-m", "modelplan.questions.sweeps.runner")
@@ -30,7 +30,7 @@ class Runner:
     def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
 
-    def ask(self, run: Run, timeout: float) -> dict[str, Any]:
+    def ask(self, run: SweepRun, timeout: float) -> dict[str, Any]:
         """The row of a run as a record: that of the process, or how the process ended.
 
         A process is stopped after `timeout` seconds by the clock. Where a signal from outside ended it, such as that of
@@ -41,7 +41,7 @@ class Runner:
             answer = self._try(run, timeout)
         return answer if isinstance(answer, dict) else as_record(_ending(run, answer, timeout))
 
-    def _try(self, run: Run, timeout: float) -> dict[str, Any] | int:
+    def _try(self, run: SweepRun, timeout: float) -> dict[str, Any] | int:
         """The record, or the exit code of a process that gave none; `_LATE` where it was stopped."""
         process = self._ready()
         late = threading.Event()
@@ -84,7 +84,7 @@ class Runner:
         self._close()
 
 
-def _answer(process: subprocess.Popen[str], run: Run, timeout: float) -> dict[str, Any] | None:
+def _answer(process: subprocess.Popen[str], run: SweepRun, timeout: float) -> dict[str, Any] | None:
     """The record that the process answers; None where it ended before."""
     assert process.stdin is not None
     assert process.stdout is not None
@@ -100,7 +100,7 @@ def _answer(process: subprocess.Popen[str], run: Run, timeout: float) -> dict[st
     return answer
 
 
-def _ending(run: Run, code: int, timeout: float) -> Row:
+def _ending(run: SweepRun, code: int, timeout: float) -> SweepRow:
     """The row of a run whose process ended with `code`."""
     if code == _LATE:
         return row_of(run, "timeout", f"no answer after {timeout:g} s")

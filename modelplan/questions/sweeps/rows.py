@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args, get_type_hints
 
 from modelplan.primitives.version import __version__
-from modelplan.questions.sweeps.run_table import Run
+from modelplan.questions.sweeps.run_table import SweepRun
 
 #: How a run ended: with an answer; refused, with the reason; by an error of modelplan; its process died; out of time;
 #: the worker that had it died, more than once.
@@ -15,7 +15,7 @@ Status = Literal["done", "refused", "failed", "crashed", "timeout", "lost"]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SweepRow:
     """One row of the results; sizes in bytes, seconds of processor time; None where a run has no such figure.
 
     `arena`, `head`: what the runtime needs to run the file as it stands. `height`: the plan of this setting, with
@@ -75,18 +75,18 @@ TIMES = ("load_seconds", "arena_seconds", "plan_seconds")
 #: Each column with the type of its values.
 COLUMNS: dict[str, type] = {
     name: next(kind for kind in (*get_args(hint), hint) if isinstance(kind, type))
-    for name, hint in (get_type_hints(Row) | {"status": str}).items()
+    for name, hint in (get_type_hints(SweepRow) | {"status": str}).items()
 }
 
 
-def row_of(run: Run, status: Status, error: str = "", facts: Mapping[str, Any] | None = None) -> Row:
+def row_of(run: SweepRun, status: Status, error: str = "", facts: Mapping[str, Any] | None = None) -> SweepRow:
     """The row of a run that ended so; `facts` are further columns."""
     columns: dict[str, Any] = {name: getattr(run, name) for name in IDENTITY[:-2]}
     columns |= {"dims": " ".join(run.dims), "shapes": " ".join(run.shapes), "status": status, "error": error}
     columns |= {"target_bytes": run.target_bytes, "sha256": run.sha256, "key": run.key}
-    return Row(**columns, **(facts or {}))
+    return SweepRow(**columns, **(facts or {}))
 
 
-def as_record(row: Row) -> dict[str, Any]:
+def as_record(row: SweepRow) -> dict[str, Any]:
     """The row by column, as JSON and Parquet take it."""
     return asdict(row)

@@ -15,7 +15,7 @@ USUAL = "default"
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class RunBlock:
     """A target as a run needs it: bytes of its largest block; ABI and kernels are empty where it names none."""
 
     name: str
@@ -25,14 +25,14 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class RunTable:
     """What is combined: paths of models, targets, and for each setting the names to try.
 
     `dims` and `shapes` hold for every model, as `load` takes them.
     """
 
     models: tuple[str, ...]
-    targets: tuple[Block, ...] = ()
+    targets: tuple[RunBlock, ...] = ()
     runtimes: tuple[str, ...] = (USUAL,)
     kernels: tuple[str, ...] = (USUAL,)
     schedules: tuple[str, ...] = (USUAL,)
@@ -49,7 +49,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class SweepRun:
     """One model in one setting. `sha256` is that of the file, empty where it could not be read.
 
     Without a target `target` is empty and `target_bytes` None.
@@ -76,13 +76,13 @@ class Run:
         return hashlib.sha256(words.encode()).hexdigest()[:32]
 
 
-def runs_of(table: Table, digests: Mapping[str, str]) -> Iterator[Run]:
+def runs_of(table: RunTable, digests: Mapping[str, str]) -> Iterator[SweepRun]:
     """Every combination, all of a model together and its targets innermost; `digests` are the SHA-256 of the files."""
     settings = (table.runtimes, table.kernels, table.schedules, table.aliases, table.allocators)
-    targets: Sequence[Block | None] = table.targets or (None,)
+    targets: Sequence[RunBlock | None] = table.targets or (None,)
     for model in table.models:
         for (runtime, kernels, schedule, alias, allocator), block in product(product(*settings), targets):
-            yield Run(
+            yield SweepRun(
                 model,
                 digests[model],
                 block.name if block else "",

@@ -14,16 +14,16 @@ from typing import Any
 from modelplan.model import Graph, Op, Tensor
 from modelplan.planning import pipeline
 from modelplan.questions.sweeps.rows import as_record
-from modelplan.questions.sweeps.run_table import Run
+from modelplan.questions.sweeps.run_table import SweepRun
 from modelplan.questions.sweeps.running import Memo, measured
 
 #: Times of the limit after which a process whose parent is gone ends itself, whatever it is doing.
 _BACKSTOP = 2.0
 
 
-def run_from(record: dict[str, Any]) -> Run:
+def run_from(record: dict[str, Any]) -> SweepRun:
     """The run that JSON made a record of."""
-    return Run(**record | {"dims": tuple(record["dims"]), "shapes": tuple(record["shapes"])})
+    return SweepRun(**record | {"dims": tuple(record["dims"]), "shapes": tuple(record["shapes"])})
 
 
 def serve() -> None:

@@ -19,8 +19,8 @@ from modelplan.planning import allocators, pipeline
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import ModelError, ModelPlanError
 from modelplan.questions.alternatives import load_file, unmodified_requirement
-from modelplan.questions.sweeps.rows import Row, row_of
-from modelplan.questions.sweeps.run_table import USUAL, Run
+from modelplan.questions.sweeps.rows import SweepRow, row_of
+from modelplan.questions.sweeps.run_table import USUAL, SweepRun
 from modelplan.runtimes import runtime as runtime_named
 
 Answer = TypeVar("Answer")
@@ -54,7 +54,7 @@ class Memo:
         return answer
 
 
-def measured(run: Run, memo: Memo) -> Row:
+def measured(run: SweepRun, memo: Memo) -> SweepRow:
     """The row of a run; what modelplan refuses and what fails in it are rows too."""
     try:
         facts = _facts(run, memo)
@@ -66,7 +66,7 @@ def measured(run: Run, memo: Memo) -> Row:
         return row_of(run, "failed", _one_line(f"{type(problem).__name__}: {problem}"), _versions())
 
 
-def _facts(run: Run, memo: Memo) -> dict[str, Any]:
+def _facts(run: SweepRun, memo: Memo) -> dict[str, Any]:
     """The columns of a run that has an answer."""
     file, load_seconds = memo.once(run.model, ("file", run.dims, run.shapes), lambda: _load(run))
     runtime = _runtime(run, file)
@@ -97,7 +97,7 @@ def _facts(run: Run, memo: Memo) -> dict[str, Any]:
     }
 
 
-def _load(run: Run) -> ModelFile:
+def _load(run: SweepRun) -> ModelFile:
     """The model, which has to be the file that the table was made of."""
     file = load_file(run.model, run.dims, run.shapes)
     found = hashlib.sha256(file.content).hexdigest()
@@ -106,7 +106,7 @@ def _load(run: Run) -> ModelFile:
     return file
 
 
-def _runtime(run: Run, file: ModelFile) -> Runtime:
+def _runtime(run: SweepRun, file: ModelFile) -> Runtime:
     """The runtime with the kernels of the run, else with the target's where the runtime has them."""
     named = None if run.runtime == USUAL else run.runtime
     kernels = None if run.kernels == USUAL else run.kernels
@@ -115,7 +115,7 @@ def _runtime(run: Run, file: ModelFile) -> Runtime:
     return pipeline.configured_runtime(file.graph, Options(named, kernels=kernels))
 
 
-def _options(run: Run, runtime: Runtime) -> Options:
+def _options(run: SweepRun, runtime: Runtime) -> Options:
     """What the run asks the pipeline for."""
     return Options(
         runtime.name,
@@ -141,7 +141,7 @@ def _planned(file: ModelFile, options: Options) -> dict[str, Any]:
     }
 
 
-def _sizes(run: Run, needed: Requirement, height: int, runtime_height: int) -> dict[str, Any]:
+def _sizes(run: SweepRun, needed: Requirement, height: int, runtime_height: int) -> dict[str, Any]:
     """What the file needs as it stands, and whether that and the plan fit the target.
 
     Where the head is not what the runtime plans for the graph by itself (a file with a plan of its own, several

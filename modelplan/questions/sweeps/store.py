@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from modelplan.primitives.errors import ModelError, RequestError
-from modelplan.questions.sweeps.rows import COLUMNS, IDENTITY, TIMES, Row
+from modelplan.questions.sweeps.rows import COLUMNS, IDENTITY, TIMES, SweepRow
 
 try:
     import pyarrow as pa
@@ -174,14 +174,14 @@ def _cast(path: Path, table: pa.Table, wanted: pa.Schema) -> pa.Table:
         raise ModelError(f"{path}: a column of another type: {_one_line(problem)}") from None
 
 
-def read_rows(path: Path) -> Iterator[Row]:
+def read_rows(path: Path) -> Iterator[SweepRow]:
     """The rows in a file by what names runs, as a sweep writes them; raises as `read_batches`.
 
     A file that something else wrote in another order is read whole and sorted first.
     """
     tables = read_batches(path) if _is_sorted(path) else [read_table(path).sort_by(_ORDER)]
     for table in tables:
-        yield from (Row(*values) for values in zip(*(_values(table[name]) for name in COLUMNS), strict=True))
+        yield from (SweepRow(*values) for values in zip(*(_values(table[name]) for name in COLUMNS), strict=True))
 
 
 def distinct(path: Path, columns: Sequence[str]) -> set[tuple[Any, ...]]:

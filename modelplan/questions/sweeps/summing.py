@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
-from modelplan.answers.sweep_summary import Change, Changes, Fit, SettingCost, Settings, SweepFindings, Verdict
-from modelplan.questions.sweeps.rows import IDENTITY, Row
+from modelplan.answers.sweep_summary import Changes, Fit, SettingCost, Settings, SweepChange, SweepFindings, Verdict
+from modelplan.questions.sweeps.rows import IDENTITY, SweepRow
 from modelplan.questions.sweeps.run_table import USUAL
 
 #: The columns that name a run.
@@ -17,7 +17,7 @@ _NAMING = attrgetter(*IDENTITY)
 _RANK: tuple[Verdict, ...] = ("fits", "with a plan", "no", "unknown", "refused")
 
 
-def summarized(title: str, rows: Iterable[Row], older: Iterable[Row] | None = None) -> SweepFindings:
+def summarized(title: str, rows: Iterable[SweepRow], older: Iterable[SweepRow] | None = None) -> SweepFindings:
     """What the rows say, against those of an earlier result where there is one.
 
     Both are read once, in order of what names runs. Memory: the findings, and a little for each plan of one model.
@@ -55,7 +55,7 @@ class _Fits:
     def __init__(self) -> None:
         self.best: dict[tuple[str, str], tuple[int, int, Fit]] = {}
 
-    def add(self, row: Row) -> None:
+    def add(self, row: SweepRow) -> None:
         """Takes a row into account; of equal ones the first counts."""
         if not row.target:
             return
@@ -75,7 +75,7 @@ class _Fits:
         return tuple(fit for _, _, fit in self.best.values())
 
 
-def _verdict(row: Row) -> Verdict:
+def _verdict(row: SweepRow) -> Verdict:
     if row.status != "done":
         return "refused" if row.status == "refused" else "unknown"
     if row.fits:
@@ -85,7 +85,7 @@ def _verdict(row: Row) -> Verdict:
     return "with a plan" if row.plan_fits else "no"
 
 
-def name_of(row: Row) -> str:
+def name_of(row: SweepRow) -> str:
     """The setting of a row in words: what is not left to the default."""
     given = [getattr(row, name) for name in ("runtime", "kernels", "schedule", "alias", "allocator")]
     return " ".join(word for word in given if word != USUAL) or USUAL
@@ -104,7 +104,7 @@ class _Settings:
         self.model = ""
         self.plans: dict[tuple[str, ...], dict[str, _Figures]] = defaultdict(dict)
 
-    def add(self, row: Row) -> None:
+    def add(self, row: SweepRow) -> None:
         """Takes a row into account."""
         if row.model != self.model:
             self._end_model()
@@ -172,7 +172,7 @@ def _marked(ranked: Sequence[SettingCost]) -> Iterator[SettingCost]:
 
 
 #: What may become worse: its name, its value in a row, and whether a greater value is the worse one.
-_FIGURES: tuple[tuple[str, Callable[[Row], int | None], bool], ...] = (
+_FIGURES: tuple[tuple[str, Callable[[SweepRow], int | None], bool], ...] = (
     ("arena", lambda row: row.arena, True),
     ("plan", lambda row: row.height, True),
     ("fits", lambda row: None if row.fits is None else int(row.fits), False),
@@ -186,13 +186,13 @@ class _Changes:
     Rows of both come in order of what names runs, and those of the earlier result are read as far as they are needed.
     """
 
-    def __init__(self, older: Iterable[Row]) -> None:
+    def __init__(self, older: Iterable[SweepRow]) -> None:
         self.older = ((_identity(row), row) for row in older)
         self.next = next(self.older, None)
-        self.worse: list[Change] = []
+        self.worse: list[SweepChange] = []
         self.better = self.same = self.only_old = self.only_new = 0
 
-    def add(self, row: Row) -> None:
+    def add(self, row: SweepRow) -> None:
         """Takes a row of the newer result into account."""
         name = _identity(row)
         while self.next is not None and self.next[0] < name:
@@ -219,18 +219,18 @@ class _Changes:
         return Changes(tuple(self.worse), self.better, self.same, self.only_old, self.only_new)
 
 
-def _worse(old: Row, new: Row) -> Iterator[Change]:
+def _worse(old: SweepRow, new: SweepRow) -> Iterator[SweepChange]:
     run = ", ".join(word for word in (new.model, new.target, name_of(new), new.dims, new.shapes) if word)
     if old.status == "done" != new.status:
-        yield Change(run, "answer", "done", f"{new.status}: {new.error}")
+        yield SweepChange(run, "answer", "done", f"{new.status}: {new.error}")
         return
     for what, value, greater in _FIGURES:
         a, b = value(old), value(new)
         if a is not None and b is not None and (b > a if greater else b < a):
             shown = (f"{a:,}", f"{b:,}") if greater else ("yes", "no")
-            yield Change(run, what, *shown)
+            yield SweepChange(run, what, *shown)
 
 
-def _identity(row: Row) -> tuple[tuple[bool, str], ...]:
+def _identity(row: SweepRow) -> tuple[tuple[bool, str], ...]:
     """What names the run of a row, as rows are ordered: texts that lack come last."""
     return tuple([(text is None, text or "") for text in _NAMING(row)])

@@ -12,7 +12,7 @@ from modelplan.formats.files import read_text
 from modelplan.planning import allocators, schedulers
 from modelplan.planning.aliasing.rules import MODES
 from modelplan.primitives.errors import ModelError, RequestError
-from modelplan.questions.sweeps.run_table import USUAL, Block, Table
+from modelplan.questions.sweeps.run_table import USUAL, RunBlock, RunTable
 from modelplan.targets.choosing import Wanted, chosen_block
 from modelplan.targets.table import DEVICES
 
@@ -59,7 +59,7 @@ def _matched(path: Path, pattern: str) -> list[Path]:
     return found
 
 
-def table_of(words: Words) -> Table:
+def table_of(words: Words) -> RunTable:
     """The table that words ask for; `all` stands for every name that there is.
 
     Raises:
@@ -70,7 +70,7 @@ def table_of(words: Words) -> Table:
         raise RequestError("no models: name .tflite and .onnx files, or a .toml file with `models`")
     parsed(words.get("dim", ()), words.get("shape", ()))  # what no model could take is refused before any runs
     libraries = dict.fromkeys(name for row in runtimes.RUNTIMES.values() for name in row.library_names)
-    return Table(
+    return RunTable(
         models,
         tuple(_blocks(words.get("targets", ()))),
         _names(words, "runtimes", runtimes.RUNTIMES),
@@ -91,7 +91,7 @@ def _names(words: Words, key: str, known: Collection[str]) -> tuple[str, ...]:
     return tuple(known) if ALL in asked else _distinct(asked)
 
 
-def _blocks(asked: Iterable[str]) -> Iterable[Block]:
+def _blocks(asked: Iterable[str]) -> Iterable[RunBlock]:
     """The block of each target; of `all`, of each device in the table that gives a figure."""
     for name in _distinct(asked):
         if name != ALL:
@@ -104,9 +104,9 @@ def _blocks(asked: Iterable[str]) -> Iterable[Block]:
                 continue
 
 
-def _block(name: str) -> Block:
+def _block(name: str) -> RunBlock:
     chosen = chosen_block(Wanted(name))
-    return Block(name, chosen.budget, chosen.device.abi, chosen.device.kernels)
+    return RunBlock(name, chosen.budget, chosen.device.abi, chosen.device.kernels)
 
 
 def _distinct(names: Iterable[str]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modelplan.answers.sweep_progress import SweepProgress
-from modelplan.questions.sweeps.run_table import Table, runs_of
+from modelplan.questions.sweeps.run_table import RunTable, runs_of
 
 if TYPE_CHECKING:
     from modelplan.questions.sweeps.store import Results
@@ -35,7 +35,7 @@ class SweepRequest:
         retry: whether runs that failed, crashed, took too long or were lost are made again.
     """
 
-    table: Table
+    table: RunTable
     output: Path
     workers: int = 2
     scheduler: str = ""

@@ -15,7 +15,7 @@ from itertools import accumulate, combinations, product
 
 import numpy as np
 
-from modelplan.answers.shared_plan import Owned, Part, Place, Relation
+from modelplan.answers.shared_plan import ModelPart, Owned, Place, Relation
 from modelplan.model import Buffer, BufferKind, Kind, Problem
 from modelplan.primitives.errors import RequestError
 
@@ -37,7 +37,7 @@ class Joined:
     always: tuple[bool, ...]
 
 
-def joined(parts: Sequence[Part], relation: Relation, capacity: int | None = None) -> Joined:
+def joined(parts: Sequence[ModelPart], relation: Relation, capacity: int | None = None) -> Joined:
     """The problem of all models.
 
     Raises:
@@ -59,19 +59,19 @@ def joined(parts: Sequence[Part], relation: Relation, capacity: int | None = Non
     return Joined(problem, owners, starts, models, always)
 
 
-def _starts(parts: Sequence[Part], relation: Relation) -> tuple[tuple[int, ...], int]:
+def _starts(parts: Sequence[ModelPart], relation: Relation) -> tuple[tuple[int, ...], int]:
     """The first step of each model, and the end of the last one."""
     ends = list(accumulate((parts[m].steps for m in relation.order), initial=0))
     first = dict(zip(relation.order, ends, strict=False))
     return tuple(first[m] for m in range(len(parts))), ends[-1]
 
 
-def _buffer(parts: Sequence[Part], place: Place) -> tuple[int, int]:
+def _buffer(parts: Sequence[ModelPart], place: Place) -> tuple[int, int]:
     """The buffer that holds a tensor."""
     return place.model, _member(parts, place)[0]
 
 
-def _member(parts: Sequence[Part], place: Place) -> tuple[int, int]:
+def _member(parts: Sequence[ModelPart], place: Place) -> tuple[int, int]:
     """The buffer that holds a tensor, and how far above its start.
 
     Raises:
@@ -86,7 +86,7 @@ def _member(parts: Sequence[Part], place: Place) -> tuple[int, int]:
     raise RequestError(f"{name!r} of {part.name} has no bytes in the arena: it cannot be handed on or kept")
 
 
-def _owners(parts: Sequence[Part], relation: Relation) -> Iterator[tuple[Owned, ...]]:
+def _owners(parts: Sequence[ModelPart], relation: Relation) -> Iterator[tuple[Owned, ...]]:
     """The buffers of all models, those that a pipeline makes one in one group, in the order of the models."""
     group_of = {(m, b): [Owned(m, b)] for m, part in enumerate(parts) for b in range(len(part.problem))}
     for pipe in relation.pipes:
@@ -110,18 +110,18 @@ def _owners(parts: Sequence[Part], relation: Relation) -> Iterator[tuple[Owned, 
             yield tuple(group)
 
 
-def _in_two_places(parts: Sequence[Part], place: Place) -> RequestError:
+def _in_two_places(parts: Sequence[ModelPart], place: Place) -> RequestError:
     part = parts[place.model]
     return RequestError(f"{part.graph.tensors[place.tensor].name!r} of {part.name} cannot be in two places at once")
 
 
-def _is_state(parts: Sequence[Part], one: Owned) -> bool:
+def _is_state(parts: Sequence[ModelPart], one: Owned) -> bool:
     part = parts[one.model]
     members = part.problem.members[one.buffer] if part.problem.members else ()
     return any(part.graph.tensors[m.tensor].kind is Kind.STATE for m in members)
 
 
-def _joint(parts: Sequence[Part], starts: Sequence[int], group: Sequence[Owned]) -> Buffer:
+def _joint(parts: Sequence[ModelPart], starts: Sequence[int], group: Sequence[Owned]) -> Buffer:
     """The buffer of a group: large enough and alive long enough for each of its buffers."""
     found = [(one, parts[one.model].problem[one.buffer]) for one in group]
     alignment = max(buffer.alignment for _, buffer in found)
@@ -142,7 +142,7 @@ def _joint(parts: Sequence[Part], starts: Sequence[int], group: Sequence[Owned])
     )
 
 
-def _active(parts: Sequence[Part], relation: Relation, starts: Sequence[int], buffer: Buffer) -> frozenset[int]:
+def _active(parts: Sequence[ModelPart], relation: Relation, starts: Sequence[int], buffer: Buffer) -> frozenset[int]:
     """The models in whose steps the buffer is alive."""
     spans = ((m, starts[m], starts[m] + parts[m].steps) for m in relation.order)
     return frozenset(m for m, start, end in spans if buffer.start < end and start < buffer.end)
@@ -174,7 +174,7 @@ def _conflicts(
 
 
 def _overlaps(
-    parts: Sequence[Part], owners: Sequence[Sequence[Owned]], problem: Problem
+    parts: Sequence[ModelPart], owners: Sequence[Sequence[Owned]], problem: Problem
 ) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
     """The overlaps of each model whose two buffers are still alive together at one step only."""
     home: Mapping[tuple[int, int], tuple[int, int]] = {

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from modelplan import runtimes
-from modelplan.answers.shared_plan import Part, Pipe, Relation
+from modelplan.answers.shared_plan import ModelPart, Pipe, Relation
 from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.subject import offline_subject
 from modelplan.model import Buffer, Problem, bounds
@@ -74,7 +74,7 @@ def _shown(fact: object) -> str:
     return "none" if fact is None else str(list(fact) if isinstance(fact, tuple) else fact)
 
 
-def parts_of(files: Mapping[str, ModelFile], relation: Relation, choices: Choices) -> tuple[Part, ...]:
+def parts_of(files: Mapping[str, ModelFile], relation: Relation, choices: Choices) -> tuple[ModelPart, ...]:
     """Each model as a part of the whole.
 
     Models of a pipeline that has a tensor with several readers, or a tensor that is kept, share no more than views:
@@ -108,7 +108,7 @@ def _guarded(relation: Relation) -> set[int]:
     return {model for unit in relation.units if shared & set(unit) for model in unit}
 
 
-def _planned_part(name: str, file: ModelFile, choices: Choices, *, guarded: bool) -> Part:
+def _planned_part(name: str, file: ModelFile, choices: Choices, *, guarded: bool) -> ModelPart:
     """A model planned as `plan` does it: the best order, and what its runtime lets share."""
     options = Options(choices.runtime, alias=choices.alias, allocator=choices.allocator, kernels=choices.kernels)
     mode = pipeline.alias_mode(options, runtimes.runtime(choices.runtime, file.graph.format))
@@ -116,10 +116,10 @@ def _planned_part(name: str, file: ModelFile, choices: Choices, *, guarded: bool
         options = replace(options, alias="views")
     plan = pipeline.plan(file.graph, options)
     alone = bounds.height(plan.problem, plan.placement)
-    return Part(name, file.path, plan.graph, plan.runtime, plan.alias, plan.problem, alone, plan)
+    return ModelPart(name, file.path, plan.graph, plan.runtime, plan.alias, plan.problem, alone, plan)
 
 
-def _tflm_part(name: str, file: ModelFile, choices: Choices, *, guarded: bool, bound: bool) -> Part:
+def _tflm_part(name: str, file: ModelFile, choices: Choices, *, guarded: bool, bound: bool) -> ModelPart:
     """A model as TFLM plans it, in the order of its file."""
     kernels = choices.kernels or TFLM.kernels
     model = read_tflite(file.content, file.path)
@@ -142,7 +142,7 @@ def _tflm_part(name: str, file: ModelFile, choices: Choices, *, guarded: bool, b
     problem = request_problem(model, rows, shared, overlaps)
     alone = bounds.height(problem, allocators.place(problem, choices.allocator))
     where = _buffers_of_rows(problem, rows)
-    return Part(name, file.path, file.graph, runtime, mode, problem, alone, None, model, rows, where)
+    return ModelPart(name, file.path, file.graph, runtime, mode, problem, alone, None, model, rows, where)
 
 
 def _check_state(model: FileModel) -> None:
@@ -176,14 +176,16 @@ def _check_carried(name: str, model: FileModel, carried: tuple[int, ...], kernel
     proof.prove(offline_subject(model, kernels))
 
 
-def _block(name: str, file: ModelFile, model: FileModel, rows: tuple[Request, ...], carried: tuple[int, ...]) -> Part:
+def _block(
+    name: str, file: ModelFile, model: FileModel, rows: tuple[Request, ...], carried: tuple[int, ...]
+) -> ModelPart:
     """A model that carries a plan: all that it places is one block."""
     places = planner.greedy_offsets(rows, carried)
     head = planner.head_bytes(rows, places)
     end = max((row.last for row in rows), default=-1) + 2
     problem = Problem.of([Buffer("the plan that it carries", head, 0, max(end, 1), planner.ALIGNMENT)])
     where = tuple((0, place) for place in places)
-    return Part(name, file.path, file.graph, TFLM, "carried", problem, head, None, model, rows, where, carried)
+    return ModelPart(name, file.path, file.graph, TFLM, "carried", problem, head, None, model, rows, where, carried)
 
 
 def _buffers_of_rows(problem: Problem, rows: Sequence[Request]) -> tuple[tuple[int, int], ...]:

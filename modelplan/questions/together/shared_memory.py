@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from modelplan.answers.shared_plan import Part, Relation, SharedPlan, TflmArenas
+from modelplan.answers.shared_plan import ModelPart, Relation, SharedPlan, TflmArenas
 from modelplan.checking import referee
 from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.subject import offline_subject, plan_subject, shim_subject
@@ -85,7 +85,7 @@ def share_memory(
 
 
 def planned_together(
-    parts: tuple[Part, ...], relation: Relation, allocator: str = allocators.DEFAULT, budget: Budget | None = None
+    parts: tuple[ModelPart, ...], relation: Relation, allocator: str = allocators.DEFAULT, budget: Budget | None = None
 ) -> SharedPlan:
     """The plan of models whose problems are known, seen by the referee but not proved model by model.
 

@@ -33,7 +33,7 @@ from modelplan.runtimes.ort import ORT
 from modelplan.runtimes.ort.measuring import (
     LEVELS,
     Measured,
-    Settings,
+    SessionSettings,
     kept_values,
     measure,
     time_in_turn,
@@ -73,7 +73,7 @@ class OnnxGoal(RewriteGoal):
     the last place of the largest value of an output.
     """
 
-    settings: Settings = field(default_factory=Settings)
+    settings: SessionSettings = field(default_factory=SessionSettings)
     fixed: frozenset[str] = frozenset()
     max_macs: float = 0.25
     tolerance: float = 0.0
@@ -87,7 +87,7 @@ class OnnxRung:
 
     name: str
     what: str
-    settings: Settings
+    settings: SessionSettings
     usual: Measured
     best: Measured
     macs: int
@@ -184,7 +184,7 @@ class _Climb:
             self.ladder.remarks.append(f"what a session fuses is not known, so stripes may part it: {problem}")
             return None
 
-    def _measure(self, path: str | Path, settings: Settings, *, keep: bool = False) -> Measured:
+    def _measure(self, path: str | Path, settings: SessionSettings, *, keep: bool = False) -> Measured:
         self.say(f"measuring {Path(path).name}: {settings.described()}")
         found = measure(path, self.shapes, settings, inputs=_INPUTS if keep else 0, keep=keep)
         return found.above(found.session if self.original is None else self.original.session)
@@ -361,7 +361,7 @@ class _Climb:
         )  # fmt: skip
 
 
-def other_settings(goal: OnnxGoal) -> list[Settings]:
+def other_settings(goal: OnnxGoal) -> list[SessionSettings]:
     """Settings that may need less than the user's, those that must stay as they are kept."""
     user = goal.settings
     tried = [

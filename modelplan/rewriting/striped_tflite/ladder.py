@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from modelplan.checking.verifier.rewrites.executing import Effort
+from modelplan.checking.verifier.rewrites.executing import ExecutionEffort
 from modelplan.checking.verifier.rewrites.proving import prove_rewrite
 from modelplan.checking.verifier.verdicts import Verdict
 from modelplan.formats import load_model
@@ -146,7 +146,7 @@ def climb(
     found = _Climb(ModelOnTarget(data, graph, graph.source, goal, report, check), processes).ladder()
     if found.chosen is None:
         return found
-    proof = prove_rewrite(data, found.chosen.model, goal.kernels, Effort(goal.seed, _PROOF_SECONDS))
+    proof = prove_rewrite(data, found.chosen.model, goal.kernels, ExecutionEffort(goal.seed, _PROOF_SECONDS))
     return _proved(replace(found, proof=tuple(proof)), goal)
 
 

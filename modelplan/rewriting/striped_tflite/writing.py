@@ -16,7 +16,7 @@ from modelplan.formats.tflite.flatbuffer_tables import (
     OPTIONS,
     SUBGRAPH,
     TENSOR,
-    Front,
+    FrontTables,
     child,
     elements,
     field,
@@ -128,7 +128,7 @@ class _Writer:
 
     def write(self) -> tuple[bytes, list[int]]:
         self._renumber()
-        front = self.front = Front(bytes(self.old))
+        front = self.front = FrontTables(bytes(self.old))
         self.codes = [front.at(at) for at in tables(self.model, self.root, _CODES)]
         self.code_of: dict[str, int] = {}
         self.buffers = [front.at(at) for at in tables(self.model, self.root, _BUFFERS)]

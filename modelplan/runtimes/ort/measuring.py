@@ -45,7 +45,7 @@ Shapes = Mapping[str, Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class SessionSettings:
     """How a session runs; without arguments as ONNX Runtime's defaults, but for the number of threads.
 
     `arena` is "default" (grows by powers of two), "exact" (grows by what is asked for) or "off"; `pattern` are memory
@@ -118,7 +118,7 @@ def check_measurable() -> None:
 
 
 def measure(
-    model: str | Path, shapes: Shapes, settings: Settings, *, runs: int = 3, inputs: int = 0, keep: bool = False
+    model: str | Path, shapes: Shapes, settings: SessionSettings, *, runs: int = 3, inputs: int = 0, keep: bool = False
 ) -> Measured:
     """Runs a model `runs` times and tells its bytes; with `keep` also its outputs for `inputs` random inputs and more.
 
@@ -136,7 +136,7 @@ def measure(
 
 
 @dataclass(frozen=True, slots=True)
-class Peak:
+class TracedPeak:
     """What is allocated where a run needs most: what the running kernel asked for, and values by what made them.
 
     `running` is that kernel's operator; `own` are its output and its workspace, `others` bytes by operators.
@@ -147,7 +147,7 @@ class Peak:
     others: Mapping[str, int]
 
 
-def peak_contents(model: str | Path, shapes: Shapes, level: str) -> Peak:
+def peak_contents(model: str | Path, shapes: Shapes, level: str) -> TracedPeak:
     """What a second run has allocated at its peak, arena and memory patterns off.
 
     Raises:
@@ -163,7 +163,7 @@ def peak_contents(model: str | Path, shapes: Shapes, level: str) -> Peak:
 def _traced(model: str | Path, shapes: Shapes, level: str) -> tuple[list[str], list[list[str]]]:
     """The operators of a second run in the order of its kernels, and what the trace noted meanwhile."""
     with tempfile.TemporaryDirectory() as name:
-        settings = Settings(level=level, arena="off", pattern=False)
+        settings = SessionSettings(level=level, arena="off", pattern=False)
         found = _answer(
             {"model": str(model), "shapes": _plain(shapes), "settings": asdict(settings), "runs": 1,
              "profile": f"{name}/profile", "events": f"{name}/events"}, Path(name),
@@ -174,7 +174,7 @@ def _traced(model: str | Path, shapes: Shapes, level: str) -> tuple[list[str], l
     return kernels[len(kernels) // 2 :], events
 
 
-def _peak(kernels: Sequence[str], events: Sequence[Sequence[str]]) -> Peak:
+def _peak(kernels: Sequence[str], events: Sequence[Sequence[str]]) -> TracedPeak:
     """The most that is allocated: kernel k reads the clock as number `_BEFORE` + 2 k, and again when it is done."""
     live: dict[str, tuple[int, int]] = {}
     now = most = ticks = 0
@@ -195,7 +195,7 @@ def _peak(kernels: Sequence[str], events: Sequence[Sequence[str]]) -> Peak:
         if made != step and 0 <= made < len(kernels):
             others[kernels[made]] = others.get(kernels[made], 0) + held
     running = kernels[step] if 0 <= step < len(kernels) else ""
-    return Peak(running, sum(held for held, made in blocks if made == step), others)
+    return TracedPeak(running, sum(held for held, made in blocks if made == step), others)
 
 
 def kept_values(model: str | Path, level: str) -> frozenset[str]:
@@ -222,7 +222,9 @@ def write_optimized(model: str | Path, level: str, path: str | Path) -> None:
         _answer({"model": str(model), "level": level, "optimized": str(path)}, Path(name))
 
 
-def time_in_turn(models: Sequence[str | Path], shapes: Shapes, settings: Settings, runs: int) -> list[list[float]]:
+def time_in_turn(
+    models: Sequence[str | Path], shapes: Shapes, settings: SessionSettings, runs: int
+) -> list[list[float]]:
     """Processor seconds of each model's runs, the models run in turn in one process.
 
     Raises:

@@ -79,7 +79,7 @@ def find_abis(name: str | int) -> tuple[Abi, ...]:
     return tuple(ABIS[n] for n in GROUPS.get(name, (name,)))
 
 
-class Layout(NamedTuple):
+class StructLayout(NamedTuple):
     """Bytes of a structure and what its address must be a multiple of."""
 
     size: int
@@ -90,7 +90,7 @@ _FIXED = {"bool": 1, "int8": 1, "int16": 2, "int32": 4, "int": 4, "float": 4, "i
 
 
 @cache
-def layout(struct: Struct, abi: Abi) -> Layout:
+def layout(struct: Struct, abi: Abi) -> StructLayout:
     """Size and alignment of `struct`: each member at the next multiple of its size, the whole a multiple of the widest.
 
     A structure without members has no size: it stands for what is not allocated.
@@ -102,7 +102,7 @@ def layout(struct: Struct, abi: Abi) -> Layout:
             continue
         size = -(-size // alignment) * alignment + one * count
         widest = max(widest, alignment)
-    return Layout(-(-size // widest) * widest, widest)
+    return StructLayout(-(-size // widest) * widest, widest)
 
 
 def _member(member: str | Struct, abi: Abi) -> tuple[int, int, int]:

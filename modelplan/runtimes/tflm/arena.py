@@ -19,7 +19,7 @@ import numpy as np
 
 from modelplan.primitives.errors import ModelError
 from modelplan.runtimes.tflm import performing, planner
-from modelplan.runtimes.tflm.abi import ABIS, Abi, Layout, Struct, find_abis, layout
+from modelplan.runtimes.tflm.abi import ABIS, Abi, Struct, StructLayout, find_abis, layout
 from modelplan.runtimes.tflm.arena_memory import ArenaMemory
 from modelplan.runtimes.tflm.file import FileModel, FileSubgraph, FileTensor
 from modelplan.runtimes.tflm.kernels import KernelSet, find_library
@@ -30,7 +30,7 @@ from modelplan.runtimes.tflm.kernels.preparation import (
     SCRATCH,
     TEMPORARY,
     TENSOR,
-    Event,
+    PreparationEvent,
 )
 from modelplan.runtimes.tflm.performing import Taken
 from modelplan.runtimes.tflm.preparing import prepared_model
@@ -287,7 +287,7 @@ class Interpreter:
         taken, numbers = self.prepared.taken, self.prepared.numbers.tolist()
         options = [layout(self._options(one), self.abi) for one in taken]
         memory.keep_all(OPTIONS, [options[number] for number in numbers if options[number].size])
-        initial = [[Layout(size, planner.ALIGNMENT) for size in self._sizes(one.initial)] for one in taken]
+        initial = [[StructLayout(size, planner.ALIGNMENT) for size in self._sizes(one.initial)] for one in taken]
         memory.keep_all(BUFFERS, [size for number in numbers for size in initial[number]])
         request = layout(_REQUEST, self.abi).size
         requests = np.array([len(one.scratch) for one in taken], dtype=np.int64)[self.prepared.numbers].cumsum()
@@ -299,7 +299,7 @@ class Interpreter:
         more = dict(self.abi.options).get(taken.kind, ())
         return (*taken.options, *more) if taken.options else ()
 
-    def _sizes(self, events: Iterable[Event]) -> list[int]:
+    def _sizes(self, events: Iterable[PreparationEvent]) -> list[int]:
         return [event.bytes(self.abi) for event in events if event.happens(self.abi)]
 
     def _prepare(self, taken: Taken, memory: ArenaMemory) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from modelplan.model import IntArray
 from modelplan.runtimes.tflm import planner
-from modelplan.runtimes.tflm.abi import Abi, Layout, Struct, layout
+from modelplan.runtimes.tflm.abi import Abi, Struct, StructLayout, layout
 
 #: Bytes that the greedy planner works with for each buffer.
 PLANNED_BUFFER = 40
@@ -28,14 +28,14 @@ class ArenaMemory:
 
     def keep(self, row: str, size: int, alignment: int = planner.ALIGNMENT) -> None:
         """One allocation at the end, which grows down: its start is rounded down to the alignment."""
-        self.keep_all(row, (Layout(size, alignment),))
+        self.keep_all(row, (StructLayout(size, alignment),))
 
     def keep_struct(self, row: str, struct: Struct, count: int = 1) -> None:
         """`count` structures in one allocation."""
         size, alignment = layout(struct, self.abi)
         self.keep(row, size * count, alignment)
 
-    def keep_all(self, row: str, each: Iterable[Layout]) -> None:
+    def keep_all(self, row: str, each: Iterable[StructLayout]) -> None:
         """Many allocations at the end, while nothing changes in front."""
         depth, count = self.depth, 0
         for size, alignment in each:

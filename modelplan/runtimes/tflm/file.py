@@ -12,7 +12,7 @@ from typing import Any
 
 from modelplan.formats.files import read_bytes
 from modelplan.formats.tflite import tflite_schema as schema
-from modelplan.formats.tflite.flatbuffer_columns import DAMAGE, Columns
+from modelplan.formats.tflite.flatbuffer_columns import DAMAGE, TableColumns
 from modelplan.formats.tflite.tflite_file import (
     CodeRow,
     OperatorRow,
@@ -237,7 +237,7 @@ class _Reader:
         count = self.file.count(self.file.root, schema.MODEL_SUBGRAPHS)
         return tuple(self._subgraph(self.file.subgraph(i), kinds, f"subgraph {i}") for i in range(count))
 
-    def _subgraph(self, table: Columns, kinds: list[tuple[str, bool]], where: str) -> FileSubgraph:
+    def _subgraph(self, table: TableColumns, kinds: list[tuple[str, bool]], where: str) -> FileSubgraph:
         file = self.file
         slots = file.slots(table, schema.SUBGRAPH_TENSORS)
         rows = zip(file.names(slots), file.tensors(slots), file.scales(slots), strict=True)

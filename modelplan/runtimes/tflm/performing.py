@@ -10,7 +10,7 @@ from typing import NamedTuple
 from modelplan.runtimes.tflm import kernels
 from modelplan.runtimes.tflm.abi import Struct
 from modelplan.runtimes.tflm.kernels import Call, KernelSet, Others, Preparation, Refusal
-from modelplan.runtimes.tflm.kernels.preparation import SCRATCH, Event, temporaries
+from modelplan.runtimes.tflm.kernels.preparation import SCRATCH, PreparationEvent, temporaries
 
 #: A sort of event: room that stays for a custom operator that is not TFLM's. It is more than its own ones keep, and
 #: copies of its operands: a transposed one and a buffered one that stay, and one while it runs.
@@ -34,12 +34,12 @@ class Taken(NamedTuple):
 
     kind: str
     options: Struct
-    initial: tuple[Event, ...]
-    events: tuple[Event, ...]
+    initial: tuple[PreparationEvent, ...]
+    events: tuple[PreparationEvent, ...]
     exact: bool
 
     @property
-    def scratch(self) -> tuple[Event, ...]:
+    def scratch(self) -> tuple[PreparationEvent, ...]:
         """The requests for scratch."""
         return tuple(event for event in self.events if event.sort == SCRATCH)
 
@@ -125,10 +125,10 @@ def scratch_sizes(call: Call, library: str, pointer: int) -> tuple[int, ...]:
     return kernels.requested(done.taken.events, pointer)
 
 
-def _margin(call: Call) -> Iterator[Event]:
+def _margin(call: Call) -> Iterator[PreparationEvent]:
     """More than a kernel needs that keeps no more than its structures and copies of its operands."""
     operands = [operand for operand in (*call.inputs, *call.outputs) if operand is not None]
     copies = sum(-(-operand.nbytes // _ALIGNMENT) * _ALIGNMENT for operand in operands)
-    yield Event(MARGIN, _STRUCTURES + _COPIES * copies)
+    yield PreparationEvent(MARGIN, _STRUCTURES + _COPIES * copies)
     for operand in operands:
         yield from temporaries(operand.scales)

@@ -24,7 +24,7 @@ _ROW = re.compile(r"'([^']+)' used (\d+) bytes with alignment overhead \(request
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class LoggedRow:
     """One line of RecordingMicroAllocator: bytes used with alignment, bytes requested, allocations."""
 
     name: str
@@ -34,12 +34,12 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class TflmRun:
     """What TFLM reported: head and tail bytes, the tail's rows, one digest of all outputs for each invocation."""
 
     head: int
     tail: int
-    rows: tuple[Row, ...]
+    rows: tuple[LoggedRow, ...]
     outputs: tuple[str, ...]
 
 
@@ -62,7 +62,7 @@ def tflm_version() -> str:
 
 def run_tflm(
     model: bytes, *, rounds: int = 2, seed: int = 0, arena: int = 0, seconds: float = 120, extremes: bool = False
-) -> Run:
+) -> TflmRun:
     """Runs `model` on 2 x `rounds` random inputs without a reset between them.
 
     With `extremes` also on inputs of which all elements are the least, 0 and the greatest value of their type.
@@ -103,9 +103,9 @@ def _reason(log: str, code: int) -> str:
     return "; ".join([*dict.fromkeys(said[:1] + lines[-1:]), end])
 
 
-def _report(out: str, log: str) -> Run:
+def _report(out: str, log: str) -> TflmRun:
     parts = {name: int(size) for name, size in _PART.findall(log)}
-    rows = tuple(Row(name, *map(int, figures)) for name, *figures in _ROW.findall(log))
+    rows = tuple(LoggedRow(name, *map(int, figures)) for name, *figures in _ROW.findall(log))
     if not {"head", "tail"} <= parts.keys():
         raise RefusalError(f"tflite-micro {tflm_version()} prints its allocations in another form")
-    return Run(parts["head"], parts["tail"], rows, tuple(json.loads(out)["outputs"]))
+    return TflmRun(parts["head"], parts["tail"], rows, tuple(json.loads(out)["outputs"]))

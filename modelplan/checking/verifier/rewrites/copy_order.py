@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from modelplan.checking.verifier.rewrites.moving import Copy
+from modelplan.checking.verifier.rewrites.moving import ElementCopy
 from modelplan.checking.verifier.rewrites.reading import Operation
 
 Addresses = npt.NDArray[np.int64]
@@ -19,7 +19,7 @@ _FRONT_TO_BACK = {"SLICE", "STRIDED_SLICE", "CONCATENATION", "GATHER", "PAD", "P
 
 
 @dataclass(frozen=True)
-class Move:
+class OrderedMove:
     """A copy as addresses, byte by byte; no source where it is a constant. `run` bytes are copied at once.
 
     `counts` says which bytes must come through right, None where all must.
@@ -47,13 +47,13 @@ class Move:
         return self.target[self.kept]
 
 
-def run_elements(op: Operation, copy: Copy, rank: int) -> int:
+def run_elements(op: Operation, copy: ElementCopy, rank: int) -> int:
     """How many elements the kernel of a copying operator moves at once, in the order of its output."""
     first = {"CONCATENATION": op.option("Axis") % rank, "GATHER": op.option("Axis") % rank + 1}.get(op.kind, rank - 1)
     return 1 if op.kind in PADS else int(np.prod([len(at) for at in copy.source[first:]], dtype=np.int64))
 
 
-def in_order(op: Operation, moves: Sequence[Move], whole: Addresses | None) -> bool:
+def in_order(op: Operation, moves: Sequence[OrderedMove], whole: Addresses | None) -> bool:
     """Whether a kernel that copies run by run, front to back, has read every byte before it overwrites it.
 
     Source: slice.h, strided_slice.h, concatenation.h, gather.h and pad.h of tflite-micro's reference kernels.

@@ -27,7 +27,7 @@ Outputs = Sequence[object]
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
+class ExecutionEffort:
     """The seed of random inputs, and the seconds after which no further cut is run (None: all are)."""
 
     seed: int = 0
@@ -35,7 +35,11 @@ class Effort:
 
 
 def execute_on_tflm(
-    original: Source, rewritten: Source, compared: Compared, effort: Effort = Effort(), kernels: str = "reference"
+    original: Source,
+    rewritten: Source,
+    compared: Compared,
+    effort: ExecutionEffort = ExecutionEffort(),
+    kernels: str = "reference",
 ) -> str:
     """Runs both files on TFLM's reference kernels, several inputs in a row without a reset.
 
@@ -82,7 +86,9 @@ def for_reference_kernels(model: FileModel, kernels: str) -> FileModel:
     return model
 
 
-def execute_on_litert(original: Source, rewritten: Source, compared: Compared, effort: Effort = Effort()) -> str:
+def execute_on_litert(
+    original: Source, rewritten: Source, compared: Compared, effort: ExecutionEffort = ExecutionEffort()
+) -> str:
     """Runs both files on LiteRT's reference kernels, which ignore the plan.
 
     Raises:
@@ -95,7 +101,7 @@ def execute_on_litert(original: Source, rewritten: Source, compared: Compared, e
 
 
 def _compare(
-    original: Source, rewritten: Source, compared: Compared, run: Callable[[bytes], Outputs], effort: Effort
+    original: Source, rewritten: Source, compared: Compared, run: Callable[[bytes], Outputs], effort: ExecutionEffort
 ) -> str:
     began = time.monotonic()
     count = _equal_runs("the outputs", original.model.data, rewritten.model.data, run)

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from modelplan.checking.verifier.addresses import Layout
+from modelplan.checking.verifier.addresses import AddressLayout
 from modelplan.checking.verifier.cmsis_nn import GATHERED
 from modelplan.checking.verifier.program import Program, Step
 from modelplan.checking.verifier.rewrites.contents import Catalogue, Content, Fault, row_words
-from modelplan.checking.verifier.rewrites.copy_order import PADS, Addresses, Move, in_order, meet, run_elements
+from modelplan.checking.verifier.rewrites.copy_order import PADS, Addresses, OrderedMove, in_order, meet, run_elements
 from modelplan.checking.verifier.rewrites.fingerprints import JUNK, U64, Fingerprints
-from modelplan.checking.verifier.rewrites.moving import Copy, Places
+from modelplan.checking.verifier.rewrites.moving import ElementCopy, Places
 from modelplan.checking.verifier.rewrites.needs import Mask, Masks, counting_elements
 from modelplan.checking.verifier.rewrites.reading import Cell, Operation, Source
 from modelplan.checking.verifier.rewrites.running import Event, Trace
@@ -63,7 +63,7 @@ def replay_memory(source: Source, trace: Trace, catalogue: Catalogue, kernels: s
     return Replayed(len(memory.bytes), len(trace.events), loops, planned)
 
 
-def _check_loops(source: Source, layout: Layout) -> int:
+def _check_loops(source: Source, layout: AddressLayout) -> int:
     """Checks that every value of a loop has one address in its parent, condition and body; returns the loops.
 
     Else TFLM would copy it, over rows that a plan for one address does not keep free.
@@ -82,7 +82,7 @@ def _check_loops(source: Source, layout: Layout) -> int:
     return count
 
 
-def _check_one_address(op: Operation, layout: Layout, cells: Sequence[Cell]) -> None:
+def _check_one_address(op: Operation, layout: AddressLayout, cells: Sequence[Cell]) -> None:
     placed = [(cell, layout.address[cell.number]) for cell in cells if cell.number in layout.address]
     for cell, at in placed:
         if at != placed[0][1]:
@@ -103,7 +103,7 @@ class _Memory:
     def __init__(self, source: Source, subject: Subject, catalogue: Catalogue) -> None:
         self.source = source
         self.program: Program = subject.program
-        self.layout: Layout = subject.layout
+        self.layout: AddressLayout = subject.layout
         self.cells = {cell.number: cell for part in source.parts for cell in part.cells}
         self.width = {n: _WIDTHS.get(cell.coding.dtype, 4) for n, cell in self.cells.items()}
         ends = [at + self._size(t) for t, at in self.layout.address.items()]
@@ -235,7 +235,7 @@ class _Memory:
             self.bytes[move.target[changed]] = stood[changed]
             self.writer[move.target[changed]] = writer
 
-    def _addresses(self, event: Event, copy: Copy, masks: Masks) -> Move | None:
+    def _addresses(self, event: Event, copy: ElementCopy, masks: Masks) -> OrderedMove | None:
         """Where the bytes of a copy come from and go to; None where the target is not in the arena."""
         mask = masks[copy.operand]
         x, y = event.reads[copy.operand][0], event.writes[copy.output][0]
@@ -245,7 +245,9 @@ class _Memory:
         run = self.width[x] * run_elements(event.op, copy, len(self.cells[x].shape))
         to = self._places(y, target[0], copy.target)
         counts = None if mask is None else np.repeat(mask[np.ix_(*copy.source)].reshape(-1), self.width[x])
-        return Move(copy.operand, None if source is None else self._places(x, source[0], copy.source), to, run, counts)
+        return OrderedMove(
+            copy.operand, None if source is None else self._places(x, source[0], copy.source), to, run, counts
+        )
 
     def _places(self, t: int, start: int, places: tuple[Places, ...]) -> Addresses:
         """The address of every byte of a block, element by element."""
@@ -259,7 +261,7 @@ class _Memory:
             stride *= shape[axis]
         return (total.reshape(-1, 1) + np.arange(width, dtype=np.int64) + start).reshape(-1)
 
-    def _check_moves(self, event: Event, moves: Sequence[Move]) -> None:
+    def _check_moves(self, event: Event, moves: Sequence[OrderedMove]) -> None:
         """Checks that no copy of an operator overwrites what it, or another of its copies, still has to read."""
         span = self._span(event.writes[0][0])
         whole = np.arange(*span) if event.op.kind in PADS and span is not None else None
@@ -275,7 +277,7 @@ class _Memory:
                     event.where, f"writes over {self.cells[event.reads[move.operand][0]].label} while it copies it"
                 )
 
-    def _in_order(self, event: Event, moves: Sequence[Move], whole: Addresses | None) -> bool:
+    def _in_order(self, event: Event, moves: Sequence[OrderedMove], whole: Addresses | None) -> bool:
         """Whether the kernel reads what it copies before it overwrites it; CMSIS-NN pads by rows, TFLM by elements."""
         if event.op.kind in PADS and self.program.library in GATHERED:
             return self._permitted(event, moves[0].operand, 0)

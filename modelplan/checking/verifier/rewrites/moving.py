@@ -30,7 +30,7 @@ _INT32 = {"int32", "int64"}
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class ElementCopy:
     """Elements of operand `operand` at `source` go to those of output `output` at `target`, place by place."""
 
     operand: int
@@ -44,7 +44,7 @@ class Moved:
     """What the outputs hold, and how it got there."""
 
     contents: tuple[Content, ...]
-    copies: tuple[Copy, ...]
+    copies: tuple[ElementCopy, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def _picked(op: Operation, x: Given, places: tuple[Places, ...], output: Cell) -
                 op.label, f"reads {min(at)} to {max(at)} along axis {axis} of {x.cell.label}, which has {extent}"
             )
     found = _taken(x.content, places)
-    return Moved((found,), (Copy(0, places, _full(found.shape)),))
+    return Moved((found,), (ElementCopy(0, places, _full(found.shape)),))
 
 
 def _sliced(op: Operation, given: Sequence[Given], outputs: Sequence[Cell]) -> Moved | None:
@@ -164,7 +164,7 @@ def _padded(op: Operation, given: Sequence[Given], outputs: Sequence[Cell]) -> M
         return None  # two paddings of different codes meet in a corner
     places = _full(x.content.shape)
     target = tuple(tuple(i + before for i in at) for at, before in zip(places, pads[::2], strict=True))
-    return Moved((Content(x.content.base, axes),), (Copy(0, places, target),))
+    return Moved((Content(x.content.base, axes),), (ElementCopy(0, places, target),))
 
 
 def _code(value: Given) -> int | None:
@@ -191,7 +191,7 @@ def _joined(op: Operation, given: Sequence[Given], outputs: Sequence[Cell]) -> M
     for i, content in enumerate(contents):
         places, extent = _full(content.shape), content.shape[axis]
         target = (*places[:axis], tuple(range(start, start + extent)), *places[axis + 1 :])
-        copies.append(Copy(i, places, target))
+        copies.append(ElementCopy(i, places, target))
         start += extent
     return Moved((Content(_base_of(contents), tuple(axes)),), tuple(copies))
 
@@ -234,7 +234,7 @@ def _split(op: Operation, given: Sequence[Given], outputs: Sequence[Cell]) -> Mo
         if piece is None:
             return None
         contents.append(piece.contents[0])
-        copies.append(Copy(1 if op.kind == "SPLIT" else 0, tuple(places), _full(y.shape), number))
+        copies.append(ElementCopy(1 if op.kind == "SPLIT" else 0, tuple(places), _full(y.shape), number))
         start += y.shape[axis]
     return Moved(tuple(contents), tuple(copies)) if start == x.content.shape[axis] else None
 
@@ -249,7 +249,7 @@ def _updated(op: Operation, given: Sequence[Given], outputs: Sequence[Cell]) -> 
         raise Fault(op.label, f"puts {part.cell.label} into {whole.cell.label}, which is smaller")
     start = [min(max(b, 0), n - s) for b, n, s in zip(begin, shape, size, strict=True)]
     target = tuple(tuple(range(b, b + n)) for b, n in zip(start, size, strict=True))
-    copies = Copy(0, _full(shape), _full(shape)), Copy(1, _full(size), target)
+    copies = ElementCopy(0, _full(shape), _full(shape)), ElementCopy(1, _full(size), target)
     narrow = [a for a, (n, s) in enumerate(zip(shape, size, strict=True)) if n != s]
     if len(narrow) < 2 and not whole.content.filled:
         found = _with_rows(whole.content, part.content, narrow[0] if narrow else 0, start)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from modelplan.checking.verifier.rewrites.moving import Copy, Places
+from modelplan.checking.verifier.rewrites.moving import ElementCopy, Places
 from modelplan.checking.verifier.rewrites.reading import Cell, Source
 from modelplan.checking.verifier.rewrites.running import Event, Trace
 from modelplan.checking.verifier.rewrites.windows import places_read
@@ -90,7 +90,7 @@ def _everything(_event: Event, operands: Sequence[Cell], _output: Cell, _made: M
     return [None] * len(operands)
 
 
-def _copied(copies: Sequence[Copy], operands: Sequence[Cell], made: Sequence[Mask]) -> list[Mask | None]:
+def _copied(copies: Sequence[ElementCopy], operands: Sequence[Cell], made: Sequence[Mask]) -> list[Mask | None]:
     """What is copied counts where it arrives and nothing is copied over it; where to copy always does."""
     left = [mask.copy() for mask in made]
     moved = {copy.operand for copy in copies}
@@ -107,7 +107,7 @@ def _copied(copies: Sequence[Copy], operands: Sequence[Cell], made: Sequence[Mas
     return masks
 
 
-def _repeats(copy: Copy) -> bool:
+def _repeats(copy: ElementCopy) -> bool:
     return any(len(set(places)) != len(places) for places in copy.source)
 
 

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from modelplan.checking.verifier.rewrites.comparing import Compared, compare_rows
 from modelplan.checking.verifier.rewrites.contents import Fault, Unproved
-from modelplan.checking.verifier.rewrites.executing import Effort, execute_on_litert, execute_on_tflm
+from modelplan.checking.verifier.rewrites.executing import ExecutionEffort, execute_on_litert, execute_on_tflm
 from modelplan.checking.verifier.rewrites.memory import replay_memory
 from modelplan.checking.verifier.rewrites.reading import Source, read_source
 from modelplan.checking.verifier.verdicts import Skipped, Verdict
@@ -18,7 +18,7 @@ NAMES = ("rows", "memory", "TFLM", "LiteRT")
 
 
 def prove_rewrite(
-    original: bytes, rewritten: bytes, kernels: str = "reference", effort: Effort | None = None
+    original: bytes, rewritten: bytes, kernels: str = "reference", effort: ExecutionEffort | None = None
 ) -> list[Verdict]:
     """The verdicts of the levels rows and memory, which need the two files alone; with `effort` of all levels.
 
@@ -39,7 +39,7 @@ def rewrite_levels(
     original: FileModel,
     rewritten: FileModel,
     kernels: str = "reference",
-    effort: Effort | None = None,
+    effort: ExecutionEffort | None = None,
 ) -> Iterator[Verdict]:
     """The verdict of each level, up to the first that fails; without `effort` only those that run no kernel.
 

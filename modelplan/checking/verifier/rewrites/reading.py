@@ -83,7 +83,7 @@ class Operation:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SubgraphPart:
     """A subgraph; operators name its tensors by their place in `cells`."""
 
     cells: tuple[Cell, ...]
@@ -97,7 +97,7 @@ class Source:
     """A whole file."""
 
     name: str
-    parts: tuple[Part, ...]
+    parts: tuple[SubgraphPart, ...]
     model: FileModel
 
 
@@ -120,12 +120,12 @@ def read_source(model: FileModel) -> Source:
         raise ModelError(f"{model.name}: not a TFLite model that can be read: {error}") from None
 
 
-def _parts(model: FileModel, table: Any) -> Iterator[Part]:
+def _parts(model: FileModel, table: Any) -> Iterator[SubgraphPart]:
     for number, (subgraph, base) in enumerate(zip(model.subgraphs, model.firsts, strict=True)):
         raw = table.Subgraphs(number)
         cells = tuple(_cell(model, t, base + i, raw.Tensors(i)) for i, t in enumerate(subgraph.tensors))
         ops = tuple(_operation(number, i, op, raw.Operators(i)) for i, op in enumerate(subgraph.ops))
-        yield Part(cells, ops, subgraph.inputs, subgraph.outputs)
+        yield SubgraphPart(cells, ops, subgraph.inputs, subgraph.outputs)
 
 
 def digest_of(data: bytes) -> str:

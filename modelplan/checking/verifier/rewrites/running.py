@@ -22,9 +22,9 @@ from modelplan.checking.verifier.rewrites.contents import (
     unproved,
     unwritten,
 )
-from modelplan.checking.verifier.rewrites.moving import Copy, Given, calculated, is_moving, moved
-from modelplan.checking.verifier.rewrites.reading import NUMBERS, Cell, Operation, Part, Source
-from modelplan.checking.verifier.rewrites.windows import Operand, same_in_both, spread_of
+from modelplan.checking.verifier.rewrites.moving import ElementCopy, Given, calculated, is_moving, moved
+from modelplan.checking.verifier.rewrites.reading import NUMBERS, Cell, Operation, Source, SubgraphPart
+from modelplan.checking.verifier.rewrites.windows import WindowOperand, same_in_both, spread_of
 
 #: Most operators that a run may take, loops counted out.
 _MOST_STEPS = 60_000
@@ -46,7 +46,7 @@ class Event:
     where: str
     reads: tuple[tuple[int, Content], ...]
     writes: tuple[tuple[int, Content], ...]
-    copies: tuple[Copy, ...] = ()
+    copies: tuple[ElementCopy, ...] = ()
     passes: bool = False
 
 
@@ -141,7 +141,7 @@ class _Runner:
             return self._constant(cell)
         return self.catalogue.constant(value.array.tobytes(), cell.coding, value.array.shape, cell.name)
 
-    def _step(self, part: Part, op: Operation) -> None:
+    def _step(self, part: SubgraphPart, op: Operation) -> None:
         where = self._where(op)
         if op.calls or op.custom:
             raise unproved(op, "a custom operator" if op.custom else "calls subgraphs that depend on data")
@@ -152,7 +152,7 @@ class _Runner:
         given = [self._given(number, t) if t >= 0 else None for t in op.inputs]
         reads = tuple((x.cell.number, x.content) for x in given if x is not None)
         numbers = self._calculated(op, given, outputs)
-        copies: tuple[Copy, ...] = ()
+        copies: tuple[ElementCopy, ...] = ()
         if numbers is not None:
             self.held[number][op.outputs[0]] = numbers
             contents: tuple[Content, ...] = (self._content(number, op.outputs[0]),)
@@ -177,7 +177,7 @@ class _Runner:
 
     def _made(
         self, op: Operation, where: str, given: Sequence[Given | None], outputs: Sequence[Cell]
-    ) -> tuple[tuple[Content, ...], tuple[Copy, ...]]:
+    ) -> tuple[tuple[Content, ...], tuple[ElementCopy, ...]]:
         if op.kind in _KEEPING:
             return self._kept(op, where, given, outputs), ()
         if any(x is not None and x.content.filled for x in given[op.kind == "DYNAMIC_UPDATE_SLICE" :]):
@@ -197,7 +197,7 @@ class _Runner:
         self, op: Operation, where: str, given: Sequence[Given | None], outputs: Sequence[Cell], position: int
     ) -> Content:
         output = outputs[position]
-        operands = [Operand(x.cell, x.content) if x is not None else None for x in given]
+        operands = [WindowOperand(x.cell, x.content) if x is not None else None for x in given]
         spread = spread_of(op, operands, output)
         if spread is None:
             raise unproved(op, "its rows are not known")

@@ -20,7 +20,7 @@ _ENDS = {"CONCATENATION", "WHILE", "DYNAMIC_UPDATE_SLICE"}
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class TruncatedModel:
     """A map that both files make whole: its name, and in each file its tensor and the operator that finishes it."""
 
     name: str
@@ -28,7 +28,7 @@ class Cut:
     rewritten: tuple[int, int]
 
 
-def region_ends(original: Source, rewritten: Source, compared: Compared) -> list[Cut]:
+def region_ends(original: Source, rewritten: Source, compared: Compared) -> list[TruncatedModel]:
     """The maps that the second file puts together out of stripes and the first computes in one piece."""
     known = {}
     for op in original.parts[0].ops:
@@ -36,13 +36,13 @@ def region_ends(original: Source, rewritten: Source, compared: Compared) -> list
             content = compared.original.values.get(t)
             if content is not None and op.kind not in _ENDS:
                 known[content] = (t, op.number)
-    cuts: dict[int, Cut] = {}
+    cuts: dict[int, TruncatedModel] = {}
     for op in rewritten.parts[0].ops:
         for t in _joined_by(op, compared):
             content = compared.rewritten.values.get(t)
             if content is not None and content in known:
                 name = original.parts[0].cells[known[content][0]].name
-                cuts[known[content][0]] = Cut(name, known[content], (t, op.number))
+                cuts[known[content][0]] = TruncatedModel(name, known[content], (t, op.number))
     return list(cuts.values())
 
 

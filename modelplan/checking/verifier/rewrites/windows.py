@@ -26,7 +26,7 @@ _WINDOW_OPTIONS = {"Padding", "DilationHFactor", "DilationWFactor"}
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
+class WindowOperand:
     """An operand as an operator reads it."""
 
     cell: Cell
@@ -34,7 +34,7 @@ class Operand:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class WindowSpread:
     """For each axis of the output the window of each index, and what all of them depend on."""
 
     axes: tuple[tuple[Window, ...], ...]
@@ -42,10 +42,10 @@ class Spread:
 
 
 #: Operands (None where absent), output.
-Rule = Callable[[Operation, Sequence["Operand | None"], Cell], "Spread | None"]
+Rule = Callable[[Operation, Sequence["WindowOperand | None"], Cell], "WindowSpread | None"]
 
 
-def spread_of(op: Operation, operands: Sequence[Operand | None], output: Cell) -> Spread | None:
+def spread_of(op: Operation, operands: Sequence[WindowOperand | None], output: Cell) -> WindowSpread | None:
     """How the output depends on the operands' rows; None for an operator that the proof does not know.
 
     Cost: O(extents of the output x kernel).
@@ -70,23 +70,23 @@ def places_read(
     rule, x = _RULES.get(op.kind), operands[data]
     if rule is None or len(x.shape) != 4 or not all(1 <= op.option(name, 1) <= _MOST for name in _AT_LEAST_ONE):
         return None
-    placed = [Operand(cell, Content(0, tuple(tuple(range(n)) for n in cell.shape))) for cell in operands]
+    placed = [WindowOperand(cell, Content(0, tuple(tuple(range(n)) for n in cell.shape))) for cell in operands]
     found = rule(op, placed, output)
     return None if found is None or len(found.axes) != 4 else found.axes[:3]
 
 
-def _whole(op: Operation, operands: Sequence[Operand | None], output: Cell) -> Spread:
+def _whole(op: Operation, operands: Sequence[WindowOperand | None], output: Cell) -> WindowSpread:
     """An operator that is the same only where all of its operands and options are."""
     rest = tuple((f"operand {i}", _everything(x)) for i, x in enumerate(operands))
     options = tuple((f"option {name}", value) for name, value in op.options if name in _WINDOW_OPTIONS)
-    return Spread(tuple(each_row(n) for n in output.shape), (*rest, *options, ("shape", output.shape)))
+    return WindowSpread(tuple(each_row(n) for n in output.shape), (*rest, *options, ("shape", output.shape)))
 
 
-def _everything(x: Operand | None) -> Hashable:
+def _everything(x: WindowOperand | None) -> Hashable:
     return None if x is None else (x.content.base, x.cell.coding, x.content.axes)
 
 
-def _without(x: Operand, axes: Sequence[int]) -> Hashable:
+def _without(x: WindowOperand, axes: Sequence[int]) -> Hashable:
     """What an operand is apart from the axes that are given by windows."""
     return (x.content.base, x.cell.coding, tuple(a for i, a in enumerate(x.content.axes) if i not in axes))
 
@@ -119,7 +119,7 @@ def _windows(reach: Reach, axis: Axis) -> tuple[Window, ...]:
     )
 
 
-def _convolution(op: Operation, operands: Sequence[Operand | None], output: Cell) -> Spread | None:
+def _convolution(op: Operation, operands: Sequence[WindowOperand | None], output: Cell) -> WindowSpread | None:
     """CONV_2D and DEPTHWISE_CONV_2D: what is beyond the border counts as 0, like padding with the zero point."""
     x, weights = operands[0], operands[1] if len(operands) > 1 else None
     if x is None or weights is None or len(x.content.axes) != 4 or len(weights.cell.shape) != 4:
@@ -136,7 +136,7 @@ def _convolution(op: Operation, operands: Sequence[Operand | None], output: Cell
     return _over_map(x, reaches, each_row(output.shape[-1]), rest)
 
 
-def _pool(op: Operation, operands: Sequence[Operand | None], _output: Cell) -> Spread | None:
+def _pool(op: Operation, operands: Sequence[WindowOperand | None], _output: Cell) -> WindowSpread | None:
     """Pools: what is beyond the border is not counted, unlike padding."""
     x = operands[0]
     if x is None or len(x.content.axes) != 4:
@@ -149,18 +149,20 @@ def _pool(op: Operation, operands: Sequence[Operand | None], _output: Cell) -> S
 
 
 def _over_map(
-    x: Operand, reaches: Sequence[Reach], channels: tuple[Window, ...], rest: tuple[tuple[str, Hashable], ...]
-) -> Spread:
+    x: WindowOperand, reaches: Sequence[Reach], channels: tuple[Window, ...], rest: tuple[tuple[str, Hashable], ...]
+) -> WindowSpread:
     batch, rows, columns = x.content.axes[:3]
     axes = (tuple((s,) for s in batch), _windows(reaches[0], rows), _windows(reaches[1], columns), channels)
-    return Spread(axes, rest)
+    return WindowSpread(axes, rest)
 
 
-def _others(operands: Sequence[Operand | None], first: int) -> tuple[tuple[str, Hashable], ...]:
+def _others(operands: Sequence[WindowOperand | None], first: int) -> tuple[tuple[str, Hashable], ...]:
     return tuple((f"operand {i}", _everything(x)) for i, x in enumerate(operands) if i >= first)
 
 
-def _transposed_convolution(op: Operation, operands: Sequence[Operand | None], output: Cell) -> Spread | None:
+def _transposed_convolution(
+    op: Operation, operands: Sequence[WindowOperand | None], output: Cell
+) -> WindowSpread | None:
     """TRANSPOSE_CONV, of shape, weights and data: row r takes what tap k of row (r + p - k) / s adds.
 
     Source: tflite-micro's transpose_conv: the padding is that of a convolution from the output back to the operand.
@@ -177,7 +179,7 @@ def _transposed_convolution(op: Operation, operands: Sequence[Operand | None], o
         axes.append(_scattered(x.content.axes[1 + a], stride, taps, made, before))
     axes.append(each_row(output.shape[3]))
     rest = (("operand 2", _without(x, (0, 1, 2))), ("operand 1", _everything(weights)), *_others(operands, 3))
-    return Spread(tuple(axes), rest)
+    return WindowSpread(tuple(axes), rest)
 
 
 @lru_cache(maxsize=4096)
@@ -189,7 +191,7 @@ def _scattered(axis: Axis, stride: int, taps: int, made: int, before: int) -> tu
     return tuple(tuple(tap(row, k) for k in range(taps)) for row in range(made))
 
 
-def _pointwise(_op: Operation, operands: Sequence[Operand | None], output: Cell) -> Spread | None:
+def _pointwise(_op: Operation, operands: Sequence[WindowOperand | None], output: Cell) -> WindowSpread | None:
     """Element by element, operands of extent 1 repeated."""
     present = [x for x in operands if x is not None]
     if any(len(cell.coding.scales) > 1 for cell in (output, *(x.cell for x in present))):
@@ -203,7 +205,7 @@ def _pointwise(_op: Operation, operands: Sequence[Operand | None], output: Cell)
     if any(len({len(axis) for axis in axes} - {1}) > 1 for axes in columns):
         return None
     rest = tuple((f"operand {i}", x and (x.content.base, x.cell.coding)) for i, x in enumerate(operands))
-    return Spread(tuple(_beside(tuple(axes)) for axes in columns), rest)
+    return WindowSpread(tuple(_beside(tuple(axes)) for axes in columns), rest)
 
 
 @lru_cache(maxsize=8192)
@@ -212,17 +214,17 @@ def _beside(axes: tuple[Axis, ...]) -> tuple[Window, ...]:
     return tuple(tuple(axis[i if len(axis) > 1 else 0] for axis in axes) for i in range(extent))
 
 
-def _along_last(_op: Operation, operands: Sequence[Operand | None], output: Cell) -> Spread | None:
+def _along_last(_op: Operation, operands: Sequence[WindowOperand | None], output: Cell) -> WindowSpread | None:
     """Operators that look at all elements along the last axis, for each other index by itself."""
     x = operands[0]
     if x is None or len(x.content.axes) != len(output.shape) or not output.shape:
         return None
     last = len(output.shape) - 1
     axes = (*(tuple((s,) for s in axis) for axis in x.content.axes[:-1]), each_row(output.shape[-1]))
-    return Spread(axes, (("operand 0", _without(x, range(last))), *_others(operands, 1)))
+    return WindowSpread(axes, (("operand 0", _without(x, range(last))), *_others(operands, 1)))
 
 
-def _joined(op: Operation, operands: Sequence[Operand | None], output: Cell) -> Spread | None:
+def _joined(op: Operation, operands: Sequence[WindowOperand | None], output: Cell) -> WindowSpread | None:
     """CONCATENATION of different maps: along the joined axis all of them, along the others index by index."""
     rank = len(output.shape)
     joined = op.option("Axis") % rank if rank else 0
@@ -236,10 +238,10 @@ def _joined(op: Operation, operands: Sequence[Operand | None], output: Cell) -> 
         each_row(output.shape[a]) if a == joined else _beside(tuple(x.content.axes[a] for x in present))
         for a in range(rank)
     )
-    return Spread(axes, tuple((f"operand {i}", _without(x, others)) for i, x in enumerate(present)))
+    return WindowSpread(axes, tuple((f"operand {i}", _without(x, others)) for i, x in enumerate(present)))
 
 
-def _permuted(_op: Operation, operands: Sequence[Operand | None], _output: Cell) -> Spread | None:
+def _permuted(_op: Operation, operands: Sequence[WindowOperand | None], _output: Cell) -> WindowSpread | None:
     """TRANSPOSE by a constant permutation."""
     x, order = operands[0], operands[1] if len(operands) > 1 else None
     if x is None or order is None or order.cell.data is None or order.cell.coding.dtype != "int32":
@@ -248,15 +250,15 @@ def _permuted(_op: Operation, operands: Sequence[Operand | None], _output: Cell)
     if sorted(axes) != list(range(len(x.content.axes))):
         return None
     read = tuple(tuple((s,) for s in x.content.axes[a]) for a in axes)
-    return Spread(read, (("operand 0", _without(x, range(len(axes)))), ("permutation", tuple(axes))))
+    return WindowSpread(read, (("operand 0", _without(x, range(len(axes)))), ("permutation", tuple(axes))))
 
 
-def _nearest(op: Operation, operands: Sequence[Operand | None], output: Cell) -> Spread | None:
+def _nearest(op: Operation, operands: Sequence[WindowOperand | None], output: Cell) -> WindowSpread | None:
     """RESIZE_NEAREST_NEIGHBOR in the kernel's single precision."""
     return _resized(op, operands, output, _nearest_rows)
 
 
-def _bilinear(op: Operation, operands: Sequence[Operand | None], output: Cell) -> Spread | None:
+def _bilinear(op: Operation, operands: Sequence[WindowOperand | None], output: Cell) -> WindowSpread | None:
     """RESIZE_BILINEAR: two rows and the weight between them, in the kernel's arithmetic."""
     x = operands[0]
     exact = x is not None and x.cell.coding.dtype == "int8"
@@ -265,10 +267,10 @@ def _bilinear(op: Operation, operands: Sequence[Operand | None], output: Cell) -
 
 def _resized(
     op: Operation,
-    operands: Sequence[Operand | None],
+    operands: Sequence[WindowOperand | None],
     output: Cell,
     rows: Callable[[Axis, int, bool, bool], tuple[Window, ...]],
-) -> Spread | None:
+) -> WindowSpread | None:
     x = operands[0]
     if x is None or len(x.content.axes) != 4 or len(output.shape) != 4:
         return None
@@ -276,7 +278,7 @@ def _resized(
     batch, high, wide, channels = x.content.axes
     spread = [rows(high, output.shape[1], corners, half), rows(wide, output.shape[2], corners, half)]
     axes = (tuple((s,) for s in batch), *spread, tuple((s,) for s in channels))
-    return Spread(axes, (("operand 0", _without(x, (0, 1, 2, 3))),))
+    return WindowSpread(axes, (("operand 0", _without(x, (0, 1, 2, 3))),))
 
 
 @lru_cache(maxsize=1024)

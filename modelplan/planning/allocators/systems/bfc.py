@@ -31,7 +31,7 @@ def bin_of(size: int) -> int:
     return min(BINS - 1, (max(size, GRANULE) // GRANULE).bit_length() - 1)
 
 
-class Region:
+class BfcRegion:
     """One region of memory, cut into chunks that are in use or free."""
 
     def __init__(self) -> None:
@@ -104,7 +104,7 @@ def place_online(problem: Problem, _budget: Budget) -> Placement:
     if (GRANULE % problem.alignment).any():
         raise RequestError(f"BFC aligns to {GRANULE} bytes, found an alignment of {problem.alignment.max()}")
     records = Records.of(problem)
-    region = Region()
+    region = BfcRegion()
     address = [0] * len(records.buffers)
     ending = np.argsort(records.end, kind="stable").tolist()
     ended = 0

@@ -17,7 +17,7 @@ import numpy as np
 
 from modelplan import _core
 from modelplan.model import Budget, IntArray, Placement, Problem
-from modelplan.planning.allocators.greedy import Fit, by_size, end_to_end, in_order
+from modelplan.planning.allocators.greedy import GapRule, by_size, end_to_end, in_order
 from modelplan.planning.allocators.table import Allocator, Demand, Invariant, Objects, Records, Share, baseline, sharing
 from modelplan.primitives.errors import RequestError
 
@@ -147,12 +147,12 @@ def place_by_size(problem: Problem, _budget: Budget) -> Placement:
     Of equal sizes the earlier start goes first. Of equal gaps the lowest is taken; without a gap, the buffer goes
     above all that it conflicts with.
     """
-    return in_order(problem, by_size(problem), Fit.TIGHTEST)
+    return in_order(problem, by_size(problem), GapRule.TIGHTEST)
 
 
 def place_by_breadth(problem: Problem, _budget: Budget) -> Placement:
     """In the order of the objects by breadth, by the gap rule of the offsets by size."""
-    return in_order(problem, _breadth_order(problem), Fit.TIGHTEST)
+    return in_order(problem, _breadth_order(problem), GapRule.TIGHTEST)
 
 
 def _breadth_order(problem: Problem) -> IntArray:

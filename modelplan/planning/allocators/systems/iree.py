@@ -11,21 +11,21 @@ from dataclasses import replace
 import numpy as np
 
 from modelplan.model import Budget, Placement, Problem
-from modelplan.planning.allocators.greedy import Fit, in_order, sizes_rounded
+from modelplan.planning.allocators.greedy import GapRule, in_order, sizes_rounded
 from modelplan.planning.allocators.table import Allocator
 
 
 def place_slices(problem: Problem, _budget: Budget) -> Placement:
     """By start, then end; sizes rounded up; the tightest gap by the arena's lopsided comparison."""
-    return _place(problem, Fit.MIXED)
+    return _place(problem, GapRule.MIXED)
 
 
 def place_slices_fixed(problem: Problem, _budget: Budget) -> Placement:
     """Like the original, the tightest gap by usable bytes."""
-    return _place(problem, Fit.TIGHTEST)
+    return _place(problem, GapRule.TIGHTEST)
 
 
-def _place(problem: Problem, fit: Fit) -> Placement:
+def _place(problem: Problem, fit: GapRule) -> Placement:
     order = np.lexsort((problem.end, problem.start))
     return in_order(replace(problem, size=sizes_rounded(problem)), order, fit)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from modelplan.model import Budget, IntArray, Placement, Problem
-from modelplan.planning.allocators.greedy import Fit, end_to_end, in_order
+from modelplan.planning.allocators.greedy import GapRule, end_to_end, in_order
 from modelplan.planning.allocators.table import Allocator, baseline
 
 
@@ -18,12 +18,12 @@ def place_arena(problem: Problem, _budget: Budget) -> Placement:
     The bytes that a gap leaves are counted from the aligned start, but what the next gap has to beat counts the
     padding too: a later gap that is no tighter can win.
     """
-    return in_order(problem, arena_order(problem), Fit.MIXED)
+    return in_order(problem, arena_order(problem), GapRule.MIXED)
 
 
 def place_arena_fixed(problem: Problem, _budget: Budget) -> Placement:
     """Like the original, the tightest gap by usable bytes."""
-    return in_order(problem, arena_order(problem), Fit.TIGHTEST)
+    return in_order(problem, arena_order(problem), GapRule.TIGHTEST)
 
 
 def arena_order(problem: Problem) -> IntArray:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from modelplan.model import Budget, IntArray, Placement, Problem
-from modelplan.planning.allocators.greedy import Fit, by_start, in_order
+from modelplan.planning.allocators.greedy import GapRule, by_start, in_order
 from modelplan.planning.allocators.systems.gpu_delegate import share_equal
 from modelplan.planning.allocators.table import Allocator, Objects, sharing
 
@@ -19,7 +19,7 @@ def place_pattern(problem: Problem, budget: Budget) -> Placement:
     """Reuse first, which lengthens lives; then the trace of allocations, each in the gap that wastes least."""
     objects = share_equal(problem, budget)
     pattern = blocks(problem, objects)
-    offsets = in_order(pattern, by_start(pattern), Fit.TIGHTEST).offsets
+    offsets = in_order(pattern, by_start(pattern), GapRule.TIGHTEST).offsets
     held = objects.holder >= 0
     return Placement(np.where(held, offsets[objects.holder], 0) if len(offsets) else np.zeros(len(problem), np.int64))
 

@@ -39,7 +39,7 @@ class Demands:
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class SlotRun:
     """One of the eight runs: what it was asked and the height its bands reached."""
 
     order: str
@@ -60,7 +60,7 @@ class _Blocks:
     outputs: IntArray
 
 
-def runs(problem: Problem, demands: Demands | None = None, *, fixed: bool = False) -> tuple[Run, ...]:
+def runs(problem: Problem, demands: Demands | None = None, *, fixed: bool = False) -> tuple[SlotRun, ...]:
     """All eight runs on the problem less its life-long buffers: orders x fits x block rules.
 
     The second order sorts by "can_reuse_peak_mem" first, which nothing sets: it then equals the first one without
@@ -85,7 +85,7 @@ def runs(problem: Problem, demands: Demands | None = None, *, fixed: bool = Fals
         key = (order.tobytes(), smallest, single)
         if key not in made:
             made[key] = _run_once(rounded, blocks, order, smallest=smallest, single=single, fixed=fixed)
-        found.append(Run(name, smallest, single, made[key], _top(rounded, blocks, made[key])))
+        found.append(SlotRun(name, smallest, single, made[key], _top(rounded, blocks, made[key])))
     return tuple(found)
 
 
@@ -112,7 +112,7 @@ def solve(problem: Problem, demands: Demands | None = None, *, fixed: bool = Fal
     return Placement(np.where(problem.size > 0, offsets, 0))
 
 
-def _choose(candidates: Sequence[Run]) -> Run:
+def _choose(candidates: Sequence[SlotRun]) -> SlotRun:
     many = min((r for r in candidates if not r.single), key=lambda r: r.height)
     single = min((r for r in candidates if r.single), key=lambda r: r.height)
     return single if single.height + SINGLE_HAS_TO_SAVE < many.height else many

@@ -39,7 +39,7 @@ LEARNED_AFTER = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class TelamallocOptions:
     """Parts of the search that can be switched off, and after how many returns to one depth it jumps further back.
 
     `learned`: trees choose the point that a major backtrack returns to.
@@ -52,8 +52,8 @@ class Options:
     learned: bool = False
 
 
-DEFAULTS = Options()
-LEARNED = Options(learned=True)
+DEFAULTS = TelamallocOptions()
+LEARNED = TelamallocOptions(learned=True)
 NO_TREES: IntArray = np.zeros((0, 4), dtype=np.int64)
 
 
@@ -84,7 +84,7 @@ class Backtracks:
 
 
 def backtracks(
-    problem: Problem, capacity: int, steps: int, options: Options = DEFAULTS, *, most: int = 0, every: int = 1
+    problem: Problem, capacity: int, steps: int, options: TelamallocOptions = DEFAULTS, *, most: int = 0, every: int = 1
 ) -> Backtracks:
     """What `decide` does within so many steps, for those who measure or train it.
 
@@ -103,13 +103,15 @@ def backtracks(
     return Backtracks(ended, used, minor, major, records)
 
 
-def _settings(options: Options) -> tuple[list[str], int, IntArray, int]:
+def _settings(options: TelamallocOptions) -> tuple[list[str], int, IntArray, int]:
     """The options as the core takes them."""
     without = [name for name in _core.TELAMALLOC_RULES if not getattr(options, name)]
     return without, options.stuck_after, trees() if options.learned else NO_TREES, LEARNED_AFTER
 
 
-def decide(problem: Problem, capacity: int, budget: Budget | None = None, options: Options = DEFAULTS) -> Decision:
+def decide(
+    problem: Problem, capacity: int, budget: Budget | None = None, options: TelamallocOptions = DEFAULTS
+) -> Decision:
     """A placement within `capacity`, or none: incomplete, so only the engine's verdict on the empty plan is a proof.
 
     A step is one placement tried. A problem of more than `MOST_PAIRS` pairs in conflict is out of budget at once.

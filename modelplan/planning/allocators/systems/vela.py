@@ -12,7 +12,7 @@ import numpy as np
 from modelplan import _core
 from modelplan.model import Budget, IntArray, Placement, Problem
 from modelplan.planning.allocators import narrowing
-from modelplan.planning.allocators.greedy import Fit, end_to_end, in_order, sizes_rounded
+from modelplan.planning.allocators.greedy import GapRule, end_to_end, in_order, sizes_rounded
 from modelplan.planning.allocators.table import Allocator, baseline
 
 #: Pairs of buffers that one run of the hill climb may look at: about two seconds. Models stay far below it.
@@ -30,7 +30,7 @@ def place_greedy(problem: Problem, _budget: Budget) -> Placement:
     Sizes are rounded up to their alignment.
     """
     order = np.lexsort((-problem.end, problem.start))
-    return in_order(replace(problem, size=sizes_rounded(problem)), order, Fit.RAW)
+    return in_order(replace(problem, size=sizes_rounded(problem)), order, GapRule.RAW)
 
 
 def climb(problem: Problem, budget: Budget) -> Placement:

@@ -17,7 +17,14 @@ from modelplan.runtimes.tflm.abi import ABIS
 from modelplan.runtimes.tflm.kernels import cmsis_nn, esp_nn, reference
 from modelplan.runtimes.tflm.kernels.calls import Call, Operand, Quantization, Subgraph
 from modelplan.runtimes.tflm.kernels.cmsis_nn_overlap import cmsis_nn_leads
-from modelplan.runtimes.tflm.kernels.preparation import SCRATCH, Event, Operator, Others, Preparation, check_types
+from modelplan.runtimes.tflm.kernels.preparation import (
+    SCRATCH,
+    Operator,
+    Others,
+    Preparation,
+    PreparationEvent,
+    check_types,
+)
 from modelplan.runtimes.tflm.kernels.refusing import Refusal
 
 __all__ = [
@@ -118,7 +125,7 @@ def scratch_sizes(call: Call, kernels: str = "reference", pointer: int = 8) -> t
     return requested(preparation.events, pointer)
 
 
-def requested(events: Iterable[Event], pointer: int) -> tuple[int, ...]:
+def requested(events: Iterable[PreparationEvent], pointer: int) -> tuple[int, ...]:
     """The bytes of each request for scratch, where an address has `pointer` bytes."""
     abi = ABIS["x86-64" if pointer > ABIS["xtensa"].pointer else "xtensa"]
     return tuple([event.bytes(abi) for event in events if event.sort == SCRATCH])

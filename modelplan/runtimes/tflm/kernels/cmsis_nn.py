@@ -48,7 +48,7 @@ def _ask(p: Preparation, size: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class CmsisWindow:
     """The geometry of a convolution: extents, taps, strides, dilations and padding as (height, width)."""
 
     size: tuple[int, int]
@@ -78,10 +78,10 @@ class Window:
         return one_row and self.stride[1] * self.channels % 4 == 0 and self.channels == self.filter_channels
 
 
-def _window(p: Preparation, source: Operand, weights: Operand, result: Operand) -> Window:
+def _window(p: Preparation, source: Operand, weights: Operand, result: Operand) -> CmsisWindow:
     size, taps = (source.dim(1), source.dim(2)), (weights.dim(1), weights.dim(2))
     number = p.call.number
-    return Window(
+    return CmsisWindow(
         size, taps, window_padding(p, size, taps), (number("stride_h", 1), number("stride_w", 1)),
         (number("dilation_h_factor", 1), number("dilation_w_factor", 1)), source.dim(3), weights.dim(3), result.dim(2),
     )  # fmt: skip
@@ -96,7 +96,7 @@ def _columns_int16(patch: int, path: Path) -> int:
     return 8 * _up(patch, 8) if path.mve else 4 * patch
 
 
-def _conv_bytes(w: Window, path: Path) -> int:
+def _conv_bytes(w: CmsisWindow, path: Path) -> int:
     """What an 8-bit convolution asks for."""
     if w.pointwise:
         return 0
@@ -105,7 +105,7 @@ def _conv_bytes(w: Window, path: Path) -> int:
     return _columns_int8(w.patch, path)
 
 
-def _row_bytes(w: Window, path: Path) -> int:
+def _row_bytes(w: CmsisWindow, path: Path) -> int:
     """Windows of one row with MVE: room for the padded ends, unless the ends overlap."""
     pad, stride, taps = w.padding[1], w.stride[1], w.taps[1]
     total = (w.columns - 1) * stride + taps - w.size[1]
@@ -161,7 +161,7 @@ def _depthwise(p: Preparation, path: Path) -> None:
         _ask(p, _depthwise_bytes(_window(p, source, weights, result), source, weights, path))
 
 
-def _depthwise_bytes(w: Window, source: Operand, weights: Operand, path: Path) -> int:
+def _depthwise_bytes(w: CmsisWindow, source: Operand, weights: Operand, path: Path) -> int:
     """What an 8-bit depthwise convolution asks for."""
     taps, outputs = w.taps[0] * w.taps[1], weights.shape[3]
     if path.mve and weights.dtype == "int8" and w.channels == 1 and outputs > 1:

@@ -16,7 +16,7 @@ from modelplan.runtimes.tflm.kernels.preparation import Operator, Preparation
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class EspWindow:
     """The geometry that ESP-NN's sizes depend on: (height, width) pairs and channels."""
 
     size: tuple[int, int]
@@ -50,7 +50,7 @@ class Window:
         return (self.size[0] + rows) * (self.size[1] + columns)
 
 
-Size = Callable[[Window], int]
+Size = Callable[[EspWindow], int]
 
 _NO_BIAS = "no bias, which ESP-NN looks at"
 
@@ -59,29 +59,29 @@ def _up(value: int, unit: int) -> int:
     return -(-value // unit) * unit
 
 
-def _pointwise(w: Window, margin: int) -> int:
+def _pointwise(w: EspWindow, margin: int) -> int:
     """A 1x1 convolution: channels padded to eights, a transposed block of pixels."""
     channels = _up(w.inputs, 8)
     source = w.pixels * channels if w.inputs % 8 else 0
     return source + channels * w.outputs + (16 * channels if w.pixels >= 8 else 0) + margin
 
 
-def _is_pointwise(w: Window) -> bool:
+def _is_pointwise(w: EspWindow) -> bool:
     return w.taps == (1, 1) and w.padding == (0, 0) and w.stride == (1, 1)
 
 
-def _wide(w: Window) -> int:
+def _wide(w: EspWindow) -> int:
     """Input with its padding, filter with channels padded to sixteens, and an offset for each output channel."""
     source = w.padded(2 * w.padding[0], 2 * w.padding[1]) * w.inputs if any(w.padding) else 0
     return source + w.window * _up(w.inputs, 16) * w.outputs + 4 * w.outputs
 
 
-def conv_1_1(w: Window) -> int:
+def conv_1_1(w: EspWindow) -> int:
     """Bytes for a convolution in ESP-NN 1.1.0."""
     return _pointwise(w, 32) if _is_pointwise(w) else _wide(w) + 32
 
 
-def conv_1_2(w: Window) -> int:
+def conv_1_2(w: EspWindow) -> int:
     """Bytes for a convolution in ESP-NN 1.2.3."""
     if _is_pointwise(w):
         return _pointwise(w, 64)
@@ -93,11 +93,11 @@ def conv_1_2(w: Window) -> int:
     return _wide(w) + _up(row, 16) * w.taps[0] * w.outputs + edge + 64
 
 
-def _depthwise_padding(w: Window) -> tuple[int, int]:
+def _depthwise_padding(w: EspWindow) -> tuple[int, int]:
     return (2 * w.padding[0], 2 * w.padding[1]) if any(w.padding) else w.beyond()
 
 
-def depthwise_1_1(w: Window) -> int:
+def depthwise_1_1(w: EspWindow) -> int:
     """Bytes for a depthwise convolution in ESP-NN 1.1.0."""
     weights = w.window * w.inputs * w.multiplier
     wide = 2 * (weights + w.pixels * w.inputs) + 16
@@ -109,7 +109,7 @@ def depthwise_1_1(w: Window) -> int:
     return wide if w.multiplier % 4 == 0 else 32
 
 
-def depthwise_1_2(w: Window) -> int:
+def depthwise_1_2(w: EspWindow) -> int:
     """Bytes for a depthwise convolution in ESP-NN 1.2.3."""
     if w.multiplier == 1 and w.inputs % 8 == 0:
         return _square_1_2(w) if w.taps == (3, 3) else _tall_1_2(w)
@@ -124,7 +124,7 @@ def depthwise_1_2(w: Window) -> int:
     return 32
 
 
-def _square_1_2(w: Window) -> int:
+def _square_1_2(w: EspWindow) -> int:
     """3x3 filters over channels in eights; large inputs go strip by strip."""
     weights = 9 * w.inputs
     if w.inputs % 16 == 0:
@@ -141,7 +141,7 @@ def _square_1_2(w: Window) -> int:
     return (9 + w.padded(rows, columns) + w.result[0] * w.result[1]) * channels + 64
 
 
-def _tall_1_2(w: Window) -> int:
+def _tall_1_2(w: EspWindow) -> int:
     """Other filters over channels in eights; large inputs go in tiles of the filter's height."""
     weights, source = w.window * w.inputs, w.pixels * w.inputs
     if 2 * (weights + source) <= 48 * 1024:
@@ -149,14 +149,14 @@ def _tall_1_2(w: Window) -> int:
     return 2 * weights + 2 * w.size[1] * w.taps[0] * w.inputs + 32
 
 
-def _none(_: Window) -> int:
+def _none(_: EspWindow) -> int:
     return 0
 
 
-def _window(p: Preparation, outputs: int, multiplier: int = 1) -> Window:
+def _window(p: Preparation, outputs: int, multiplier: int = 1) -> EspWindow:
     source, weights, result = p.call.input(0), p.call.input(1), p.call.output()
     size, taps = (source.dim(1), source.dim(2)), (weights.dim(1), weights.dim(2))
-    return Window(
+    return EspWindow(
         size, taps, (result.dim(1), result.dim(2)), window_padding(p, size, taps),
         (p.call.number("stride_h", 1), p.call.number("stride_w", 1)), source.dim(3), outputs, multiplier,
     )  # fmt: skip

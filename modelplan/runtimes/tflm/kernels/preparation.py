@@ -22,7 +22,7 @@ EVAL_TENSOR: Struct = ("pointer", "pointer", "enum")
 QUANTIZATION: Struct = ("pointer", "pointer", "int32")
 
 
-class Event(NamedTuple):
+class PreparationEvent(NamedTuple):
     """One request: its sort, so many bytes, and behind them `times` structures."""
 
     sort: str
@@ -86,7 +86,7 @@ class Preparation:
         self.later = later
         self._others = others or Others()
         self.alone = True
-        self.events: list[Event] = []
+        self.events: list[PreparationEvent] = []
         self.reshaped: tuple[int, ...] | None = None
 
     @property
@@ -153,7 +153,7 @@ class Preparation:
 
     def keep(self, size: int, struct: Struct = ()) -> None:
         """A buffer of `size` bytes and a structure that stays."""
-        self.events.append(Event(KEEP, size, struct))
+        self.events.append(PreparationEvent(KEEP, size, struct))
 
     def keep_struct(self, struct: Struct) -> None:
         """A structure that stays; none for one without members."""
@@ -162,7 +162,7 @@ class Preparation:
 
     def keep_pointers(self, count: int) -> None:
         """A table of addresses that stays."""
-        self.events.append(Event(KEEP, 0, ("pointer",), count))
+        self.events.append(PreparationEvent(KEEP, 0, ("pointer",), count))
 
     def keep_shape(self, rank: int) -> None:
         """A shape that the kernel can write: TFLM's integer array."""
@@ -170,11 +170,11 @@ class Preparation:
 
     def scratch(self, size: int) -> None:
         """A buffer of `size` bytes for the time in which the operator runs."""
-        self.events.append(Event(SCRATCH, size))
+        self.events.append(PreparationEvent(SCRATCH, size))
 
     def scratch_pointers(self, count: int) -> None:
         """A table of addresses for the time in which the operator runs."""
-        self.events.append(Event(SCRATCH, 0, ("pointer",), count))
+        self.events.append(PreparationEvent(SCRATCH, 0, ("pointer",), count))
 
     def reshape(self, shape: tuple[int, ...]) -> None:
         """Gives the first output the shape that the kernel computes, whatever the file says."""
@@ -187,12 +187,12 @@ Prepare = Callable[[Preparation], None]
 
 
 @cache
-def temporaries(scales: int) -> tuple[Event, ...]:
+def temporaries(scales: int) -> tuple[PreparationEvent, ...]:
     """What a temporary tensor with so many scales takes."""
-    tensor = Event(TEMPORARY, 0, TENSOR)
+    tensor = PreparationEvent(TEMPORARY, 0, TENSOR)
     if not scales:
         return (tensor,)
-    return (tensor, Event(TEMPORARY, 0, QUANTIZATION), Event(TEMPORARY, 0, ("int",), 1 + scales))
+    return (tensor, PreparationEvent(TEMPORARY, 0, QUANTIZATION), PreparationEvent(TEMPORARY, 0, ("int",), 1 + scales))
 
 
 def nothing(preparation: Preparation) -> None:
