@@ -1,4 +1,4 @@
-"""Says what a model needs on its runtime as it stands, why, and what would need less.
+"""Reports what the unmodified model needs on its runtime, why, and what would need less.
 
 For TensorFlow Lite Micro the number is the arena that the firmware must declare; for other runtimes it is what they
 plan for the activations by themselves. Below it stands the best plan of the activations, which --json, --csv, --draw
@@ -46,7 +46,7 @@ def configure(parser: ArgumentParser) -> None:
     add_draw(
         parser,
         "Plan",
-        "; x.ascii in the form of TFLM's log, x.log.ascii the log itself for the file as it stands; x.pftrace for"
+        "; x.ascii in the form of TFLM's log, x.log.ascii the log itself for the unmodified file; x.pftrace for"
         " Perfetto",
     )
     parser.add_argument(

@@ -2,12 +2,12 @@
 
 #: Name and promise of every command; the module of its name is imported when it runs.
 COMMANDS = {
-    "analyze": "what a model needs as it stands: the number to declare, its parts, the peak, what would need less",
+    "analyze": "what the unmodified model needs: the number to declare, its parts, the peak, what would need less",
     "explain": "why a model needs what it needs: the peak, what keeps it up, and what would lower it, ranked",
     "diff": "two models, or one in two settings: arena by part, peak, operators that differ, in order of effect",
     "compare": "every allocator on a model or a problem: height, gap, time",
     "reorder": "a model file with its operators in the order that needs the least memory",
-    "check": "do models keep their budgets as they stand, and after which command would they? exit 0 or 1",
+    "check": "do unmodified models keep their budgets, and which command would make them fit? exit 0 or 1",
     "budget": "write the budgets of a project, or a baseline of what its models need now, for `check`",
     "fit": "rewrite a model so that it fits: order, plan, settings, overlaps, stripes; exit 0 or 1",
     "together": "several models in one memory: every model's place in one arena, and the saving; exit 0 or 1",

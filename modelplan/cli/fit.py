@@ -1,6 +1,6 @@
 """Rewrites a .tflite or .onnx model so that it fits on an unmodified TFLM or ONNX Runtime, with equal results.
 
-The rungs of a ladder are tried from the cheapest: the file as it stands; its best order; an offline plan with views;
+The rungs of a ladder are tried from the cheapest: the unmodified file; its best order; an offline plan with views;
 with outputs that run into operands; convolutions that do their own padding; the largest maps in stripes. The result is
 proved to compute what the model does, and run beside it where tflite-micro and ai-edge-litert are installed.
 """
@@ -51,7 +51,7 @@ def configure(parser: ArgumentParser) -> None:
         "--abi", choices=ABI_NAMES, help="32 or 64 hold for any of so many bits (default: the target's, else 32)"
     )
     parser.add_argument(
-        "--kernels", choices=KERNELS, help="whose kernels will run (default: the target's, else reference)"
+        "--kernels", choices=KERNELS, help="the kernel library (default: the target's, else reference)"
     )
     model_options.add_target(parser)
     parser.add_argument(
@@ -67,7 +67,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--max-ops", metavar="N", type=int, help="operators of the file")
     parser.add_argument("--max-flash", metavar="BYTES", help="bytes of the file")
     parser.add_argument(
-        "--without", metavar="RUNG,...", default="", help=f"rungs that are not taken: {', '.join(list(RUNGS)[1:])}"
+        "--without", metavar="RUNG,...", default="", help=f"steps to skip: {', '.join(list(RUNGS)[1:])}"
     )
     parser.add_argument("--header", metavar="arena.h", help="also a header with the arena's size and operators")
     add_draw(parser, "Front")

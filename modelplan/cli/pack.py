@@ -1,6 +1,6 @@
 """Writes the best memory plan found into a .tflite file as TFLM's OfflineMemoryAllocation; all else stays as it is.
 
-Where no plan needs less than the file as it stands, the output is a copy of the file.
+Where no plan needs less than the unmodified file, the output is a copy of the file.
 """
 
 from __future__ import annotations
