@@ -1,4 +1,4 @@
-"""Says whether models keep their budgets on their runtimes as they stand: exit 0 when all do, 1 when one does not.
+"""Checks whether unmodified models keep their budgets on their runtimes: exit 0 when all do, 1 when one does not.
 
 For TensorFlow Lite Micro the whole arena counts: with exactly the budget the model allocates and runs there, or it does
 not. A model that its runtime would refuse fits no budget. Beside a model that does not fit stands what `reorder` and

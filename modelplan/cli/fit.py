@@ -50,9 +50,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--abi", choices=ABI_NAMES, help="32 or 64 hold for any of so many bits (default: the target's, else 32)"
     )
-    parser.add_argument(
-        "--kernels", choices=KERNELS, help="the kernel library (default: the target's, else reference)"
-    )
+    parser.add_argument("--kernels", choices=KERNELS, help="the kernel library (default: the target's, else reference)")
     model_options.add_target(parser)
     parser.add_argument(
         "--tflm", metavar="VERSION", help="the TFLM that will run it: a day like 2025-11-10, or 0.dev20251110"

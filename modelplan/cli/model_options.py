@@ -229,7 +229,7 @@ def add_budget(parser: ArgumentParser) -> None:
     """Adds how long a search may run."""
     parser.add_argument("--steps", type=int, metavar="N", help="a budget that gives the same answer everywhere")
     parser.add_argument("--seconds", type=float, metavar="S", help="a deadline")
-    parser.add_argument("--threads", type=int, default=1, metavar="N", help="threads of the search, at most 2 (default: 1)")
+    parser.add_argument("--threads", type=int, default=1, metavar="N", help="at most 2 (default: 1)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of whatever is drawn at random (default: 0)")
 
 

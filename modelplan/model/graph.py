@@ -18,7 +18,7 @@ from modelplan.primitives.dtypes import nbytes
 if TYPE_CHECKING:
     import networkx as nx
 
-#: The answers that a graph keeps, see `Graph.once`.
+#: The answers that a graph keeps, see `Graph.memoised`.
 _ANSWERS = 12
 Answer = TypeVar("Answer")
 Value = bool | int | float | str | tuple["Value", ...]
@@ -149,7 +149,7 @@ class Graph:
             more = f" -> {len(cycle) - 12} more" if len(cycle) > 12 else ""
             raise ValueError(f"operators form a cycle: {' -> '.join(cycle[:12])}{more}")
 
-    def once(self, question: object, answer: Callable[[], Answer]) -> Answer:
+    def memoised(self, question: object, answer: Callable[[], Answer]) -> Answer:
         """What `answer` gives, kept for the questions that were asked last: equal ones must have equal answers."""
         for known, given in self._answers:
             if known == question:
@@ -165,7 +165,7 @@ class Graph:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @cached_property
-    def alike(self) -> tuple[int, ...]:
+    def first_alike(self) -> tuple[int, ...]:
         """For each op the first op that it is like.
 
         Ops are alike that differ in nothing but name, version, bodies and scratch, and in which tensors of the same

@@ -280,12 +280,12 @@ def _prepared(graph: Graph, runtime: Runtime, options: Options) -> Graph:
     def made() -> Graph:
         return with_scratch(runtimes.as_stored(graph, runtime), runtime, options)
 
-    return made() if graph.bodies else graph.once(("prepared", runtime), made)  # bodies are planned by the options
+    return made() if graph.bodies else graph.memoised(("prepared", runtime), made)  # bodies are planned by the options
 
 
 def _offered(graph: Graph, mode: str, runtime: Runtime) -> Aliases:
     """What the mode offers whatever the order is."""
-    return graph.once(("offered", mode, runtime), lambda: aliasing.storages(graph, mode, runtime))
+    return graph.memoised(("offered", mode, runtime), lambda: aliasing.storages(graph, mode, runtime))
 
 
 def _best(graph: Graph, runtime: Runtime, options: Options, budget: Budget | None = None) -> Plan:
@@ -458,11 +458,12 @@ def _with_demands(graph: Graph, runtime: Runtime, arenas: Mapping[int, int]) -> 
     """The graph with what its operators ask for; `arenas` are the arenas of bodies by their id."""
     kernels: dict[int, tuple[int, ...]] = {}
     if runtime.scratch:
-        kernels = {first: runtime.scratch(graph, graph.ops[first], runtime.kernels) for first in set(graph.alike)}
+        kernels = {first: runtime.scratch(graph, graph.ops[first], runtime.kernels) for first in set(graph.first_alike)}
     if not any(kernels.values()) and not any(arenas.values()):
         return graph
     demands = [
-        _scratch_sizes(op, kernels.get(first, ()), arenas) for op, first in zip(graph.ops, graph.alike, strict=True)
+        _scratch_sizes(op, kernels.get(first, ()), arenas)
+        for op, first in zip(graph.ops, graph.first_alike, strict=True)
     ]
     if not any(demands):
         return graph

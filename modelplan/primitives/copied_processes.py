@@ -50,7 +50,7 @@ def _run_from(queue: FileIO, tasks: Sequence[Task], taken: set[int]) -> None:
 
 
 @contextmanager
-def beside(work: Callable[[], T]) -> Iterator[Callable[[], T]]:
+def result_from_copy(work: Callable[[], T]) -> Iterator[Callable[[], T]]:
     """A function that gives the result of `work`, which a copy of this process makes while the block runs.
 
     Where it fails there, or no copy can run, it is made here once it is asked for, so that its error is raised here.

@@ -22,7 +22,7 @@ from modelplan.model import Alternative
 from modelplan.planning.aliasing.explaining import reasons, tensors_called
 from modelplan.planning.pipeline import Options
 from modelplan.planning.session_blocks import session_peak
-from modelplan.primitives.copied_processes import beside
+from modelplan.primitives.copied_processes import result_from_copy
 from modelplan.questions.alternatives import (
     load_file,
     lower_alternatives_of,
@@ -152,7 +152,7 @@ def _quick_suggestions(
         return
     changes = partial(quick_changes, run.file, run.target, run.requirement, run.unmodified)
     many = len(run.file.graph.ops) > _MANY and has_quick_changes(run.file, run.target)
-    with beside(changes) if many else nullcontext(changes) as tried:
+    with result_from_copy(changes) if many else nullcontext(changes) as tried:
         yield lambda alternatives: with_alternatives(
             tried(), lower_alternatives(run.requirement, alternatives), run.requirement
         )

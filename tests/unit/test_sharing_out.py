@@ -46,7 +46,7 @@ def test_the_error_of_any_task_is_raised_here(tmp_path: Path, failing: int) -> N
 
 
 def test_work_beside_gives_its_result_from_another_process() -> None:
-    with sharing_out.beside(os.getpid) as result:
+    with sharing_out.result_from_copy(os.getpid) as result:
         assert (result() != os.getpid()) == sharing_out.can_fork()
 
 
@@ -54,7 +54,7 @@ def test_an_error_of_work_beside_is_raised_where_the_result_is_asked_for() -> No
     def fail() -> int:
         raise RequestError("cannot plan")
 
-    with sharing_out.beside(fail) as result, pytest.raises(RequestError, match="cannot plan"):
+    with sharing_out.result_from_copy(fail) as result, pytest.raises(RequestError, match="cannot plan"):
         result()
 
 
@@ -66,7 +66,7 @@ def test_work_beside_ends_with_the_block_whatever_ends_it(tmp_path: Path) -> Non
             time.sleep(0.01)
 
     def interrupted() -> None:
-        with sharing_out.beside(endless):
+        with sharing_out.result_from_copy(endless):
             while not (tmp_path / "process").exists():
                 time.sleep(0.01)
             raise KeyboardInterrupt
@@ -78,7 +78,7 @@ def test_work_beside_ends_with_the_block_whatever_ends_it(tmp_path: Path) -> Non
 
 
 def test_a_result_of_a_megabyte_comes_whole() -> None:
-    with sharing_out.beside(lambda: b"x" * 2**20) as result:
+    with sharing_out.result_from_copy(lambda: b"x" * 2**20) as result:
         assert result() == b"x" * 2**20
 
 

@@ -28,7 +28,7 @@ from modelplan.runtimes.tflm.arena import (
 )
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.kernels import LIBRARIES
-from modelplan.runtimes.tflm.refused_operators import Refused, told
+from modelplan.runtimes.tflm.refused_operators import Refused, refusal_lines
 from modelplan.runtimes.tflm.runner import installed, run_tflm
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -239,7 +239,7 @@ def test_an_arena_of_the_printed_size_runs_packed_models(corpus: Path) -> None:
 def test_many_operators_that_are_refused_alike_share_a_line() -> None:
     many = [Refused("op", index, "DEQUANTIZE", "float16") for index in range(20)]
     few = [Refused("subgraph 1 op", index, "RELU", "uint8") for index in (2, 5)]
-    assert told([*many[:1], *few, Refused("op", 30, "RELU", "uint8"), *many[1:]]) == (
+    assert refusal_lines([*many[:1], *few, Refused("op", 30, "RELU", "uint8"), *many[1:]]) == (
         "op 0, 1, 2, 3, 4, 5, 6, 7 and 12 more (20 in all) DEQUANTIZE: float16",
         "subgraph 1 op 2, 5 RELU: uint8",
         "op 30 RELU: uint8",

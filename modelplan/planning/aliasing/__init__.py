@@ -145,10 +145,10 @@ def _offers(context: SharingContext, mode: str) -> Iterator[Offer]:
     graph, runtime = context.graph, context.runtime
     kinds = kinds_with_overwrites(graph, mode, runtime)
     able = [index for index, op in enumerate(graph.ops) if op.kind in kinds] if kinds else []
-    alike = {first: overwrites_of_alike(graph, first, mode, runtime) for first in {graph.alike[i] for i in able}}
+    alike = {first: overwrites_of_alike(graph, first, mode, runtime) for first in {graph.first_alike[i] for i in able}}
     for index in able:
         op = graph.ops[index]
-        for operand, rule in alike[graph.alike[index]]:
+        for operand, rule in alike[graph.first_alike[index]]:
             if not declines(graph, index, operand, mode, runtime) and not refusal(
                 context, index, operand, facts(graph.format, op.kind).group
             ):

@@ -36,8 +36,8 @@ def allowed_overlaps(
     """
     replaced, kinds = {(overlap.op, overlap.over) for overlap in declared}, kinds_with_overlaps(graph, mode, runtime)
     able = [index for index in order if graph.ops[index].kind in kinds] if kinds else []
-    alike = {first: _leads(graph, first, mode, runtime) for first in {graph.alike[index] for index in able}}
-    known = [_overlap(graph, index, *lead) for index in able for lead in alike[graph.alike[index]]]
+    alike = {first: _leads(graph, first, mode, runtime) for first in {graph.first_alike[index] for index in able}}
+    known = [_overlap(graph, index, *lead) for index in able for lead in alike[graph.first_alike[index]]]
     if not known and not declared:
         return []
     position = positions(order)

@@ -81,7 +81,7 @@ def orders(
     require_schedule(name)
     pairs = tuple(precedences)
     asked = "order problem", aliases, runtime, pairs
-    problem = graph.once(asked, lambda: order_problem(graph, aliases, runtime, pairs))
+    problem = graph.memoised(asked, lambda: order_problem(graph, aliases, runtime, pairs))
     answer = solve(problem, _limited(SCHEDULERS[name].effort, budget))
     referee.check_flow(problem, answer.witness)
     least = peak(graph, answer.order, aliases, runtime)

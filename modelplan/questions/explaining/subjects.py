@@ -17,7 +17,7 @@ from modelplan.rewriting import packing
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
-from modelplan.runtimes.tflm.refused_operators import told
+from modelplan.runtimes.tflm.refused_operators import refusal_lines
 
 #: Ways to plan beside the alias modes: what the runtime does by itself; every buffer at a place of the plan's choice,
 #: scratch too; scratch in another memory.
@@ -194,7 +194,7 @@ def _arena_of(subject: ModelSubject, graph: Graph, model: FileModel) -> Measure:
         model = model if head is not None else replace(model, plan=plan.offsets)
     found = arena(model, subject.target.abi, runtime.kernels, head)
     if found.refusals:
-        raise RefusedChangeError("; ".join(told(found.refusals)[:3]))
+        raise RefusedChangeError("; ".join(refusal_lines(found.refusals)[:3]))
     return Measure(found.front if subject.tail_apart else found.size(), found.head, whole=True)
 
 

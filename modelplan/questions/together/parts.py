@@ -22,7 +22,7 @@ from modelplan.runtimes.tflm.arena import Interpreter, refusals
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.kernels import find_library
 from modelplan.runtimes.tflm.planner import ONLINE, Request
-from modelplan.runtimes.tflm.refused_operators import told
+from modelplan.runtimes.tflm.refused_operators import refusal_lines
 
 #: The operator whose output is what it keeps from run to run.
 _RING = "CIRCULAR_BUFFER"
@@ -125,7 +125,7 @@ def _tflm_part(name: str, file: ModelFile, choices: Choices, *, guarded: bool, b
     model = read_tflite(file.content, file.path)
     refused = refusals(model, choices.abi, kernels)
     if refused:
-        raise ModelError(f"{file.path}: tflm would not run it: {'; '.join(told(refused))}")
+        raise ModelError(f"{file.path}: tflm would not run it: {'; '.join(refusal_lines(refused))}")
     check_plannable(model)
     _check_state(model)
     rows, carried = _rows(model, choices.abi, kernels), planner.read_plan(model)

@@ -34,7 +34,7 @@ from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import read_tflite
 from modelplan.runtimes.tflm.history import Need, needs_of, operator_since
 from modelplan.runtimes.tflm.plan_metadata import write_plan
-from modelplan.runtimes.tflm.refused_operators import told
+from modelplan.runtimes.tflm.refused_operators import refusal_lines
 
 #: The rungs in the order in which they are tried, with what each changes.
 RUNGS = {
@@ -186,7 +186,7 @@ class ModelOnTarget:
         return Rung(
             name=name, model=model, arena=whole.size(), head=whole.head, tail=whole.tail, macs=macs, ops=ops,
             added=tuple(added), needs=() if name == "as is" else tuple(needs_of(file, added)),
-            refusals=told(whole.refusals),
+            refusals=refusal_lines(whole.refusals),
         )  # fmt: skip
 
 

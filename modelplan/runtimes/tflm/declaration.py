@@ -9,7 +9,7 @@ from modelplan.primitives.errors import ModelError
 from modelplan.runtimes.tflm.abi import ABIS
 from modelplan.runtimes.tflm.arena import RELEASE, VERSION, Arena, arena
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
-from modelplan.runtimes.tflm.refused_operators import told
+from modelplan.runtimes.tflm.refused_operators import refusal_lines
 
 #: The name under which firmware declares the size of its arena.
 MACRO = "TENSOR_ARENA_SIZE"
@@ -38,7 +38,7 @@ def requirement_of(model: FileModel, abi: str, kernels: str) -> Requirement:
     """
     whole = arena(model, abi, kernels)
     basis = _basis(abi, whole.abi, kernels)
-    return Requirement(whole.size(), whole.head, tuple(_parts(whole)), basis, MACRO, told(whole.refusals))
+    return Requirement(whole.size(), whole.head, tuple(_parts(whole)), basis, MACRO, refusal_lines(whole.refusals))
 
 
 def kept_by_operator(content: bytes, name: str, abi: str, kernels: str) -> tuple[int, ...]:

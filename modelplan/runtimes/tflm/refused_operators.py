@@ -28,7 +28,7 @@ class Refused:
         return " ".join(part for part in (self.where, str(self.index) if self.index >= 0 else "", self.name) if part)
 
 
-def told(found: Iterable[Refused]) -> tuple[str, ...]:
+def refusal_lines(found: Iterable[Refused]) -> tuple[str, ...]:
     """A line for each kind of operator and reason, with the numbers of the first of many operators.
 
     Such as "op 3 CONV_2D: why" or "op 0, 1, 4, 5, 7, 8, 12, 13 and 85 more (93 in all) DEQUANTIZE: why".
