@@ -13,7 +13,7 @@ import pytest
 
 #: What the extra `test-all` has beside `test`: the tests of these parts skip visibly where one is missing.
 OPTIONAL = (
-    "ai_edge_litert", "bokeh", "distributed", "onnxruntime", "optuna", "ortools", "perfetto", "pyarrow", "pytest_cov",
+    "ai_edge_litert", "distributed", "onnxruntime", "optuna", "ortools", "perfetto", "pyarrow", "pytest_cov",
     "selenium", "tflite_micro", "viztracer",
 )  # fmt: skip
 ROOT = Path(__file__).resolve().parent.parent
