@@ -42,7 +42,7 @@ def show(plan: Plan, figure: str = ".map.svg") -> None:
         raise RequestError("show needs a notebook; render(plan, '.txt') gives the plan in words") from None
     if get_ipython() is None:
         raise RequestError("show needs a notebook; render(plan, '.txt') gives the plan in words")
-    display(HTML(content))
+    display(HTML(content))  # type: ignore[no-untyped-call,unused-ignore]
 
 
 def register() -> None:

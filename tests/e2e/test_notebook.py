@@ -86,7 +86,7 @@ def test_the_notebook_of_the_documentation_runs(monkeypatch: pytest.MonkeyPatch,
 
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     (tmp_path / "models").symlink_to(ROOT / "models")  # in ROOT the sources would shadow what is installed
-    notebook: Any = nbformat.read(NOTEBOOK, as_version=4)
+    notebook: Any = nbformat.read(NOTEBOOK, as_version=4)  # type: ignore[no-untyped-call,unused-ignore]
     assert not any(cell.get("outputs") for cell in notebook.cells), "the stored notebook holds no results"
     nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
