@@ -153,8 +153,8 @@ def test_the_written_model_computes_the_same(step: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["--draw", "x.json"], 2, "--draw x.json: expected a name that ends in .svg"),
-        (["--draw", "-"], 2, "--draw -: expected a name"),
+        (["--draw", "x.json"], 2, "x.json: cannot tell what to draw; the name must end in .front.svg"),
+        (["--draw", "-"], 2, "-: cannot tell what to draw"),
         (["--out", "x.txt"], 2, "expected a name that ends in"),
         (["--max-macs", "much"], 2, "cannot read 'much' as a share"),
         (["--seconds", "-1"], 2, "expected 0 or more"),
