@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import os
 import pickle
-import subprocess
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import suppress
 from threading import Condition, Lock, Thread
 from typing import Any
 
+from modelplan.primitives.answering import AnsweringProcess, NoAnswerError, answer_questions
+
 #: The most processes that are used without being asked for.
 _USUAL = 4
-_SERVE = "from modelplan.primitives.workers import serve; serve()"
+_PROGRAM = ("-c", "from modelplan.primitives.workers import carry_out_tasks; carry_out_tasks()")
 
 
 def usual_processes() -> int:
@@ -37,8 +37,7 @@ class Workers:
         self, processes: int, prepare: Callable[..., Mapping[str, Callable[..., Any]]], *arguments: Any
     ) -> None:
         count = processes - 1 if sys.executable else 0
-        content = pickle.dumps((prepare, arguments)) if count > 0 else b""
-        self._workers = [_Worker(content) for _ in range(count)]
+        self._workers = [_Worker(prepare, arguments) for _ in range(count)]
 
     def map(self, name: str, found: Sequence[tuple[Any, ...]], own: Callable[..., Any]) -> Generator[Any, None, None]:
         """The result of a task for each of many arguments, in their order; `own` carries it out in this process.
@@ -57,7 +56,7 @@ class Workers:
     def close(self) -> None:
         """Ends the processes, whatever they are doing."""
         for worker in self._workers:
-            worker.end()
+            worker.process.end()
 
 
 class _Shared:
@@ -110,69 +109,38 @@ class _Shared:
 class _Worker:
     """A process that carries out one task at a time."""
 
-    def __init__(self, content: bytes) -> None:
+    def __init__(self, prepare: Callable[..., Mapping[str, Callable[..., Any]]], arguments: tuple[Any, ...]) -> None:
         self.free = Lock()
-        self.process = subprocess.Popen(  # noqa: S603
-            [sys.executable, "-P", "-c", _SERVE],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,  # so that Ctrl-C reaches the process that searches alone
-        )
-        self.content: bytes | None = content
+        self.process = AnsweringProcess(*_PROGRAM)
+        self.process.start()
+        self.preparation: Any = prepare, arguments
 
-    def work(self, name: str, shared: _Shared) -> None:
+    def work(self, name: str, tasks: _Shared) -> None:
         """Takes tasks until there are none; one that the process cannot do is left to others, and it takes no more."""
         with self.free:
-            done = True
-            while done and (index := shared.take()) is not None:
-                done = False
+            while self.process.running() and (index := tasks.take()) is not None:
                 try:
-                    done, result = self._ask(name, shared.arguments[index])
-                except (OSError, EOFError, ValueError, pickle.PickleError):  # the process has ended
-                    return
-                finally:
-                    if done:
-                        shared.put(index, result)
-                    else:
-                        shared.give_back(index)
-
-    def _ask(self, name: str, arguments: tuple[Any, ...]) -> tuple[bool, Any]:
-        stdin, stdout = self.process.stdin, self.process.stdout
-        if stdin is None or stdout is None:
-            raise EOFError
-        if self.content is not None:
-            stdin.write(self.content)
-            self.content = None
-        pickle.dump((name, arguments), stdin)
-        stdin.flush()
-        answer: tuple[bool, Any] = pickle.load(stdout)  # noqa: S301
-        return answer
-
-    def end(self) -> None:
-        """Ends the process."""
-        self.process.kill()
-        self.process.wait()
-        for pipe in (self.process.stdin, self.process.stdout):
-            if pipe is not None:
-                with suppress(BrokenPipeError):  # what the process did not read is of no use any more
-                    pipe.close()
+                    if self.preparation is not None:
+                        self.process.ask(self.preparation)
+                        self.preparation = None
+                    result = self.process.ask((name, tasks.arguments[index]))
+                except BaseException as problem:
+                    tasks.give_back(index)
+                    if isinstance(problem, (NoAnswerError, pickle.PickleError)):
+                        return
+                    raise
+                tasks.put(index, result)
 
 
-def serve() -> None:
-    """Carries out tasks that come in by the standard input, until it ends."""
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # so that nothing else gets between the answers
-    prepare, arguments = pickle.load(sys.stdin.buffer)  # noqa: S301
-    tasks = prepare(*arguments)
-    while True:
-        try:
-            name, found = pickle.load(sys.stdin.buffer)  # noqa: S301
-        except EOFError:
-            return
-        try:
-            answer = True, tasks[name](*found)
-        except Exception:  # noqa: BLE001 - it is carried out again by the process that asked, which then says why
-            answer = False, None
-        pickle.dump(answer, answers)
-        answers.flush()
+def carry_out_tasks() -> None:
+    """Is given what prepares the tasks, then tasks by their names."""
+    tasks: dict[str, Callable[..., Any]] = {}
+
+    def answer(question: tuple[Any, tuple[Any, ...]]) -> Any:
+        name, arguments = question
+        if not callable(name):
+            return tasks[name](*arguments)
+        tasks.update(name(*arguments))
+        return None
+
+    answer_questions(answer)

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from textwrap import shorten
 
 import numpy as np
 import numpy.typing as npt
 
+from modelplan.primitives.answering import AnsweringProcess, NoAnswerError
+
 INSTALL = "pip install 'modelplan[verify]'"
 
-_COMMAND = (sys.executable, "-P", "-m", "modelplan.checking.verifier.litert_process")
+_PROGRAM = ("-m", "modelplan.checking.verifier.litert_process")
 #: Characters of LiteRT's reason that are quoted.
 _LONGEST = 120
 
@@ -53,19 +50,9 @@ def litert_tensors(
 def _run(
     model: bytes, rounds: int, seed: int, tensors: Sequence[int], seconds: float
 ) -> tuple[tuple[str, ...], dict[int, npt.NDArray[np.generic]]]:
-    with TemporaryDirectory() as folder:
-        path, values = Path(folder, "model.tflite"), Path(folder, "values.npz")
-        path.write_bytes(model)
-        asked = {"model": str(path), "seed": seed, "rounds": rounds, "tensors": list(tensors), "values": str(values)}
+    with AnsweringProcess(*_PROGRAM) as process:
         try:
-            done = subprocess.run(  # noqa: S603  this Python, this package
-                _COMMAND, input=json.dumps(asked), capture_output=True, text=True, timeout=seconds, check=False
-            )
-        except subprocess.TimeoutExpired:
-            raise LiteRTError(f"did not finish within {seconds:g} seconds") from None
-        if done.returncode < 0:
-            raise LiteRTError(f"it crashes (signal {-done.returncode})")
-        if done.returncode:
-            raise LiteRTError(shorten(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "", _LONGEST))
-        arrays = {int(name): array for name, array in np.load(values).items()} if tensors else {}
-    return tuple(json.loads(done.stdout)), arrays
+            digests, values = process.ask((model, rounds, seed, tuple(tensors)), seconds)
+        except NoAnswerError as problem:
+            raise LiteRTError(shorten(str(problem), _LONGEST)) from None
+    return digests, values

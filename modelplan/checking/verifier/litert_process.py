@@ -6,36 +6,28 @@ LiteRT ends the process on some models that it cannot run, so the interpreter ha
 from __future__ import annotations
 
 import hashlib
-import json
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from modelplan.checking.verifier.random_inputs import random_array
+from modelplan.primitives.answering import answer_questions
 
 
-def main() -> int:
-    """Reads {model, seed, rounds, tensors, values} from standard input; writes digests as JSON, tensors as a file."""
+def run_model(asked: tuple[bytes, int, int, tuple[int, ...]]) -> tuple[tuple[str, ...], dict[int, Any]]:
+    """Digests of the outputs and the values of tensors, for a model, a number of rounds, a seed and tensors."""
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
-    asked = json.load(sys.stdin)
-    try:
-        interpreter = Interpreter(
-            asked["model"],
-            experimental_preserve_all_tensors=bool(asked["tensors"]),
-            experimental_op_resolver_type=OpResolverType.BUILTIN_REF,
-        )
-        interpreter.allocate_tensors()
-        digests = [_invoked(interpreter, feeds) for feeds in _feeds(interpreter, asked["seed"], asked["rounds"])]
-        if asked["tensors"]:
-            np.savez(asked["values"], **{str(t): interpreter.get_tensor(t) for t in asked["tensors"]})
-    except (RuntimeError, ValueError) as problem:
-        sys.stderr.write(str(problem))
-        return 1
-    sys.stdout.write(json.dumps(digests))
-    return 0
+    model, rounds, seed, tensors = asked
+    interpreter = Interpreter(
+        model_content=model,
+        experimental_preserve_all_tensors=bool(tensors),
+        experimental_op_resolver_type=OpResolverType.BUILTIN_REF,
+    )
+    interpreter.allocate_tensors()
+    digests = tuple(_invoked(interpreter, feeds) for feeds in _feeds(interpreter, seed, rounds))
+    return digests, {t: interpreter.get_tensor(t) for t in tensors}
 
 
 def _invoked(interpreter: Any, feeds: Sequence[Any]) -> str:
@@ -66,4 +58,4 @@ def _constant(details: Any, extreme: int) -> Any:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    answer_questions(run_model)

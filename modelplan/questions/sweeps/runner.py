@@ -1,18 +1,16 @@
-"""A process that measures runs for another one: a run per line of standard input, a row per line of its output.
+"""A process that measures runs for another one: it may crash or hang.
 
-It may crash or hang; `isolation.py`, which starts it, makes a row of that. Both sides speak JSON.
+`isolation.py`, which starts it, makes a row of that.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import signal
-import sys
 from typing import Any
 
 from modelplan.model import Graph, Op, Tensor
 from modelplan.planning import pipeline
+from modelplan.primitives.answering import answer_questions
 from modelplan.questions.sweeps.rows import as_record
 from modelplan.questions.sweeps.run_table import SweepRun
 from modelplan.questions.sweeps.running import Memo, measured
@@ -26,22 +24,19 @@ def run_from(record: dict[str, Any]) -> SweepRun:
     return SweepRun(**record | {"dims": tuple(record["dims"]), "shapes": tuple(record["shapes"])})
 
 
-def serve() -> None:
-    """Says that it is ready, then answers each run until the input ends."""
-    answers = os.fdopen(os.dup(1), "w")
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that asks
-    os.dup2(2, 1)  # what a library prints must not stand between the answers
+def measure_runs() -> None:
+    """Answers each run and its time limit with its row as a record, until the input ends."""
     _warm_up()
-    answers.write("ready\n")
-    answers.flush()
     memo = Memo()
-    for line in sys.stdin:
-        asked = json.loads(line)
-        _end_after(_BACKSTOP * asked["timeout"])
-        row = measured(run_from(asked["run"]), memo)
+
+    def row(asked: tuple[SweepRun, float]) -> dict[str, Any]:
+        run, timeout = asked
+        _end_after(_BACKSTOP * timeout)
+        record = as_record(measured(run, memo))
         _end_after(0)
-        answers.write(json.dumps(as_record(row)) + "\n")
-        answers.flush()
+        return record
+
+    answer_questions(row)
 
 
 def _warm_up() -> None:
@@ -57,7 +52,4 @@ def _end_after(seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        serve()
-    except BrokenPipeError:  # whoever asked is gone
-        os._exit(0)
+    measure_runs()

@@ -7,11 +7,6 @@ from __future__ import annotations
 
 import atexit
 import json
-import os
-import select
-import signal
-import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -21,10 +16,10 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Literal
 
-import numpy as np
 import numpy.typing as npt
 
 from modelplan import _core
+from modelplan.primitives.answering import AnsweringProcess, NoAnswerError
 from modelplan.primitives.errors import ModelError, RequestError
 
 INSTALL = "pip install 'modelplan[verify]'"
@@ -125,14 +120,12 @@ def measure(
     Raises:
         ModelError: ONNX Runtime does not load or run the file; quotes it.
     """
-    with tempfile.TemporaryDirectory() as name:
-        request = {
-            "model": str(model), "shapes": _plain(shapes), "settings": asdict(settings), "runs": runs, "inputs": inputs,
-            "outputs": f"{name}/outputs.npz" if keep else "",
-        }  # fmt: skip
-        found = _answer(request, Path(name))
-        outputs = _outputs(Path(name) / "outputs.npz") if keep else ()
-    return Measured(found["session"], found["first"], found["steady"], found["seconds"], outputs)
+    request = {
+        "model": str(model), "shapes": _plain(shapes), "settings": asdict(settings), "runs": runs, "inputs": inputs,
+        "outputs": keep,
+    }  # fmt: skip
+    answer = _answer(request)
+    return Measured(answer["session"], answer["first"], answer["steady"], answer["seconds"], answer["outputs"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +159,7 @@ def _traced(model: str | Path, shapes: Shapes, level: str) -> tuple[list[str], l
         settings = SessionSettings(level=level, arena="off", pattern=False)
         found = _answer(
             {"model": str(model), "shapes": _plain(shapes), "settings": asdict(settings), "runs": 1,
-             "profile": f"{name}/profile", "events": f"{name}/events"}, Path(name),
+             "profile": f"{name}/profile", "events": f"{name}/events"}
         )  # fmt: skip
         profile = json.loads(Path(found["profile"]).read_text())
         events = [line.split() for line in (Path(name) / "events").read_text().splitlines()]
@@ -209,7 +202,7 @@ def kept_values(model: str | Path, level: str) -> frozenset[str]:
     with tempfile.TemporaryDirectory() as name:
         level = "extended" if level == "all" else level
         request = {"model": str(model), "level": level, "optimized": f"{name}/optimized.onnx"}
-        return frozenset(_answer(request, Path(name))["values"])
+        return frozenset(_answer(request)["values"])
 
 
 def write_optimized(model: str | Path, level: str, path: str | Path) -> None:
@@ -218,8 +211,7 @@ def write_optimized(model: str | Path, level: str, path: str | Path) -> None:
     Raises:
         ModelError: as `measure`.
     """
-    with tempfile.TemporaryDirectory() as name:
-        _answer({"model": str(model), "level": level, "optimized": str(path)}, Path(name))
+    _answer({"model": str(model), "level": level, "optimized": str(path)})
 
 
 def time_in_turn(
@@ -230,89 +222,26 @@ def time_in_turn(
     Raises:
         ModelError: as `measure`.
     """
-    with tempfile.TemporaryDirectory() as name:
-        request = {
-            "models": list(map(str, models)), "shapes": _plain(shapes), "settings": asdict(settings), "runs": runs,
-        }  # fmt: skip
-        seconds: list[list[float]] = _answer(request, Path(name))["seconds"]
-        return seconds
+    request = {
+        "models": list(map(str, models)), "shapes": _plain(shapes), "settings": asdict(settings), "runs": runs,
+    }  # fmt: skip
+    seconds: list[list[float]] = _answer(request)["seconds"]
+    return seconds
 
 
 def _plain(shapes: Shapes) -> dict[str, list[int]]:
     return {name: [int(n) for n in shape] for name, shape in shapes.items()}
 
 
-class _Server:
-    """A process that has loaded ONNX Runtime and forks one for each request; it ends when this process does."""
-
-    def __init__(self) -> None:
-        self.process = subprocess.Popen(  # noqa: S603 - this interpreter and a program of the package
-            [sys.executable, str(_PROGRAM)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, "LD_PRELOAD": str(LIBRARY)},
-            start_new_session=True,
-        )
-        atexit.register(self.end)
-
-    def status(self, request: dict[str, Any]) -> int:
-        """The exit status of the request's process, -1 where the server itself is gone.
-
-        Raises:
-            ModelError: it takes too long.
-        """
-        asked, told = self.process.stdin, self.process.stdout
-        assert asked is not None
-        assert told is not None
-        try:
-            asked.write(json.dumps(request).encode() + b"\n")
-            asked.flush()
-            if not select.select([told], [], [], _SECONDS)[0]:
-                self.end()
-                raise ModelError(f"ONNX Runtime did not finish within {_SECONDS} seconds")
-            return int(told.readline() or -1)
-        except BrokenPipeError:
-            return -1
-
-    def end(self) -> None:
-        """Ends the process and those that it forked."""
-        atexit.unregister(self.end)
-        if self.process.poll() is None:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.communicate()
-
-
-_servers: list[_Server] = []
+_process = AnsweringProcess(str(_PROGRAM), environment={"LD_PRELOAD": str(LIBRARY)})
+atexit.register(_process.end)
 _one_at_a_time = Lock()
 
 
-def _answer(request: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """What a process of its own answers to a request."""
-    answer, errors = folder / "answer.json", folder / "errors.txt"
-    with _one_at_a_time:
-        if not _servers or _servers[-1].process.poll() is not None:
-            _servers[:] = [_Server()]
-        try:
-            status = _servers[-1].status(
-                {**request, "folder": str(Path.cwd()), "answer": str(answer), "errors": str(errors)}
-            )
-        except BaseException:  # such as Ctrl-C: what is under way would be taken for the next answer
-            _servers.pop().end()
-            raise
-    if status or not answer.exists():
-        wrong = errors.read_text().strip().splitlines() if errors.exists() else []
-        said = (wrong or [f"the process ended with status {status}"])[-1]
-        raise ModelError(f"not run on ONNX Runtime {ort_version()}: {said[:_LONGEST]}")
-    found: dict[str, Any] = json.loads(answer.read_text())
-    return found
-
-
-def _outputs(path: Path) -> tuple[tuple[npt.NDArray[Any], ...], ...]:
-    """The arrays of each input, in order."""
-    found: dict[int, dict[int, npt.NDArray[Any]]] = {}
-    with np.load(path) as stored:
-        for key in stored.files:
-            run, position = map(int, key.split("/"))
-            found.setdefault(run, {})[position] = stored[key]
-    return tuple(tuple(found[run][position] for position in sorted(found[run])) for run in sorted(found))
+def _answer(request: dict[str, Any]) -> Any:
+    """What ONNX Runtime, in a process of its own, answers to a request."""
+    try:
+        with _one_at_a_time:
+            return _process.ask({**request, "folder": str(Path.cwd())}, _SECONDS)
+    except NoAnswerError as problem:
+        raise ModelError(f"not run on ONNX Runtime {ort_version()}: {str(problem)[:_LONGEST]}") from None

@@ -1,24 +1,22 @@
-"""Runs sessions of ONNX Runtime under the allocation trace; started as a script, so it imports nothing of modelplan.
+"""Runs sessions of ONNX Runtime under the allocation trace; started as a script.
 
-Each line of the standard input is a request as JSON: the file for its answer, and the file for what goes wrong. ONNX
-Runtime is loaded once; each request then runs in a process of its own, forked before any session was made. A line of
-the standard output tells its exit status.
+ONNX Runtime is loaded once; each request then runs in a process of its own, forked before any session was made.
 """
 
 from __future__ import annotations
 
 import ctypes
 import gc
-import json
 import os
-import sys
+import pickle
 import time
 import traceback
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from modelplan.primitives.answering import answer_questions
 
 _TYPES = {
     "tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16, "tensor(bool)": np.bool_,
@@ -125,16 +123,15 @@ def _measured(request: dict[str, Any]) -> dict[str, Any]:
         library.trace_end(request["events"].encode())
     found = {
         "session": ready, "first": peaks[0], "steady": max(peaks[1:] or peaks), "seconds": min(seconds[1:] or seconds),
-        "profile": session.end_profiling() if request.get("profile") else "",
+        "profile": session.end_profiling() if request.get("profile") else "", "outputs": (),
     }  # fmt: skip
     if request.get("outputs"):
         numbers = [*range(request["inputs"]), *range(-1, -1 - len(_EXTREMES), -1)]
         names = [value.name for value in session.get_outputs()]
-        kept: dict[str, Any] = {}
-        for place, number in enumerate(numbers):
-            for position, output in enumerate(session.run(names, _feeds(inputs, request["shapes"], number), options)):
-                kept[f"{place}/{position}"] = np.asarray(output)
-        np.savez(request["outputs"], **kept)
+        found["outputs"] = tuple(
+            tuple(map(np.asarray, session.run(names, _feeds(inputs, request["shapes"], number), options)))
+            for number in numbers
+        )
     return found
 
 
@@ -166,20 +163,41 @@ def _timed(request: dict[str, Any]) -> dict[str, Any]:
     return {"seconds": seconds}
 
 
-def _answered(request: dict[str, Any]) -> int:
-    """The exit status of a process that writes the answer to a request; what went wrong is in its file for errors."""
+def _answered(request: dict[str, Any]) -> Any:
+    """The answer to a request, which a process of its own gives.
+
+    Raises:
+        RuntimeError: ONNX Runtime's reason, or how that process ended.
+    """
+    reading, writing = os.pipe()
     process = os.fork()
-    if process:
-        return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    if not process:
+        os.close(reading)
+        _answer_and_exit(request, writing)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        sent = pipe.read()
+    status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    if status or not sent:
+        raise RuntimeError(f"the process ended with status {status}")
+    reason, answer = pickle.loads(sent)  # noqa: S301 - from a copy of this process
+    if reason:
+        raise RuntimeError(reason)
+    return answer
+
+
+def _answer_and_exit(request: dict[str, Any], to: int) -> None:
+    answer = _timed if "models" in request else _optimized if "optimized" in request else _measured
     status = 1
-    os.dup2(2, 1)  # the standard output is the server's
     try:
         os.chdir(request["folder"])  # it may have changed since the server was started
-        answer = _timed if "models" in request else _optimized if "optimized" in request else _measured
-        Path(request["answer"]).write_text(json.dumps(answer(request)))
+        try:
+            sent: tuple[str, Any] = "", answer(request)
+        except BaseException as problem:  # noqa: BLE001 - told to the process that asked
+            sent = traceback.format_exception_only(problem)[-1].strip() or repr(problem), None
+        with os.fdopen(to, "wb") as pipe:
+            pickle.dump(sent, pipe)
         status = 0
-    except BaseException:  # noqa: BLE001 - told to the process that asked
-        Path(request["errors"]).write_text(traceback.format_exc())
     finally:
         os._exit(status)
 
@@ -187,6 +205,4 @@ def _answered(request: dict[str, Any]) -> int:
 if __name__ == "__main__":
     with suppress(ImportError):  # the processes tell what is wrong
         import onnxruntime  # noqa: F401 - loaded once for all of them
-    for line in sys.stdin:
-        sys.stdout.write(f"{_answered(json.loads(line))}\n")
-        sys.stdout.flush()
+    answer_questions(_answered)

@@ -1,4 +1,4 @@
-"""Runs one model on the tflite-micro wheel and prints what came out as JSON; started by `runner`, never imported.
+"""Runs one model on the tflite-micro wheel and answers with what came out; started by `runner`, never imported.
 
 A plan that is wrong can write anywhere, so the interpreter has a process of its own. The allocator's report goes
 to standard error, where the wheel prints it.
@@ -7,28 +7,27 @@ to standard error, where the wheel prints it.
 from __future__ import annotations
 
 import hashlib
-import json
-import sys
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from modelplan.primitives.answering import answer_questions
 
-def main() -> None:
-    """Arguments: model file, arena bytes, number of random inputs, seed, 1 for extreme inputs too."""
-    path, arena, rounds, seed, extremes = sys.argv[1], *map(int, sys.argv[2:6])
+
+def run_model(asked: tuple[bytes, int, int, int, bool]) -> list[str]:
+    """Digests of outputs for a model, bytes of its arena, number of random inputs, seed, whether extreme inputs too."""
+    model, arena, rounds, seed, extremes = asked
     from tflite_micro.python.tflite_micro import runtime
 
-    interpreter = runtime.Interpreter.from_bytes(Path(path).read_bytes(), arena_size=arena)
+    interpreter = runtime.Interpreter.from_bytes(model, arena_size=arena)
     rng = np.random.default_rng(seed)
     digests = [_invoke(interpreter, partial(_random, rng=rng)) for _ in range(2 * rounds + 1)] if rounds else []
     digests += [_invoke(interpreter, partial(_constant, extreme=n)) for n in (-1, 0, 1) if extremes]
     interpreter.print_allocations()
     # The first run only fills the arena with other data, so that stale right answers cannot pass.
-    sys.stdout.write(json.dumps({"outputs": digests[1:]}))
+    return digests[1:]
 
 
 def _invoke(interpreter: Any, values: Callable[[Any], Any]) -> str:
@@ -71,4 +70,4 @@ def _constant(details: Any, extreme: int) -> Any:
 
 
 if __name__ == "__main__":
-    main()
+    answer_questions(run_model)

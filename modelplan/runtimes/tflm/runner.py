@@ -5,16 +5,16 @@ Needs the extra `tflm`; nothing else in modelplan does.
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
-import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
+from typing import IO
 
+from modelplan.primitives.answering import AnsweringProcess, NoAnswerError
 from modelplan.primitives.errors import ModelError, RequestError
 
 INSTALL = "pip install --pre 'modelplan[tflm]'"
@@ -76,36 +76,31 @@ def run_tflm(
     if not installed():
         raise RequestError(f"tflite-micro is not installed; install it with: {INSTALL}")
     arena = arena or max(64 << 20, 16 * len(model))
-    with tempfile.NamedTemporaryFile(suffix=".tflite") as file:
-        file.write(model)
-        file.flush()
-        return _report(*_start(file.name, (arena, rounds, seed, int(extremes)), seconds))
+    program = str(Path(__file__).with_name("interpreter_process.py"))
+    with tempfile.TemporaryFile() as log, AnsweringProcess(program, log=log) as process:
+        try:
+            outputs = process.ask((model, arena, rounds, seed, extremes), seconds)
+        except NoAnswerError as problem:
+            raise RefusalError(f"tflite-micro {_refusal(_text(log), problem)}") from None
+        return _report(outputs, _text(log))
 
 
-def _start(path: str, numbers: tuple[int, ...], seconds: float) -> tuple[str, str]:
-    script = Path(__file__).with_name("interpreter_process.py")
-    # -P keeps the script's own folder off the path: its neighbours would shadow other packages.
-    command = [sys.executable, "-P", str(script), path, *map(str, numbers)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)  # noqa: S603
-    except subprocess.TimeoutExpired:
-        raise RefusalError(f"tflite-micro did not finish within {seconds:g} seconds") from None
-    if done.returncode:
-        raise RefusalError(f"tflite-micro refuses the model: {_reason(done.stderr, done.returncode)}")
-    return done.stdout, done.stderr
+def _text(log: IO[bytes]) -> str:
+    log.seek(0)
+    return log.read().decode(errors="replace")
 
 
-def _reason(log: str, code: int) -> str:
-    """The lines of the log that give the reason, without the Python traceback."""
-    lines = [line.strip() for line in log.splitlines() if line.strip()]
-    said = [line for line in lines if not line.startswith(("Traceback", "File", "^", "~")) and "(" not in line[:40]]
-    end = f"signal {-code}" if code < 0 else f"exit {code}"
-    return "; ".join([*dict.fromkeys(said[:1] + lines[-1:]), end])
+def _refusal(log: str, problem: NoAnswerError) -> str:
+    """Why TFLM gave no answer: what it logged first, and how it ended."""
+    if problem.late:
+        return str(problem)
+    lines = [line.strip() for line in log.splitlines() if "(" not in line[:40] and line.strip()]
+    return f"refuses the model: {'; '.join(dict.fromkeys([*lines[:1], str(problem)]))}"
 
 
-def _report(out: str, log: str) -> TflmRun:
+def _report(outputs: Sequence[str], log: str) -> TflmRun:
     parts = {name: int(size) for name, size in _PART.findall(log)}
     rows = tuple(LoggedRow(name, *map(int, figures)) for name, *figures in _ROW.findall(log))
     if not {"head", "tail"} <= parts.keys():
         raise RefusalError(f"tflite-micro {tflm_version()} prints its allocations in another form")
-    return TflmRun(parts["head"], parts["tail"], rows, tuple(json.loads(out)["outputs"]))
+    return TflmRun(parts["head"], parts["tail"], rows, tuple(outputs))

@@ -1,0 +1,62 @@
+"""A process that answers: its answers, its errors, its crash and its delay are four different things."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from modelplan.primitives.answering import AnsweringProcess, NoAnswerError
+
+#: Answers an expression with its value, printing on the way what no one may take for an answer.
+PROGRAM = """
+import os, sys, time
+from modelplan.primitives.answering import answer_questions
+answer_questions(lambda question: (print("noise"), eval(question))[1])
+"""
+
+
+@pytest.fixture
+def process() -> Iterator[AnsweringProcess]:
+    with AnsweringProcess("-c", PROGRAM) as answering:
+        yield answering
+
+
+def test_answers_come_one_at_a_time_from_one_process(process: AnsweringProcess) -> None:
+    assert process.ask("[1] * 3") == [1, 1, 1]
+    assert process.ask("os.getpid()") == process.ask("os.getpid()") == process.start().pid
+
+
+@pytest.mark.parametrize(
+    ("question", "reason", "code", "late"),
+    [
+        ("1 / 0", "division by zero", None, False),
+        ("os.abort()", "crashed (signal 6)", -6, False),
+        ("os._exit(3)", "ended with exit code 3", 3, False),
+        ("os.close(1) or os.closerange(3, 20) or os._exit(4)", "ended with exit code 4", 4, False),
+        ("time.sleep(60)", "did not finish within 0.3 seconds", -9, True),
+    ],
+)
+def test_each_way_to_give_no_answer_is_told(
+    process: AnsweringProcess, question: str, reason: str, code: int | None, late: bool
+) -> None:
+    with pytest.raises(NoAnswerError) as told:
+        process.ask(question, seconds=0.3 if late else None)
+    assert (str(told.value), told.value.code, told.value.late) == (reason, code, late)
+    assert process.ask("6 * 7") == 42  # the next question starts it again
+
+
+def test_a_program_that_cannot_start_is_told() -> None:
+    with AnsweringProcess("-c", "import sys; sys.exit(5)") as process, pytest.raises(NoAnswerError) as told:
+        process.ask("1")
+    assert told.value.code == 5
+
+
+def test_once_ended_it_answers_nothing_and_a_question_under_way_fails(process: AnsweringProcess) -> None:
+    process.ask("1")
+    threading.Timer(0.3, process.end).start()
+    with pytest.raises(NoAnswerError, match="signal 9"):
+        process.ask("time.sleep(60)")
+    with pytest.raises(NoAnswerError, match="was ended"):
+        process.ask("1")
