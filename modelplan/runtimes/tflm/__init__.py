@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from modelplan.model import Graph, InPlace, KernelLibrary, Kind, Op, Requirement, Runtime, Sharing, Tensor
-from modelplan.runtimes.tflm.kernels import LIBRARIES, Call, Operand, scratch_sizes
+from modelplan.runtimes.tflm.kernels import EVERY, LIBRARIES, Call, Operand, scratch_sizes
 
 
 def _in_place(kinds: str, dtypes: str, operands: tuple[int, ...] = (0,)) -> dict[str, InPlace]:
@@ -94,11 +94,18 @@ TFLM = Runtime(
     scratch=_scratch,
     unpacked=("int4",),
     sharing=_SHARING,
-    libraries=tuple(
-        KernelLibrary(
-            k.name, f"{k.note} ({k.release})", sequential=k.leads is not None, plain_loops=k.plain, leads=k.leads or {}
-        )
-        for k in LIBRARIES.values()
+    libraries=(
+        KernelLibrary(EVERY, "what is enough and right with each of the libraries below"),
+        *(
+            KernelLibrary(
+                k.name,
+                f"{k.note} ({k.release})",
+                sequential=k.leads is not None,
+                plain_loops=k.plain,
+                leads=k.leads or {},
+            )
+            for k in LIBRARIES.values()
+        ),
     ),
     default_for="tflite",
     requires=_required,

@@ -22,7 +22,7 @@ from modelplan.runtimes.tflm import performing, planner
 from modelplan.runtimes.tflm.abi import ABIS, Abi, Struct, StructLayout, find_abis, layout
 from modelplan.runtimes.tflm.arena_memory import ArenaMemory
 from modelplan.runtimes.tflm.file import FileModel, FileSubgraph, FileTensor
-from modelplan.runtimes.tflm.kernels import KernelSet, find_library
+from modelplan.runtimes.tflm.kernels import KernelSet, find_libraries
 from modelplan.runtimes.tflm.kernels.preparation import (
     EVAL_TENSOR,
     KEEP,
@@ -127,20 +127,32 @@ class Arena:
 def arena(model: FileModel, abi: int | str = "64", kernels: str = "reference", head: int | None = None) -> Arena:
     """What the model's arena holds on a target, with the offline plan that the file carries.
 
-    `abi` is a name of `abi.ABIS`; `32` and `64` stand for several, and the largest of their arenas is given.
-    `head` takes the place of the head that TFLM's planner makes, where a planner of the firmware's own gives every
+    `abi` is a name of `abi.ABIS`; `32` and `64` stand for several, as "every" does for kernel libraries. The largest of
+    their arenas is given, and a library that refuses the model counts only where all do. `head` takes the place of the head that TFLM's planner makes, where a planner of the firmware's own gives every
     address.
 
     Raises:
         RequestError: no such ABI or kernel library.
         ModelError: the offline plan in the file does not fit the model, or subgraphs call each other in a circle.
     """
-    library = find_library(kernels)
-    found = [Interpreter(model, one, library).arena(head) for one in find_abis(abi)]
-    largest = max(found, key=lambda one: one.least)
-    front = max(one.front for one in found)
-    kept = tuple(map(max, zip(*(one.kept for one in found), strict=True)))
+    found = [Interpreter(model, *build).arena(head) for build in builds(abi, kernels)]
+    counted = [one for one in found if not one.refusals] or found
+    largest = max(counted, key=lambda one: one.least)
+    front = max(one.front for one in counted)
+    kept = tuple(map(max, zip(*(one.kept for one in counted), strict=True)))
     return replace(largest, front=front, kept=kept, refusals=_everywhere([one.refusals for one in found]))
+
+
+def builds(abi: int | str, kernels: str) -> Iterator[tuple[Abi, KernelSet]]:
+    """Each kernel library with each ABI of those named that it is for; with all where it is for none of them.
+
+    Raises:
+        RequestError: no such ABI or kernel library.
+    """
+    for library in find_libraries(kernels):
+        abis = find_abis(abi)
+        for one in [one for one in abis if one.name in library.abis] or abis:
+            yield one, library
 
 
 def planned(
@@ -148,26 +160,24 @@ def planned(
 ) -> tuple[tuple[planner.Request, ...], list[int]]:
     """What TFLM's own planner is given for the model, in its order, and the offset that it gives each.
 
-    Of several ABIs it is that whose arena is the largest.
+    Of several ABIs and libraries it is for those whose arena is the largest.
 
     Raises:
         RequestError: no such ABI or kernel library.
         ModelError: the offline plan in the file does not fit the model, or subgraphs call each other in a circle.
     """
-    library = find_library(kernels)
-    found = [Interpreter(model, one, library) for one in find_abis(abi)]
+    found = [Interpreter(model, *build) for build in builds(abi, kernels)]
     rows = max(found, key=lambda one: one.arena().least).planned()
     return rows, planner.greedy_offsets(rows, planner.read_plan(model))
 
 
 def refusals(model: FileModel, abi: int | str = "32", kernels: str = "reference") -> tuple[Refused, ...]:
-    """What keeps TFLM from running the model, one reason for each operator that it would refuse on each of the ABIs.
+    """What keeps TFLM from running the model, one reason for each operator that it would refuse on each of the ABIs and with each library.
 
     Raises:
         RequestError: no such ABI or kernel library.
     """
-    library = find_library(kernels)
-    return _everywhere([tuple(Interpreter(model, one, library).refused()) for one in find_abis(abi)])
+    return _everywhere([tuple(Interpreter(model, *build).refused()) for build in builds(abi, kernels)])
 
 
 def _everywhere(found: Sequence[tuple[Refused, ...]]) -> tuple[Refused, ...]:

@@ -17,7 +17,7 @@ from modelplan.runtimes.tflm.scratch import call_of, calls_of
 _MOST_REQUESTS = 12
 
 #: How many models are remembered as their kernels prepare them, one for each library and release.
-_REMEMBERED = 8
+_REMEMBERED = 16
 
 
 class PreparedModel:

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from modelplan.runtimes.tflm import planner
-from modelplan.runtimes.tflm.abi import Abi, find_abis
-from modelplan.runtimes.tflm.arena import Interpreter, take_allocator
+from modelplan.runtimes.tflm.abi import Abi
+from modelplan.runtimes.tflm.arena import Interpreter, builds, take_allocator
 from modelplan.runtimes.tflm.arena_memory import ArenaMemory
 from modelplan.runtimes.tflm.file import FileModel
-from modelplan.runtimes.tflm.kernels import KernelSet, find_library
+from modelplan.runtimes.tflm.kernels import KernelSet
 from modelplan.runtimes.tflm.refused_operators import Refused
 
 
@@ -69,8 +69,7 @@ def shared_arena_of(
         RequestError: no such ABI or kernel library.
         ModelError: a plan in a file does not fit its model, or subgraphs call each other in a circle.
     """
-    library = find_library(kernels)
-    found = [_allocated(models, one, library, head) for one in find_abis(abi)]
+    found = [_allocated(models, abi, library, head) for abi, library in builds(abi, kernels)]
     return max(found, key=lambda one: one.least)
 
 

@@ -12,11 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from modelplan.runtimes.tflm import planner
-from modelplan.runtimes.tflm.abi import find_abis
-from modelplan.runtimes.tflm.arena import Interpreter, take_allocator
+from modelplan.runtimes.tflm.arena import Interpreter, builds, take_allocator
 from modelplan.runtimes.tflm.arena_memory import ArenaMemory
 from modelplan.runtimes.tflm.file import FileModel
-from modelplan.runtimes.tflm.kernels import find_library
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +39,10 @@ def two_arenas(model: FileModel, abi: int | str = "32", kernels: str = "referenc
         ModelError: the offline plan in the file does not fit the model, or subgraphs call each other in a circle.
     """
     found = []
-    for one in find_abis(abi):
+    for one, library in builds(abi, kernels):
         memory = ArenaMemory(one)
         take_allocator(memory, apart=True)
-        head, _ = Interpreter(model, one, find_library(kernels)).allocate(memory)
+        head, _ = Interpreter(model, one, library).allocate(memory)
         found.append(TwoArenas(planner.padded(memory.depth), planner.padded(memory.highest), head))
     return TwoArenas(
         max(one.persistent for one in found), max(one.non_persistent for one in found), max(one.head for one in found)

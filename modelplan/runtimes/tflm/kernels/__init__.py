@@ -7,9 +7,10 @@ Prepare function requests, in the order of TFLM's sources; the arena follows fro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 
 from modelplan.ops.op_facts import Lead
 from modelplan.primitives.errors import RequestError
@@ -28,6 +29,7 @@ from modelplan.runtimes.tflm.kernels.preparation import (
 from modelplan.runtimes.tflm.kernels.refusing import Refusal
 
 __all__ = [
+    "EVERY",
     "KERNELS",
     "LIBRARIES",
     "Call",
@@ -40,7 +42,9 @@ __all__ = [
     "Refusal",
     "Subgraph",
     "check_types",
+    "find_libraries",
     "find_library",
+    "most_scratch",
     "requested",
     "scratch_sizes",
 ]
@@ -50,7 +54,7 @@ __all__ = [
 class KernelSet:
     """One set of kernels: its operators by name, the release of the sources that they follow, and what it is for.
 
-    `plain` says that all its kernels are TFLM's own: loops that finish one element of their output after the other,
+    `abis` are the ABIs of the chips that it is for. `plain` says that all its kernels are TFLM's own: loops that finish one element of their output after the other,
     front to back. `leads` are those of the operators for which it has other kernels; None where their order is not
     known, and then nothing is known of the set.
     """
@@ -59,37 +63,41 @@ class KernelSet:
     operators: Mapping[str, Operator] = field(repr=False)
     release: str
     note: str
+    abis: tuple[str, ...]
     plain: bool = False
     leads: Mapping[str, Lead] | None = field(default=None, repr=False)
 
 
 _TFLM = "tflite-micro of August 2026"
 _CMSIS = "CMSIS-NN of June 2026"
+_ARM, _ESPRESSIF = ("cortex-m", "arm-linux"), ("xtensa", "riscv32")
 
 
 def _cmsis_nn(name: str, path: cmsis_nn.Path, note: str) -> KernelSet:
-    return KernelSet(name, cmsis_nn.operators(path), _CMSIS, note, leads=cmsis_nn_leads(path))
+    return KernelSet(name, cmsis_nn.operators(path), _CMSIS, note, _ARM, leads=cmsis_nn_leads(path))
 
 
-_ESP_NN = KernelSet("esp-nn@1.2.3", esp_nn.V1_2_3, "ESP-NN 1.2.3", "ESP-NN on the ESP32-S3")
+_ESP_NN = KernelSet("esp-nn@1.2.3", esp_nn.V1_2_3, "ESP-NN 1.2.3", "ESP-NN on the ESP32-S3", _ESPRESSIF)
 
 #: The libraries by name. `esp-nn` is the newest ESP-NN here; a name with a version stays with that version.
 LIBRARIES: dict[str, KernelSet] = {
     k.name: k
     for k in (
-        KernelSet("reference", reference.OPERATORS, _TFLM, "TFLM's own kernels", plain=True, leads={}),
+        KernelSet("reference", reference.OPERATORS, _TFLM, "TFLM's own kernels", tuple(ABIS), plain=True, leads={}),
         _cmsis_nn("cmsis-c", cmsis_nn.C, "CMSIS-NN in plain C: Cortex-M0, M3"),
         _cmsis_nn("cmsis-dsp", cmsis_nn.DSP, "CMSIS-NN with DSP instructions: Cortex-M4, M7, M33"),
         _cmsis_nn("cmsis-mve", cmsis_nn.MVE, "CMSIS-NN with Helium: Cortex-M52, M55, M85"),
         replace(_ESP_NN, name="esp-nn"),
         _ESP_NN,
-        KernelSet("esp-nn@1.1.0", esp_nn.V1_1_0, "ESP-NN 1.1.0", "ESP-NN of 2024 on the ESP32-S3"),
-        KernelSet("esp-nn-generic", esp_nn.GENERIC, "ESP-NN 1.2.3", "ESP-NN on chips without kernels of their own"),
+        KernelSet("esp-nn@1.1.0", esp_nn.V1_1_0, "ESP-NN 1.1.0", "ESP-NN of 2024 on the ESP32-S3", _ESPRESSIF),
+        KernelSet("esp-nn-generic", esp_nn.GENERIC, "ESP-NN 1.2.3", "ESP-NN on chips without kernels of their own", _ESPRESSIF),
     )
 }
 
-#: Their names.
-KERNELS = tuple(LIBRARIES)
+#: Stands for each of the libraries: what is enough and right with all of them.
+EVERY = "every"
+#: All names of libraries, and of all of them together.
+KERNELS = (EVERY, *LIBRARIES)
 
 
 def find_library(name: str) -> KernelSet:
@@ -100,11 +108,30 @@ def find_library(name: str) -> KernelSet:
     """
     if name in LIBRARIES:
         return LIBRARIES[name]
+    if name == EVERY:
+        raise RequestError(f"kernels {name!r} are several libraries, expected one of: {', '.join(LIBRARIES)}")
     family = name.partition("-")[0].partition("@")[0]
     variants = [f"{k.name} ({k.note})" for k in LIBRARIES.values() if k.name.partition("-")[0] == family]
     if variants:
         raise RequestError(f"kernels {name!r} come in variants: {'; '.join(variants)}")
     raise RequestError(f"no kernels {name!r}; there are: {', '.join(KERNELS)}")
+
+
+def find_libraries(name: str) -> tuple[KernelSet, ...]:
+    """The library called `name`, or those that differ where it is "every".
+
+    Raises:
+        RequestError: as `find_library`.
+    """
+    if name == EVERY:
+        return tuple(library for library in LIBRARIES.values() if library is not _ESP_NN)
+    return (find_library(name),)
+
+
+def most_scratch(of_libraries: Iterable[Sequence[int]]) -> tuple[int, ...]:
+    """Requests for scratch in which those of each library find room: the largest of each, then the second largest."""
+    largest_first = (sorted(sizes, reverse=True) for sizes in of_libraries)
+    return tuple(map(max, zip_longest(*largest_first, fillvalue=0)))
 
 
 def scratch_sizes(call: Call, kernels: str = "reference", pointer: int = 8) -> tuple[int, ...]:
@@ -116,6 +143,8 @@ def scratch_sizes(call: Call, kernels: str = "reference", pointer: int = 8) -> t
     Raises:
         RequestError: no such kernel library; the message lists them.
     """
+    if kernels == EVERY:
+        return most_scratch(scratch_sizes(call, library.name, pointer) for library in find_libraries(EVERY))
     operator = find_library(kernels).operators.get(call.kind)
     if operator is None:
         return ()
