@@ -238,6 +238,7 @@ def as_json(found: Outcome) -> dict[str, Any]:
         "refusals": needed.refusals,
         "basis": needed.basis,
         "parts": [asdict(part) for part in needed.parts],
+        "libraries": [asdict(library) for library in needed.libraries],
         "alternatives": [_alternative(one, found.remedies) for one in found.others or ()],
     }
 

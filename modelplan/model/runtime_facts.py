@@ -60,6 +60,21 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class LibraryNeed:
+    """What a model file needs with one kernel library, in bytes; `explains` says which kernels these are.
+
+    `refusals` as in `Requirement`.
+    """
+
+    library: str
+    explains: str
+    arena: int
+    head: int
+    tail: int
+    refusals: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Requirement:
     """What a model file needs on a runtime as it stands, in bytes.
 
@@ -67,6 +82,9 @@ class Requirement:
     `basis` says in one line for which target and by which sources. `macro` names the constant that declares the arena
     in firmware; it is empty where the runtime takes its memory by itself. `refusals` name the operators that the
     runtime would not run, with the reasons; the figures of a refused model count for nothing.
+
+    `kernels` is the kernel library that needs so much. Where no library was named, `libraries` say what each needs: the
+    arena is enough for all that run the model.
     """
 
     arena: int
@@ -75,6 +93,8 @@ class Requirement:
     basis: str
     macro: str = ""
     refusals: tuple[str, ...] = ()
+    kernels: str = ""
+    libraries: tuple[LibraryNeed, ...] = ()
 
     @property
     def kept(self) -> int:
@@ -84,6 +104,10 @@ class Requirement:
     def fits(self, budget: int) -> bool:
         """Whether the runtime runs the model in `budget` bytes; one that it refuses fits nowhere."""
         return not self.refusals and self.arena <= budget
+
+    def libraries_that_fit(self, budget: int) -> tuple[str, ...]:
+        """The names of the kernel libraries with which `budget` bytes are enough, where none was named."""
+        return tuple(one.library for one in self.libraries if not one.refusals and one.arena <= budget)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +168,7 @@ class Runtime:
         kernels: the name of the kernel library in use.
         unpacked: the 4-bit data types that take a byte each in its memory.
         sharing: which tensors may share memory.
-        libraries: the kernel libraries that there are; the first is the usual one.
+        libraries: the kernel libraries that there are; a file is sized for the first where none is named.
         default_for: the file format that is planned for this runtime unless the caller names another.
         requires: returns what a model file needs in all, given its content, its name, the name of the ABI and that of
             the kernel library; None where only the planned part is known.
@@ -180,6 +204,11 @@ class Runtime:
     def __post_init__(self) -> None:
         if self.kernels not in self.library_names:
             raise ValueError(f"no kernels {self.kernels!r}; there are: {', '.join(self.library_names)}")
+
+    @property
+    def usual_kernels(self) -> str:
+        """The kernel library that a file is sized for where none is named; it may stand for all of them."""
+        return self.libraries[0].name
 
     @property
     def library(self) -> KernelLibrary:

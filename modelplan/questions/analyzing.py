@@ -30,7 +30,13 @@ from modelplan.questions.alternatives import (
     unmodified_requirement,
 )
 from modelplan.questions.explaining.quick import has_quick_changes, quick_changes, with_alternatives
-from modelplan.questions.model_request import ModelRequest, on_target, planning_options, target_of
+from modelplan.questions.model_request import (
+    ModelRequest,
+    on_target,
+    planning_options,
+    target_of,
+    with_deciding_kernels,
+)
 from modelplan.questions.unmodified import requested_plan, unmodified_plan, usual_options
 from modelplan.runtimes.ort.shapes import unknown_tensors
 
@@ -84,12 +90,14 @@ def analysis_stages(request: AnalyzeRequest) -> Iterator[SizedFile]:
     request = on_target(request, file.graph)
     target = target_of(request, file.graph)
     requirement = unmodified_requirement(file, target)
-    options = usual_options(request, file, target)
+    request = with_deciding_kernels(request, requirement)
+    runs_on = target_of(request, file.graph)
+    options = usual_options(request, file, runs_on)
     for name in request.why_not:
         tensors_called(file.graph, name)  # a wrong name is refused before anything is shown
     sized = SizedFile(file, target, requirement, request.available)
     yield sized
-    unmodified = unmodified_plan(file, target, requirement)
+    unmodified = unmodified_plan(file, runs_on, requirement)
     run = sized.followed_by(RunFile, unmodified=unmodified)
     yield run
     with _quick_suggestions(run, advice=request.advice) as suggestions:
@@ -106,7 +114,8 @@ def analysis_page(request: AnalyzeRequest, analysis: PlannedFile) -> Page:
     from modelplan.questions.pages.plan_views import model_page
 
     graph = analysis.file.graph
-    options = planning_options(on_target(request, graph), graph)
+    request = with_deciding_kernels(on_target(request, graph), analysis.requirement)
+    options = planning_options(request, graph)
     return model_page(options, graph, analysis.plan, analysis.unmodified)
 
 

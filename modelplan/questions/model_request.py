@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from modelplan import runtimes
 from modelplan.formats import load_model
-from modelplan.model import Graph, Padding, Plan
+from modelplan.model import Graph, Padding, Plan, Requirement
 from modelplan.model.model_file import USUAL_ABI, Target
 from modelplan.planning import allocators, pipeline
 from modelplan.planning.pipeline import Options, configured_runtime
@@ -27,7 +27,7 @@ class ModelRequest:
         dims: extents that the file leaves open: SYMBOL=N, or SYMBOL<=N for a bound.
         shapes: shapes that the file leaves open: TENSOR=N,N,...
         runtime: tflm, litert, ort, executorch or generic; None: by the file's format.
-        kernels: the kernel library; None: the target's, else the runtime's first.
+        kernels: the kernel library; None: the target's, else all that the runtime can be built with.
         abi: for which ABI a whole arena is sized; None: the target's, else of 32 bits.
         capacity: the bytes there are; None: the block of the target, else no limit.
         target: the device and its block, from `choose_target`.
@@ -75,7 +75,7 @@ Asked = TypeVar("Asked", bound=ModelRequest)
 
 
 def on_target(request: Asked, graph: Graph) -> Asked:
-    """The request with the ABI and the kernels of its target where it names none.
+    """The request with the ABI and the kernels of its target where it names none; else with all kernel libraries.
 
     The kernels of a target count for a runtime that has them; which one runs a model follows from `graph`.
 
@@ -91,7 +91,12 @@ def on_target(request: Asked, graph: Graph) -> Asked:
         abi = abi or device.abi
         if kernels is None and device.kernels in runtime.library_names:
             kernels = device.kernels
-    return replace(request, abi=abi or USUAL_ABI, kernels=kernels)
+    return replace(request, abi=abi or USUAL_ABI, kernels=kernels or runtime.usual_kernels)
+
+
+def with_deciding_kernels(request: Asked, requirement: Requirement) -> Asked:
+    """The request for the kernel library that needs most, where it stands for all: a plan is made for one library."""
+    return replace(request, kernels=requirement.kernels or request.kernels)
 
 
 def target_of(request: ModelRequest, graph: Graph) -> Target:
@@ -102,7 +107,9 @@ def target_of(request: ModelRequest, graph: Graph) -> Target:
     """
     options = Options(request.runtime, kernels=request.kernels, alignment=request.alignment, pad=request.pad)
     runtime = configured_runtime(graph, options)
-    named = [(f"--{name}", getattr(request, name)) for name in ("runtime", "kernels", "alignment", "pad")]
+    named = [(f"--{name}", getattr(request, name)) for name in ("runtime", "alignment", "pad")]
+    if runtime.kernels != runtime.usual_kernels:
+        named.append(("--kernels", runtime.kernels))
     words = [word for name, value in named if value is not None for word in (name, str(value))]
     bound = [("--dim", dim) for dim in request.dims] + [("--shape", shape) for shape in request.shapes]
     return Target(runtime, request.abi or USUAL_ABI, (*words, *(word for pair in bound for word in pair)))

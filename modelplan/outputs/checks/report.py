@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from modelplan.answers.analysis import lower_alternatives
 from modelplan.answers.check_outcomes import CheckSetting, Findings, Judgement, Outcome
+from modelplan.model import Requirement
 from modelplan.outputs.report import Section, Table, plain
 from modelplan.primitives.units import counted, human
 
@@ -124,10 +125,19 @@ def section_of(one: Outcome) -> Section:
     lines = [f"required  {human(one.needed.arena)}: {one.needed.basis}"]
     for judged in one.judgements:
         lines += _against(judged)
+        if judged.quantity == "arena" and judged.limit is not None and not judged.passed:
+            lines += libraries_line(one.needed, judged.limit)
     if not one.passed:
         lines += outlook(one)
     lines += since_lines(one)
     return Section(f"{one.check.name}: {word}", tuple(lines), commands=remedy_lines(one))
+
+
+def libraries_line(needed: Requirement, budget: int) -> list[str]:
+    """With which kernel libraries the budget is enough, where none was named."""
+    if not needed.libraries:
+        return []
+    return [f"fits with {', '.join(needed.libraries_that_fit(budget)) or 'none of the kernel libraries'}"]
 
 
 def _against(judged: Judgement) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from modelplan.answers.analysis import lower_alternatives
-from modelplan.model import Alternative, Requirement
+from modelplan.model import Alternative, LibraryNeed, Requirement
 from modelplan.outputs.report import Section, Table
 from modelplan.primitives.units import human
 
@@ -15,12 +15,32 @@ def headline(model: str, needed: Requirement, capacity: int | None = None) -> Se
     if needed.refusals:
         return Section(f"{model}: the runtime would not run it ({needed.basis})", needed.refusals)
     declared = f"#define {needed.macro} {needed.arena}" if needed.macro else f"memory {human(needed.arena)}"
+    if needed.libraries:
+        declared += "  // any kernels; less with --kernels or --target"
     lines = [declared, needed.basis]
     if capacity is not None:
-        spare = capacity - needed.arena
-        word = f"fits, {human(spare)} to spare" if spare >= 0 else f"does not fit, {human(-spare)} too much"
-        lines.append(f"capacity {human(capacity)}: {word}")
-    return Section(model, tuple(lines))
+        lines.append(f"capacity {human(capacity)}: {_fits(needed, capacity)}")
+    return Section(model, tuple(lines), _libraries_table(needed.libraries))
+
+
+def _fits(needed: Requirement, capacity: int) -> str:
+    spare = capacity - needed.arena
+    if spare >= 0:
+        return f"fits, {human(spare)} to spare"
+    found = needed.libraries_that_fit(capacity)
+    also = f"; it fits with {', '.join(found)}" if found else "; it fits with none" if needed.libraries else ""
+    return f"does not fit, {human(-spare)} too much{also}"
+
+
+def _libraries_table(libraries: Sequence[LibraryNeed]) -> Table | None:
+    """What the model needs with each kernel library; None where one was named."""
+    if not libraries:
+        return None
+    rows = [
+        (one.library, *(("refused", "", "") if one.refusals else map("{:,}".format, (one.arena, one.head, one.tail))))
+        for one in libraries
+    ]
+    return Table(("kernels", ">arena", ">head", ">tail"), tuple(rows))
 
 
 def parts_section(needed: Requirement) -> Section:

@@ -15,6 +15,7 @@ from modelplan.model.model_file import ModelFile, Target
 from modelplan.planning import pipeline
 from modelplan.questions.alternatives import carried_offsets, carries_plan, unmodified_requirement
 from modelplan.questions.differences.labelling import Structure
+from modelplan.runtimes import with_kernels
 
 #: Who made a buffer that is alive at the peak: an operator, or an input or other tensor that none makes.
 Maker = tuple[str, int]
@@ -109,12 +110,13 @@ def _standing(file: ModelFile, target: Target, contents: Contents) -> Side:
     runtime = target.runtime
     whole = runtime.requires is not None and file.graph.format == runtime.default_for
     carried = carries_plan(file, runtime)
-    own = runtime.keeps(file.content, file.path, target.abi, runtime.kernels) if whole and runtime.keeps else ()
-    plan = pipeline.runtime_plan(file.graph, runtime, carried_offsets(file, runtime))
+    needed = unmodified_requirement(file, target)
+    deciding = with_kernels(runtime, needed.kernels) if needed.kernels else runtime
+    own = runtime.keeps(file.content, file.path, target.abi, deciding.kernels) if whole and runtime.keeps else ()
+    plan = pipeline.runtime_plan(file.graph, deciding, carried_offsets(file, deciding))
     kept = own if len(own) == len(file.graph.ops) else ()
     choices = _choices(runtime, "carried by the file" if carried else "as the runtime makes it")
     abi = [("ABI", target.abi)] if whole else []
-    needed = unmodified_requirement(file, target)
     plan = replace(plan, requirement=needed)
     return Side(file.path, file.graph, needed, plan, contents, whole, kept, (*choices, *abi))
 

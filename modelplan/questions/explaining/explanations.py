@@ -16,7 +16,13 @@ from modelplan.questions.explaining.compressing import compression
 from modelplan.questions.explaining.peaks import peak_of
 from modelplan.questions.explaining.ranking import advice
 from modelplan.questions.explaining.subjects import measured, subject_of
-from modelplan.questions.model_request import ModelRequest, on_target, planning_options, target_of
+from modelplan.questions.model_request import (
+    ModelRequest,
+    on_target,
+    planning_options,
+    target_of,
+    with_deciding_kernels,
+)
 from modelplan.questions.unmodified import requested_plan, unmodified_plan, usual_options
 
 if TYPE_CHECKING:
@@ -58,8 +64,10 @@ def explain(request: ExplainRequest) -> Explanation:
     request = on_target(request, file.graph)
     target = target_of(request, file.graph)
     requirement = unmodified_requirement(file, target)
-    options = usual_options(request, file, target)
-    unmodified = unmodified_plan(file, target, requirement)
+    request = with_deciding_kernels(request, requirement)
+    runs_on = target_of(request, file.graph)
+    options = usual_options(request, file, runs_on)
+    unmodified = unmodified_plan(file, runs_on, requirement)
     plan = requested_plan(file, options, unmodified)
     explained = plan if request.asks_for_plan else unmodified
     what_if = () if requirement.refusals else tuple(_compressions(request, file, target))
@@ -102,5 +110,6 @@ def explanation_page(request: ExplainRequest, explanation: Explanation) -> Page:
     from modelplan.questions.pages.plan_views import explained_page
 
     graph = explanation.file.graph
-    options = planning_options(on_target(request, graph), graph)
+    request = with_deciding_kernels(on_target(request, graph), explanation.requirement)
+    options = planning_options(request, graph)
     return explained_page(options, graph, explanation.plan, explanation.unmodified, explanation)

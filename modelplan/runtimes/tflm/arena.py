@@ -128,8 +128,8 @@ def arena(model: FileModel, abi: int | str = "64", kernels: str = "reference", h
     """What the model's arena holds on a target, with the offline plan that the file carries.
 
     `abi` is a name of `abi.ABIS`; `32` and `64` stand for several, as "every" does for kernel libraries. The largest of
-    their arenas is given, and a library that refuses the model counts only where all do. `head` takes the place of the head that TFLM's planner makes, where a planner of the firmware's own gives every
-    address.
+    their arenas is given; a library that refuses the model counts only where all do. `head` takes the place of the head
+    that TFLM's planner makes, where a planner of the firmware's own gives every address.
 
     Raises:
         RequestError: no such ABI or kernel library.
@@ -172,7 +172,7 @@ def planned(
 
 
 def refusals(model: FileModel, abi: int | str = "32", kernels: str = "reference") -> tuple[Refused, ...]:
-    """What keeps TFLM from running the model, one reason for each operator that it would refuse on each of the ABIs and with each library.
+    """Why TFLM would not run the model: each operator that it refuses on all of the ABIs and with all libraries.
 
     Raises:
         RequestError: no such ABI or kernel library.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from modelplan.model import Part, Requirement
+from modelplan.model import LibraryNeed, Part, Requirement
 from modelplan.primitives.errors import ModelError
 from modelplan.runtimes.tflm.abi import ABIS
 from modelplan.runtimes.tflm.arena import RELEASE, VERSION, Arena, arena
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
+from modelplan.runtimes.tflm.kernels import EVERY, find_libraries
 from modelplan.runtimes.tflm.refused_operators import refusal_lines
 
 #: The name under which firmware declares the size of its arena.
@@ -26,7 +27,7 @@ def required_arena(content: bytes, name: str, abi: str, kernels: str) -> Require
     try:
         return requirement_of(read_tflite(content, name), abi, kernels)
     except ModelError as problem:
-        return Requirement(0, 0, (), _basis(abi, abi, kernels), MACRO, (str(problem),))
+        return Requirement(0, 0, (), _basis(abi, None, kernels), MACRO, (str(problem),))
 
 
 def requirement_of(model: FileModel, abi: str, kernels: str) -> Requirement:
@@ -37,8 +38,24 @@ def requirement_of(model: FileModel, abi: str, kernels: str) -> Requirement:
         ModelError: the plan does not fit the model, or subgraphs call each other in a circle.
     """
     whole = arena(model, abi, kernels)
-    basis = _basis(abi, whole.abi, kernels)
-    return Requirement(whole.size(), whole.head, tuple(_parts(whole)), basis, MACRO, refusal_lines(whole.refusals))
+    return Requirement(
+        whole.size(),
+        whole.head,
+        tuple(_parts(whole)),
+        _basis(abi, whole, kernels),
+        MACRO,
+        refusal_lines(whole.refusals),
+        whole.kernels,
+        tuple(_libraries(model, abi)) if kernels == EVERY else (),
+    )
+
+
+def _libraries(model: FileModel, abi: str) -> Iterator[LibraryNeed]:
+    """What the model needs with each kernel library."""
+    for library in find_libraries(EVERY):
+        whole = arena(model, abi, library.name)
+        refusals = refusal_lines(whole.refusals)
+        yield LibraryNeed(library.name, library.note, whole.size(), whole.head, whole.tail, refusals)
 
 
 def kept_by_operator(content: bytes, name: str, abi: str, kernels: str) -> tuple[int, ...]:
@@ -65,7 +82,9 @@ def _parts(whole: Arena) -> Iterator[Part]:
     yield Part("rounded up to 16 bytes", whole.size() - whole.total - planning)
 
 
-def _basis(abi: str, most: str, kernels: str) -> str:
+def _basis(abi: str, whole: Arena | None, kernels: str) -> str:
+    """For which builds of TFLM the arena is enough, and by which sources."""
+    most = whole.abi if whole else abi
     release = f"tflite-micro {VERSION}" if most in ABIS and ABIS[most].later else RELEASE
-    target = f"ABI {abi}" + (f" ({most} needs most)" if most != abi else "")
-    return f"{target}, {kernels} kernels, {release}"
+    library = f"all kernels ({whole.kernels} needs most)" if kernels == EVERY and whole else f"{kernels} kernels"
+    return f"ABI {abi}, {library}, {release}"

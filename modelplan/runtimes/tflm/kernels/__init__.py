@@ -54,9 +54,9 @@ __all__ = [
 class KernelSet:
     """One set of kernels: its operators by name, the release of the sources that they follow, and what it is for.
 
-    `abis` are the ABIs of the chips that it is for. `plain` says that all its kernels are TFLM's own: loops that finish one element of their output after the other,
-    front to back. `leads` are those of the operators for which it has other kernels; None where their order is not
-    known, and then nothing is known of the set.
+    `abis` are the ABIs of the chips that it is for. `plain` says that all its kernels are TFLM's own: loops that finish
+    one element of their output after the other, front to back. `leads` are those of the operators for which it has
+    other kernels; None where their order is not known, and then nothing is known of the set.
     """
 
     name: str
@@ -90,7 +90,9 @@ LIBRARIES: dict[str, KernelSet] = {
         replace(_ESP_NN, name="esp-nn"),
         _ESP_NN,
         KernelSet("esp-nn@1.1.0", esp_nn.V1_1_0, "ESP-NN 1.1.0", "ESP-NN of 2024 on the ESP32-S3", _ESPRESSIF),
-        KernelSet("esp-nn-generic", esp_nn.GENERIC, "ESP-NN 1.2.3", "ESP-NN on chips without kernels of their own", _ESPRESSIF),
+        KernelSet(
+            "esp-nn-generic", esp_nn.GENERIC, "ESP-NN 1.2.3", "ESP-NN on chips without kernels of their own", _ESPRESSIF
+        ),
     )
 }
 
