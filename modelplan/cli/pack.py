@@ -30,8 +30,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--kernels",
         choices=[library.name for library in TFLM.libraries if library.packable],
-        default=TFLM.kernels,
-        help=f"whose scratch to count (default: {TFLM.kernels})",
+        help="the kernel library (default: that of the plan in MODEL, else all)",
     )
     model_options.add_abi(parser)
     parser.add_argument("--shim", metavar="plan.h", help="also a header that pins every buffer, scratch too")
@@ -52,25 +51,25 @@ def run(arguments: Namespace) -> int:
     gains, plan = packed.gains, packed.plan
     written = packed.packed.data if gains or arguments.force else packed.model.data
     files.write(arguments.output, written)
-    write_headers(arguments, read_tflite(written, arguments.output), plan)
+    write_headers(arguments, read_tflite(written, arguments.output), plan, packed.kernels)
     outcome = "packed" if gains else "a plan that gains nothing" if arguments.force else "nothing gained"
     lines = [] if gains or arguments.force else [f"{arguments.output} is a copy of it; --force writes the plan"]
-    terminal.show([Section(f"{arguments.model}: {outcome}", (*lines, *outcome_lines(packed, arguments.kernels)))])
+    terminal.show([Section(f"{arguments.model}: {outcome}", (*lines, *outcome_lines(packed)))])
     return 0
 
 
-def write_headers(arguments: Namespace, written: FileModel, plan: Packing) -> None:
+def write_headers(arguments: Namespace, written: FileModel, plan: Packing, kernels: str) -> None:
     """The headers that were asked for."""
     if arguments.header:
-        parts = arena(written, arguments.abi, arguments.kernels)
+        parts = arena(written, arguments.abi, kernels)
         files.write(arguments.header, tflm_headers.arena_header(written, parts))
     if arguments.shim:
-        proof.prove(shim_subject(written, plan.pinned, arguments.kernels))
+        proof.prove(shim_subject(written, plan.pinned, kernels))
         text = tflm_headers.shim_header(written, plan.rows, plan.pinned, plan.pinned_head)
         files.write(arguments.shim, text)
 
 
-def outcome_lines(packed: PackedFile, kernels: str) -> list[str]:
+def outcome_lines(packed: PackedFile) -> list[str]:
     """Before and after, what is shared, and the bound."""
     plan, before, after = packed.plan, packed.before, packed.after
     lines = [
@@ -87,5 +86,5 @@ def outcome_lines(packed: PackedFile, kernels: str) -> list[str]:
         lines.append(f"shared bytes   tensors {names}")
     if plan.used_overlaps:
         count = f"{len(plan.used_overlaps)} outputs run" if len(plan.used_overlaps) > 1 else "one output runs"
-        lines.append(f"kernels        {kernels} kernels only: {count} into an input that is still being read")
+        lines.append(f"kernels        {packed.kernels} kernels only: {count} into an input that is still being read")
     return lines

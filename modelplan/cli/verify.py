@@ -13,7 +13,7 @@ from pathlib import Path
 from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.rewrites.executing import ExecutionEffort
 from modelplan.checking.verifier.rewrites.proving import rewrite_levels
-from modelplan.checking.verifier.sources import load_subject
+from modelplan.checking.verifier.sources import kernels_of_plan, load_subject
 from modelplan.checking.verifier.verdicts import Verdict
 from modelplan.cli import model_options, terminal
 from modelplan.outputs.report import Section
@@ -39,7 +39,11 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--model", metavar="MODEL", help="the model that a .json, .csv or .h plan is for")
     parser.add_argument("--runtime", metavar="NAME", help="whose alignment and kernels hold for a .csv")
     model_options.add_overlaps(parser)
-    parser.add_argument("--kernels", choices=TFLM.library_names, default=TFLM.kernels, help="whose scratch TFLM adds")
+    parser.add_argument(
+        "--kernels",
+        choices=TFLM.library_names,
+        help="the kernel library (default: as the file says, else all)",
+    )
     parser.add_argument("--quick", action="store_true", help="only the levels that run no kernel")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the random inputs (default: 0)")
 
@@ -132,7 +136,8 @@ def _compare(arguments: Namespace) -> int:
     if given:
         raise RequestError(f"{given[0]} is for plans, --against compares two .tflite files")
     files = load_tflite(arguments.plan), load_tflite(arguments.against)
-    levels = rewrite_levels(*files, arguments.kernels, None if arguments.quick else ExecutionEffort(arguments.seed))
+    kernels = arguments.kernels or kernels_of_plan(files[1])
+    levels = rewrite_levels(*files, kernels, None if arguments.quick else ExecutionEffort(arguments.seed))
     verdicts = list(levels)
     lines = [_line(v) for v in verdicts]
     if arguments.quick:

@@ -87,7 +87,7 @@ def analysis_stages(request: AnalyzeRequest) -> Iterator[SizedFile]:
         BrokenPlanError, ModelError, RequestError: as `analyze`.
     """
     file = load_file(request.path, request.dims, request.shapes)
-    request = on_target(request, file.graph)
+    request = on_target(request, file)
     target = target_of(request, file.graph)
     requirement = unmodified_requirement(file, target)
     request = with_deciding_kernels(request, requirement)
@@ -114,7 +114,7 @@ def analysis_page(request: AnalyzeRequest, analysis: PlannedFile) -> Page:
     from modelplan.questions.pages.plan_views import model_page
 
     graph = analysis.file.graph
-    request = with_deciding_kernels(on_target(request, graph), analysis.requirement)
+    request = with_deciding_kernels(on_target(request, analysis.file), analysis.requirement)
     options = planning_options(request, graph)
     return model_page(options, graph, analysis.plan, analysis.unmodified)
 

@@ -63,10 +63,10 @@ def problem_source(request: CompareRequest) -> ProblemSource:
     loaded = load(request.path, request.dims, request.shapes)
     if isinstance(loaded, Problem):
         return ProblemSource(loaded)
-    request = on_target(request, loaded)
+    file = ModelFile(request.path, read_bytes(request.path), loaded)
+    request = on_target(request, file)
     unlimited = replace(request, target=None, capacity=None)  # heights are compared without a limit
     plan = pipeline.plan(loaded, planning_options(unlimited, loaded))
-    file = ModelFile(request.path, read_bytes(request.path), loaded)
     requirement = unmodified_requirement(file, target_of(request, loaded))
     return ProblemSource(plan.problem, replace(plan, requirement=requirement))
 

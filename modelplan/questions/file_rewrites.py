@@ -19,6 +19,7 @@ from modelplan.rewriting.packing import Packing
 from modelplan.runtimes import with_kernels
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
+from modelplan.runtimes.tflm.plan_metadata import kernels_made_for
 
 
 def reorder(request: ModelRequest) -> ReorderedFile:
@@ -55,14 +56,14 @@ class PackRequest:
     Args:
         path: the file.
         alias: what shares bytes: none, views or safe.
-        kernels: the kernel library whose scratch counts.
+        kernels: the kernel library; None: that of the plan in the file, else all.
         abi: for which ABI the arena is sized.
         allocator: a row of `modelplan allocators`; None: modelplan.
     """
 
     path: str
     alias: str = "views"
-    kernels: str = TFLM.kernels
+    kernels: str | None = None
     abi: str = USUAL_ABI
     allocator: str | None = None
 
@@ -71,9 +72,10 @@ class PackRequest:
 class PackedFile:
     """A file with its plan: `model` is the file as it was, `packed` with the plan, which is proved.
 
-    `before` and `after` are what the two need.
+    `before` and `after` are what the two need, `kernels` those that the plan is for.
     """
 
+    kernels: str
     model: FileModel
     packed: FileModel
     plan: Packing
@@ -102,10 +104,11 @@ def pack(request: PackRequest) -> PackedFile:
     """
     file = load_file(request.path)
     model = read_tflite(file.content, file.path)
-    target = Target(with_kernels(TFLM, request.kernels), request.abi)
+    kernels = request.kernels or kernels_made_for(file.content, file.path) or TFLM.usual_kernels
+    target = Target(with_kernels(TFLM, kernels), request.abi)
     before = unmodified_requirement(file, target)
     if before.refusals:
         raise ModelError(f"{file.path}: {target.runtime.name} would not run it: {'; '.join(before.refusals)}")
-    packed, plan = packing.packed(model, file.graph, request.alias, request.allocator, request.kernels)
+    packed, plan = packing.packed(model, file.graph, request.alias, request.allocator, kernels, request.abi)
     after = with_proved_plan(ModelFile(file.path, packed.data, file.graph), target)
-    return PackedFile(model, packed, plan, before, after)
+    return PackedFile(kernels, model, packed, plan, before, after)

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, TypeVar
 from modelplan import runtimes
 from modelplan.formats import load_model
 from modelplan.model import Graph, Padding, Plan, Requirement
-from modelplan.model.model_file import USUAL_ABI, Target
+from modelplan.model.model_file import USUAL_ABI, ModelFile, Target
 from modelplan.planning import allocators, pipeline
 from modelplan.planning.pipeline import Options, configured_runtime
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.option_files import FROM_FILE, JOINS, carried_plan, lists_of, overlaps_of, streams_of
+from modelplan.runtimes.tflm.plan_metadata import kernels_made_for
 
 if TYPE_CHECKING:
     from modelplan.targets.choosing import Chosen
@@ -27,7 +28,7 @@ class ModelRequest:
         dims: extents that the file leaves open: SYMBOL=N, or SYMBOL<=N for a bound.
         shapes: shapes that the file leaves open: TENSOR=N,N,...
         runtime: tflm, litert, ort, executorch or generic; None: by the file's format.
-        kernels: the kernel library; None: the target's, else all that the runtime can be built with.
+        kernels: the kernel library; None: the target's, else those of the plan in the file, else all.
         abi: for which ABI a whole arena is sized; None: the target's, else of 32 bits.
         capacity: the bytes there are; None: the block of the target, else no limit.
         target: the device and its block, from `choose_target`.
@@ -74,15 +75,17 @@ class ModelRequest:
 Asked = TypeVar("Asked", bound=ModelRequest)
 
 
-def on_target(request: Asked, graph: Graph) -> Asked:
-    """The request with the ABI and the kernels of its target where it names none; else with all kernel libraries.
+def on_target(request: Asked, file: ModelFile) -> Asked:
+    """The request with the ABI and the kernels of its target where it names none.
 
-    The kernels of a target count for a runtime that has them; which one runs a model follows from `graph`.
+    The kernels of a target count for a runtime that has them; which one runs a model follows from `file`. Without a
+    target they are those that the plan in the file was made for, else all kernel libraries.
 
     Raises:
         RequestError: an ABI was named for a runtime that sizes no arena, or there is no such runtime.
+        ModelError: the file says of its plan what cannot be read.
     """
-    runtime = runtimes.runtime(request.runtime, graph.format)
+    runtime = runtimes.runtime(request.runtime, file.graph.format)
     if request.abi and runtime.requires is None:
         raise RequestError(f"--abi {request.abi}: runtime {runtime.name} sizes no arena for a target")
     abi, kernels = request.abi, request.kernels
@@ -91,6 +94,8 @@ def on_target(request: Asked, graph: Graph) -> Asked:
         abi = abi or device.abi
         if kernels is None and device.kernels in runtime.library_names:
             kernels = device.kernels
+    if kernels is None and runtime.offline_plans and file.graph.format == runtime.default_for:
+        kernels = kernels_made_for(file.content, file.path)
     return replace(request, abi=abi or USUAL_ABI, kernels=kernels or runtime.usual_kernels)
 
 

@@ -22,13 +22,14 @@ from modelplan.model import (
     Problem,
     bounds,
 )
+from modelplan.model.model_file import USUAL_ABI
 from modelplan.planning import allocators, pipeline
 from modelplan.planning.aliasing.overlapping import reachable_overlap
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
 from modelplan.runtimes.tflm import TFLM, planner
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
-from modelplan.runtimes.tflm.plan_metadata import write_plan
+from modelplan.runtimes.tflm.plan_metadata import write_made_for, write_plan
 from modelplan.runtimes.tflm.planner import ALIGNMENT, ONLINE, Request
 
 #: Groups of tensors that use the same bytes, and outputs that may overlap an operand.
@@ -77,11 +78,17 @@ def shared_tensors(graph: Graph, alias: str, kernels: str = "reference") -> Shar
 
 
 def packed(
-    model: FileModel, graph: Graph, alias: str, allocator: str | None = None, kernels: str = "reference"
+    model: FileModel,
+    graph: Graph,
+    alias: str,
+    allocator: str | None = None,
+    kernels: str = "reference",
+    abi: str = USUAL_ABI,
 ) -> tuple[FileModel, Packing]:
     """The file `model`, whose graph is `graph`, with the lowest plan under an alias mode, proved; and that plan.
 
-    The proof is that of the file as it was written and read again.
+    The file says for which kernels and ABI the plan was made. The proof is that of the file as it was written and read
+    again.
 
     Raises:
         BrokenPlanError: the plan is wrong; names the operator that would read what it should not.
@@ -89,7 +96,7 @@ def packed(
     """
     asked = question_of(model, graph, alias, kernels)
     plan = answer(asked, allocator or allocators.DEFAULT)
-    return _written(asked, plan), plan
+    return _written(asked, plan, abi), plan
 
 
 def with_lowest_plan(asked: Question) -> FileModel:
@@ -116,10 +123,11 @@ def lowest_plan(model: FileModel, graph: Graph, alias: str, kernels: str = "refe
     return answer(question_of(model, graph, alias, kernels))
 
 
-def _written(asked: Question, plan: Packing) -> FileModel:
+def _written(asked: Question, plan: Packing, abi: str = USUAL_ABI) -> FileModel:
     """The file with the plan as it is written, read again, and proved."""
     model, kernels = asked.model, asked.kernels
-    made = read_tflite(write_plan(model, plan.offsets), model.name)
+    content = write_made_for(write_plan(model, plan.offsets), kernels, abi)
+    made = read_tflite(content, model.name)
     try:
         proof.prove(offline_subject(made, kernels))
     except BrokenPlanError:

@@ -22,20 +22,23 @@ from modelplan.formats.problem_csv import read_solution
 from modelplan.model import Graph, Overlap, Plan
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
 from modelplan.runtimes import runtime, with_kernels
-from modelplan.runtimes.tflm.file import load_tflite
+from modelplan.runtimes.tflm import TFLM
+from modelplan.runtimes.tflm.file import FileModel, load_tflite
+from modelplan.runtimes.tflm.plan_metadata import kernels_made_for
 
 
 def load_subject(
     path: Path,
     model: Path | None = None,
-    kernels: str = "reference",
+    kernels: str | None = None,
     runtime_name: str | None = None,
     overlaps_of: Callable[[Graph], Sequence[Overlap]] = lambda _graph: (),
 ) -> tuple[Subject, Path | None]:
     """The plan in the file `path`, and the model file that it can be run from.
 
     A .tflite carries its plan itself; the others are for `model`. `kernels` says whose scratch TFLM adds to a .tflite
-    or a header, and a CSV for it must have. A CSV holds for the runtime `runtime_name`, with the overlaps that
+    or a header, and a CSV for it must have; None: those that a .tflite says its plan is for, else all, and reference
+    kernels for a header or a CSV. A CSV holds for the runtime `runtime_name`, with the overlaps that
     `overlaps_of` declares.
 
     Raises:
@@ -43,9 +46,10 @@ def load_subject(
         ModelError: a file cannot be read or is not what its suffix says.
         BrokenPlanError: the plan does not fit the model at all, was made for another file, or is above its capacity.
     """
-    suffix = path.suffix.lower()
+    suffix, own = path.suffix.lower(), kernels or "reference"
     if suffix == ".tflite":
-        return offline_subject(load_tflite(path), kernels), path
+        file = load_tflite(path)
+        return offline_subject(file, kernels or kernels_of_plan(file)), path
     if suffix == ".json":
         plan = saved_plan.read(read_text(path), str(path))
         _check_fits(plan, path)
@@ -60,16 +64,25 @@ def load_subject(
         raise RequestError(f"{path} does not say which model it is for; give --model")
     if suffix == ".h":
         places = read_buffer_plan(path)
-        return shim_subject(load_tflite(model), places, kernels), model
+        return shim_subject(load_tflite(model), places, own), model
     graph = load_model(model)
     problem, placement = read_solution(path)
     if placement is None:
         raise ModelError(f"{path}: has no column offset")
     used = runtime(runtime_name, graph.format)
-    used = with_kernels(used, kernels) if kernels in used.library_names else used
+    used = with_kernels(used, own) if own in used.library_names else used
     subject = table_subject(graph, problem, placement, used, overlaps_of(graph))
     check_scratch(subject, graph, used)
     return subject, model
+
+
+def kernels_of_plan(file: FileModel) -> str:
+    """The kernels that a file says its plan is for, else all.
+
+    Raises:
+        ModelError: what the file says of its plan cannot be read.
+    """
+    return kernels_made_for(file.data, file.name) or TFLM.usual_kernels
 
 
 def _check_fits(plan: Plan, path: Path) -> None:

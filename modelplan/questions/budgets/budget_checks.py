@@ -236,7 +236,7 @@ def _sized(asked: ModelCheck, measurements: Measurements, baseline: Baseline | N
     """The outcome for a model that can be read; alternatives are planned where it needs too much and could run."""
     check, bound = asked.check, (asked.request.dims, asked.request.shapes)
     file = measurements.file(check.model, *bound)
-    target = target_of(on_target(asked.request, file.graph), file.graph)
+    target = target_of(on_target(asked.request, file), file.graph)
     needed = measurements.needed(file, target)
     found = Outcome(check, needed, len(file.content), setting_of(target, *bound))
     figures = found.figures

@@ -61,7 +61,7 @@ def explain(request: ExplainRequest) -> Explanation:
     """
     deadline = time.monotonic() + request.seconds
     file = load_file(request.path, request.dims, request.shapes)
-    request = on_target(request, file.graph)
+    request = on_target(request, file)
     target = target_of(request, file.graph)
     requirement = unmodified_requirement(file, target)
     request = with_deciding_kernels(request, requirement)
@@ -110,6 +110,6 @@ def explanation_page(request: ExplainRequest, explanation: Explanation) -> Page:
     from modelplan.questions.pages.plan_views import explained_page
 
     graph = explanation.file.graph
-    request = with_deciding_kernels(on_target(request, graph), explanation.requirement)
+    request = with_deciding_kernels(on_target(request, explanation.file), explanation.needed)
     options = planning_options(request, graph)
     return explained_page(options, graph, explanation.plan, explanation.unmodified, explanation)

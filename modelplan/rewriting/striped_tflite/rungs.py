@@ -33,7 +33,7 @@ from modelplan.runtimes.tflm.abi import find_abis, layout
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import read_tflite
 from modelplan.runtimes.tflm.history import Need, needs_of, operator_since
-from modelplan.runtimes.tflm.plan_metadata import write_plan
+from modelplan.runtimes.tflm.plan_metadata import write_made_for, write_plan
 from modelplan.runtimes.tflm.refused_operators import refusal_lines
 
 #: The rungs in the order in which they are tried, with what each changes.
@@ -171,7 +171,8 @@ class ModelOnTarget:
         place = placing.value_addresses(program, packing)
         kept = [t in planned or tensor.variable for t, tensor in enumerate(file.tensors)]
         offsets = [place.get(value, planner.ONLINE) if kept[t] else planner.ONLINE for t, value in enumerate(values)]
-        rung = self.rung(name, write_plan(file, offsets), len(program.steps), macs, added_kinds(program))
+        model = write_made_for(write_plan(file, offsets), self.goal.kernels, str(self.goal.abi))
+        rung = self.rung(name, model, len(program.steps), macs, added_kinds(program))
         described, copied = tuple(_described(region) for region in regions), placing.copied_bytes(program)
         return replace(rung, copied=copied, regions=described, time=self.slower(program))
 

@@ -299,9 +299,9 @@ class _Writer:
         return code | {_OPTIONS_TYPE: options, _OPTIONS: table}
 
     def _metadata(self) -> dict[int, int]:
-        """The entries of the metadata but for the old plan."""
+        """The entries of the metadata but for the old plan and what it was made for."""
         entries = tables(self.model, self.root, _METADATA)
-        kept = [entry for entry in entries if self._text(entry) != b"OfflineMemoryAllocation"]
+        kept = [entry for entry in entries if self._text(entry) not in (b"OfflineMemoryAllocation", b"modelplan")]
         if len(kept) == len(entries):
             return {}
         return {_METADATA: self.front.references([self.front.at(entry) for entry in kept])}

@@ -1,14 +1,22 @@
-"""Writes the offline plan of a .tflite file, from which TFLM takes the offsets of the tensors."""
+"""The offline plan of a .tflite file, from which TFLM takes the offsets of tensors, and what it was made for."""
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Sequence
 
 from modelplan.formats.tflite.flatbuffer import set_metadata
+from modelplan.formats.tflite.tflite_tables import get_metadata
 from modelplan.primitives.errors import ModelError
+from modelplan.primitives.version import __version__
+from modelplan.runtimes.tflm.arena import RELEASE
 from modelplan.runtimes.tflm.file import FileModel
+from modelplan.runtimes.tflm.kernels import KERNELS, find_libraries
 from modelplan.runtimes.tflm.planner import METADATA
+
+#: The entry of the metadata that says for which kernels, ABI and TFLM a plan was made, as JSON.
+MADE_FOR = "modelplan"
 
 
 def write_plan(model: FileModel, offsets: Sequence[int]) -> bytes:
@@ -21,3 +29,32 @@ def write_plan(model: FileModel, offsets: Sequence[int]) -> bytes:
     if max(words) >= 2**31:
         raise ModelError(f"{model.name}: an offset of {max(words)} bytes, the metadata holds less than 2^31")
     return set_metadata(model.data, METADATA, struct.pack(f"<{len(words)}i", *words))
+
+
+def write_made_for(model: bytes, kernels: str, abi: str) -> bytes:
+    """The file with the kernels, the ABI and the TFLM that its plan was made for.
+
+    Raises:
+        ModelError: the file's layout does not allow the edit.
+    """
+    releases = sorted({library.release for library in find_libraries(kernels)})
+    known = {"kernels": kernels, "releases": releases, "abi": abi, "tflm": RELEASE, "modelplan": __version__}
+    return set_metadata(model, MADE_FOR, json.dumps(known).encode())
+
+
+def kernels_made_for(model: bytes, name: str) -> str | None:
+    """The kernels that the plan in the .tflite file `name` was made for; None where the file does not say it.
+
+    Raises:
+        ModelError: the entry cannot be read, or names kernels that are not known.
+    """
+    content = get_metadata(model, MADE_FOR)
+    if content is None:
+        return None
+    try:
+        kernels = json.loads(content)["kernels"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise ModelError(f"{name}: its metadata {MADE_FOR!r} cannot be read") from None
+    if kernels not in KERNELS:
+        raise ModelError(f"{name}: its plan was made for kernels {str(kernels)[:60]!r}, which are not known")
+    return str(kernels)

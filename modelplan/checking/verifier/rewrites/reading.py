@@ -153,7 +153,7 @@ def surroundings_of(source: Source) -> dict[str, Hashable]:
         found[f"signature {i} {_text(signature.SignatureKey())!r}"] = (signature.SubgraphIndex(), *named)
     for i in range(model.MetadataLength()):
         entry: Any = model.Metadata(i)
-        if entry.Name() != METADATA.encode():
+        if entry.Name() not in (METADATA.encode(), b"modelplan"):  # what the plan was made for goes with it
             buffer = model.Buffers(entry.Buffer())
             found[f"metadata {_text(entry.Name())!r}"] = buffer.DataAsNumpy().tobytes() if buffer.DataLength() else b""
     return found
