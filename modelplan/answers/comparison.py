@@ -88,7 +88,7 @@ class ProblemSource:
         """The same with the block of the target as capacity, for a figure; the answers are heights without one."""
         if chosen is None:
             return self
-        problem = replace(self.problem, capacity=chosen.budget)
+        problem = replace(self.problem, capacity=chosen.known_budget)
         plan = None if self.plan is None else replace(self.plan, problem=problem, banks=chosen.banks)
         return ProblemSource(problem, plan, chosen.banks)
 
@@ -122,9 +122,9 @@ class AllocatorAnswers:
     def fitting(self) -> int:
         """How many answers fit the block of the target with what the runtime keeps; all do where there is none."""
         heights = [row.height for row in self.comparison.ranked if row.height is not None]
-        if self.target is None:
+        budget = self.target.known_budget if self.target else None
+        if budget is None:
             return len(heights)
-        budget = self.target.budget
         return 0 if self.source.refusals else sum(height + self.source.kept <= budget for height in heights)
 
     def drawing_of(self, name: str) -> Drawing:

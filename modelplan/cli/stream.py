@@ -98,7 +98,7 @@ def _link(arguments: Namespace) -> tuple[Link, int | None]:
     if arguments.memory_rate is not None:
         own = parse_rate(arguments.memory_rate)
     elif chosen is not None:
-        inside = [region for region in chosen.device.regions if region.name in chosen.block.regions]
+        inside = [region for region in chosen.device.regions if chosen.block and region.name in chosen.block.regions]
         known = [region.read_bandwidth or region.bandwidth for region in inside]
         own = min((one for one in known if one), default=None) if all(known) else None
     queue = arguments.queue if arguments.queue is not None else engine.depth if engine else 64

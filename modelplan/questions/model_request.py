@@ -62,7 +62,7 @@ class ModelRequest:
     @property
     def available(self) -> int | None:
         """The bytes there are: the capacity, else the block of the target; None without a limit."""
-        return self.target.budget if self.capacity is None and self.target else self.capacity
+        return self.target.known_budget if self.capacity is None and self.target else self.capacity
 
     @property
     def asks_for_plan(self) -> bool:

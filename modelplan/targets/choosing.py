@@ -41,27 +41,40 @@ class Wanted:
 class Chosen:
     """A device, the block of it that counts, and what the program beside it takes of each region.
 
-    `symbol` and `arena` are the arena that the program has already; `grown` says that the block is that arena with
-    the free bytes behind what follows it.
+    `block` is None where no memory of the device has a known size and none was chosen; `unknown` says why. `symbol` and
+    `arena` are the arena that the program has already; `grown` says that the block is that arena with the free bytes
+    behind what follows it.
     """
 
     device: Device
-    block: Block
+    block: Block | None
     used: str = ""
     taken: tuple[tuple[str, int], ...] = ()
     symbol: str = ""
     arena: Interval | None = None
     grown: bool = False
+    unknown: str = ""
 
     @property
     def budget(self) -> int:
-        """The bytes of the largest arena that the block holds."""
+        """The bytes of the largest arena that the block holds.
+
+        Raises:
+            RequestError: it is not known.
+        """
+        if self.block is None:
+            raise RequestError(f"{self.device.name} gives no figure for an arena: {self.unknown}")
         return self.block.usable
+
+    @property
+    def known_budget(self) -> int | None:
+        """The same, or None where it is not known."""
+        return self.block.usable if self.block else None
 
     @property
     def banks(self) -> tuple[Bank, ...]:
         """The banks of the block."""
-        return banks_of(self.device, self.block)
+        return banks_of(self.device, self.block) if self.block else ()
 
     @property
     def reserved(self) -> tuple[Region, ...]:
@@ -78,7 +91,8 @@ def chosen_block(wanted: Wanted) -> Chosen:
     """
     device, part = device_of(wanted)
     if wanted.used is None:
-        return Chosen(device, _block(device, part, blocks(device)))
+        block = _block(device, part, blocks(device))
+        return Chosen(device, block, unknown="" if block else _reason(device, part))
     from modelplan.targets.occupied import grown_arena, read_occupied, taken_in
 
     occupied = read_occupied(wanted.used, wanted.arena_symbol)
@@ -88,7 +102,17 @@ def chosen_block(wanted: Wanted) -> Chosen:
     grown = grown_arena(device, occupied)
     free = (*blocks(device, occupied.intervals), *((grown,) if grown else ()))
     block = _block(device, part, free)
-    return Chosen(device, block, wanted.used, taken, occupied.symbol, occupied.arena, block == grown)
+    unknown = "" if block else _reason(device, part)
+    return Chosen(
+        device,
+        block,
+        wanted.used,
+        taken,
+        occupied.symbol,
+        occupied.arena,
+        block is not None and block == grown,
+        unknown,
+    )
 
 
 def device_of(wanted: Wanted) -> tuple[Device, str]:
@@ -166,8 +190,11 @@ def _asked_for(device: Device, part: str) -> Device:
     return replace(device, regions=regions)
 
 
-def _block(device: Device, part: str, found: Sequence[Block]) -> Block:
-    """The block that counts: the largest on the chip, else of the accelerator; or the largest in the chosen region."""
+def _block(device: Device, part: str, found: Sequence[Block]) -> Block | None:
+    """The block that counts: the largest on the chip, else of the accelerator; or the largest in the chosen region.
+
+    None where there is no such block.
+    """
     names = [region.name for region in device.regions]
     if part and part not in names:
         raise RequestError(f"{device.name} has no region {part!r}; there are: {', '.join(names) or 'none'}")
@@ -175,7 +202,7 @@ def _block(device: Device, part: str, found: Sequence[Block]) -> Block:
     if inside:
         rank = list(CLASSES)
         return min(inside, key=lambda one: (rank.index(one.memory), -one.usable))
-    raise RequestError(f"{device.name} gives no figure for an arena: {_reason(device, part)}")
+    return None
 
 
 def _reason(device: Device, part: str) -> str:

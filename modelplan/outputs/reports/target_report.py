@@ -26,8 +26,14 @@ def usual_block(device: Device) -> Block | None:
 
 def target_lines(chosen: Chosen) -> list[str]:
     """Which block of which target is meant, what is reserved of it, and what the program beside it occupies."""
-    device = chosen.device
-    lines = [f"target    {device.name}: {human(chosen.budget)} in one block, {_where(chosen.block)}"]
+    device, block = chosen.device, chosen.block
+    if block is None:
+        lines = [f"target    {device.name}: whether it fits is not known; {chosen.unknown}"]
+        lines += [
+            f"memory    {human(one.usable)} of {device.name}#{one.regions[0]}" for one in blocks(device) if one.usable
+        ]
+    else:
+        lines = [f"target    {device.name}: {human(block.usable)} in one block, {_where(block)}"]
     if device.benchmark:
         lines.append("benchmark the capacity of a set of problems, not a figure of a device")
     lines += [f"reserved  {_reserved(region)}" for region in chosen.reserved]
@@ -45,8 +51,8 @@ def target_facts(chosen: Chosen) -> dict[str, Any]:
     """The same as an object."""
     return {
         "name": chosen.device.name,
-        "budget": chosen.budget,
-        "block": asdict(chosen.block),
+        "budget": chosen.known_budget,
+        "block": asdict(chosen.block) if chosen.block else None,
         "benchmark": chosen.device.benchmark,
         "reserved": {region.name: region.reserved for region in chosen.reserved},
         "used": dict(chosen.taken),

@@ -260,8 +260,8 @@ def _target(made: Definitions) -> Schema:
     """The target that was asked for."""
     table = {"type": "object", "additionalProperties": _INTEGER}
     return _record(
-        {"name": _TEXT, "budget": _INTEGER, "block": made.of(Block), "benchmark": _FLAG, "reserved": table,
-         "used": table, "arena_symbol": _TEXT}
+        {"name": _TEXT, "budget": _INTEGER_OR_NONE, "block": {"anyOf": [made.of(Block), {"type": "null"}]},
+         "benchmark": _FLAG, "reserved": table, "used": table, "arena_symbol": _TEXT}
     )  # fmt: skip
 
 

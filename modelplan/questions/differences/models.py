@@ -122,7 +122,8 @@ def _activations(side: Side) -> Side:
 def _settings(request: ModelRequest) -> list[tuple[str, str]]:
     """The choices that are named where they differ."""
     target = request.target
-    device = [("target", f"{target.device.name}, {', '.join(target.block.regions)}")] if target else []
+    regions = target.block.regions if target and target.block else ()
+    device = [("target", ", ".join((target.device.name, *regions)))] if target else []
     given = {name: getattr(request, field) for name, field in _NAMED.items()}
     words = {name: ", ".join(v) if isinstance(v, tuple) else str(v) for name, v in given.items() if v}
     return [*device, *words.items()]

@@ -144,14 +144,15 @@ def arena(model: FileModel, abi: int | str = "64", kernels: str = "reference", h
 
 
 def builds(abi: int | str, kernels: str) -> Iterator[tuple[Abi, KernelSet]]:
-    """Each kernel library with each ABI of those named that it is for; with all where it is for none of them.
+    """Each kernel library with each ABI of those named that it is for; one that is named also with others.
 
     Raises:
         RequestError: no such ABI or kernel library.
     """
-    for library in find_libraries(kernels):
-        abis = find_abis(abi)
-        for one in [one for one in abis if one.name in library.abis] or abis:
+    abis, libraries = find_abis(abi), find_libraries(kernels)
+    for library in libraries:
+        suited = [one for one in abis if one.name in library.abis]
+        for one in suited or (abis if len(libraries) == 1 else ()):
             yield one, library
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from modelplan.model import LibraryNeed, Part, Requirement
 from modelplan.primitives.errors import ModelError
 from modelplan.runtimes.tflm.abi import ABIS
-from modelplan.runtimes.tflm.arena import RELEASE, VERSION, Arena, arena
+from modelplan.runtimes.tflm.arena import RELEASE, VERSION, Arena, arena, builds
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
-from modelplan.runtimes.tflm.kernels import EVERY, find_libraries
+from modelplan.runtimes.tflm.kernels import EVERY
 from modelplan.runtimes.tflm.refused_operators import refusal_lines
 
 #: The name under which firmware declares the size of its arena.
@@ -52,7 +52,7 @@ def requirement_of(model: FileModel, abi: str, kernels: str) -> Requirement:
 
 def _libraries(model: FileModel, abi: str) -> Iterator[LibraryNeed]:
     """What the model needs with each kernel library."""
-    for library in find_libraries(EVERY):
+    for library in {library.name: library for _, library in builds(abi, EVERY)}.values():
         whole = arena(model, abi, library.name)
         refusals = refusal_lines(whole.refusals)
         yield LibraryNeed(library.name, library.note, whole.size(), whole.head, whole.tail, refusals)
