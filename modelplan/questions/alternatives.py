@@ -20,12 +20,12 @@ from modelplan.model.model_file import ModelFile, Target
 from modelplan.planning import pipeline
 from modelplan.planning.lifetimes import padded
 from modelplan.planning.pipeline import Options
-from modelplan.primitives.errors import ModelError, RequestError
+from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
 from modelplan.rewriting import packing, reordering
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.declaration import requirement_of
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
-from modelplan.runtimes.tflm.plan_metadata import write_plan
+from modelplan.runtimes.tflm.plan_metadata import kernels_made_for, write_plan
 from modelplan.runtimes.tflm.planner import ONLINE, read_plan, requests
 
 #: What the commands of an alternative call the files that they write.
@@ -64,8 +64,23 @@ def unmodified_requirement(file: ModelFile, target: Target) -> Requirement:
     """
     runtime, found = target.runtime, with_proved_plan(file, target)
     if not found.refusals and carries_plan(file, runtime):
-        proof.prove(offline_subject(read_tflite(file.content, file.path), runtime.kernels))
+        _prove_carried(read_tflite(file.content, file.path), runtime)
     return found
+
+
+def _prove_carried(model: FileModel, runtime: Runtime) -> None:
+    """Checks the plan that a file carries, for the runtime's kernels.
+
+    Raises:
+        BrokenPlanError: an operator would read what it should not.
+    """
+    try:
+        proof.prove(offline_subject(model, runtime.kernels))
+    except BrokenPlanError as problem:
+        if runtime.kernels != runtime.usual_kernels or kernels_made_for(model.data, model.name):
+            raise
+        hint = "the plan may hold for one kernel library alone; name it by --kernels"
+        raise BrokenPlanError(f"{problem}; {hint}") from None
 
 
 def with_proved_plan(file: ModelFile, target: Target) -> Requirement:

@@ -18,7 +18,13 @@ from modelplan.planning.allocators import ALLOCATORS, place
 from modelplan.planning.allocators.systems.idealloc import hardness
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.units import human
-from modelplan.questions.model_request import ModelRequest, on_target, planning_options, target_of
+from modelplan.questions.model_request import (
+    ModelRequest,
+    on_target,
+    planning_options,
+    target_of,
+    with_deciding_kernels,
+)
 
 if TYPE_CHECKING:
     from modelplan.answers.page_views import Page
@@ -65,9 +71,9 @@ def problem_source(request: CompareRequest) -> ProblemSource:
         return ProblemSource(loaded)
     file = ModelFile(request.path, read_bytes(request.path), loaded)
     request = on_target(request, file)
-    unlimited = replace(request, target=None, capacity=None)  # heights are compared without a limit
-    plan = pipeline.plan(loaded, planning_options(unlimited, loaded))
     requirement = unmodified_requirement(file, target_of(request, loaded))
+    unlimited = replace(request, target=None, capacity=None)  # heights are compared without a limit
+    plan = pipeline.plan(loaded, planning_options(with_deciding_kernels(unlimited, requirement), loaded))
     return ProblemSource(plan.problem, replace(plan, requirement=requirement))
 
 

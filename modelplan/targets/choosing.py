@@ -91,8 +91,8 @@ def chosen_block(wanted: Wanted) -> Chosen:
     """
     device, part = device_of(wanted)
     if wanted.used is None:
-        block = _block(device, part, blocks(device))
-        return Chosen(device, block, unknown="" if block else _reason(device, part))
+        block, unknown = _block(device, part, blocks(device))
+        return Chosen(device, block, unknown=unknown)
     from modelplan.targets.occupied import grown_arena, read_occupied, taken_in
 
     occupied = read_occupied(wanted.used, wanted.arena_symbol)
@@ -101,8 +101,7 @@ def chosen_block(wanted: Wanted) -> Chosen:
         raise RequestError(f"--used {wanted.used}: the program lies in no region of {device.name} that has an address")
     grown = grown_arena(device, occupied)
     free = (*blocks(device, occupied.intervals), *((grown,) if grown else ()))
-    block = _block(device, part, free)
-    unknown = "" if block else _reason(device, part)
+    block, unknown = _block(device, part, free)
     return Chosen(
         device,
         block,
@@ -190,10 +189,13 @@ def _asked_for(device: Device, part: str) -> Device:
     return replace(device, regions=regions)
 
 
-def _block(device: Device, part: str, found: Sequence[Block]) -> Block | None:
+def _block(device: Device, part: str, found: Sequence[Block]) -> tuple[Block | None, str]:
     """The block that counts: the largest on the chip, else of the accelerator; or the largest in the chosen region.
 
-    None where there is no such block.
+    Where nothing is known of the size of a memory that could hold an arena, there is no block, and a text says why.
+
+    Raises:
+        RequestError: none can hold an arena, or there is no region `part`.
     """
     names = [region.name for region in device.regions]
     if part and part not in names:
@@ -201,8 +203,15 @@ def _block(device: Device, part: str, found: Sequence[Block]) -> Block | None:
     inside = [one for one in found if (part in one.regions if part else one.memory != "external") and one.usable]
     if inside:
         rank = list(CLASSES)
-        return min(inside, key=lambda one: (rank.index(one.memory), -one.usable))
-    return None
+        return min(inside, key=lambda one: (rank.index(one.memory), -one.usable)), ""
+    reason = _reason(device, part)
+    if (
+        part
+        or device.no_arena
+        or not any(region.no_arena and region.kind not in ("nvm", "npu") for region in device.regions)
+    ):
+        raise RequestError(f"{device.name} gives no figure for an arena: {reason}")
+    return None, reason
 
 
 def _reason(device: Device, part: str) -> str:

@@ -25,7 +25,7 @@ from modelplan.rewriting.stripes.group_packing import GroupPacking, pack
 from modelplan.rewriting.stripes.regions import KeptHalo, LoopedStripes, StripedRegion, as_strategy
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
-from modelplan.runtimes.tflm.plan_metadata import write_plan
+from modelplan.runtimes.tflm.plan_metadata import write_made_for, write_plan
 
 _INT32 = 2
 _SAME, _RELU = 0, 1
@@ -73,7 +73,7 @@ class Striped:
             fault(self.program)
         model, values = write_striped(self.data, self.program)
         offsets = [self.place.get(value, planner.ONLINE) for value in values]
-        return write_plan(read_tflite(model, "striped"), offsets)
+        return write_made_for(write_plan(read_tflite(model, "striped"), offsets), "reference", "32")
 
 
 def striped(data: bytes, folder: Path, strategy: type[StripedRegion] = KeptHalo, **ways: object) -> Striped:

@@ -76,7 +76,7 @@ def test_alternatives_are_files_that_were_made(corpus: Path) -> None:
     assert [a.change for a in lower_alternatives(needed, found)] == [a.change for a in found[1:]]
     shown = plain([alternatives_section(needed, found)])
     assert "no less than that: best order" in shown
-    assert f"modelplan pack {file.path} -o packed.tflite --alias safe\n" in shown
+    assert f"modelplan pack {file.path} -o packed.tflite --alias safe --kernels reference\n" in shown
 
 
 def test_a_better_order_comes_before_its_plan(corpus: Path) -> None:

@@ -117,7 +117,7 @@ def test_an_operator_that_lacks_an_operand_asks_for_nothing() -> None:
     assert scratch_sizes(Call("SVDF", (operand("int8", 1, 4),), (operand("int8", 1, 4),))) == ()
 
 
-@pytest.mark.parametrize("library", LIBRARIES.values(), ids=KERNELS)
+@pytest.mark.parametrize("library", LIBRARIES.values(), ids=LIBRARIES)
 def test_every_library_says_what_it_is_and_stands_in_the_guide(library: KernelSet) -> None:
     assert library.operators
     assert library.release

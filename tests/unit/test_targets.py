@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -89,9 +90,6 @@ def test_the_block_that_counts(name: str, size: int) -> None:
     [
         ("edgetpu", "caches weights and holds no activations"),
         ("edgetpu#sram", "caches weights"),
-        ("esp32s3-n16r8", "depends on the application.*external memory has to be chosen, as esp32s3-n16r8#psram"),
-        ("imxrt1170", "up to"),
-        ("apollo4p", "up to"),
         ("ethos-u-shared-sram", "states no size"),
         ("nrf52840#flash0", "flash0 is not written while a model runs"),
         ("nrf52840#sram9", "no region 'sram9'; there are: sram0, flash0"),
@@ -103,6 +101,24 @@ def test_the_block_that_counts(name: str, size: int) -> None:
 def test_what_gives_no_figure_is_refused_with_the_reason(name: str, reason: str) -> None:
     with pytest.raises(RequestError, match=reason):
         chosen_block(Wanted(name))
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("esp32s3-n16r8", "depends on the application.*external memory has to be chosen, as esp32s3-n16r8#psram"),
+        ("esp32-p4", "no source says how much"),
+        ("imxrt1170", "up to"),
+        ("apollo4p", "up to"),
+    ],
+)
+def test_a_device_whose_memory_is_not_known_is_chosen_but_has_no_budget(name: str, reason: str) -> None:
+    chosen = chosen_block(Wanted(name))
+    assert re.search(reason, chosen.unknown)
+    assert chosen.block is chosen.known_budget is None
+    assert chosen.banks == ()
+    with pytest.raises(RequestError, match="gives no figure for an arena"):
+        _ = chosen.budget
 
 
 def test_regions_that_adjoin_are_one_block_and_the_largest_counts() -> None:

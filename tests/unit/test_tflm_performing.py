@@ -10,7 +10,7 @@ from tflm_models import MAKERS, Draw
 
 from modelplan.primitives.errors import ModelError
 from modelplan.runtimes.tflm.file import read_tflite
-from modelplan.runtimes.tflm.kernels import KERNELS, Call, Operand, find_library
+from modelplan.runtimes.tflm.kernels import LIBRARIES, Call, Operand
 from modelplan.runtimes.tflm.kernels.calls import WEIGHTED
 from modelplan.runtimes.tflm.performing import Kernels, kernels_of
 from modelplan.runtimes.tflm.scratch import call_of, calls_of
@@ -36,8 +36,8 @@ def without_values(operand: Operand | None) -> Operand | None:
 def test_no_kernel_looks_at_the_values_of_weights(kind: str) -> None:
     found = list(calls(kind))
     assert any(o is not None and o.content is not None for call in found for o in call.inputs)
-    for library in KERNELS:
-        kernels = Kernels(find_library(library), later=False)
+    for library in LIBRARIES.values():
+        kernels = Kernels(library, later=False)
         for call in found:
             bare = replace(call, inputs=tuple(map(without_values, call.inputs)))
             assert kernels.perform(call) == kernels.perform(bare)
