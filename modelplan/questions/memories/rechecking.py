@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 
-from modelplan.answers.moving_layout import MovingPlan, Recheck
+from modelplan.answers.moving_layout import LayoutCheck, MovingPlan, Recheck
 from modelplan.answers.region_plan import RegionPlan
+from modelplan.formats import load_model
+from modelplan.formats.files import read_text
 from modelplan.model import Graph, Plan
 from modelplan.planning import pipeline
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import RequestError
+from modelplan.questions.budgets.project_budgets import parse_growth
 from modelplan.questions.memories import moves_document, region_document
 from modelplan.questions.memories.choosing import Choosing
 from modelplan.questions.memories.moving import moving_plan
@@ -19,6 +23,49 @@ from modelplan.runtimes import RUNTIMES
 
 #: Sums of the same seconds in another order differ by less.
 _ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutRequest:
+    """Asks whether models still fit in the memories of a saved layout, in no more time and traffic.
+
+    Args:
+        layout: a file of `memories --json` or `spill --json`.
+        models: .tflite or .onnx files.
+        growth: by what share time and traffic may grow, such as 5%.
+        dims: extents that the files leave open, as for `load`.
+        shapes: shapes that the files leave open, as for `load`.
+    """
+
+    layout: str
+    models: tuple[str, ...]
+    growth: str = "0%"
+    dims: tuple[str, ...] = ()
+    shapes: tuple[str, ...] = ()
+
+
+def check_layout(request: LayoutRequest) -> LayoutCheck:
+    """Plans each model again in the memories of a saved layout, as the layout was planned.
+
+    Args:
+        request: the layout, the models, and what they may need more.
+
+    Returns:
+        Time, traffic and room of each model, and what is worse than allowed.
+
+    Raises:
+        ModelError: a file cannot be read.
+        RequestError: the file holds no such layout, no model is named, or a growth is in bytes.
+        BrokenPlanError: the saved layout is not sound.
+    """
+    if not request.models:
+        raise RequestError("--layout compares a MODEL that is named")
+    growth = parse_growth(request.growth)
+    if growth.nbytes:
+        raise RequestError(f"--growth {growth.text}: time and traffic grow by a share, such as 5%")
+    saved = saved_layout(request.layout, read_text(request.layout))
+    graphs = [(path, load_model(path, request.dims, request.shapes)) for path in request.models]
+    return LayoutCheck(request.layout, tuple(recheck(path, graph, saved, growth.share) for path, graph in graphs))
 
 
 def saved_layout(path: str, text: str) -> RegionPlan | MovingPlan:
