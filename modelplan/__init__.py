@@ -25,10 +25,24 @@ A question about a model file is a frozen request, a function, and a frozen answ
     fit_onnx(FitOnnxRequest)           OnnxLadder        an .onnx file and settings with which a session needs less
     share_memory(ShareRequest)         SharedPlan        several models in one memory
 
-Every request about one model has the fields of ModelRequest. Of a plan the stages are `load`, `storages`, `order`,
+Every request about one model has the fields of ModelRequest, and Limits are what a CheckRequest holds models to;
+`analysis_stages` answers as `analyze` does, part by part. Of a plan the stages are `load`, `storages`, `order`,
 `buffers`, `place` and `check`; `plan` runs them all, `measure` sizes without a plan, `height` and `load_bound` are its
-figures, `render` and `show` draw answers, and `read` reads a saved plan. Errors are ModelPlanErrors: ModelError of a
-file, RequestError of a caller, BrokenPlanError of a plan.
+figures, `render` and `show` draw answers, and `read` reads a saved plan. Every error is a ModelPlanError: ModelError of
+a file, RequestError of a caller, BrokenPlanError of a plan.
+
+The records of a plan:
+
+    Graph, Tensor, Op, Kind            a model: tensors of a kind (such as activation or constant), and operators
+    Runtime                            what runs it: alignment, sharing, kernels, scratch
+    Options, Budget, Progress          how `plan` goes about it, how long it may search, and how far a search is
+    Aliases, Merge, Member             which tensors share bytes, why, and where each lies in its buffer
+    Schedule                           the operators in order, with the peak of live bytes and its bound
+    Problem, Buffer                    what has to be placed: sizes, lifetimes, alignments, pins, a capacity
+    Placement                          an offset for each buffer, and a lower bound
+    Plan, Footprint                    all of that together, or its height, bound and work alone
+
+`help(modelplan.Plan)` tells the fields of a record, and so on for each; `modelplan.__all__` has all names.
 """
 
 from __future__ import annotations
@@ -189,7 +203,8 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return __all__
+    # The functions: `help(modelplan)` prints what stands here with all of its inside, which buries the table above.
+    return [name for name in __all__ if name.islower()]
 
 
 if "IPython" in sys.modules:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import pydoc
+import re
 import typing
 from argparse import ArgumentParser, _SubParsersAction
 from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from pathlib import Path
 
@@ -16,6 +19,8 @@ from modelplan.cli import parser_of
 from modelplan.cli.command_table import COMMANDS
 
 PINNED = Path(__file__).parent / "golden" / "public_api.txt"
+#: Characters that `help(modelplan)` prints at most.
+MOST_HELP = 60_000
 
 PUBLIC = [
     "Aliases",
@@ -167,7 +172,22 @@ ARGUMENTS = {
 
 def test_the_names_are_pinned() -> None:
     assert modelplan.__all__ == PUBLIC
-    assert dir(modelplan) == PUBLIC
+    assert dir(modelplan) == [name for name in PUBLIC if name.islower()]
+
+
+def test_help_is_readable_and_names_everything() -> None:
+    """The table first, each function with its docstring, each record in a line; its own help has all fields."""
+    text = pydoc.plain(pydoc.render_doc(modelplan))
+    assert len(text) < MOST_HELP
+    assert text.index("analyze(AnalyzeRequest)") < text.index("FUNCTIONS")
+    assert not [name for name in PUBLIC if not re.search(rf"\b{name}\b", modelplan.__doc__ or "")]
+    for name in PUBLIC:
+        kind = getattr(modelplan, name)
+        if inspect.isfunction(kind):
+            assert (inspect.getdoc(kind) or "?").splitlines()[-1] in text, name
+        elif is_dataclass(kind):
+            own = pydoc.plain(pydoc.render_doc(kind))
+            assert not [field.name for field in fields(kind) if not re.search(rf"\b{field.name}\b", own)], name
 
 
 def test_every_name_resolves_and_is_documented() -> None:
