@@ -220,7 +220,7 @@ def figures(peers: Peers, name: str, path: Path) -> Figures:
 
     def planned(alias: str) -> Callable[[], int]:
         def make() -> int:
-            made = plan(load_file(str(path)).graph, alias=alias)
+            made = plan(load_file(str(path)).graph, Options(alias=alias))
             return height(made.problem, made.placement)
 
         return make

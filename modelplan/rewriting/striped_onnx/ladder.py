@@ -203,7 +203,9 @@ class _Climb:
         content = Path(self.path).read_bytes()
         try:
             precedences = reordering.file_precedences(content, self.graph)
-            order = pipeline.plan(self.graph, runtime=ORT.name, precedences=precedences).schedule.order
+            order = pipeline.plan(
+                self.graph, pipeline.Options(runtime=ORT.name, precedences=precedences)
+            ).schedule.order
         except RequestError as problem:
             self.ladder.remarks.append(f"no other order is tried: {problem}")
             return None
