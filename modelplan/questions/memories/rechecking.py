@@ -99,20 +99,23 @@ def recheck(model: str, graph: Graph, saved: RegionPlan | MovingPlan, growth: Fr
         saved: what to compare with.
         growth: by what share time and traffic may grow.
     """
-    before = _seconds(saved), _traffic(saved)
+    time, bytes_moved = _seconds(saved), _traffic(saved)
     try:
         made = _planned(graph, saved)
     except RequestError as problem:
-        return Recheck(model, before[0], before[1], None, None, (), (f"does not fit: {problem}",))
-    after = _seconds(made), _traffic(made)
+        return Recheck(model, time, bytes_moved, None, None, (), (f"does not fit: {problem}",))
+    seconds, traffic = _seconds(made), _traffic(made)
     allowed = 1 + float(growth)
     reasons = []
-    if after[0] > before[0] * allowed * (1 + _ROUNDING):
-        reasons.append(f"takes {after[0] / before[0] - 1:.2%} longer" if before[0] else "has to wait for memory")
-    if after[1] > before[1] * allowed:
-        more = f"{after[1] / before[1] - 1:.2%}" if before[1] else f"{after[1]:,} bytes"
+    if seconds > time * allowed * (1 + _ROUNDING):
+        reasons.append(f"takes {seconds / time - 1:.2%} longer" if time else "has to wait for memory")
+    if traffic > bytes_moved * allowed:
+        more = f"{traffic / bytes_moved - 1:.2%}" if bytes_moved else f"{traffic:,} bytes"
         reasons.append(f"reads and writes {more} more outside of the fastest memory")
-    return Recheck(model, *before, *after, _room(made), tuple(reasons))
+    return Recheck(
+        model=model, seconds_before=time, traffic_before=bytes_moved, seconds=seconds, traffic=traffic,
+        room=_room(made), reasons=tuple(reasons),
+    )  # fmt: skip
 
 
 def _planned(graph: Graph, saved: RegionPlan | MovingPlan) -> RegionPlan | MovingPlan:
