@@ -24,9 +24,9 @@ import reporting
 
 from modelplan.formats import load_model
 from modelplan.formats.tflite.flatbuffer_tables import OPTIONS
+from modelplan.questions.model_fitting import FitRequest, fit
 from modelplan.rewriting.striped_tflite.building import striped_program
 from modelplan.rewriting.striped_tflite.durations import OTHERS, TERMS, Amounts, Terms, amounts_of
-from modelplan.rewriting.striped_tflite.ladder import fit
 from modelplan.runtimes.tflm.runner import tflm_version
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests" / "sweeps"))
@@ -144,7 +144,7 @@ def whole(corpus: Path) -> Iterator[list[object]]:
     for name, objective in REWRITTEN:
         reporting.progress(f"{name}: least {objective}")
         source = corpus / "tflite" / f"{name}.tflite"
-        ladder = fit(source, objective=objective, abi="64")
+        ladder = fit(FitRequest(source, objective=objective, abi="64"))
         chosen = ladder.chosen or ladder.rungs[0]
         own, ours = invoked([source.read_bytes(), chosen.model])
         yield [name, objective, f"{ours / own:.3f}", f"{chosen.time:.3f}"]

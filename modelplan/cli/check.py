@@ -34,6 +34,11 @@ if TYPE_CHECKING:
 
 #: Seconds for what would make models fit that need too much, where a file states the budgets.
 _SECONDS = 2.0
+#: Options that say what a layout of --layout says already.
+_STATED_BY_LAYOUT = (
+    "budget", "config", "baseline", "format", "seconds", "runtime", "kernels", "abi", "target", "reserve", "used",
+    "arena_symbol", "define", "include",
+)  # fmt: skip
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -88,9 +93,7 @@ def run(arguments: Namespace) -> int:
     if arguments.seconds is not None and not 0 <= arguments.seconds < float("inf"):
         raise RequestError(f"--seconds is {arguments.seconds:g}, expected 0 or more")
     if arguments.layout is not None:
-        from modelplan.cli.layout_checks import check_layouts
-
-        return check_layouts(arguments, SCHEMA)
+        return check_saved_layout(arguments)
     return check_models(arguments, outputs) if arguments.models else check_project(arguments, outputs)
 
 
@@ -110,6 +113,24 @@ def requested_formats(arguments: Namespace) -> dict[str, str]:
     if len(set(places)) < len(places):
         raise RequestError("--format: two outputs go to one place; write one as NAME=FILE")
     return found if "-" in places else {"text": "-"} | found
+
+
+def check_saved_layout(arguments: Namespace) -> int:
+    """Checks models against a saved layout, which states what they are planned for."""
+    from modelplan.outputs.reports import layout_report
+    from modelplan.questions.memories.rechecking import LayoutRequest, check_layout
+
+    given = [name.replace("_", "-") for name in _STATED_BY_LAYOUT if getattr(arguments, name)]
+    if given:
+        raise RequestError(f"--{given[0]}: --layout {arguments.layout} states what models are planned for")
+    dims, shapes = tuple(arguments.dim), tuple(arguments.shape)
+    models, growth = tuple(arguments.models), arguments.growth or "0%"
+    check = check_layout(LayoutRequest(arguments.layout, models, growth, dims, shapes))
+    if arguments.json:
+        files.write(arguments.json, layout_report.as_json(check, SCHEMA))
+    if arguments.json != "-":
+        terminal.show([layout_report.section_of(model, check.layout) for model in check.models])
+    return 0 if check.passed else 1
 
 
 def check_project(arguments: Namespace, outputs: dict[str, str]) -> int:

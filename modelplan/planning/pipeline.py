@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 
@@ -37,17 +37,27 @@ from modelplan.primitives.version import __version__
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a caller may choose.
+    """How a plan is made.
 
-    None leaves the choice: of `runtime` to the file's format, of `alias` to the runtime (`alias_mode`), of `alignment`,
-    `pad` and `kernels` to the runtime's record. `capacity` None: no limit.
-    `streams` is the number of streams that ops are spread over, or the stream of each op; buffers whose ops may then
-    run at the same time share no bytes. None: one op after the other. `precedences` are pairs (before, after) of ops
-    that every order must keep besides what the graph demands. `offsets` is a finished plan, such as a model file
-    carries: an offset for each tensor, or -1 where `allocator` chooses. `overlaps` are outputs that may run into an
-    operand although no table says so: the caller answers for them. `contiguous` are lists of tensors whose buffers
-    stand side by side in this order. `joins`: the parts of joins and splits may stand inside of the whole while they
-    live, so that nothing is copied, where that lowers the plan.
+    Args:
+        runtime: tflm, litert, ort, executorch or generic; None: tflm for .tflite and ort for .onnx.
+        schedule: how the operators are ordered: file, list, dfs, merge, beam, best or exact.
+        alias: which tensors may share memory: runtime, none, views, safe or max; None: safe where the
+            runtime overwrites by itself, else views.
+        allocator: a row of the table of allocators.
+        alignment: bytes that each offset is a multiple of, a power of two; None: the runtime's.
+        pad: what is rounded up to the alignment: "tensor" or "arena"; None: as the runtime does.
+        capacity: bytes there are, None without a limit; the plan says whether it fits.
+        streams: how many streams the operators are spread over, or the stream of each; buffers whose operators may then
+            run at the same time share no bytes. None: one operator after the other.
+        precedences: pairs (before, after) of operators that every order must keep besides what the graph demands.
+        kernels: the kernel library that the runtime is built with; None: its first.
+        offsets: a finished plan, such as a model file carries: an offset for each tensor, -1 where the allocator
+            chooses.
+        overlaps: outputs that may run into an operand although no table says so; the caller answers for them.
+        contiguous: lists of tensors whose buffers stand side by side in this order.
+        joins: whether parts of joins and splits may stand inside of the whole while they live, so that nothing is
+            copied, where that lowers the plan.
     """
 
     runtime: str | None = None
@@ -66,59 +76,22 @@ class Options:
     joins: bool = False
 
 
-def plan(
-    graph: Graph,
-    options: Options | None = None,
-    budget: Budget | None = None,
-    *,
-    runtime: str | None = None,
-    schedule: str | None = None,
-    alias: str | None = None,
-    allocator: str | None = None,
-    alignment: int | None = None,
-    pad: Padding | None = None,
-    capacity: int | None = None,
-    streams: int | tuple[int, ...] | None = None,
-    precedences: tuple[tuple[int, int], ...] | None = None,
-    kernels: str | None = None,
-    offsets: tuple[int, ...] | None = None,
-    overlaps: tuple[Overlap, ...] | None = None,
-    contiguous: tuple[tuple[int, ...], ...] | None = None,
-    joins: bool | None = None,
-) -> Plan:
+def plan(graph: Graph, options: Options | None = None, budget: Budget | None = None) -> Plan:
     """A memory plan of `graph`, checked by the referee and proved by the verifier.
 
     Args:
         graph: the model.
-        options: all choices together; what is given by name counts before it.
+        options: how it is planned; None: as the usual runtime of its format does.
         budget: how long each search of the allocator may run.
-        runtime: tflm, litert, ort, executorch or generic; by default tflm for .tflite and ort for .onnx.
-        schedule: how the operators are ordered: file, list, dfs, merge, beam, best (the default) or exact.
-        alias: which tensors may share memory: runtime, none, views, safe or max.
-        allocator: a row of the table of allocators.
-        alignment: bytes that each offset is a multiple of, a power of two; by default the runtime's.
-        pad: what is rounded up to the alignment: "tensor" or "arena".
-        capacity: bytes there are; the plan says whether it fits.
-        streams: how many streams the operators are spread over, or the stream of each.
-        precedences: pairs (before, after) of operators that every order must keep besides what the graph demands.
-        kernels: the kernel library that the runtime is built with.
-        offsets: a finished plan: an offset for each tensor, -1 where the allocator chooses.
-        overlaps: outputs that may run into an operand although no table says so; the caller answers for them.
-        contiguous: lists of tensors whose buffers stand side by side in this order.
-        joins: whether parts of joins and splits may stand inside of the whole, where that lowers the plan.
 
     Raises:
         BrokenPlanError: a stage went wrong; names the operator that would read what it should not.
         RequestError: a name that does not exist, or an option the stage cannot honour.
     """
-    named: dict[str, Any] = {
-        "runtime": runtime, "schedule": schedule, "alias": alias, "allocator": allocator, "alignment": alignment,
-        "pad": pad, "capacity": capacity, "streams": streams, "precedences": precedences, "kernels": kernels,
-        "offsets": offsets, "overlaps": overlaps, "contiguous": contiguous,
-        "joins": joins,
-    }  # fmt: skip
-    chosen = replace(options or Options(), **{name: value for name, value in named.items() if value is not None})
-    return _plan_and_compare(graph, chosen, budget)
+    options = options or Options()
+    runtime = configured_runtime(graph, options)
+    made, own = _plan(graph, runtime, options, budget), runtime_plan(graph, runtime, options.offsets)
+    return replace(made, runtime_height=bounds.height(own.problem, own.placement))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +120,6 @@ def measure(graph: Graph, options: Options | None = None, budget: Budget | None 
     chosen = options or Options()
     made = plan_on(graph, configured_runtime(graph, chosen), chosen, budget)
     return Footprint(bounds.height(made.problem, made.placement), made.placement.lower_bound, graph_macs(graph))
-
-
-def _plan_and_compare(graph: Graph, options: Options, budget: Budget | None) -> Plan:
-    """The plan, with what its runtime needs by itself."""
-    runtime = configured_runtime(graph, options)
-    made, own = _plan(graph, runtime, options, budget), runtime_plan(graph, runtime, options.offsets)
-    return replace(made, runtime_height=bounds.height(own.problem, own.placement))
 
 
 def runtime_plan(graph: Graph, runtime: Runtime, offsets: tuple[int, ...] = ()) -> Plan:

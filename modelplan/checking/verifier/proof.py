@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from modelplan.answers.proof_verdict import Verdict
 from modelplan.checking.verifier.replay import replay
 from modelplan.checking.verifier.static import check_static
 from modelplan.checking.verifier.subject import Subject, check_declared
-from modelplan.checking.verifier.verdicts import Skipped, Verdict
+from modelplan.checking.verifier.verdicts import Skipped
 from modelplan.primitives.errors import BrokenPlanError, ModelError
 
 if TYPE_CHECKING:

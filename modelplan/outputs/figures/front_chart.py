@@ -13,11 +13,17 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from modelplan.answers.recomputation import Curve
 from modelplan.outputs.figures import canvas, lettering
 from modelplan.outputs.figures.canvas import BODY, FAINT, INK, MUTED, SMALL, TITLE, WARNING, Margins, Sheet
 from modelplan.primitives.units import counted, human
+from modelplan.primitives.version import __version__
+
+if TYPE_CHECKING:
+    from modelplan.rewriting.striped_tflite.ladder import Ladder
 
 _WIDTH, _HEIGHT, _EDGE, _ROW, _BOTTOM = 520.0, 320.0, 12.0, 14.0, 44.0
 _LINE = lettering.line_height(SMALL)
@@ -64,6 +70,19 @@ class _Scale:
     least: float
     most: float
     arena: float
+
+
+def of_ladder(model: str, ladder: Ladder) -> Front:
+    """The chart of the ladder of a model file: bytes against work."""
+    rungs = tuple(
+        FrontMark(rung.arena, rung.macs - ladder.macs, rung.ops, rung.name, rung is ladder.chosen)
+        for rung in ladder.rungs
+    )
+    front, plans = (
+        tuple(FrontMark(point.arena, point.macs, point.ops) for point in points)
+        for points in (ladder.front, ladder.points)
+    )
+    return Front(Path(model).name, ladder.macs, rungs, front, plans, f"modelplan {__version__}")
 
 
 def of_curve(curve: Curve) -> Front:

@@ -17,8 +17,8 @@ from modelplan.answers.region_layout import Copy, Stay
 from modelplan.outputs.figures import canvas, lettering
 from modelplan.outputs.figures.canvas import BODY, FAINT, FREE, INK, MUTED, SMALL, TITLE, WARNING, Margins, Sheet
 from modelplan.outputs.figures.region_map import step_ticks
-from modelplan.outputs.reports.moves_report import milliseconds, region_heights
-from modelplan.primitives.units import brief, human
+from modelplan.outputs.reports.moves_report import region_heights
+from modelplan.primitives.units import brief, human, milliseconds
 
 _EDGE, _ROW, _BAND, _GAP = 12.0, 14.0, 190.0, 26.0
 #: Points of a step, and of the least and the largest plot.

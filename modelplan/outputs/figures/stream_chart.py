@@ -7,9 +7,8 @@ import math
 from modelplan.answers.moving_layout import StreamCurve
 from modelplan.outputs.figures import canvas, lettering
 from modelplan.outputs.figures.canvas import BODY, FAINT, INK, MUTED, SMALL, TITLE, Margins, Sheet
-from modelplan.outputs.reports.moves_report import milliseconds
 from modelplan.outputs.reports.stream_report import rate_text
-from modelplan.primitives.units import brief
+from modelplan.primitives.units import brief, milliseconds
 
 _WIDTH, _HEIGHT, _EDGE, _ROW = 560.0, 300.0, 12.0, 14.0
 _LINES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")

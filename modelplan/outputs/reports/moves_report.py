@@ -11,7 +11,7 @@ from modelplan.answers.moving_layout import MovingPlan
 from modelplan.answers.region_layout import Copy, Stay
 from modelplan.outputs.exchange import json_plan
 from modelplan.outputs.report import Section, Table
-from modelplan.primitives.units import counted, human
+from modelplan.primitives.units import counted, human, milliseconds
 
 #: The version of the JSON document.
 SCHEMA = 2
@@ -42,15 +42,6 @@ def _times(made: MovingPlan) -> Iterator[str]:
     yield f"memory         {milliseconds(made.cost)} of accesses and copies ({made.method}{bound})"
     if made.relaxed:
         yield f"relaxation     {milliseconds(made.relaxed)}, gap {made.cost / made.relaxed - 1:.2%}"
-
-
-def milliseconds(seconds: float) -> str:
-    """A time as people read it.
-
-    >>> milliseconds(0.01234567)
-    '12.346 ms'
-    """
-    return f"{seconds * 1e3:,.3f} ms"
 
 
 def region_heights(made: MovingPlan) -> list[int]:

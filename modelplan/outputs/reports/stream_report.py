@@ -8,8 +8,7 @@ from dataclasses import asdict
 
 from modelplan.answers.moving_layout import StreamCurve
 from modelplan.outputs.report import Section, Table
-from modelplan.outputs.reports.moves_report import milliseconds
-from modelplan.primitives.units import brief, human
+from modelplan.primitives.units import brief, human, milliseconds
 
 #: The version of the JSON document.
 SCHEMA = 1

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 
-from modelplan.answers.moving_layout import MovingPlan, Recheck
+from modelplan.answers.moving_layout import LayoutCheck, MovingPlan, Recheck
 from modelplan.answers.region_plan import RegionPlan
+from modelplan.formats import load_model
+from modelplan.formats.files import read_text
 from modelplan.model import Graph, Plan
 from modelplan.planning import pipeline
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import RequestError
+from modelplan.questions.budgets.project_budgets import parse_growth
 from modelplan.questions.memories import moves_document, region_document
 from modelplan.questions.memories.choosing import Choosing
 from modelplan.questions.memories.moving import moving_plan
@@ -19,6 +23,49 @@ from modelplan.runtimes import RUNTIMES
 
 #: Sums of the same seconds in another order differ by less.
 _ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutRequest:
+    """Asks whether models still fit in the memories of a saved layout, in no more time and traffic.
+
+    Args:
+        layout: a file of `memories --json` or `spill --json`.
+        models: .tflite or .onnx files.
+        growth: by what share time and traffic may grow, such as 5%.
+        dims: extents that the files leave open, as for `load`.
+        shapes: shapes that the files leave open, as for `load`.
+    """
+
+    layout: str
+    models: tuple[str, ...]
+    growth: str = "0%"
+    dims: tuple[str, ...] = ()
+    shapes: tuple[str, ...] = ()
+
+
+def check_layout(request: LayoutRequest) -> LayoutCheck:
+    """Plans each model again in the memories of a saved layout, as the layout was planned.
+
+    Args:
+        request: the layout, the models, and what they may need more.
+
+    Returns:
+        Time, traffic and room of each model, and what is worse than allowed.
+
+    Raises:
+        ModelError: a file cannot be read.
+        RequestError: the file holds no such layout, no model is named, or a growth is in bytes.
+        BrokenPlanError: the saved layout is not sound.
+    """
+    if not request.models:
+        raise RequestError("--layout compares a MODEL that is named")
+    growth = parse_growth(request.growth)
+    if growth.nbytes:
+        raise RequestError(f"--growth {growth.text}: time and traffic grow by a share, such as 5%")
+    saved = saved_layout(request.layout, read_text(request.layout))
+    graphs = [(path, load_model(path, request.dims, request.shapes)) for path in request.models]
+    return LayoutCheck(request.layout, tuple(recheck(path, graph, saved, growth.share) for path, graph in graphs))
 
 
 def saved_layout(path: str, text: str) -> RegionPlan | MovingPlan:
@@ -52,20 +99,23 @@ def recheck(model: str, graph: Graph, saved: RegionPlan | MovingPlan, growth: Fr
         saved: what to compare with.
         growth: by what share time and traffic may grow.
     """
-    before = _seconds(saved), _traffic(saved)
+    time, bytes_moved = _seconds(saved), _traffic(saved)
     try:
         made = _planned(graph, saved)
     except RequestError as problem:
-        return Recheck(model, before[0], before[1], None, None, (), (f"does not fit: {problem}",))
-    after = _seconds(made), _traffic(made)
+        return Recheck(model, time, bytes_moved, None, None, (), (f"does not fit: {problem}",))
+    seconds, traffic = _seconds(made), _traffic(made)
     allowed = 1 + float(growth)
     reasons = []
-    if after[0] > before[0] * allowed * (1 + _ROUNDING):
-        reasons.append(f"takes {after[0] / before[0] - 1:.2%} longer" if before[0] else "has to wait for memory")
-    if after[1] > before[1] * allowed:
-        more = f"{after[1] / before[1] - 1:.2%}" if before[1] else f"{after[1]:,} bytes"
+    if seconds > time * allowed * (1 + _ROUNDING):
+        reasons.append(f"takes {seconds / time - 1:.2%} longer" if time else "has to wait for memory")
+    if traffic > bytes_moved * allowed:
+        more = f"{traffic / bytes_moved - 1:.2%}" if bytes_moved else f"{traffic:,} bytes"
         reasons.append(f"reads and writes {more} more outside of the fastest memory")
-    return Recheck(model, *before, *after, _room(made), tuple(reasons))
+    return Recheck(
+        model=model, seconds_before=time, traffic_before=bytes_moved, seconds=seconds, traffic=traffic,
+        room=_room(made), reasons=tuple(reasons),
+    )  # fmt: skip
 
 
 def _planned(graph: Graph, saved: RegionPlan | MovingPlan) -> RegionPlan | MovingPlan:

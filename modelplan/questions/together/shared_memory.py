@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from modelplan.primitives.errors import BrokenPlanError, RequestError
 from modelplan.primitives.version import __version__
 from modelplan.questions.alternatives import load_file
 from modelplan.questions.together.joining import joined
-from modelplan.questions.together.parts import Choices, check_pipes, parts_of
+from modelplan.questions.together.parts import ShareRequest, check_pipes, parts_of
 from modelplan.questions.together.placing import place_all
 from modelplan.questions.together.relating import all_in_turn, related
 from modelplan.runtimes.tflm import planner
@@ -29,40 +28,11 @@ from modelplan.runtimes.tflm.planner import ONLINE
 from modelplan.runtimes.tflm.shared_arena import shared_arena_of
 
 
-def share_memory(
-    models: Mapping[str, str | Path],
-    *,
-    in_turn: Iterable[Sequence[str]] = (),
-    pipelines: Iterable[str] = (),
-    keep: Iterable[str] = (),
-    runtime: str | None = None,
-    alias: str | None = None,
-    allocator: str = allocators.DEFAULT,
-    abi: str = "32",
-    kernels: str | None = None,
-    budget: Budget | None = None,
-    dims: Sequence[str] = (),
-    shapes: Sequence[str] = (),
-) -> SharedPlan:
+def share_memory(request: ShareRequest) -> SharedPlan:
     """One memory for several models, every model's place in it proved.
 
-    Models may be active at the same time unless `in_turn` or a pipeline says otherwise. Active is a model from the
-    writing of its first input to the reading of its last output.
-
     Args:
-        models: the files, by the names that the other arguments use.
-        in_turn: names of models of which never two are active at the same time; ("all",) stands for all.
-        pipelines: `A:out=B:in`: an output of one model that is an input of another, in the same bytes; models that
-            pipelines connect run one after the other.
-        keep: `A:tensor`, `A:inputs` or `A:outputs`: bytes that nothing else uses, so that what is in them stays.
-        runtime: as for `plan`, for all models.
-        alias: which tensors of one model may share memory: "none", "views" (the usual on TFLM), "safe" and others.
-        allocator: a row of the table of allocators.
-        abi: TFLM's target, for scratch that depends on the size of addresses.
-        kernels: the kernel library that the runtime is built with.
-        budget: how long each search of the allocator may run.
-        dims: extents that the files leave open, as for `load`.
-        shapes: shapes that the files leave open, as for `load`.
+        request: the models, how their runs relate, and how they are planned.
 
     Returns:
         The place of every buffer of every model, and what the models would need in memories of their own.
@@ -72,14 +42,14 @@ def share_memory(
         RequestError: a name that does not exist, a pipeline of tensors that differ, or one that forms a circle.
         BrokenPlanError: a stage went wrong; never to be seen.
     """
-    files = {name: load_file(str(path), dims, shapes) for name, path in models.items()}
+    files = {name: load_file(str(path), request.dims, request.shapes) for name, path in request.models.items()}
     if len(files) < 2:
         raise RequestError("one model: expected two or more")
-    relation = related({name: file.graph for name, file in files.items()}, in_turn, pipelines, keep)
+    graphs = {name: file.graph for name, file in files.items()}
+    relation = related(graphs, request.in_turn, request.pipelines, request.keep)
     check_pipes(files, relation.pipes)
-    parts = parts_of(files, relation, Choices(runtime, alias, allocator, abi, kernels))
-    made = planned_together(parts, relation, allocator, budget)
-    for number in range(len(parts)):
+    made = planned_together(parts_of(files, relation, request), relation, request.allocator, request.budget)
+    for number in range(len(made.parts)):
         _prove(made, number)
     return made
 

@@ -159,8 +159,10 @@ class _Climb:
     def _rungs(self, reading: Reading) -> Iterator[OnnxRung]:
         usual = self._measure(self.path, self.goal.settings, keep=True)
         self.original = usual
-        nodes = len(self.proto.graph.node)
-        base = OnnxRung("as is", RUNGS["as is"], self.goal.settings, usual, usual, self.ladder.macs, nodes)
+        base = OnnxRung(
+            name="as is", what=RUNGS["as is"], settings=self.goal.settings, usual=usual, best=usual,
+            macs=self.ladder.macs, nodes=len(self.proto.graph.node),
+        )  # fmt: skip
         yield base
         best = base
         if "settings" not in self.goal.without:
@@ -203,7 +205,9 @@ class _Climb:
         content = Path(self.path).read_bytes()
         try:
             precedences = reordering.file_precedences(content, self.graph)
-            order = pipeline.plan(self.graph, runtime=ORT.name, precedences=precedences).schedule.order
+            order = pipeline.plan(
+                self.graph, pipeline.Options(runtime=ORT.name, precedences=precedences)
+            ).schedule.order
         except RequestError as problem:
             self.ladder.remarks.append(f"no other order is tried: {problem}")
             return None
@@ -215,8 +219,10 @@ class _Climb:
         settings = replace(self.ladder.least.settings, order="priority")
         with self._draft(model) as path:
             usual, best = self._measure(path, self.goal.settings), self._measure(path, settings)
-        nodes = len(self.proto.graph.node)
-        return again, OnnxRung("order", RUNGS["order"], settings, usual, best, self.ladder.macs, nodes, model)
+        return again, OnnxRung(
+            name="order", what=RUNGS["order"], settings=settings, usual=usual, best=best, macs=self.ladder.macs,
+            nodes=len(self.proto.graph.node), model=model,
+        )  # fmt: skip
 
     @contextmanager
     def _draft(self, model: bytes) -> Iterator[Path]:
@@ -356,8 +362,9 @@ class _Climb:
             usual = found if best.settings == self.goal.settings else self._measure(path, self.goal.settings)
             first, second = time_in_turn([self.path, path], self.shapes, best.settings, _TIMED)
         return OnnxRung(
-            "split", RUNGS["split"] + said, best.settings, usual, replace(found, outputs=()), plan.macs, plan.steps,
-            model, _described(search, plan), difference, min(second) / max(min(first), 1e-9),
+            name="split", what=RUNGS["split"] + said, settings=best.settings, usual=usual,
+            best=replace(found, outputs=()), macs=plan.macs, nodes=plan.steps, model=model,
+            regions=_described(search, plan), difference=difference, seconds=min(second) / max(min(first), 1e-9),
         )  # fmt: skip
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+from modelplan.answers.proof_verdict import Verdict
 from modelplan.checking.verifier.rewrites.comparing import Compared, compare_rows
 from modelplan.checking.verifier.rewrites.contents import Fault, Unproved
 from modelplan.checking.verifier.rewrites.executing import ExecutionEffort, execute_on_litert, execute_on_tflm
 from modelplan.checking.verifier.rewrites.memory import replay_memory
 from modelplan.checking.verifier.rewrites.reading import Source, read_source
-from modelplan.checking.verifier.verdicts import Skipped, Verdict
+from modelplan.checking.verifier.verdicts import Skipped
 from modelplan.primitives.errors import BrokenPlanError
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 
