@@ -104,7 +104,7 @@ class Suggestion:
 
     @property
     def free(self) -> bool:
-        """Whether the outputs stay equal, a run does no more work and nothing else is asked for."""
+        """Whether the change keeps the outputs equal, adds no work and needs nothing but the edited file."""
         return self.needs is Needs.NOTHING
 
     @property

@@ -107,7 +107,7 @@ def view_of(plan: Plan, name: str, about: str) -> View:
 
 
 def distinct(views: Sequence[View]) -> tuple[View, ...]:
-    """The views without those that show the same as one before them, of which that one then tells."""
+    """The views without duplicates; the first of equal views says what the others were."""
     kept: list[View] = []
     for view in views:
         for place, other in enumerate(kept):
@@ -150,7 +150,7 @@ def subtitle(plan: Plan) -> str:
 
 
 def _facts(plan: Plan) -> tuple[tuple[str, str], ...]:
-    """The figures that stand beside the map."""
+    """The figures that the page lists beside the memory map."""
     found = summary(plan)
     proved = "order and layout" if found.jointly_optimal else "layout" if found.optimal else ""
     rows = [

@@ -225,7 +225,7 @@ class _Run:
                 self.holds[number] = 0
 
     def _leave(self, number: int, copy: Copy, step: int) -> int:
-        """The version that a copy finds at its source."""
+        """Reads the version of the content that a copy finds at its source."""
         buffer = self.buffer_of(copy)
         version = self.at_home[buffer] if copy.source < 0 else self.holds[copy.source]
         if version is None:
@@ -237,7 +237,7 @@ class _Run:
         return version
 
     def _arrive(self, number: int, version: int) -> None:
-        """The content of a copy is at its target."""
+        """Stores the version that a copy carries at its target."""
         copy = self.layout.copies[number]
         buffer = self.buffer_of(copy)
         size, home = int(self.problem.problem.size[buffer]), self.problem.home[buffer]
@@ -249,7 +249,7 @@ class _Run:
             self.holds[copy.target] = version
 
     def _overwrite(self, number: int) -> None:
-        """The bytes of a stay are written: what else stood there is gone."""
+        """Invalidates other contents whose bytes a stay is written over."""
         stay = self.layout.stays[number]
         low, high = stay.offset, stay.offset + int(self.problem.problem.size[stay.buffer])
         there = self.present[stay.region]
@@ -301,7 +301,7 @@ class _Run:
         return engine.latency_ns / 1e9 + max(reading, writing, size / engine.bandwidth if engine.bandwidth else 0.0)
 
     def _amount(self, region: Region, read: int, written: int) -> float:
-        """Seconds for so many bytes read and written in a region: a wait for each direction, and the bytes."""
+        """Seconds to read and write so many bytes of a region: the latency of each direction, and the transfer."""
         total = 0.0
         for amount, own in ((read, region.read_bandwidth), (written, region.write_bandwidth)):
             rate = own or region.bandwidth
@@ -355,7 +355,7 @@ class _Run:
         return any(self.layout.copies[n].target == number for n in self.flying)
 
     def _missing(self, step: int, buffer: int, there: list[int]) -> str:
-        """Why an access does not find its content."""
+        """The message for an operand whose newest content is not where the operator reads it."""
         what = f"step {step} uses {_name(self.problem, buffer)}"
         for number in there:
             where = _place(self.problem, self.layout.stays[number])
@@ -368,7 +368,7 @@ class _Run:
         return f"{what}, but no memory that it may use holds it there: it was spilled"
 
     def _check_kept(self, step: int, buffer: int) -> None:
-        """The content is still somewhere at the end of its lifetime."""
+        """Checks that the newest content still exists somewhere at the end of the buffer's lifetime."""
         if self.problem.home[buffer] >= 0:
             return
         alive = [n for n in self.of_buffer[buffer] if self.layout.stays[n].start <= step < self.layout.stays[n].end]

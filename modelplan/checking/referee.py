@@ -53,7 +53,7 @@ def _check_contiguous(problem: Problem, placement: Placement) -> None:
 
 
 def _check_groups(problem: Problem, placement: Placement) -> None:
-    """The base of a group, as each of its buffers has it, is one."""
+    """Checks that all buffers of a group imply the same base address."""
     bases: dict[int, tuple[int, int]] = {}
     for buffer, group, delta in problem.groups.tolist():
         base = int(placement.offsets[buffer]) - delta

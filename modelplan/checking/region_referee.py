@@ -237,7 +237,7 @@ def _use(problem: RegionProblem, layout: Layout, buffer: int, state: _Buffer, ac
 
 
 def _serving(layout: Layout, state: _Buffer, step: int) -> int | None:
-    """The stay that an operator uses at a step: of those with the newest content the one that began last."""
+    """The stay that an operator uses at a step: the latest of those with the newest content."""
     there = [
         number
         for number, version in state.held.items()

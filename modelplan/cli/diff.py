@@ -80,7 +80,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _request(name: str, arguments: Namespace, path: str) -> ModelRequest:
-    """What is asked about the side `name`, which messages name.
+    """The request for the side called `name`.
 
     Raises:
         RequestError: there is no such target, or the capacity cannot be read.
@@ -114,7 +114,7 @@ class _SideParser(ArgumentParser):
 
 
 def _of_side(arguments: Namespace, side: str) -> Namespace:
-    """The arguments for one side: what its own options say takes the place of what holds for both.
+    """The arguments of one side: its own options replace the common ones.
 
     Raises:
         RequestError: an option that there is not, or a value that it does not take.

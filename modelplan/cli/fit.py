@@ -239,10 +239,10 @@ def _progress(text: str) -> None:
 
 
 def _progress_ends() -> None:
-    """Takes the line of progress away."""
+    """Clears the progress line."""
     if sys.stderr.isatty():
         _progress("")
 
 
 def _quiet(text: str) -> None:
-    """Says nothing where nobody watches."""
+    """Reports no progress, where standard error is no terminal."""

@@ -98,7 +98,7 @@ class Dims:
         return given
 
     def imply(self, name: str, declared: Sequence[int | str | None] | None) -> None:
-        """Takes the symbols of an input's declared shape as bound by the shape that the caller gives to it.
+        """Binds the symbols of an input's declared shape to the extents that the caller gave it.
 
         Raises:
             RequestError: as `shape`, or another shape or extent gives the symbol another number.

@@ -61,7 +61,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """What a model file needs on a runtime as it stands, in bytes.
+    """What a runtime needs to run an unmodified model file, in bytes.
 
     `arena` is the memory that there must be, the sum of `parts`; `head` is the planned part of it: tensors and scratch.
     `basis` says in one line for which target and by which sources. `macro` names the constant that declares the arena

@@ -284,7 +284,7 @@ def _prepared(graph: Graph, runtime: Runtime, options: Options) -> Graph:
 
 
 def _offered(graph: Graph, mode: str, runtime: Runtime) -> Aliases:
-    """What the mode offers whatever the order is."""
+    """The overwrites and views that the alias mode offers for any order."""
     return graph.memoised(("offered", mode, runtime), lambda: aliasing.storages(graph, mode, runtime))
 
 
@@ -359,7 +359,7 @@ def _joined(
     options: Options,
     budget: Budget | None,
 ) -> list[_Candidate]:
-    """The candidate whose joins and splits have their parts inside of the whole; none where there is no such site."""
+    """The candidate with the parts of joins and splits inside of the whole; nothing without such sites."""
     if options.contiguous or options.streams is not None or options.offsets:
         raise RequestError("joins go with no contiguous lists, streams or offsets of a file")
     groups, meetings = side_by_side.side_by_side_rows(graph, schedule.order, problem)

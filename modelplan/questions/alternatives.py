@@ -69,7 +69,7 @@ def unmodified_requirement(file: ModelFile, target: Target) -> Requirement:
 
 
 def with_proved_plan(file: ModelFile, target: Target) -> Requirement:
-    """The same for a file whose plan has been proved, or that carries none."""
+    """What the runtime needs to run a file whose plan is already proved, or that carries none."""
     runtime = target.runtime
     if runtime.requires is None or file.graph.format != runtime.default_for:
         return planned_by_itself(file.graph, runtime)
@@ -77,7 +77,7 @@ def with_proved_plan(file: ModelFile, target: Target) -> Requirement:
 
 
 def planned_by_itself(graph: Graph, runtime: Runtime) -> Requirement:
-    """What the runtime plans for the activations of a graph; it takes that memory by itself."""
+    """The bytes that the runtime allocates for the activations of a graph by its own planner."""
     plan = pipeline.runtime_plan(graph, runtime)
     height = bounds.height(plan.problem, plan.placement)
     arena = padded(height, replace(runtime, pad="tensor"))
@@ -116,7 +116,7 @@ def alternatives(file: ModelFile, target: Target) -> Iterator[Alternative]:
 def lower_alternatives_of(
     file: ModelFile, target: Target, needed: Requirement, order: Sequence[int] | None = None
 ) -> Iterator[Alternative]:
-    """The same without the figures of those that can be known to need no less than the file as it stands.
+    """The alternatives, without figures for those that cannot need less than the unmodified file.
 
     `needed` is what that needs, `order` the best order of its operators where it is known.
     """
@@ -124,7 +124,7 @@ def lower_alternatives_of(
 
 
 def sized(one: Rewritten, target: Target) -> Alternative:
-    """What a file that was made needs; its kernels are those that it was made for."""
+    """What a rewritten file needs with the kernels that it was written for."""
     if one.file is None:
         return Alternative(one.change, one.commands, None, one.refusal)
     if one.model is None:
@@ -196,7 +196,7 @@ class _Plannable:
         return self.reaches(0)
 
     def reaches(self, head: int) -> bool:
-        """Whether an arena with this head is one that need not be made.
+        """Whether an arena with this head takes `below` bytes or more, so that the file need not be written.
 
         Of files that carry a plan or have several subgraphs each is made: not every plan of these can be proved.
         """

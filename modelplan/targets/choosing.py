@@ -161,7 +161,7 @@ def _imported(path: str, part: str, wanted: Wanted) -> tuple[Device, str]:
 
 
 def _asked_for(device: Device, part: str) -> Device:
-    """The device with the region that is chosen by name usable, although its attributes do not say that it is."""
+    """The device with the explicitly named region marked usable, whatever its attributes say."""
     regions = tuple(replace(r, no_arena="") if r.name == part and r.kind != "nvm" else r for r in device.regions)
     return replace(device, regions=regions)
 

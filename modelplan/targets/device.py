@@ -286,7 +286,7 @@ def _merged(regions: Iterable[Region], memory: str, rule: tuple[int, bool], take
 
 
 def _union(intervals: Iterable[Interval]) -> list[Interval]:
-    """The same addresses as intervals that are not empty and do not touch, in their order."""
+    """The intervals merged and in order, without empty ones."""
     found: list[Interval] = []
     for one in sorted(one for one in intervals if one.start < one.end):
         if found and one.start <= found[-1].end:
@@ -297,7 +297,7 @@ def _union(intervals: Iterable[Interval]) -> list[Interval]:
 
 
 def _without(intervals: Iterable[Interval], taken: Iterable[Interval]) -> Iterator[Interval]:
-    """What remains of the intervals without the addresses that are taken."""
+    """The parts of the intervals outside of the addresses that are taken."""
     occupied = _union(taken)
     for start, end in intervals:
         for one in occupied:

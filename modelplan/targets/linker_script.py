@@ -169,7 +169,7 @@ def _assigns(tokens: Sequence[str], at: int) -> bool:
 
 
 def _assignment(tokens: Sequence[str], at: int, script: _Script) -> int:
-    """Keeps one assignment; one that is no constant matters only where a region asks for it."""
+    """Stores one assignment; one without a constant value is an error only where a region uses it."""
     name, plain = tokens[at], tokens[at + 1] == "="
     try:
         tree, end = parse_prefix(tokens, at + (2 if plain else 3))
@@ -182,7 +182,7 @@ def _assignment(tokens: Sequence[str], at: int, script: _Script) -> int:
 
 
 def _memory(words: Sequence[tuple[str, Line]], tokens: Sequence[str], at: int, script: _Script) -> int:
-    """Keeps the regions of one block; returns where it ends."""
+    """Stores the regions of one MEMORY block; returns where it ends."""
     while tokens[at : at + 1] != ["}"]:
         if at >= len(tokens):
             raise ModelError(f"{words[-1][1].place}: MEMORY has no end")
@@ -224,7 +224,7 @@ def _expect(tokens: Sequence[str], at: int, words: Sequence[str]) -> int:
 
 
 def _region(script: _Script, declared: _Declared) -> Region:
-    """The region with its numbers."""
+    """Evaluates the declaration of a region."""
     try:
         base, size = script.value(declared.origin), script.value(declared.length)
         no_arena = _NO_ATTRIBUTES if declared.attributes is None else ""

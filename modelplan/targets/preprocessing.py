@@ -219,7 +219,7 @@ def _arguments(words: Sequence[str], at: int) -> tuple[list[str] | None, int]:
 
 
 def _filled(name: str, macro: Macro, arguments: Sequence[str], line: Line) -> str:
-    """The body of a macro with its arguments."""
+    """A macro's body with its arguments substituted."""
     if macro.parameters is None:
         return macro.body
     if len(arguments) != len(macro.parameters) and not (macro.parameters == () and not "".join(arguments).strip()):

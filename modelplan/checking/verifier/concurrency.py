@@ -88,6 +88,6 @@ def _check_pair(plan: Plan, after: list[int], users: list[tuple[set[int], bool, 
 
 
 def _leads(after: list[int], these: set[int], those: set[int]) -> bool:
-    """Whether each of `those` begins after each of `these` has ended."""
+    """Whether every operator of `those` begins after all operators of `these` have ended."""
     wanted = sum(1 << op for op in those)
     return all(not wanted & ~after[op] for op in these)

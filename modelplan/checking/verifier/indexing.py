@@ -109,7 +109,7 @@ def _padded(x: Elements, _y: Value, step: Step) -> Elements | None:
 
 
 def _reduced(x: Elements, y: Value, step: Step) -> Elements | None:
-    """A reduction after which there are as many elements has reduced axes of extent 1 only."""
+    """The operand's elements, where a reduction only drops axes of extent 1."""
     return x if x.size == y.elements and len([t for t in step.inputs if t >= 0]) <= 2 else None
 
 
@@ -118,7 +118,7 @@ def _unblocked(x: Elements, _y: Value, step: Step) -> Elements | None:
 
 
 def _same(x: Elements, y: Value, _step: Step) -> Elements | None:
-    """As many elements as before: nothing was repeated, and values of one type are not converted."""
+    """The operand's elements, where the operator repeats and converts none."""
     return x if x.size == y.elements else None
 
 

@@ -68,7 +68,7 @@ def _has_room(subject: Subject) -> bool:
 
 
 def _inside(subject: Subject) -> bool:
-    """Whether every tensor lies between the first and the last address that there is."""
+    """Whether every tensor lies within the valid addresses."""
     layout, values = subject.layout, subject.program.values
     return all(
         at >= 0 and (layout.arena is None or at + values[t].nbytes <= layout.arena) for t, at in layout.address.items()
@@ -76,7 +76,7 @@ def _inside(subject: Subject) -> bool:
 
 
 def _by_byte(subject: Subject) -> Verdict | None:
-    """The replay of the whole run byte by byte, None where it proves nothing."""
+    """The byte-by-byte replay of the whole run; None where it proves nothing."""
     if subject.carrier is None or not _inside(subject):
         return None
     from modelplan.checking.verifier.rewrites.proving import rewrite_levels  # no plan of whole tensors needs it

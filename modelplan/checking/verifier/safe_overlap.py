@@ -201,7 +201,7 @@ def _pointwise(x: Value, y: Value) -> int | None:
 
 
 def _runs(program: Program, step: Step, operand: int) -> int | None:
-    """Copies of whole runs of bytes: a run must be written entirely below where it is read from."""
+    """The lead of copies of whole byte runs: memcpy needs each run's target to end below its source."""
     x, y = program.values[step.inputs[operand]], program.values[step.outputs[0]]
     if len(x.shape) != len(y.shape) or _width(x) != _width(y):
         return None
@@ -342,6 +342,6 @@ def _kernel(program: Program, step: Step) -> tuple[int, int] | None:
 
 
 def _number(step: Step, name: str) -> int:
-    """An option as a number; what an operator does not have counts 1."""
+    """An option as a number, 1 where the operator lacks it."""
     found = step.attribute(name)
     return found if isinstance(found, int) else 1

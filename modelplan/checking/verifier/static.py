@@ -81,11 +81,11 @@ class _Spans:
     last: IntArray
 
     def of(self, rows: IntArray) -> _Spans:
-        """Some of the rows."""
+        """The spans with these row numbers."""
         return _Spans(self.tensor[rows], self.first[rows], self.last[rows])
 
     def life(self, row: int, places: Places) -> Life:
-        """One row with its bytes."""
+        """The lifetime in one row."""
         t = int(self.tensor[row])
         return Life(t, int(places.start[t]), int(places.end[t]), int(self.first[row]), int(self.last[row]))
 

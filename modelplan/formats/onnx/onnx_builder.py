@@ -326,7 +326,7 @@ class GraphBuilder:
         self.op(node, inputs, outputs)
 
     def follows(self, inputs: Sequence[int]) -> bool:
-        """Whether one of `inputs` depends on an extent that stays open."""
+        """Whether one of `inputs` depends on an open extent."""
         return any(self.types[i].is_open or i in self.unsure for i in inputs if i >= 0)
 
     def _add_constants(self, node: Any, inputs: tuple[int, ...], types: list[Type | None], place: str) -> None:
@@ -383,7 +383,7 @@ class GraphBuilder:
         return [self.claimed(name, known, place) for name, known in zip(node.output, found, strict=True)]
 
     def claimed(self, name: str, known: Type | None, place: str) -> Type | None:
-        """What the operators make of a value, completed by what the file says of it; noted where that is wrong.
+        """The types of outputs from the operators, completed by those the file states; remarks contradictions.
 
         Raises:
             ValueError: the file says another element type.
@@ -510,7 +510,7 @@ def _mirrored_beyond(shape: Sequence[int], axes: Sequence[int], amounts: Sequenc
 
 
 def _is_never(source: _Source) -> bool:
-    """Whether a node compares a value with itself, which no element is less or greater than."""
+    """Whether a node is `x < x` or `x > x`, which no element fulfils."""
     return source.node.op_type in ("Less", "Greater") and len(set(source.inputs)) == 1 and min(source.inputs) >= 0
 
 

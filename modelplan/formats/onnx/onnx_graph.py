@@ -47,7 +47,7 @@ def read(path: Path, dims: Dims) -> Graph:
 
 
 def _asked(path: Path, problem: OpenExtentsError, dims: Dims) -> str:
-    """The message about open extents; tried sizes are those of a small model, since each try reads the file again."""
+    """The message about open extents; tried shapes are small, since each try reads the file again."""
 
     def still_open(shapes: dict[str, tuple[int, ...]]) -> list[OpenValue]:
         tried = Dims(dict(dims.extents), dims.bounds, dims.shapes | shapes)

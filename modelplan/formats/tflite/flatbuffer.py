@@ -185,7 +185,7 @@ def _up(value: int, alignment: int) -> int:
 
 
 def _prepend(model: bytes, front: bytes) -> bytes:
-    """`front` before `model`, whose absolute positions are raised."""
+    """`front` followed by `model`, whose absolute file positions are raised."""
     raised = bytearray(model)
     for at in _absolute(model):
         position = struct.unpack_from("<Q", model, at)[0]

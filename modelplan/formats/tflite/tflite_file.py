@@ -247,7 +247,7 @@ class QuantisationScales:
         self.found: dict[int, tuple[bytes, bytes]] | None = None
 
     def of(self, tensor: int) -> tuple[bytes, bytes]:
-        """Those of a tensor. The first call reads all, or, where some are damaged, each call its own."""
+        """The bytes of one tensor's scales. The first call reads all, in damaged files each call its own."""
         if self.found is None:
             try:
                 self.found = dict(enumerate(self._read(self.tensors)))

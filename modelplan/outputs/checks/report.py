@@ -21,7 +21,7 @@ def plain_text(findings: Findings) -> str:
 
 
 def sections_of(findings: Findings) -> list[Section]:
-    """The same as sections."""
+    """All checks as sections: the overview, each failed check, each changed model."""
     failed = [section_of(replace(one, causes=())) for one in findings.failed]
     return [_overview(findings), *failed, *map(_change, model_changes(findings))]
 
@@ -131,7 +131,7 @@ def section_of(one: Outcome) -> Section:
 
 
 def _against(judged: Judgement) -> list[str]:
-    """What there is of one quantity, and how much is left or missing."""
+    """A measured quantity beside its limit, with the bytes left or missing."""
     if judged.quantity == "arena" and judged.limit is not None:
         found = [f"available {human(judged.limit)}"]
     elif judged.size is None or judged.limit is None:
@@ -147,7 +147,7 @@ def remedy_commands(one: Outcome) -> str:
 
 
 def remedy_lines(one: Outcome) -> tuple[str, ...]:
-    """The line that tells of these commands; nothing where there are none."""
+    """The line with the remedy's commands; nothing where there are none."""
     commands = remedy_commands(one)
     return (f"fits after: {commands}",) if commands else ()
 

@@ -450,6 +450,6 @@ def draw_peak(sheet: Sheet, drawing: Drawing) -> None:
 
 
 def _ties(drawing: Drawing) -> str:
-    """At how many other steps as much is alive."""
+    """The number of other peak steps."""
     others = sum(last - first for first, last in drawing.peak_spans) - 1
     return f", and at {_count(others, 'other step')}" if others > 0 else ""

@@ -53,7 +53,7 @@ def columns_of(page: Page) -> dict[str, Any]:
 
 
 def shown(name: str) -> str:
-    r"""A name as the page shows it.
+    r"""A name as the page shows it: printable.
 
     >>> print(shown(chr(0x202E) + "b"), len(shown("x" * 1_000_000)))
     \u202eb 268

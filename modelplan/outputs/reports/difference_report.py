@@ -69,7 +69,7 @@ def _capacities(found: Difference) -> Iterator[str]:
 
 
 def became(figure: Bytes) -> str:
-    """A figure before and after, and how much more or less that is.
+    """A figure before and after, with the difference.
 
     >>> became(Bytes(1000, 1016)), became(Bytes(8, 8))
     ('1,000 B -> 1,016 B, 16 B more (1.6%)', '8 B, unchanged')
@@ -95,7 +95,7 @@ def signed(delta: int) -> str:
 
 
 def memory_rows(found: Difference) -> list[tuple[str, ...]]:
-    """The parts that differ by what they differ, those that do not in one row, then what lies in flash."""
+    """The changed parts, largest change first, the unchanged in one row, then flash."""
     differing = [part for part in found.parts if part.bytes.delta]
     same = [part for part in found.parts if not part.bytes.delta]
     rows = [_row(part) for part in differing]
@@ -110,7 +110,7 @@ def _row(part: Named) -> tuple[str, ...]:
 
 
 def shown(value: int | None) -> str:
-    """A figure, or a dash for a side that has no such thing."""
+    """A figure in bytes, or a dash where a side lacks it."""
     return "-" if value is None else f"{value:,}"
 
 
@@ -220,7 +220,7 @@ def others_line(rest: Sequence[OpChange]) -> list[str]:
 
 
 def following_lines(found: Difference) -> list[str]:
-    """One line for all that differs only because what it reads does."""
+    """One line that counts the operators that differ only because their inputs do."""
     following = found.of(Change.FOLLOWS)
     if not following:
         return []

@@ -50,7 +50,7 @@ def sections_of(found: Explanation) -> Report:
 
 
 def _what_if(asked: Sequence[Compression]) -> Sequence[Section]:
-    """What compression would do to flash and to the planned activations; nothing where nobody asked."""
+    """What a compression would save in flash and in planned activations; nothing unless asked for."""
     if not asked:
         return []
     lines = (

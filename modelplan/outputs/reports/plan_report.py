@@ -25,7 +25,7 @@ def sections_of(plan: Plan) -> Report:
 
 
 def plan_sections(plan: Plan, unmodified: Plan) -> Report:
-    """The same under a title of its own, beneath a report on the unmodified file, whose peak is not repeated."""
+    """The plan's report under its own title, below that of the unmodified file, whose peak is not repeated."""
     found = [*_summary(plan, summary(plan), "The planned activations"), *_details(plan)]
     return [section for section in found if section != peak_section(unmodified)]
 

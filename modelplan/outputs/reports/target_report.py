@@ -42,7 +42,7 @@ def target_lines(chosen: Chosen) -> list[str]:
 
 
 def target_facts(chosen: Chosen) -> dict[str, Any]:
-    """The same as an object."""
+    """The target and its block as an object."""
     return {
         "name": chosen.device.name,
         "budget": chosen.budget,

@@ -15,7 +15,7 @@ _MOST = 8
 
 
 def causes(old: ModelFile, new: ModelFile, target: Target) -> tuple[str, ...]:
-    """One line for each operator or input that changed what the model needs on the target, in order of effect.
+    """One line for each operator or input that changed what the model needs, largest effect first.
 
     Then follow the parts of the memory that differ and the two peaks; where the files cannot be compared, the reason.
     """

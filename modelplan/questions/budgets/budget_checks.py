@@ -181,7 +181,7 @@ def _model_request(row: BudgetRow, path: str, target: Chosen | None) -> ModelReq
 
 
 def _one(row: BudgetRow, option: str) -> str | None:
-    """The text of an option that is stated once at most."""
+    """The value of an option that may be stated only once."""
     return next(iter(row.options.get(option, ())), None)
 
 

@@ -23,7 +23,7 @@ Before = ModelFile | str
 
 @dataclass(slots=True)
 class Measurements:
-    """The answers so far. No more alternatives are made once that has taken `seconds`; None: no end."""
+    """A cache of answers. Once alternatives have taken `seconds`, no more are planned (None: no limit)."""
 
     seconds: float | None = None
     spent: float = 0.0
@@ -39,7 +39,7 @@ class Measurements:
         return self._once(key, lambda: _from_revision(revision, path, dims, shapes))
 
     def needed(self, file: ModelFile, target: Target) -> Requirement:
-        """What the runtime needs to run the file as it stands."""
+        """What the runtime needs to run the unmodified file."""
         return self._once(("needed", *_key(file, target), target.abi), lambda: unmodified_requirement(file, target))
 
     def others(self, file: ModelFile, target: Target) -> tuple[Alternative, ...] | None:

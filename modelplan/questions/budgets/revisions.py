@@ -64,6 +64,6 @@ def _is_missing(said: bytes) -> bool:
 
 
 def _said(error: bytes) -> str:
-    """The last line that git wrote, without the word that it starts with."""
+    """The last line of git's output, without its first word."""
     lines = error.decode(errors="replace").strip().splitlines()
     return lines[-1].removeprefix("fatal: ") if lines else ""

@@ -123,7 +123,7 @@ def _by_effect(one: OpChange) -> tuple[object, ...]:
 
 @dataclass(frozen=True, eq=False)
 class _Comparison:
-    """Two sides and which operator became which."""
+    """Two sides and the matching of their operators."""
 
     old: Side
     new: Side
@@ -131,7 +131,7 @@ class _Comparison:
 
     @cached_property
     def figures(self) -> tuple[_Figures, _Figures]:
-        """What operators and inputs of each side have in bytes."""
+        """The bytes of the operators and inputs of each side."""
         return _Figures(self.old), _Figures(self.new)
 
     @cached_property
@@ -143,13 +143,13 @@ class _Comparison:
 
     @cached_property
     def in_place(self) -> tuple[tuple[int, int], ...]:
-        """The steps of operators that stand in one order on both sides: as many as can be said to have stayed."""
+        """The steps of operators that keep their order on both sides: the longest such sequence."""
         pairs = [(step, partner) for step, partner in enumerate(self.steps_of_new) if partner >= 0]
         return tuple(pairs[place] for place in rising([partner for _, partner in pairs]))
 
     @property
     def moved(self) -> int:
-        """How many operators stand elsewhere in the order."""
+        """How many operators changed their place in the order."""
         return len(self.pairing.pairs) - len(self.in_place)
 
     # -- operators and inputs ----------------------------------------------------------------------------------
@@ -192,12 +192,12 @@ class _Comparison:
         return OpChange(change, i, j, label, tuple(details), outputs, scratch, kept, weights, held, live)
 
     def in_peak(self, old: Maker | None, new: Maker | None) -> Bytes:
-        """What of the peaks was made by the same operator or input."""
+        """Bytes alive at the peak of each side that these makers, matched to each other, account for."""
         before, after = (figures.in_peak for figures in self.figures)
         return Bytes(None if old is None else before.get(old, 0), None if new is None else after.get(new, 0))
 
     def alone(self, side: Side, i: int) -> Iterator[str]:
-        """What an operator is that one side alone has, and from where it reads."""
+        """What an operator of one side alone is, and what it reads."""
         graph, figures = side.graph, self.figures[side is self.new]
         for t in graph.ops[i].writes:
             yield f"output {side.plan.graph.tensors[t].nbytes:,} bytes ({described(graph.tensors[t])})"
@@ -258,7 +258,7 @@ class _Comparison:
             yield PeakPart(tensors, maker, Bytes(before and before[2], after and after[2]))
 
     def name_on_new(self, maker: Maker, slot: int) -> tuple[Maker, int]:
-        """The key of a row of the old side in the numbers of the new one; of what is not there a key of its own."""
+        """The key of an old peak row on the new side; a key of its own where the new side lacks it."""
         kind, number = maker
         there = self.pairing.to_new[number] if kind == "op" else self.pairing.inputs.get(number, -1)
         return ((kind, there) if there >= 0 else (f"old {kind}", number)), slot
@@ -298,7 +298,7 @@ def _sources(graph: Graph) -> list[int]:
 
 
 class _Figures:
-    """What the operators and inputs of a side have in bytes."""
+    """The bytes that each operator and input of a side accounts for."""
 
     def __init__(self, side: Side) -> None:
         self.side = side

@@ -43,7 +43,7 @@ class Details:
 
     @property
     def all(self) -> tuple[str, ...]:
-        """All of it, its own first."""
+        """All differences, the operator's own first."""
         return (*self.own, *self.values, *self.following)
 
 
@@ -129,7 +129,7 @@ def _add_options(found: Details, pairing: Pairing, i: int, j: int, reads: _Reads
 
 
 def _as_results(old: Value | None, new: Value | None, pairing: Pairing, i: int, j: int) -> bool:
-    """Whether numbers change as the extents of the results do."""
+    """Whether an attribute's numbers change exactly as the extents of the results do."""
     if not isinstance(old, tuple) or not isinstance(new, tuple) or len(old) != len(new):
         return False
     known = set[tuple[int, int]]()
@@ -186,7 +186,7 @@ def _add_constants(found: Details, pairing: Pairing, i: int, j: int, reads: _Rea
 
 
 def _follows_reads(kind: str, before: Tensor, after: Tensor, reads: _Reads) -> bool:
-    """Whether a constant has other extents because what is read beside it has."""
+    """Whether a constant changed its extents because another operand did."""
     if before.dtype != after.dtype:
         return False
     axis = _FREE_AXES.get(kind)
@@ -201,7 +201,7 @@ def _constant(graph: Graph, t: int) -> Tensor | None:
 
 
 def _appeared(name: str, before: Tensor | None, after: Tensor | None, *, is_same: bool) -> Iterator[str]:
-    """A constant that one side alone has: added, gone, or computed on the other side."""
+    """A constant that only one side has: added, gone, or computed on the other side."""
     if before is not None:
         yield f"{name} {described(before)} {'computed at run time' if is_same else 'gone'}"
     if after is not None:

@@ -101,7 +101,7 @@ class _Matching:
             self.spread_down(i, self.to_new[i], old, new)
 
     def spread_up(self, i: int, j: int, old: Sequence[int], new: Sequence[int]) -> None:
-        """Pairs those who make the operands of a pair."""
+        """Matches the producers of the operands of matched operators."""
         one, other = self.old.graph, self.new.graph
         for t, u in zip(one.ops[i].inputs, other.ops[j].inputs, strict=False):
             a = one.producers[t] if t >= 0 else -1
@@ -110,7 +110,7 @@ class _Matching:
                 self.pair(a, b)
 
     def spread_down(self, i: int, j: int, old: Sequence[int], new: Sequence[int]) -> None:
-        """Pairs those who read the results of a pair, where only one on each side can be meant."""
+        """Matches the readers of the results of matched operators where only one on each side can be meant."""
         one, other = self.old.graph, self.new.graph
         for t, u in zip(one.ops[i].outputs, other.ops[j].outputs, strict=False):
             if t < 0 or u < 0:
@@ -169,7 +169,7 @@ def _rounds(old: Labels, new: Labels) -> Iterator[tuple[Sequence[int | None], Se
 
 
 def _weighty(labels: Labels) -> list[int | None]:
-    """What each operator is, None for those without weights."""
+    """The label of each operator that reads weights, None for others."""
     graph = labels.side.graph
     constants = [[t for t in op.reads if graph.tensors[t].kind is Kind.CONSTANT] for op in graph.ops]
     sizes = [sum(graph.tensors[t].nbytes for t in read if labels.side.contents.values[t]) for read in constants]
@@ -177,7 +177,7 @@ def _weighty(labels: Labels) -> list[int | None]:
 
 
 def _once(labels: Sequence[Hashable], partners: Sequence[int]) -> dict[Hashable, int]:
-    """Where each label of those without a partner stands; -1 for a label that stands twice. None is no label."""
+    """The place of each label that occurs once among unmatched operators; -1 for others. None is no label."""
     found: dict[Hashable, int] = {}
     for place, (label, partner) in enumerate(zip(labels, partners, strict=True)):
         if partner < 0 and label is not None:

@@ -120,7 +120,7 @@ def _standing(file: ModelFile, target: Target, contents: Contents) -> Side:
 
 
 def planned_side(plan: Plan, name: str = "", contents: Contents | None = None) -> Side:
-    """The side that a plan is by itself: its activations are all that counts."""
+    """The side of a plan alone: only its activations are compared."""
     height = bounds.height(plan.problem, plan.placement)
     arena = -(-height // plan.runtime.alignment) * plan.runtime.alignment
     parts = (Part("activations", height), Part("rounded up", arena - height))

@@ -90,7 +90,7 @@ class Pairing:
         return [(t, u) for t, u in zip(old, new, strict=True) if self._differs(t, u)]
 
     def _differs(self, t: int, u: int) -> bool:
-        """Whether operators that both sides have put one tensor in the place of another."""
+        """Whether two operands come from different sources, each of which both sides have."""
         before, after = self.old_source(t), self.new_source(u)
         return before != after and before[0] != "gone" and not self._is_new(after)
 
@@ -106,7 +106,7 @@ class Pairing:
         return frozenset(self.inputs.values())
 
     def _others(self, old: Sequence[int], new: Sequence[int]) -> list[tuple[int, int]]:
-        """The tensors that one side reads more than the other, though both sides make them; -1 beside each."""
+        """The tensors that one side reads in addition, though both sides make them, each with -1."""
         before, after = [self.old_source(t) for t in old], [self.new_source(u) for u in new]
         less = [(t, -1) for t, s in zip(old, before, strict=True) if s not in after and s[0] != "gone"]
         more = [(-1, u) for u, s in zip(new, after, strict=True) if s not in before and not self._is_new(s)]

@@ -80,7 +80,7 @@ class TriedChange:
 
 
 def made(change: TriedChange, subject: ModelSubject, place: Place) -> ModelSubject:
-    """The subject after a change, with the command or the words that bring it about, and its costs.
+    """The subject after a change, with the change's command or description and costs added.
 
     Raises:
         RefusedChangeError: the change cannot be made; the message says why.
@@ -99,7 +99,7 @@ def made(change: TriedChange, subject: ModelSubject, place: Place) -> ModelSubje
 
 
 def _written(change: TriedChange, before: ModelSubject, place: Place) -> str:
-    """The command or the words of a change."""
+    """The change's command or description, with its blanks filled."""
     sets = {
         "reading": _worded(before, ("--dim", "--shape")),
         "planning": _worded(before, ("--dim", "--shape", "--alignment", "--pad")),
@@ -116,7 +116,7 @@ def _written(change: TriedChange, before: ModelSubject, place: Place) -> str:
 
 
 def _worded(subject: ModelSubject, names: Sequence[str]) -> list[str]:
-    """Those of the options that the user gave that have these names."""
+    """The user's options with these names, as text for a command line."""
     given = subject.target.options
     return [word for pair in zip(given[::2], given[1::2], strict=True) if pair[0] in names for word in pair]
 
@@ -176,7 +176,7 @@ def _batched(subject: ModelSubject) -> Sequence[Place]:
 def _fed(
     inputs: Callable[[FileModel], dict[int, Shape]], of_onnx: Callable[[Shape], Shape]
 ) -> Callable[[ModelSubject, Place], ModelSubject]:
-    """The change to other shapes of inputs."""
+    """The change that reads the model for inputs of other shapes."""
 
     def make(subject: ModelSubject, _: Place) -> ModelSubject:
         require_editable(subject)
@@ -192,7 +192,7 @@ def _fed(
 
 
 def _halved(shape: Shape) -> Shape:
-    """The shape of an ONNX map with its height and width halved; other shapes stay."""
+    """The shape of an ONNX map with half the height and width; other shapes are unchanged."""
     return (*shape[:2], shape[2] // 2, shape[3] // 2) if len(shape) == 4 else shape
 
 
@@ -224,7 +224,7 @@ def _ordered(subject: ModelSubject, _: Place) -> ModelSubject:
 
 
 def _libraries(subject: ModelSubject) -> Sequence[Place]:
-    """The other kernel libraries, each form once."""
+    """The other kernel libraries, of those with equal kernels the first."""
     runtime = subject.target.runtime
     forms = {library.explains: library.name for library in reversed(runtime.libraries)}
     return [name for explains, name in reversed(forms.items()) if explains != runtime.library.explains]
@@ -286,7 +286,7 @@ def _scratch_apart(subject: ModelSubject, _: Place) -> ModelSubject:
 
 
 def _only_planned(subject: ModelSubject) -> Sequence[Place]:
-    """The alias modes that plan more than the runtime does by itself."""
+    """The alias modes, where only planned activations are known."""
     return () if subject.whole else ("views", "safe", "max")
 
 
@@ -295,7 +295,7 @@ def _fittable(subject: ModelSubject) -> Sequence[Place]:
 
 
 def _fitted(without: frozenset[str]) -> Callable[[ModelSubject, Place], ModelSubject]:
-    """The file that `modelplan fit --least` writes."""
+    """The change that replaces the file by what `modelplan fit --least` writes."""
 
     def make(subject: ModelSubject, _: Place) -> ModelSubject:
         from modelplan.rewriting.striped_tflite import ladder  # here, so that `analyze` starts without it

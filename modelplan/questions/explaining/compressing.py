@@ -69,7 +69,7 @@ def _stored(tensor: Tensor) -> int:
 
 
 def _ratio(text: str, wanted: str) -> float:
-    """A number above 0 and below 1."""
+    """Parses a compression ratio: a number above 0 and below 1."""
     try:
         found = float(text)
     except ValueError:
@@ -152,7 +152,7 @@ def _activations_packed(graph: Graph, ratio: float) -> tuple[Graph, int]:
 
 
 def _wait(graph: Graph, t: int) -> int | None:
-    """The step after which the result `t` first waits while another operator runs; None where it never does.
+    """The step after which `t` first waits while an operator that does not use it runs; None where none does.
 
     Operators stand in the order of the run. Inputs, outputs and what bodies read stay as they are.
     """

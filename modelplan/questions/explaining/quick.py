@@ -12,7 +12,7 @@ from modelplan.questions.explaining.subjects import Measure, subject_of
 
 
 def has_quick_changes(file: ModelFile, target: Target) -> bool:
-    """Whether changes are tried at all.
+    """Whether `quick_changes` tries any change on this file.
 
     Runtimes of which only the planned activations are known are planned anew for each change, which takes its time:
     there the alternatives are all.
@@ -21,7 +21,7 @@ def has_quick_changes(file: ModelFile, target: Target) -> bool:
 
 
 def quick_changes(file: ModelFile, target: Target, needed: Requirement, unmodified: Plan) -> tuple[Suggestion, ...]:
-    """The quick changes that need less; of those of single operators the ones at the peak."""
+    """The quick changes that need less memory; changes of single operators only at the peak."""
     if not has_quick_changes(file, target):
         return ()
     start = Measure(needed.arena, needed.head, whole=True)

@@ -130,7 +130,7 @@ def ranked(suggestions: Iterable[Suggestion]) -> tuple[Suggestion, ...]:
 
 
 def class_of(needs: Needs) -> int:
-    """0 where a command rewrites the file, 1 where the platform changes, 2 where the model does."""
+    """0: a command rewrites the file; 1: the platform changes; 2: the model changes."""
     return max(needs - Needs.WORK, 0)
 
 
@@ -155,7 +155,7 @@ def _distinct(trials: Trials, found: Iterable[Step]) -> Iterator[Step]:
 
 
 def _together(trials: Trials, found: Iterable[Step]) -> Iterator[Step]:
-    """The steps, but of one change those that only lower what the runtime keeps for operators as one step.
+    """The steps, where those that only lower what the runtime keeps are one step for each change.
 
     They stay apart where they cannot all be made, or where there is no time to try that.
     """
@@ -174,7 +174,7 @@ def _together(trials: Trials, found: Iterable[Step]) -> Iterator[Step]:
 
 
 def _can_be_made(trials: Trials, step: Step) -> bool:
-    """Whether a change can be made, and there is time to try it."""
+    """Whether a change applies and there is time to try it."""
     try:
         trials.attempt([step])
     except (RefusedChangeError, OutOfTimeError):
@@ -215,7 +215,7 @@ def climb(trials: Trials, steps: list[Step]) -> tuple[Step, ...]:
 
 
 def _additions(chosen: tuple[Step, ...], steps: list[Step]) -> Iterator[tuple[Step, ...]]:
-    """Steps that go with those chosen: each alone, and each behind a change that may help only together with it."""
+    """Steps that may be added to those chosen: single ones, and pairs where one may help only with the other."""
     free = [step for step in steps if _goes_with(step, chosen)]
     yield from ((step,) for step in free)
     for first in free:
@@ -229,7 +229,7 @@ def _goes_with(step: Step, chosen: Iterable[Step]) -> bool:
 
 
 def _saved(trials: Trials, steps: tuple[Step, ...]) -> int | None:
-    """What a combination saves; None where it cannot be made or its bytes are not the same bytes."""
+    """Bytes that a combination saves; None where it does not apply or its bytes do not compare."""
     try:
         needs = trials.attempt(steps)[1]
     except RefusedChangeError:

@@ -210,7 +210,7 @@ def _reshaped(call: Call) -> Shape:
 
 
 def _as_many(call: Call) -> Shape:
-    """Operators that only take or add axes of extent 1, by options that are not read: as in the file, if that fits."""
+    """The result of operators that only add or drop axes of extent 1: the file's, if the new operand fits."""
     x, y = _operand(call), call.output()
     if prod(y.shape) != x.elements:
         raise FixedShapeError(f"makes {list(y.shape)} by its options; it would read {list(x.shape)}")
@@ -226,7 +226,7 @@ def _reduced(call: Call) -> Shape:
 
 
 def _found_along(call: Call) -> Shape:
-    """ARG_MAX and ARG_MIN."""
+    """The result shape of ARG_MAX and ARG_MIN."""
     x = _operand(call)
     (value,) = _integers(call, 1, "its axis")
     axis = _axis(value, len(x.shape))
@@ -257,7 +257,7 @@ def _transposed(call: Call) -> Shape:
 
 
 def _resized(call: Call) -> Shape:
-    """RESIZE_BILINEAR and its like: height and width are a constant."""
+    """The result shape of RESIZE_BILINEAR and its like, whose height and width are a constant."""
     (batch, *_, channels), size = _rank(call, 4), _integers(call, 1, "its size")
     return (batch, *size, channels)
 

@@ -28,7 +28,7 @@ _CONVOLUTIONS = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D"})
 
 
 def found(graph: Graph, kinds: frozenset[str]) -> Iterator[int]:
-    """The operators of these kinds that work on activations."""
+    """The operators of these kinds that read activations."""
     for index, op in enumerate(graph.ops):
         if op.kind in kinds and op.inputs and op.outputs and op.inputs[0] >= 0:
             yield index

@@ -92,7 +92,7 @@ class Measure:
 
 
 def subject_of(file: ModelFile, target: Target, deadline: float | None = None) -> ModelSubject:
-    """The file as it stands.
+    """The unmodified file as a subject.
 
     Raises:
         ModelError: TFLM could not hold it, where TFLM is the runtime.
@@ -109,7 +109,7 @@ def subject_of(file: ModelFile, target: Target, deadline: float | None = None) -
 
 
 def require_editable(subject: ModelSubject) -> None:
-    """Checks that the records of the file and of the graph go side by side.
+    """Checks that the graph and the file's records list the same operators.
 
     Raises:
         RefusedChangeError: they do not.

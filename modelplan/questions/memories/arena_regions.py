@@ -74,7 +74,7 @@ def _costs(made: RegionPlan) -> list[list[float]]:
 
 
 def _fit(made: RegionPlan, sizes: tuple[int, ...], where: tuple[int, ...]) -> bool:
-    """Whether what a region is given fits in it, each at a multiple of 16."""
+    """Whether the parts assigned to a region fit in it, each aligned to 16 bytes."""
     for r, region in enumerate(made.problem.regions):
         low, high = free_range(region, ALIGNMENT)
         given = sum(-(-size // ALIGNMENT) * ALIGNMENT for size, place in zip(sizes, where, strict=True) if place == r)

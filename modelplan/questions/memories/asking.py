@@ -190,7 +190,7 @@ def _allowed(row: Buffer, home: int, regions: Sequence[Region], reader: str) -> 
 
 
 def _moved(table: IntArray, by: int) -> IntArray:
-    """The rows with their two buffers counted from `by`."""
+    """The rows with both buffer numbers raised by `by`."""
     found = table.copy()
     found[:, :2] += by
     return found

@@ -197,7 +197,7 @@ class HoldingProgram:
         return [(region, row) for (region, _), row in kept.items()]
 
     def _held_by(self, track: Track, values: Any) -> Held:
-        """The places of each segment; those that no access and no copy needs are left out."""
+        """The places that may hold each segment: those that an access or a copy can use."""
         always = {p for p in track.places if (z := self._kept.get((track.buffer, p))) is not None and values[z] > 0.5}
         found = []
         for q in range(len(track.segments)):

@@ -81,7 +81,7 @@ def plan_moves(
 
 
 def _with_less(problem: RegionProblem, share: float, method: str, seconds: float, allocator: str) -> Spilled | None:
-    """What is decided for a smaller region; None where operands do not fit in it."""
+    """The choice for a smaller region; None where an operator's operands do not fit in it."""
     quick = fastest(problem)
     own = problem.regions[quick]
     smaller = replace(own, size=own.reserved + max(1, int((own.size - own.reserved) * share)))
@@ -132,7 +132,7 @@ def copied_ahead(problem: RegionProblem, layout: Layout, allocator: str = alloca
 
 
 class _Ahead:
-    """Issues copies earlier, one after the other by the step in which they are due."""
+    """Moves the issue of copies to earlier steps, in the order in which they are due."""
 
     def __init__(self, problem: RegionProblem, layout: Layout, limit: int) -> None:
         self.problem = problem

@@ -101,7 +101,7 @@ def _subgradient_choice(
 
 
 def _reduced(tables: Tables, prices: FloatArray) -> FloatArray:
-    """What each region costs each buffer with the price of its room over its life."""
+    """The reduced cost of each buffer in each region: its seconds, and the prices of the bytes it takes."""
     sums = np.concatenate([np.zeros((len(prices), 1)), np.cumsum(prices, axis=1)], axis=1)
     paid = (sums[:, tables.end] - sums[:, tables.start]).T * tables.weight
     reduced: FloatArray = tables.cost + paid
@@ -119,7 +119,7 @@ def _better(tables: Tables, one: IntArray | None, other: IntArray | None) -> Int
 
 
 def _built(tables: Tables, value: FloatArray, *, by_size: bool = False) -> IntArray | None:
-    """The choice that gives each buffer in turn its best region with room, first to whom that matters most.
+    """A greedy choice: each buffer in its best region with room, those with the largest loss first.
 
     None where a buffer finds no room. `by_size`: what matters is counted for each unit and step.
     """
@@ -171,7 +171,7 @@ def _improved(tables: Tables, choice: IntArray) -> IntArray:
 
 
 def _moved(tables: Tables, choice: IntArray, use: IntArray, b: int, meter: _Meter) -> bool:
-    """Whether buffer `b` was moved to a cheaper region, others out of its way where all of it pays."""
+    """Moves buffer `b` to a cheaper region, evicting others if that pays; returns whether it did."""
     left = int(choice[b])
     first, last = int(tables.start[b]), int(tables.end[b])
     use[left, first:last] -= tables.weight[b, left]

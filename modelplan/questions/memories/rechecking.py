@@ -69,7 +69,7 @@ def recheck(model: str, graph: Graph, saved: RegionPlan | MovingPlan, growth: Fr
 
 
 def _planned(graph: Graph, saved: RegionPlan | MovingPlan) -> RegionPlan | MovingPlan:
-    """The layout of a model in the memories of another layout, by the same way."""
+    """A model's layout in the memories of a saved layout, made with the saved settings."""
     asked, reader, macs = saved.problem, saved.reader, saved.macs_per_second
     if isinstance(saved, MovingPlan):
         hidden = [asked.regions[number].name for number in asked.copied_only]

@@ -211,7 +211,7 @@ class _Greedy:
         return tuple(self._held(track, near) for track, near in zip(self.costs.tracks, self.near, strict=True))
 
     def _far_places(self) -> list[int | None]:
-        """For each buffer where it goes from the fastest region: its home, or the quickest other with room for it."""
+        """For each buffer where an eviction puts it: its home, or the quickest other region with room."""
         problem = self.costs.problem
         loads = {r: np.zeros_like(self.load) for r in range(len(problem.regions))}
         far: list[int | None] = [None] * len(self.costs.tracks)
@@ -229,7 +229,7 @@ class _Greedy:
         return far
 
     def _may(self, track: Track, q: int, near: bool) -> bool:  # noqa: FBT001 -- a pattern is a list of these
-        """Whether segment `q` may be held near (in the fastest region) or far."""
+        """Whether segment `q` may be held near (in the fastest region) or far (elsewhere)."""
         place = self.quick if near else self.far[track.buffer]
         if place is None or place not in track.places:
             return False
@@ -261,7 +261,7 @@ class _Greedy:
         return self.costs.of_track(track, self._held(track, near))
 
     def _held(self, track: Track, near: Sequence[bool]) -> Held:
-        """The places that hold the content: what is saved far is held there until a write, while it is still needed."""
+        """The places that hold the content: a far copy stays valid until the next write."""
         far = self.far[track.buffer]
         if far is None:
             return tuple(frozenset({self.quick}) for _ in near)
@@ -291,7 +291,7 @@ class _Greedy:
         return True
 
     def _leaving(self, buffer: int, step: int) -> list[tuple[float, int, int, list[bool]]]:
-        """Ways for a buffer to be far at a step: this segment alone, its neighbours up to the next access, all."""
+        """The ways to evict a buffer at a step: this segment, a neighbour with it, all up to or from it, or all."""
         track, near = self.costs.tracks[buffer], self.near[buffer]
         here = next(q for q, s in enumerate(track.segments) if s.start <= step < s.end)
         if not near[here]:
@@ -319,7 +319,7 @@ class _Greedy:
         return found
 
     def _relieved(self, track: Track, near: list[bool], pattern: list[bool]) -> int:
-        """Bytes times steps above the capacity that go away."""
+        """The overload that an eviction removes, in bytes times steps."""
         total, most = 0, self.capacities[self.quick]
         for segment, before, after in zip(track.segments, near, pattern, strict=True):
             if before and not after:
@@ -328,7 +328,7 @@ class _Greedy:
         return total
 
     def _set(self, buffer: int, pattern: list[bool]) -> None:
-        """Takes a pattern, with its load and price."""
+        """Replaces a buffer's pattern and updates loads and cost."""
         track = self.costs.tracks[buffer]
         for segment, before, after in zip(track.segments, self.near[buffer], pattern, strict=True):
             self.load[segment.start : segment.end] += track.size * (int(after) - int(before))

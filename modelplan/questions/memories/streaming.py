@@ -189,7 +189,7 @@ def stream_curve(plan: Plan, links: Sequence[Link], memory: int | None = None, p
 
 
 def _falling(points: Iterable[CurvePoint]) -> Iterator[CurvePoint]:
-    """The points; a run that less memory allows, and a rate that suffices there, are also those of more."""
+    """The points as running minima: more memory needs neither more time nor a faster link."""
     least, best = float("inf"), None
     for one in points:
         least = min(least, one.needed)
@@ -352,7 +352,7 @@ def _layout(problem: RegionProblem, kept: frozenset[int], allocator: str) -> Lay
 
 
 def _held(track: Track, *, kept: bool) -> Held:
-    """Activations are on the device; weights all the time, or while they are used."""
+    """The holdings of a layout: activations on the device, weights for the whole run or while used."""
     if track.home == HOME:
         return tuple(frozenset({DEVICE}) for _ in track.segments)
     if kept:

@@ -73,7 +73,7 @@ class Track:
         return self.fixed and (self.segments[0].start, self.segments[-1].end) == (0, self.steps)
 
     def may_stay(self, q: int, place: int) -> bool:
-        """Whether it can be worth while to bring the content to `place` for segment `q`."""
+        """Whether holding the content in `place` during segment `q` can pay."""
         if place == HOME or self.home == HOME:
             return True
         last = len(self.segments) if self.written else self.last_used
@@ -107,7 +107,7 @@ class Costs:
         return copy_seconds(self.problem, track.size, self.region(track, source), self.region(track, target))
 
     def of(self, held: Sequence[Held]) -> float:
-        """The seconds that all accesses and copies take when contents are held so."""
+        """The seconds of all accesses and copies under this holding."""
         return sum(self.of_track(track, there) for track, there in zip(self.tracks, held, strict=True))
 
     def of_track(self, track: Track, held: Held) -> float:
@@ -119,7 +119,7 @@ class Costs:
         return total
 
     def copies(self, track: Track, held: Held) -> Iterator[tuple[int, int, int]]:
-        """(segment, source, target) of each copy that is needed for this; a copy happens when the segment begins."""
+        """(segment, source, target) of each copy that this holding needs, made at the segment's begin."""
         before = frozenset({HOME}) if track.home != HOME else None
         if track.loadable:
             before = frozenset({HOME}).union(frozenset.intersection(*held))
@@ -303,7 +303,7 @@ def _keep_conflicts(problem: RegionProblem, stays: list[Stay], apart: dict[int, 
 
 
 def _taken_over(moves: Moves, quick: int) -> dict[int, set[tuple[int, int]]]:
-    """Pairs of stays that share no bytes although one ends where the other begins.
+    """Pairs of stays where one begins in the step in which the other ends, without shared bytes.
 
     A copy may fill bytes from which another copy of the same step has still to read, unless the order of both is known:
     what leaves the fastest region has left it before anything comes in.

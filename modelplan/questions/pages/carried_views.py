@@ -117,7 +117,7 @@ class _Run:
 
 
 def _run_of(model: FileModel, places: dict[int, int]) -> _Run:
-    """The invocation of a model whose planned tensors have these addresses."""
+    """One invocation of the model as TFLM runs it, restricted to tensors with these addresses."""
     tensors = {tensor: number for number, tensor in enumerate(places)}
     found = scopes.scopes_of(model, _MOST_STEPS)
     first: dict[tuple[int, int], Scope] = {}

@@ -178,7 +178,7 @@ def _rung_view(name: str, rung: Rung, goal: Goal, *, chosen: bool) -> View:
 
 
 def _matched(regions: Sequence[str], view: View) -> Iterator[str]:
-    """The regions of a rung in words of the model as it was, each loop with the operator that runs it in the file."""
+    """The rung's regions with the operator numbers of the original model; each loop has its WHILE."""
     loops = [label for label in view.op_labels if label.endswith(" WHILE") and " in the " not in label]
     named = iter(loops if len(loops) == sum(": one loop over " in region for region in regions) else ())
     for region in regions:

@@ -52,7 +52,7 @@ def _least_cover(items: list[tuple[int, int]], needed: int) -> float:
 
 
 def _thinned(points: dict[int, int]) -> dict[int, int]:
-    """The points that none beats; of too many, two that follow each other become one that beats both."""
+    """The Pareto-optimal points; where there are too many, neighbours merge into one that is below both."""
     front: list[tuple[int, int]] = []
     for freed, spent in sorted(points.items(), reverse=True):
         if not front or spent < front[-1][1]:

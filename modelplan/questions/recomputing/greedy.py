@@ -96,7 +96,7 @@ def _alive(units: Units, sequence: Sequence[int], at: int) -> set[int]:
 
 
 def _without_spare(units: Units, sequence: list[int], budget: int) -> list[int]:
-    """The sequence without repetitions that the budget does not need, dearest first."""
+    """The sequence without repetitions that the budget does not need, most work first."""
     counts = {u: sequence.count(u) for u in set(sequence)}
     for u in sorted(counts, key=lambda u: -units.units[u].work):
         for p in [p for p, other in enumerate(sequence) if other == u][::-1]:
@@ -110,7 +110,7 @@ def _without_spare(units: Units, sequence: list[int], budget: int) -> list[int]:
 
 
 def runs(units: Units, sequence: Sequence[int]) -> bool:
-    """Whether each value is written before it is read, and every unit runs."""
+    """Whether a sequence is valid: values are written before they are read, and every unit runs."""
     there = set(units.given)
     for u in sequence:
         if not set(units.units[u].reads) <= there:

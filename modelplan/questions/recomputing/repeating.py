@@ -41,7 +41,7 @@ def repeated(graph: Graph, sequence: Sequence[int]) -> tuple[Graph, tuple[int, .
 
 
 def _free(name: str, runs: int, taken: set[str]) -> str:
-    """A name for the result of a run after which `runs` follow."""
+    """An unused name for a result that is computed `runs` more times later."""
     found = f"{name}/run{runs}"
     while found in taken:
         found += "_"

@@ -125,7 +125,7 @@ def units_of(graph: Graph, order: Sequence[int], runtime: Runtime, mode: str) ->
 
 
 def _folded(graph: Graph, order: Sequence[int], runtime: Runtime, mode: str) -> dict[int, int]:
-    """For each tensor that shares the memory of another one of its unit: that other one."""
+    """For each tensor that shares memory within its unit the tensor that it shares with."""
     views = {merge.op for merge in aliasing.storages(graph, "views", runtime).merges} if mode != "none" else set()
     offered = aliasing.storages(graph, "safe" if mode == "max" else mode, runtime)
     found = {}
@@ -139,7 +139,7 @@ def _folded(graph: Graph, order: Sequence[int], runtime: Runtime, mode: str) -> 
 
 
 def _homes(graph: Graph, order: Sequence[int], folded: Mapping[int, int]) -> dict[int, int]:
-    """For each operator the one that its unit begins with."""
+    """For each operator the first operator of its unit."""
     home: dict[int, int] = {}
     for op in order:
         writes = graph.ops[op].writes

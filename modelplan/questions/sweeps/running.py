@@ -37,7 +37,7 @@ class Memo:
     answers: OrderedDict[str, dict[Hashable, Any]] = field(default_factory=OrderedDict)
 
     def once(self, model: str, key: Hashable, make: Callable[[], Answer]) -> tuple[Answer, float]:
-        """What `make` returns and the seconds that it took when it ran; an error of modelplan is raised again."""
+        """The cached result of `make` with the seconds its computation took; raises its error again."""
         known = self.answers.setdefault(model, {})
         self.answers.move_to_end(model)
         while len(self.answers) > _MODELS:
@@ -142,7 +142,7 @@ def _planned(file: ModelFile, options: Options) -> dict[str, Any]:
 
 
 def _sizes(run: SweepRun, needed: Requirement, height: int, runtime_height: int) -> dict[str, Any]:
-    """What the file needs as it stands, and whether that and the plan fit the target.
+    """What the unmodified file needs, and whether that and the plan fit the target.
 
     Where the head is not what the runtime plans for the graph by itself (a file with a plan of its own, several
     subgraphs), nothing is said of the arena with another plan.

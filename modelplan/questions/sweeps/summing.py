@@ -50,13 +50,13 @@ def summarized(title: str, rows: Iterable[SweepRow], older: Iterable[SweepRow] |
 
 
 class _Fits:
-    """The best verdict for each model and target."""
+    """Collects the best verdict for each model and target."""
 
     def __init__(self) -> None:
         self.best: dict[tuple[str, str], tuple[int, int, Fit]] = {}
 
     def add(self, row: SweepRow) -> None:
-        """Takes a row into account; of equal ones the first counts."""
+        """Adds a row; the first of equal ones is kept."""
         if not row.target:
             return
         verdict = _verdict(row)
@@ -105,7 +105,7 @@ class _Settings:
         self.plans: dict[tuple[str, ...], dict[str, _Figures]] = defaultdict(dict)
 
     def add(self, row: SweepRow) -> None:
-        """Takes a row into account."""
+        """Adds a row."""
         if row.model != self.model:
             self._end_model()
             self.model = row.model
@@ -145,7 +145,7 @@ _Figures = tuple[int, float, int, int]
 
 @dataclass
 class _Sum:
-    """Sums over plans that the same settings have made."""
+    """Sums over the plans that a set of settings has all made."""
 
     plans: int = 0
     bound: int = 0
@@ -154,7 +154,7 @@ class _Sum:
     seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
 
     def add(self, plan: Mapping[str, _Figures]) -> None:
-        """Takes the figures of one plan by setting."""
+        """Adds the figures of one plan by setting."""
         self.plans += 1
         self.bound += min(bound for _, _, bound, _ in plan.values())
         self.runtime_height += max(own for _, _, _, own in plan.values())
@@ -193,7 +193,7 @@ class _Changes:
         self.better = self.same = self.only_old = self.only_new = 0
 
     def add(self, row: SweepRow) -> None:
-        """Takes a row of the newer result into account."""
+        """Compares a row of the newer result."""
         name = _identity(row)
         while self.next is not None and self.next[0] < name:
             self._pass()

@@ -122,7 +122,7 @@ def _is_state(parts: Sequence[ModelPart], one: Owned) -> bool:
 
 
 def _joint(parts: Sequence[ModelPart], starts: Sequence[int], group: Sequence[Owned]) -> Buffer:
-    """The buffer of a group: large enough and alive long enough for each of its buffers."""
+    """The buffer of a group: its largest size over the union of its lifetimes."""
     found = [(one, parts[one.model].problem[one.buffer]) for one in group]
     alignment = max(buffer.alignment for _, buffer in found)
     for one, buffer in found:
@@ -143,7 +143,7 @@ def _joint(parts: Sequence[ModelPart], starts: Sequence[int], group: Sequence[Ow
 
 
 def _active(parts: Sequence[ModelPart], relation: Relation, starts: Sequence[int], buffer: Buffer) -> frozenset[int]:
-    """The models in whose steps the buffer is alive."""
+    """The models that run during the buffer's lifetime."""
     spans = ((m, starts[m], starts[m] + parts[m].steps) for m in relation.order)
     return frozenset(m for m, start, end in spans if buffer.start < end and start < buffer.end)
 

@@ -177,7 +177,7 @@ class _Climb:
             yield from self._split(reading, best)
 
     def _kept(self) -> frozenset[str] | None:
-        """The values of a session; None where ONNX Runtime does not write down what it made of the model."""
+        """The values that a session keeps; None where ONNX Runtime does not write its optimized model."""
         try:
             return kept_values(self.path, self.goal.settings.level)
         except ModelError as problem:
@@ -199,7 +199,7 @@ class _Climb:
         return best
 
     def _ordered(self, reading: Reading) -> tuple[Reading, OnnxRung] | None:
-        """The model in the order with the least peak, where that is lower than the order of the file."""
+        """The model in the order of the least peak; none where the file's order has that peak."""
         content = Path(self.path).read_bytes()
         try:
             precedences = reordering.file_precedences(content, self.graph)
@@ -220,7 +220,7 @@ class _Climb:
 
     @contextmanager
     def _draft(self, model: bytes) -> Iterator[Path]:
-        """A file beside the model for a while, so that data in other files is found."""
+        """A temporary file beside the model, so that its external data is found."""
         path = self.folder.parent / f"{self.folder.name}.onnx"
         path.write_bytes(model)
         try:
@@ -229,7 +229,7 @@ class _Climb:
             path.unlink()
 
     def _split(self, reading: Reading, best: OnnxRung) -> Iterator[OnnxRung]:
-        """Files in stripes that are better than all rungs before, measured from the one that promises most."""
+        """Rewritten files in stripes that are better than all rungs before, measured most promising first."""
         self.say("searching for stripes")
         threads = 0 if self.goal.tolerance else self.goal.settings.threads
         reading = self._fused() or reading
@@ -273,20 +273,20 @@ class _Climb:
             return load_model(path)
 
     def _hoisted(self, proto: Any, reading: Reading) -> Iterator[_Source]:
-        """The model with what makes smaller values earlier, where that is another order."""
+        """The model with size-reducing operators as early as possible, where that changes the order."""
         order = hoisted(reading.graph)
         if order != sorted(order) and not reading.apart:
             yield _Source(proto, reading.in_order(order))
 
     def _with_copies(self, reading: Reading) -> Iterator[_Source]:
-        """The model with its largest skips made again, one more each time."""
+        """The model with its largest skips recomputed, one more each time."""
         found = [late_skips(reading, share)[:_MOST_SKIPS] for share in _KEPT_SHARES]
         for skips in dict.fromkeys(tuple(some[: k + 1]) for some in found for k in range(len(some))):
             again = self._made_again(reading, skips)
             yield next(self._hoisted(again.proto, again.reading), again)
 
     def _clustered(self, reading: Reading) -> Iterator[_Source]:
-        """The model with maps that a global pool reads made again behind it, each beside what reads it.
+        """The model with maps that a global pool reads recomputed behind it, right before their readers.
 
         Only where such maps are a good part of what is alive at the peak.
         """
@@ -297,7 +297,7 @@ class _Climb:
             yield again if again.reading.apart else _Source(again.proto, again.reading.in_order(order))
 
     def _made_again(self, reading: Reading, skips: Sequence[Skip]) -> _Source:
-        """The model with some values made again for late readers; a session keeps copies of what it keeps."""
+        """The model with some values recomputed for late readers; a session keeps copies of what it keeps."""
         proto, origin = with_copies(self.proto, reading, skips)
         copies = {name for name, first in origin.items() if first in (self.kept or ())}
         return _Source(
@@ -313,7 +313,7 @@ class _Climb:
             yield from self._hoisted(proto, again)
 
     def _in_turn(self, plans: list[tuple[StripePlan, _Source]]) -> list[tuple[StripePlan, _Source]]:
-        """The plans to measure: for a budget from the least work that may do on, for the least from the lowest peak."""
+        """The plans in the order of measuring: for a budget least work first, else lowest peak first."""
         if self.goal.budget is None:
             return plans[:_MOST_MEASURED]
         enough = [pair for pair in plans if pair[0].peak <= self.goal.budget] or plans[:1]
@@ -362,7 +362,7 @@ class _Climb:
 
 
 def other_settings(goal: OnnxGoal) -> list[SessionSettings]:
-    """Settings that may need less than the user's, those that must stay as they are kept."""
+    """Alternative session settings that may need less; settings that must stay are kept."""
     user = goal.settings
     tried = [
         replace(user, arena="off", pattern=False),

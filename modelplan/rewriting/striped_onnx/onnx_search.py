@@ -90,7 +90,7 @@ class OnnxSearch:
 
     @cached_property
     def plain(self) -> StripePlan:
-        """The model as it stands."""
+        """The plan without stripes."""
         return self._judged(())
 
     @cached_property
@@ -128,7 +128,7 @@ class OnnxSearch:
                     yield plan
 
     def _affordable(self, plan: StripePlan) -> bool:
-        """Whether a plan adds no more work than it may."""
+        """Whether a plan adds at most the allowed extra work."""
         return plan.macs <= self.macs * (1 + self.most_macs)
 
     def _refined(self, plan: StripePlan) -> StripePlan:
@@ -189,11 +189,11 @@ class OnnxSearch:
 
     @cached_property
     def _splits(self) -> list[bool]:
-        """Of each operator whether it goes by rows along some axis."""
+        """For each operator whether some axis allows computing it by rows."""
         return [self.reading.goes_by_rows(index) for index in range(len(self.graph.ops))]
 
     def _load(self, index: int) -> int:
-        """The bytes alive while an operator runs as it stands."""
+        """The bytes alive while an operator runs unsplit."""
         program = OnnxProgram(self.graph, threads=self.threads, weightless=self.reading.weightless)
         self._bring(program, index)
         append_whole(program, index)
@@ -230,11 +230,11 @@ class OnnxSearch:
         return found[1] if found and found[1] else None
 
     def _joining(self, place: int) -> int:
-        """Bytes alive while the values that an operator reads are put together."""
+        """Bytes alive while the stripes of an operator's operands are concatenated."""
         return self.bytes[place] + max((self.graph.tensors[t].nbytes for t in self.live[place]), default=0)
 
     def _places(self, target: int) -> list[int]:
-        """Places between operators near what needs too much, none of them inside a fused kernel, and the ends.
+        """Candidate borders of regions: near operators that need too much, outside of fused kernels, and the ends.
 
         Those where fewer bytes are alive than beside them, or next to an operator that is not split, come first.
         """
@@ -261,7 +261,7 @@ class OnnxSearch:
         return None
 
     def _reachable(self, first: int, end: int, target: int) -> bool:
-        """Whether many stripes, of which two numbers are tried, or few ones come near a peak."""
+        """Whether a region can come near a peak, by the prices of two numbers of stripes or of few."""
         key = first, end
         if key not in self.lowest:
             found: list[int] = []

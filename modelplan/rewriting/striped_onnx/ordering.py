@@ -16,7 +16,7 @@ _NEAR = 12
 
 
 def clustered_order(reading: Reading) -> list[int]:
-    """The order of the file, but large values are made just before they are read, and results right behind operands.
+    """The order in which large values are computed right before their readers, and results right after operands.
 
     Operators are moved where the bytes alive between do not grow: those by rows that end in a value at least as large
     as what dies with them go to its first reader; those with smaller results go behind their last operand.
@@ -79,14 +79,14 @@ def _made(reading: Reading, ops: set[int]) -> int:
 
 
 def _dying(reading: Reading, ops: set[int], step: dict[int, int], last: int) -> int:
-    """Bytes of the values that operators read from outside and nothing reads behind the step `last`."""
+    """Bytes of values from outside of the operators that nothing reads after the step `last`."""
     graph = reading.graph
     read = {t for op in ops for t in graph.ops[op].reads if graph.producers[t] >= 0 and graph.producers[t] not in ops}
     return sum(graph.tensors[t].nbytes for t in read if all(step[reader] <= last for reader in graph.readers[t]))
 
 
 def hoisted(graph: Graph) -> list[int]:
-    """The order of the file, but what makes a smaller value of one that waits for it alone comes earlier.
+    """The file's order, with operators that shrink a value only they read moved to earlier steps.
 
     Such as the convolutions beside a backbone: their results wait instead of the maps that these are made of.
     """
@@ -103,7 +103,7 @@ def hoisted(graph: Graph) -> list[int]:
 
 
 def _early(graph: Graph, step: dict[int, int]) -> Iterator[tuple[int, int]]:
-    """Operators that should run earlier, and the place for each."""
+    """Operators that should run earlier, each with its new place."""
     for t, readers in enumerate(graph.readers):
         if len(readers) < 2 or graph.producers[t] < 0 or t in graph.outputs:
             continue

@@ -23,7 +23,7 @@ _MOST_OPS = 24
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """Value `t`, the operators that read it late, and those that make it again for them, in order."""
+    """A value `t`, its late readers, and the operators that recompute it for them, in order."""
 
     t: int
     late: tuple[int, ...]
@@ -31,7 +31,7 @@ class Skip:
 
 
 def late_skips(reading: Reading, share: float) -> list[Skip]:
-    """The values that can be made again for late readers, the largest first.
+    """The values that can be recomputed for late readers, the largest first.
 
     What such a value is made of is kept where it is at most this share of its bytes, else it is made again too.
     """
@@ -62,7 +62,7 @@ def pooled_skips(reading: Reading, share: float, least: int) -> list[Skip]:
 
 
 def _makers(reading: Reading, t: int, share: float) -> tuple[int, ...]:
-    """The operators that make a value again from smaller ones and inputs; empty where one does not go by rows."""
+    """The operators that recompute a value from smaller ones; empty where one cannot go by rows."""
     graph, size = reading.graph, reading.graph.tensors[t].nbytes
     pending, found = [t], set[int]()
     while pending:

@@ -185,7 +185,7 @@ class _Writer:
         graph.value_info.extend(kept)
 
     def _bring(self, name: str) -> None:
-        """Puts the node that makes a value, and those before it, where nothing did so far."""
+        """Writes the node that computes a value, after those that it depends on, unless written already."""
         pending = [name]
         while pending:
             node = self.maker.get(pending[-1])
@@ -213,7 +213,7 @@ class _Writer:
             self.nodes.append(self._striped(step))
 
     def _own(self, step: OnnxStep) -> Any:
-        """A Slice, or a Concat, of rows."""
+        """Writes a Slice or a Concat of rows."""
         make = self.onnx.helper.make_node
         inputs, output = [self.program.name(t) for t in step.inputs], self.program.name(step.outputs[0])
         name = self._new(output)

@@ -51,7 +51,7 @@ _TARGETS = 48
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate(Cost):
-    """A region in stripes with the bytes of its worst step and what it adds to the unsplit operators."""
+    """A region in stripes with its worst step's bytes and the cost that it adds to the unsplit operators."""
 
     region: StripedRegion
 
@@ -64,7 +64,7 @@ class Choice(Cost):
 
 
 class Space:
-    """A graph in an order, with what the search asks of it again and again.
+    """A graph in an order, with cached answers to the search's questions.
 
     `lives` are the steps [start, end) of each tensor, `peaks` the live bytes of each step with its operator whole,
     `layers` how operators go by rows, or why they are not split.
@@ -161,14 +161,14 @@ def striped_candidates(space: Space, first: int, last: int, ceiling: int) -> lis
 
 
 def _formed(space: Space, base: AnyLayers, form: Strategy) -> RegionLayers[Strategy]:
-    """The layers of a region in another form of stripes."""
+    """The layers of a region for another strategy of stripes."""
     other_graph = isinstance(form, UnrolledStripes) and form.pad_early
     tiled = isinstance(form, LoopedStripes) and form.columns
     return region_layers(space.graph, space.order, form) if other_graph or tiled else base.as_region(form)
 
 
 def _in_turn(space: Space, ranges: list[tuple[AnyLayers, int]], floor: int) -> list[tuple[AnyLayers, int]]:
-    """The regions, best first, so that every operator that needs much has its best ones among the first."""
+    """The regions, best first, such that each operator above the ceiling has its best ones early."""
     ranges.sort(key=lambda pair: pair[1] + _ends(pair[0]))
     turn: dict[int, int] = {}
     places: list[int] = []
@@ -212,7 +212,7 @@ def _ends(base: AnyLayers) -> int:
 
 
 def _forms(base: AnyLayers) -> Iterator[LoopedStripes | UnrolledStripes]:
-    """The ways to compute a region in stripes that are priced."""
+    """The strategies that are priced for a region."""
     region, height = base.region, base.region.cuts[-1]
     bordered = [op for op in base.ops if base.layers[op].bordered and base.layers[op].paddable]
     dense = frozenset(op for op in bordered if base.graph.ops[op].kind == "CONV_2D")

@@ -64,7 +64,7 @@ class _Writer:
         )
 
     def _again(self, t: int, what: str, *, variable: bool = False) -> int:
-        """A map under another name, where it stands."""
+        """The same bytes under another tensor name."""
         added = AddedValue(f"{self.name}/{what}", t, self.program.shape(t), variable=variable)
         return self.program.add_at(added, self.program.group_offsets[t])
 
@@ -106,7 +106,7 @@ class _Writer:
         self, t: int, source: int, runs: Sequence[IterationRows], what: str, places: tuple[int, ...] = (),
         used: tuple[Block, ...] = (),
     ) -> int:  # fmt: skip
-        """The rows and columns `runs` of a value: itself, or a copy from a table's places on.
+        """The rows and columns `runs` of a value: itself, or a slice whose begins come from a table.
 
         They lie along axes 1 and 2 of the value, or where `places` says. The result depends on the blocks `used`.
         """
@@ -127,7 +127,7 @@ class _Writer:
         return value
 
     def _used(self, x: int, operand: tuple[int, int], places: tuple[int, ...]) -> tuple[Block, ...]:
-        """The block of an entering map that the result depends on, for each tile."""
+        """The block of an entering map that each tile of the result depends on."""
         first, second = (places or (0, 1, 2))[1:3]
         blocks = []
         for tile in self.found.tiles:

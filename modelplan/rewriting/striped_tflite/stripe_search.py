@@ -80,7 +80,7 @@ class PackedPlan:
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of a plan: None where it is not legal or left out; `buffers` are those of its problem."""
+    """The result of building a plan: None where it is illegal or skipped; `buffers` are those of its problem."""
 
     plan: PackedPlan | None = None
     buffers: int = 0
@@ -125,7 +125,7 @@ class StripeSearch:
         return list(self._packed_rungs(workers, self._ranked()[: 1 if self.interrupted else _ANSWERS]))
 
     def tasks(self) -> dict[str, Callable[..., Any]]:
-        """What other processes do for the search, by name."""
+        """The tasks that worker processes carry out for the search, by name."""
         return {
             "price": partial(candidates.striped_candidates, self.space),
             "try": self.try_plan,
@@ -148,12 +148,12 @@ class StripeSearch:
         self._improve(workers)
 
     def _worth_building(self) -> int | None:
-        """The score from which on a plan is left out: one that is so far off is not improved below the best."""
+        """The score from which plans are skipped: no improvement brings one below the best."""
         best = min((plan.score for plan in self.plans.values() if plan), default=None)
         return None if best is None or self.goal.budget is not None else int(_FAR * best)
 
     def loads(self) -> list[int]:
-        """For each plan that was built the bytes that it needs wherever its rows are put."""
+        """For each built plan its load bound in bytes."""
         return [plan.packing.load for plan in self.plans.values() if plan]
 
     def _one_region(self) -> list[Regions]:
@@ -167,12 +167,12 @@ class StripeSearch:
         return [(c.region,) for c in sorted(best.values(), key=self._promise)[:_SINGLE]]
 
     def _one_loop(self) -> list[Regions]:
-        """The best ranges of operators each as a loop: few operators, so that they meet caps which others break."""
+        """The best ranges of operators as one loop each: few operators, so that they meet caps on operators."""
         ranges = self._one_region()[:_LOOPED]
         return [(loop,) for (region,) in ranges for loop in self._loops(region)]
 
     def _promise(self, candidate: Candidate) -> int:
-        """The bytes of the objective with this region alone, as far as its rows tell."""
+        """The estimated bytes of the objective with this region alone."""
         steps = range(len(self.order))
         inside = range(candidate.region.first, candidate.region.last + 1)
         peak = max([candidate.peak, *(self.space.peaks[step] for step in steps if step not in inside)])
@@ -264,7 +264,7 @@ class StripeSearch:
         return kept + max(height, costs.planning_bytes(program, self.model.bits))
 
     def _improve(self, workers: Workers) -> None:
-        """Changes the best plans a little, again and again, and keeps what is better."""
+        """Local search around the best plans."""
         tried: set[Regions] = set()
         left = min(_IMPROVED, _IMPROVED_TIMES_OPS // len(self.order))
         while left > 0 and self.buffers < _MOST_BUFFERS:
@@ -282,7 +282,7 @@ class StripeSearch:
         return self.goal.objective == "head" and lowest.packing.height <= (1 + _DONE) * self.least[0]
 
     def _improve_one(self, workers: Workers, best: PackedPlan, most: int) -> int:
-        """Tries plans around one, up to the first that is better; returns how many."""
+        """Tries the neighbours of a plan up to the first better one; returns how many were tried."""
         options = [regions for regions in dict.fromkeys(self._neighbours(best.regions)) if regions not in self.plans]
         self.random.shuffle(options)
         before = len(self.plans)
@@ -295,7 +295,7 @@ class StripeSearch:
         return max(len(self.plans) - before, 1)
 
     def _neighbours(self, regions: Regions) -> Iterator[Regions]:
-        """Plans that differ in one region, or by one more."""
+        """Plans with one region changed or one region more."""
         for i, region in enumerate(regions):
             for other in (*self._variants(region), None):
                 changed = [*regions[:i], *([other] if other else []), *regions[i + 1 :]]
@@ -310,7 +310,7 @@ class StripeSearch:
                 yield tuple(sorted((*regions, new), key=lambda r: r.first))
 
     def _singles(self) -> Iterator[StripedRegion]:
-        """Single operators in stripes from the last to the first: what they make may then lie above what they read."""
+        """Regions of one operator, last first: their outputs may then lie above their operands."""
         for step, op in enumerate(self.order):
             y = self.whole.graph.ops[op].outputs[:1]
             if isinstance(self.space.layers[op], str) or self.space.peaks[step] < max(self.space.peaks) // 2:
@@ -351,7 +351,7 @@ class StripeSearch:
             yield replace(plain, backward=not region.backward)
 
     def _exceptions(self, region: UnrolledStripes) -> Iterator[UnrolledStripes]:
-        """The region with one operator of which the windows are padded, or the rows recomputed or untrimmed, or not."""
+        """The region with one operator's padding, recomputing or trimming switched."""
         graph, layers = self.whole.graph, self.space.layers
         ops = self.order[region.first : region.last + 1]
         bordered = {op for op in ops if not isinstance(layer := layers[op], str) and layer.bordered}
@@ -409,7 +409,7 @@ def _lowest(*packings: GroupPacking) -> GroupPacking:
 
 
 def _uneven(cuts: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """The same stripes with one border a row further up or down."""
+    """The same stripes with one cut moved by a row."""
     for i in range(1, len(cuts) - 1):
         for shift in (-1, 1):
             moved = (*cuts[:i], cuts[i] + shift, *cuts[i + 1 :])

@@ -29,13 +29,13 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True, slots=True)
 class IterationRows:
-    """In iteration k the `extent` rows from row `starts[k]` on."""
+    """The rows [starts[k], starts[k] + extent) in iteration k."""
 
     starts: tuple[int, ...]
     extent: int
 
     def is_all_of(self, extent: int) -> bool:
-        """Whether these are all of so many rows, in each iteration."""
+        """Whether every iteration takes all of `extent` rows."""
         return self.extent == extent and not any(self.starts)
 
 
@@ -57,12 +57,12 @@ class LoopRows:
 
 
 def result_runs(total: int, rows: int) -> IterationRows:
-    """`rows` rows at a time of so many, the last ones moved up where fewer are left."""
+    """The rows of each iteration of `total` rows, `rows` at a time; the last run overlaps the one before."""
     return IterationRows(tuple(min(start, total - rows) for start in range(0, total, rows)), rows)
 
 
 def undivided(base: LoopLayers, axis: int) -> LoopRows:
-    """The rows along an axis that is not cut."""
+    """The rows of a loop along an axis that is not cut."""
     tensors, ops = base.graph.tensors, base.graph.ops
     axis_rows = LoopRows(IterationRows((0,), tensors[ops[base.ops[-1]].outputs[0]].shape[axis]))
     for op in base.ops:
@@ -105,7 +105,7 @@ def _used(
 
 
 def _cut_each(base: LoopLayers, layers: Mapping[int, Layer], result: IterationRows) -> LoopRows:
-    """Every operator makes what its readers need; rows that are wrong are cut off at once."""
+    """The rows of a loop in which every operator's surplus rows are cut off at once."""
     ops, axis_rows = base.graph.ops, LoopRows(result)
     wanted: dict[int, list[IterationRows]] = {ops[base.ops[-1]].outputs[0]: [result]}
     held: dict[int, IterationRows] = {}
@@ -130,7 +130,7 @@ def _cut_each(base: LoopLayers, layers: Mapping[int, Layer], result: IterationRo
 
 
 def _around(runs: Sequence[IterationRows], height: int) -> IterationRows:
-    """The least rows of one extent that hold all of `runs` in each iteration."""
+    """The smallest window of one extent that covers all of `runs` in each iteration."""
     low = [min(run.starts[k] for run in runs) for k in range(len(runs[0].starts))]
     high = [max(run.starts[k] + run.extent for run in runs) for k in range(len(runs[0].starts))]
     extent = max(b - a for a, b in zip(low, high, strict=True))
@@ -186,7 +186,7 @@ def _enlarged(layer: Layer, a: int, b: int, lo: int, hi: int) -> tuple[int, int]
 
 
 def _passed_on(base: LoopLayers, layers: Mapping[int, Layer], result: IterationRows) -> LoopRows:
-    """A chain in which each operator takes all that the one before it made."""
+    """The rows of a chain of operators in which each takes all rows of the one before."""
     _check_chain(base)
     chain, axis_rows = [layers[op] for op in base.ops], LoopRows(result)
     ends = [(a, a + result.extent) for a in result.starts]
@@ -213,7 +213,7 @@ def _check_chain(base: LoopLayers) -> None:
 
 
 def _made(layer: Layer, height: int) -> int:
-    """Rows that an operator makes of a window."""
+    """The number of rows that an operator computes from a window."""
     if layer.kind != "window":
         return height
     return -(-height // layer.stride) if layer.own else (height - layer.reach) // layer.stride + 1

@@ -92,7 +92,7 @@ class Measured:
         return max(self.first, self.steady)
 
     def above(self, session: int) -> Measured:
-        """The same, told above what another session needs."""
+        """The same bytes, counted above the need of another session."""
         more = self.session - session
         return replace(self, session=session, first=self.first + more, steady=self.steady + more)
 
@@ -288,7 +288,7 @@ _one_at_a_time = Lock()
 
 
 def _answer(request: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """What a process of its own answers to a request."""
+    """The reply to a request by a forked process."""
     answer, errors = folder / "answer.json", folder / "errors.txt"
     with _one_at_a_time:
         if not _servers or _servers[-1].process.poll() is not None:

@@ -91,7 +91,7 @@ def _extreme(dtype: Any, number: float, name: str) -> Any:
 
 
 def _needed(request: dict[str, Any], library: Any) -> int | None:
-    """What the session holds when it has no arena: an arena's chunks have room that runs would get for nothing."""
+    """What a session holds without an arena, whose free room in chunks would hide bytes that runs take."""
     if request["settings"]["arena"] == "off":
         return None
     before = library.trace_live()

@@ -171,7 +171,7 @@ def refusals(model: FileModel, abi: int | str = "32", kernels: str = "reference"
 
 
 def _everywhere(found: Sequence[tuple[Refused, ...]]) -> tuple[Refused, ...]:
-    """The operators that are refused in every list, with the reason of the first."""
+    """The operators refused on all of these ABIs, each with the first reason."""
     labels = [{one.label for one in other} for other in found]
     return tuple(one for one in found[0] if all(one.label in other for other in labels))
 
@@ -311,7 +311,7 @@ class Interpreter:
                 memory.keep(MARGIN if event.sort == performing.MARGIN else BUFFERS, event.bytes(self.abi))
 
     def _kept_by_operators(self) -> list[int]:
-        """What is each operator's own of the tail: its node and what it takes, without alignment."""
+        """For each operator the bytes of its node and its persistent buffers, without alignment."""
         own = [
             layout(_NODE, self.abi).size
             + layout(self._options(one), self.abi).size

@@ -40,7 +40,7 @@ def refusal_lines(found: Iterable[Refused]) -> tuple[str, ...]:
 
 
 def _label_of(group: Sequence[Refused]) -> str:
-    """The label of operators that are refused alike."""
+    """The label of operators that are refused for the same reason."""
     if len(group) == 1:
         return group[0].label
     numbers = ", ".join(str(one.index) for one in group[:_NUMBERS])

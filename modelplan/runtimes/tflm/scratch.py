@@ -183,7 +183,7 @@ _Scales: TypeAlias = tuple[int, float, int, int, int]
 
 
 class _Alike:
-    """Operands and operators that have been made: those alike are one object, however many files they come from.
+    """A cache that makes equal operands and operators one object, across files.
 
     Networks repeat few operators many times, and files are written and read again with all of theirs.
     """
@@ -267,7 +267,7 @@ def _options(model: FileModel, op: FileOp) -> Options:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _known_options(file: SameBytes) -> dict[Any, Options]:  # noqa: ARG001 - the key
-    """What has been read of a file's tables of options, which edits of its graph keep."""
+    """The cache of a file's option tables, which edits of its graph keep."""
     return {}
 
 

@@ -64,7 +64,7 @@ class Fingerprints:
         return prints if not content.filled else np.where(_filled(content)[..., None], prints, EMPTY)
 
     def wanted(self, content: Content) -> npt.NDArray[np.bool_] | None:
-        """Which elements belong to rows that may be kept; None where all do."""
+        """Which elements belong to rows that the result depends on; None where all do."""
         parts = []
         for axis, symbols in enumerate(content.axes):
             self._axis_prints(content.base, axis, symbols)

@@ -214,7 +214,7 @@ class _Memory:
             self.writer[target[0] : target[1]] = writer
 
     def _move(self, event: Event, masks: Masks, writer: int) -> None:
-        """Copies as the operator makes them: what stands at the source, right or wrong, comes to the target."""
+        """Copies bytes in the shadow memory, wrong ones included."""
         moved = {copy.operand for copy in event.copies}
         steering = [i for i in range(len(event.reads)) if i not in moved]
         for i in steering:

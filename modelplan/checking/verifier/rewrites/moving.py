@@ -41,7 +41,7 @@ class ElementCopy:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What the outputs hold, and how it got there."""
+    """The contents of an operator's outputs, and the element copies that produced them."""
 
     contents: tuple[Content, ...]
     copies: tuple[ElementCopy, ...]
@@ -72,7 +72,7 @@ Mover = Callable[[Operation, Sequence[Given], Sequence[Cell]], Moved | None]
 
 
 def moved(op: Operation, operands: Sequence[Given | None], outputs: Sequence[Cell]) -> Moved | None:
-    """What an operator that moves elements leaves in its outputs; None where it does more than move.
+    """The outputs of an operator that only moves elements; None for an operator that computes.
 
     Raises:
         Fault: it reads or writes outside of a tensor.

@@ -91,7 +91,7 @@ def _everything(_event: Event, operands: Sequence[Cell], _output: Cell, _made: M
 
 
 def _copied(copies: Sequence[ElementCopy], operands: Sequence[Cell], made: Sequence[Mask]) -> list[Mask | None]:
-    """What is copied counts where it arrives and nothing is copied over it; where to copy always does."""
+    """The elements that a copy needs: those whose copies count; the operand that says where to copy counts whole."""
     left = [mask.copy() for mask in made]
     moved = {copy.operand for copy in copies}
     masks = [np.zeros(cell.shape, dtype=np.bool_) if i in moved else None for i, cell in enumerate(operands)]

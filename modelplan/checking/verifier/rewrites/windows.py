@@ -76,7 +76,7 @@ def places_read(
 
 
 def _whole(op: Operation, operands: Sequence[WindowOperand | None], output: Cell) -> WindowSpread:
-    """An operator that is the same only where all of its operands and options are."""
+    """The spread of an operator that is treated whole: equal only if all operands and options are."""
     rest = tuple((f"operand {i}", _everything(x)) for i, x in enumerate(operands))
     options = tuple((f"option {name}", value) for name, value in op.options if name in _WINDOW_OPTIONS)
     return WindowSpread(tuple(each_row(n) for n in output.shape), (*rest, *options, ("shape", output.shape)))
@@ -87,7 +87,7 @@ def _everything(x: WindowOperand | None) -> Hashable:
 
 
 def _without(x: WindowOperand, axes: Sequence[int]) -> Hashable:
-    """What an operand is apart from the axes that are given by windows."""
+    """An operand's content along the axes that no window describes."""
     return (x.content.base, x.cell.coding, tuple(a for i, a in enumerate(x.content.axes) if i not in axes))
 
 
@@ -329,6 +329,6 @@ _WHOLE = {
 
 
 def same_in_both(op: Operation) -> tuple[tuple[str, Hashable], ...]:
-    """The options of an operator apart from those that its windows already say."""
+    """The options of an operator that both files must agree on: all that its windows do not express."""
     windowed = op.kind in _RULES
     return tuple((name, value) for name, value in op.options if not (windowed and name in _WINDOW_OPTIONS))

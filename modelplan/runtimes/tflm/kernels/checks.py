@@ -91,7 +91,7 @@ def first_scale(operand: Operand) -> float | None:
 
 
 def below_one(p: Preparation, what: str, *scales: float | None) -> None:
-    """Requires that a product of scales (negative powers as quotients beforehand) is above 0 and below 1.
+    """Requires that a product of scales is between 0 and 1; negative powers stand for divisors.
 
     TFLM stops in an assertion where a multiplier in fixed point is not.
     """

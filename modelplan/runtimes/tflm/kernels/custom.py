@@ -134,7 +134,7 @@ def _stacker(p: Preparation) -> None:
 
 
 def _transformed(p: Preparation) -> str:
-    """The type that a transform computes."""
+    """The data type that a transform computes in."""
     dtype = _TRANSFORMED.get(_needed(p, "T"), "")
     p.require(bool(dtype), "a type that its kernel does not compute")
     return dtype

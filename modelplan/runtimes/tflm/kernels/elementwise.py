@@ -43,7 +43,7 @@ def _rounding(p: Preparation) -> None:
 
 
 def _rescaled(p: Preparation) -> None:
-    """ABS and RSQRT."""
+    """Prepares ABS and RSQRT."""
     p.counts(1)
     source, result = p.input(), p.output()
     same_types(p, source, result)

@@ -373,7 +373,7 @@ def _cumsum(p: Preparation) -> None:
 
 
 def _reduced_types(p: Preparation) -> None:
-    """The part that all reductions share."""
+    """Checks common to all reductions."""
     source = p.input(0)
     p.counts(2)
     one_of(p, p.input(1), "input 1", "int32")
@@ -382,7 +382,7 @@ def _reduced_types(p: Preparation) -> None:
 
 
 def _reduced_scratch(p: Preparation, source: Operand, axes: Operand) -> None:
-    """The running index and the resolved axes."""
+    """Scratch of a reduction: the running index and the resolved axes."""
     p.scratch(4 * source.rank)
     p.scratch(4 * axes.elements)
 
