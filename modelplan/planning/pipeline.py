@@ -157,7 +157,7 @@ def _plan_and_compare(graph: Graph, options: Options, budget: Budget | None) -> 
 
 
 def runtime_plan(graph: Graph, runtime: Runtime, offsets: tuple[int, ...] = ()) -> Plan:
-    """The plan that the runtime makes by itself: file order, the sharing of its own accord, its own allocator.
+    """The plan that the runtime makes by itself: file order, the sharing by itself, its own allocator.
 
     `offsets` is the plan that the file carries for it, as in `Options`. The plans that were asked for last are
     remembered: a command asks for the plan of one graph several times.
@@ -221,7 +221,7 @@ def shared_buffers(graph: Graph, options: Options) -> tuple[Problem, tuple[Overl
 def alias_mode(options: Options, runtime: Runtime) -> str:
     """The mode that was asked for, else the usual one of the runtime, which needs no more than the runtime by itself.
 
-    `safe` where the runtime overwrites operands of its own accord, `views` where it does not or streams run.
+    `safe` where the runtime overwrites operands by itself, `views` where it does not or streams run.
     """
     overwrites = bool(runtime.sharing.overwrites) and options.streams is None
     return options.alias or ("safe" if overwrites else "views")

@@ -1,4 +1,4 @@
-"""What a model file needs on its runtime as it stands, and what it would need as `reorder` and `pack` write it.
+"""What an unmodified model file needs on its runtime, and what it would need as `reorder` and `pack` write it.
 
 Every figure is that of an order or a plan that was made, proved and sized as the runtime would.
 """
@@ -32,7 +32,7 @@ from modelplan.runtimes.tflm.planner import ONLINE, read_plan, requests
 _ORDERED, _PACKED = "ordered", "packed.tflite"
 _BEST = "best order"
 #: The plans that are tried, by alias mode: with one subgraph, and with several, which share no bytes.
-_PLANS = {"views": "plan: views share bytes", "safe": "plan: outputs over operands too"}
+_PLANS = {"views": "plan: views share bytes", "safe": "plan: in-place outputs"}
 _APART = {"none": "plan"}
 
 

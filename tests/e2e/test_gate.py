@@ -73,7 +73,7 @@ def test_check_says_what_fits_after_and_it_does(kws: Path) -> None:
     assert done.returncode == 1
     assert re.search(r"required +22\.23 KiB \(22,768 B\)", done.stdout)
     (command,) = re.findall(r"fits after: modelplan (.+)$", done.stdout, re.MULTILINE)
-    (promised,) = re.findall(r"outputs over operands too: .*\(([\d,]+) B\)", done.stdout)
+    (promised,) = re.findall(r"in-place outputs: .*\(([\d,]+) B\)", done.stdout)
     assert run(*shlex.split(command), cwd=kws.parent).returncode == 0
     packed, bytes_ = kws.parent / "packed.tflite", int(promised.replace(",", ""))
     assert run("check", packed, "--budget", bytes_).returncode == 0

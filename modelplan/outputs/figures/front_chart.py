@@ -22,7 +22,7 @@ from modelplan.primitives.units import counted, human
 _WIDTH, _HEIGHT, _EDGE, _ROW, _BOTTOM = 520.0, 320.0, 12.0, 14.0, 44.0
 _LINE = lettering.line_height(SMALL)
 _PLAN, _FRONT = "#b9c7d3", "#0072b2"
-#: Plans of so many times the dearest rung's work, or of more bytes than the file as it stands, are not shown.
+#: Plans of so many times the dearest rung's work, or of more bytes than the unmodified file, are not shown.
 _MOST_WORK = 1.5
 
 

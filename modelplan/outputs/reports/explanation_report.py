@@ -152,14 +152,14 @@ def advice_sections(advice: Advice, head: int) -> Report:
         found.append(Section("What would help", (f"nothing that was tried needs less than a head of {human(head)}",)))
     tried = list[str]()
     if advice.same:
-        tried.append(f"no less: {'; '.join(_grouped(advice.same))}")
+        tried.append(f"no saving: {'; '.join(_grouped(advice.same))}")
     reasons = dict.fromkeys(reason for _, reason in advice.refused)
     for reason in reasons:
         names = _grouped([name for name, why in advice.refused if why == reason])
         tried.append(f"not possible: {'; '.join(names)}: {reason}")
     if advice.untried:
         tried.append(f"no time for: {'; '.join(_grouped(advice.untried))} (see --seconds)")
-    return [*found, Section("Tried besides", tuple(tried))] if tried else found
+    return [*found, Section("Also tried", tuple(tried))] if tried else found
 
 
 def _grouped(names: Iterable[str]) -> list[str]:

@@ -80,7 +80,7 @@ def _verdict(plan: Plan, figures: Summary, title: str) -> Section:
 def _compared(own: RuntimePlan, arena: int) -> str:
     """The runtime's own plan, and what this one saves."""
     saved = (own.height - arena) / own.height if own.height else 0.0
-    word = f"this plan needs {saved:.1%} less" if saved > 0 else "this plan needs no less"
+    word = f"this plan needs {saved:.1%} less" if saved > 0 else "this plan saves nothing"
     if saved < 0:
         word = f"this plan needs {-saved:.1%} more, sharing less than the runtime does: try --alias runtime or safe"
     return f"{own.runtime} by itself ({own.allocator}): {human(own.height)}; {word}"

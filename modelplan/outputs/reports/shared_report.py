@@ -84,7 +84,7 @@ def _arena_lines(made: SharedPlan, arenas: TflmArenas) -> Iterator[str]:
     else:
         yield f"with --files    no such files: {arenas.reason}"
     only = "" if len(made.relation.turns) == len(made.parts) * (len(made.parts) - 1) // 2 else ", if all took turns"
-    yield f"as they stand   {human(shared.least)}: head {shared.head:,}; one MicroAllocator, TFLM's own planner{only}"
+    yield f"unmodified      {human(shared.least)}: head {shared.head:,}; one MicroAllocator, TFLM's own planner{only}"
     yield f"separate arenas {human(apart)}"
     tails = ", ".join(f"{share.name} {share.tail:,}" for share in pinned.shares)
     yield f"tails cannot be shared: {tails}, the allocator {pinned.own:,}; {pinned.abi}, {pinned.kernels} kernels"

@@ -55,7 +55,7 @@ def _targets(found: SweepFindings) -> Section:
     rows = tuple(
         (name, f"{size:,}", *(f"{verdicts[name][kind] or ''}" for kind in kinds)) for name, size in found.targets
     )
-    headings = ("target", ">bytes", ">fit as they stand", ">with a plan", ">do not fit", ">unknown", ">refused")
+    headings = ("target", ">bytes", ">fit unmodified", ">with a plan", ">do not fit", ">unknown", ">refused")
     return Section("Which target fits which model: models by target", (), Table(headings, rows))
 
 

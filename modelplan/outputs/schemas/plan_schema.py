@@ -59,7 +59,7 @@ def plan_schema() -> dict[str, Any]:
             "description": "Graphs that operators run, by the numbers in their `subgraphs`; absent without any.",
         },
         "requirement": made.of(Requirement)
-        | {"description": "What the file needs as it stands; absent where it is not known."},
+        | {"description": "What the unmodified file needs; absent where it is not known."},
     }
     return {
         "$schema": DIALECT,

@@ -87,7 +87,7 @@ def side_of(
     settings: Sequence[tuple[str, str]] = (),
     capacity: int | None = None,
 ) -> Side:
-    """The side that a file is on its runtime: by a given plan, else as it stands, with the order and plan it carries.
+    """The side that a file is on its runtime: by a given plan, else unmodified, with the order and plan it carries.
 
     Raises:
         BrokenPlanError: the file carries a plan by which an operator would read what it should not.

@@ -218,7 +218,7 @@ def _ordered(subject: ModelSubject, _: Place) -> ModelSubject:
     if subject.source is not None:
         precedences = reordering.file_precedences(subject.source.content, subject.graph)
     elif subject.graph.format == "onnx":
-        raise RefusedChangeError("what the file orders is known only for the file as it stands")
+        raise RefusedChangeError("what the file orders is known only for the unmodified file")
     plan = pipeline.plan_on(subject.graph, subject.target.runtime, Options(precedences=precedences))
     return with_order(subject, plan.schedule.order)
 
@@ -302,7 +302,7 @@ def _fitted(without: frozenset[str]) -> Callable[[ModelSubject, Place], ModelSub
         from modelplan.rewriting.striped_tflite.rungs import Goal
 
         if subject.source is None:
-            raise RefusedChangeError("fit rewrites the file as it stands")
+            raise RefusedChangeError("fit rewrites only the unmodified file")
         target = subject.target
         goal = Goal(abi=target.abi, kernels=target.runtime.kernels, without=without)
         found = ladder.climb(subject.source.path, goal, check=subject.check_time)
@@ -368,9 +368,9 @@ CHANGES: dict[str, TriedChange] = {
                "packed.tflite", "plan", 1),
         TriedChange("plan: views share bytes", _packable(shares=True), _planned("views"), "", Needs.NOTHING,
                _PACK % "views", "packed.tflite", "plan", 1),
-        TriedChange("plan: outputs over operands too", _packable(shares=True), _planned("safe"), "", Needs.NOTHING,
+        TriedChange("plan: in-place outputs", _packable(shares=True), _planned("safe"), "", Needs.NOTHING,
                _PACK % "safe", "packed.tflite", "plan", 1),
-        TriedChange("plan: scratch pinned too", _uses_scratch, _planned(PINNED),
+        TriedChange("plan: pinned scratch", _uses_scratch, _planned(PINNED),
                "firmware with the planner of the header", Needs.PLATFORM,
                _PACK % "safe" + " --shim plan.h", "packed.tflite", "plan", 1),
         TriedChange("scratch in another memory", _uses_scratch, _scratch_apart, "firmware with a planner of its own",
@@ -384,7 +384,7 @@ CHANGES: dict[str, TriedChange] = {
         TriedChange("stripes", _fittable, _fitted(frozenset()), "a rewritten file", Needs.WORK, _FIT, "fitted.tflite",
                "plan", 2),
         TriedChange("tail in another memory", _has_tail, _tail_apart, "a second arena for the tail",
-               Needs.PLATFORM, "two arenas for tflite::MicroAllocator::Create: first what it keeps, then this one",
+               Needs.PLATFORM, "two arenas for tflite::MicroAllocator::Create, the persistent one first",
                group="tail"),
     )
 }  # fmt: skip

@@ -25,7 +25,7 @@ def with_inputs(subject: ModelSubject, of: Callable[[tuple[int, ...]], tuple[int
         RefusedChangeError: no shape changes, or a constant fixes one further on.
     """
     if subject.source is None:
-        raise RefusedChangeError("shapes are inferred for the file as it stands only")
+        raise RefusedChangeError("shapes are inferred for the unmodified file only")
     graph = subject.graph
     shapes = {graph.tensors[t].name: graph.tensors[t].shape for t in graph.inputs}
     wanted = {name: of(shape) for name, shape in shapes.items()}

@@ -52,7 +52,7 @@ class Trials:
         return after, measured(after)
 
     def saved(self, needs: Measure) -> int:
-        """Bytes below the file as it stands, of the arena or of the planned part where only that can be compared."""
+        """Bytes below the unmodified file, of the arena or of the planned part where only that can be compared."""
         if needs.whole != self.start.whole:
             return self.start.head - needs.head
         return self.start.arena - needs.arena
@@ -91,7 +91,7 @@ def advice(base: ModelSubject, start: Measure, effort: int = 2, at: frozenset[in
     """What would lower the bytes of a model, each figure of a plan that was made for the changed model.
 
     Args:
-        base: the model as it stands, with the deadline.
+        base: the unmodified model, with the deadline.
         start: what it needs.
         effort: the dearest changes to try, as in the table; combinations are searched from 2 on.
         at: of changes of single operators only those of these are tried; None: of all.

@@ -42,7 +42,7 @@ from modelplan.runtimes.ort.measuring import (
 
 #: The rungs in the order in which they are tried, with what each changes.
 RUNGS = {
-    "as is": "the file as it stands",
+    "as is": "the unmodified file",
     "settings": "settings of the session alone",
     "order": "its best order of nodes, which the priority-based order follows",
     "split": "the largest values are computed in stripes, skips made again where that helps",

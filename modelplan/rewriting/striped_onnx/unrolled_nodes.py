@@ -23,10 +23,10 @@ from modelplan.runtimes.ort import ORT
 
 @dataclass(frozen=True, slots=True)
 class OnnxStep(StripedStep):
-    """One node: an operator of the graph as it stands or in a stripe, or a Slice, Concat or Identity that is added.
+    """One node: an unsplit operator of the graph or one in a stripe, or a Slice, Concat or Identity that is added.
 
     A Slice takes the `rows` of its operand along `axis`, a Concat joins along it. A stripe of an operator pads
-    `padding` rows before and behind along it; None for operators as they stand. A Slice runs after the values `after`
+    `padding` rows before and behind along it; None for unsplit operators. A Slice runs after the values `after`
     are made, though it does not read them. `workspace` is what the kernel asks for beside its output, in bytes.
     """
 
