@@ -119,12 +119,12 @@ def distinct(views: Sequence[View]) -> tuple[View, ...]:
     return tuple(kept)
 
 
-def _same(one: View, other: View) -> bool:
+def _same(view: View, other: View) -> bool:
     """Whether two views show the same buffers at the same addresses in the same order of operators."""
-    a, b = one.drawing, other.drawing
+    a, b = view.drawing, other.drawing
     return (
-        one.graph == other.graph
-        and one.order == other.order
+        view.graph == other.graph
+        and view.order == other.order
         and len(a.problem) == len(b.problem)
         and np.array_equal(a.placement.offsets, b.placement.offsets)
         and a.problem.names == b.problem.names

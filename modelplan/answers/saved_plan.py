@@ -77,11 +77,11 @@ def _completed(document: dict[str, Any]) -> Any:
 
 def _bodies(document: dict[str, Any]) -> dict[int, Graph]:
     """The bodies that operators name by number, those that are run first behind those that run them."""
-    found: dict[int, Graph] = {}
+    graphs: dict[int, Graph] = {}
     rows = _expect(list, document.get("bodies", []), "bodies")
     for number in reversed(range(len(rows))):
-        found[number] = _build(Graph, rows[number], f"bodies[{number}]", found)
-    return found
+        graphs[number] = _build(Graph, rows[number], f"bodies[{number}]", graphs)
+    return graphs
 
 
 def _check(plan: Plan) -> None:

@@ -37,13 +37,13 @@ def simulate(problem: RegionProblem, layout: Layout) -> Simulation:
     for region in range(len(problem.regions)):
         _check_bytes(problem, layout, region)
     run = _Run(problem, layout)
-    found = run.result()
-    memory = sum(run.working) - sum(problem.seconds) + sum(end - begin for _, begin, end in found.copies)
+    simulation = run.result()
+    memory = sum(run.working) - sum(problem.seconds) + sum(end - begin for _, begin, end in simulation.copies)
     if layout.bound > memory * (1 + 1e-6) + 1e-12:
         raise BrokenPlanError(f"the claimed bound is {layout.bound:.9f} s, accesses and copies take {memory:.9f} s")
     if layout.timetable is not None:
-        _check_promise(problem, layout, layout.timetable, run, found)
-    return found
+        _check_promise(problem, layout, layout.timetable, run, simulation)
+    return simulation
 
 
 def _name(problem: RegionProblem, buffer: int) -> str:

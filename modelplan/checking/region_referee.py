@@ -156,14 +156,14 @@ _Events = tuple[list[int], list[Copy], list[Access]]
 
 def _events(problem: RegionProblem, layout: Layout) -> dict[int, _Events]:
     """Stays, copies and accesses of each buffer."""
-    found: dict[int, _Events] = {buffer: ([], [], []) for buffer in range(len(problem.problem))}
+    events: dict[int, _Events] = {buffer: ([], [], []) for buffer in range(len(problem.problem))}
     for number, stay in enumerate(layout.stays):
-        found[stay.buffer][0].append(number)
+        events[stay.buffer][0].append(number)
     for copy in layout.copies:
-        found[layout.stays[max(copy.source, copy.target)].buffer][1].append(copy)
+        events[layout.stays[max(copy.source, copy.target)].buffer][1].append(copy)
     for access in problem.accesses:
-        found[access.buffer][2].append(access)
-    return found
+        events[access.buffer][2].append(access)
+    return events
 
 
 def _replay(

@@ -197,12 +197,12 @@ def parsed(bindings: Iterable[str], shapes: Iterable[str] = ()) -> Dims:
 
 
 def _parsed_shapes(shapes: Iterable[str]) -> dict[str, tuple[int, ...]]:
-    found: dict[str, tuple[int, ...]] = {}
+    parsed_shapes: dict[str, tuple[int, ...]] = {}
     for text in shapes:
         match = _SHAPE.fullmatch(text)
         if not match:
             raise RequestError(f"--shape {text!r}: expected TENSOR=N,N,... such as input=1,3,640,640")
-        if match["name"] in found:
+        if match["name"] in parsed_shapes:
             raise RequestError(f"--shape {match['name']} is given twice")
-        found[match["name"]] = tuple(int(n) for n in match["extents"].split(",") if n.strip())
-    return found
+        parsed_shapes[match["name"]] = tuple(int(n) for n in match["extents"].split(",") if n.strip())
+    return parsed_shapes

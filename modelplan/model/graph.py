@@ -276,13 +276,13 @@ class Graph:
     @cached_property
     def bodies(self) -> tuple[Graph, ...]:
         """Every body that an operator runs, at any depth, once each and after the bodies that run it."""
-        found: dict[int, Graph] = {}
+        graphs: dict[int, Graph] = {}
         done: dict[int, Graph] = {}
         pending = [self]
         while pending:
             top = pending[-1]
-            found[id(top)] = top
-            inner = [body for op in top.ops for body in op.subgraphs if id(body) not in found]
+            graphs[id(top)] = top
+            inner = [body for op in top.ops for body in op.subgraphs if id(body) not in graphs]
             pending += inner
             if not inner:
                 done.setdefault(id(pending.pop()), top)

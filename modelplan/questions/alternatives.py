@@ -62,10 +62,10 @@ def unmodified_requirement(file: ModelFile, target: Target) -> Requirement:
     Raises:
         BrokenPlanError: the file carries a plan by which an operator would read what it should not.
     """
-    runtime, found = target.runtime, with_proved_plan(file, target)
-    if not found.refusals and carries_plan(file, runtime):
+    runtime, requirement = target.runtime, with_proved_plan(file, target)
+    if not requirement.refusals and carries_plan(file, runtime):
         proof.prove(offline_subject(read_tflite(file.content, file.path), runtime.kernels))
-    return found
+    return requirement
 
 
 def with_proved_plan(file: ModelFile, target: Target) -> Requirement:
@@ -110,7 +110,7 @@ def carried_offsets(file: ModelFile, runtime: Runtime) -> tuple[int, ...]:
 
 def alternatives(file: ModelFile, target: Target) -> Iterator[Alternative]:
     """The file in its best order, packed with views and with overwrites, and both together."""
-    return (sized(one, target) for one in rewritten_files(file, target))
+    return (sized(rewritten, target) for rewritten in rewritten_files(file, target))
 
 
 def lower_alternatives_of(
@@ -120,18 +120,18 @@ def lower_alternatives_of(
 
     `needed` is what that needs, `order` the best order of its operators where it is known.
     """
-    return (sized(one, target) for one in rewritten_files(file, target, needed.arena, order))
+    return (sized(rewritten, target) for rewritten in rewritten_files(file, target, needed.arena, order))
 
 
-def sized(one: Rewritten, target: Target) -> Alternative:
+def sized(rewritten: Rewritten, target: Target) -> Alternative:
     """What a rewritten file needs with the kernels that it was written for."""
-    if one.file is None:
-        return Alternative(one.change, one.commands, None, one.refusal)
-    if one.model is None:
-        needed = with_proved_plan(one.file, target)
+    if rewritten.file is None:
+        return Alternative(rewritten.change, rewritten.commands, None, rewritten.refusal)
+    if rewritten.model is None:
+        needed = with_proved_plan(rewritten.file, target)
     else:
-        needed = requirement_of(one.model, target.abi, target.runtime.kernels)
-    return Alternative(one.change, one.commands, needed, file_bytes=len(one.file.content))
+        needed = requirement_of(rewritten.model, target.abi, target.runtime.kernels)
+    return Alternative(rewritten.change, rewritten.commands, needed, file_bytes=len(rewritten.file.content))
 
 
 def rewritten_files(
@@ -184,11 +184,11 @@ class _Plannable:
             if self.reaches(asked.lower_bound):
                 write_plan(model, (ONLINE,) * len(model.tensors))
                 return Rewritten(change, commands)
-            made = packing.with_lowest_plan(asked)
-            content = write_plan(model, read_plan(made) or ())
+            file_model = packing.with_lowest_plan(asked)
+            content = write_plan(model, read_plan(file_model) or ())
         except ModelError as problem:
             return Rewritten(change, commands, refusal=str(problem))
-        return Rewritten(change, commands, replace(file, content=content), made)
+        return Rewritten(change, commands, replace(file, content=content), file_model)
 
     @cached_property
     def needs_as_much(self) -> bool:

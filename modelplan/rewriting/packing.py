@@ -99,12 +99,12 @@ def with_lowest_plan(asked: Question) -> FileModel:
         BrokenPlanError, ModelError, RequestError: as `packed`.
     """
     plan = answer(asked)
-    found = replace(asked.model, plan=plan.offsets)
+    file_model = replace(asked.model, plan=plan.offsets)
     try:
-        proof.prove(online_subject(found, plan.offsets, asked.kernels))
+        proof.prove(online_subject(file_model, plan.offsets, asked.kernels))
     except BrokenPlanError:
         return _written(asked, plan)  # where parts of tensors may be kept, which the bytes of the file tell
-    return found
+    return file_model
 
 
 def lowest_plan(model: FileModel, graph: Graph, alias: str, kernels: str = "reference") -> Packing:
@@ -119,16 +119,16 @@ def lowest_plan(model: FileModel, graph: Graph, alias: str, kernels: str = "refe
 def _written(asked: Question, plan: Packing) -> FileModel:
     """The file with the plan written, read again, and proved."""
     model, kernels = asked.model, asked.kernels
-    made = read_tflite(write_plan(model, plan.offsets), model.name)
+    file_model = read_tflite(write_plan(model, plan.offsets), model.name)
     try:
-        proof.prove(offline_subject(made, kernels))
+        proof.prove(offline_subject(file_model, kernels))
     except BrokenPlanError:
         if planner.read_plan(model) is None or proof.keeps_whole_tensors(offline_subject(model, kernels)):
             raise
         raise ModelError(
             f"{model.name}: its plan keeps parts of tensors, as `fit` writes it, and no other is proved"
         ) from None
-    return made
+    return file_model
 
 
 def offline_plan(

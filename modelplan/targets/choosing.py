@@ -174,7 +174,7 @@ def _block(device: Device, part: str, found: Sequence[Block]) -> Block:
     inside = [one for one in found if (part in one.regions if part else one.memory != "external") and one.usable]
     if inside:
         rank = list(CLASSES)
-        return min(inside, key=lambda one: (rank.index(one.memory), -one.usable))
+        return min(inside, key=lambda block: (rank.index(block.memory), -block.usable))
     raise RequestError(f"{device.name} gives no figure for an arena: {_reason(device, part)}")
 
 

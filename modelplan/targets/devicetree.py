@@ -173,10 +173,10 @@ class _Parser:
         if name == "/":
             return self.root
         if name[0] == "&":
-            found = self.find(name)
-            if found is None:
+            tree_node = self.find(name)
+            if tree_node is None:
                 raise ModelError(f"{where.place}: there is no node {name}; is the file that defines it missing?")
-            return found
+            return tree_node
         if not open_nodes:
             raise ModelError(f"{where.place}: the node {name} stands outside of the root")
         return open_nodes[-1].children.setdefault(name, TreeNode(name, open_nodes[-1]))

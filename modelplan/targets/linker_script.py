@@ -136,13 +136,13 @@ def _followed(reader: Preprocessor, path: str) -> Iterator[Line]:
 
 
 def _remarks(reader: Preprocessor, regions: Sequence[Region]) -> tuple[str, ...]:
-    found = [f"region {r.name} is not counted: {r.no_arena}; choose it by #{r.name}" for r in regions if r.no_arena]
+    remarks = [f"region {r.name} is not counted: {r.no_arena}; choose it by #{r.name}" for r in regions if r.no_arena]
     if reader.unknown:
         names = sorted(reader.unknown)
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         taken = f"{', '.join(names[:_NAMED])}{more}"
-        found.append(f"conditions of the preprocessor took as not defined: {taken}; --define NAME=VALUE defines one")
-    return tuple(found)
+        remarks.append(f"conditions of the preprocessor took as not defined: {taken}; --define NAME=VALUE defines one")
+    return tuple(remarks)
 
 
 def parse_script(words: Sequence[tuple[str, Line]]) -> _Script:

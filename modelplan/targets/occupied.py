@@ -137,7 +137,7 @@ def _from_map(path: str, wanted: str) -> tuple[list[Interval], list[Interval]]:
         for name, place in inputs
         if place.end > place.start
         and any(bears_name(part, wanted) for part in name.split("."))
-        and any(one.start <= place.start < one.end for one in sections)
+        and any(interval.start <= place.start < interval.end for interval in sections)
     }
     bare = re.search(rf"^\s+0x[0-9a-f]+\s+{re.escape(wanted)}$", body, re.M)
     if bare and not arenas:

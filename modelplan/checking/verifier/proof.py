@@ -36,7 +36,7 @@ def prove(subject: Subject) -> None:
 
 def keeps_whole_tensors(subject: Subject) -> bool:
     """Whether all bytes of each tensor stay from its making to its last use: what plans of whole tensors can say."""
-    return all(one.outcome == "ok" for one in _whole_levels(subject))
+    return all(verdict.outcome == "ok" for verdict in _whole_levels(subject))
 
 
 def quick_levels(subject: Subject) -> Iterator[Verdict]:
@@ -45,12 +45,12 @@ def quick_levels(subject: Subject) -> Iterator[Verdict]:
     They follow whole tensors. Where they fail, a file that carries its plan is replayed byte by byte, for operators may
     read parts of a tensor whose other parts are overwritten, as in models computed in stripes.
     """
-    found = _whole_levels(subject)
-    exact = _by_byte(subject) if any(one.outcome == "broken" for one in found) else None
+    verdicts = _whole_levels(subject)
+    exact = _by_byte(subject) if any(one.outcome == "broken" for one in verdicts) else None
     if exact is not None:
-        found = [Verdict(one.level, "skipped", _PARTS) for one in found]
-        found.append(exact)
-    yield from found
+        verdicts = [Verdict(verdict.level, "skipped", _PARTS) for verdict in verdicts]
+        verdicts.append(exact)
+    yield from verdicts
 
 
 def _whole_levels(subject: Subject) -> list[Verdict]:

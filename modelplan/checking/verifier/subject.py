@@ -207,9 +207,9 @@ def table_subject(
 
 def _numbered(name: str, graph: Graph) -> list[int]:
     """The tensor that a table calls `NAME (tensor N)`, as it does where several have the name."""
-    found = re.fullmatch(r"(.*) \(tensor ([0-9]{1,9})\)", name, re.DOTALL)
-    number = int(found[2]) if found else len(graph.tensors)
-    return [number] if found and number < len(graph.tensors) and graph.tensors[number].name == found[1] else []
+    match = re.fullmatch(r"(.*) \(tensor ([0-9]{1,9})\)", name, re.DOTALL)
+    number = int(match[2]) if match else len(graph.tensors)
+    return [number] if match and number < len(graph.tensors) and graph.tensors[number].name == match[1] else []
 
 
 def check_scratch(subject: Subject, graph: Graph, runtime: Runtime) -> None:

@@ -449,13 +449,13 @@ class GraphBuilder:
         if isinstance(amounts, (list, tuple)) and (problem := _mirrored_beyond(shape, axes, amounts)):
             raise ImpossibleError(f"{place}: {problem}")
 
-    def _completed(self, node: Any, inputs: tuple[int, ...], found: dict[str, Type], version: int) -> dict[str, Type]:
+    def _completed(self, node: Any, inputs: tuple[int, ...], types: dict[str, Type], version: int) -> dict[str, Type]:
         """Adds the type of a Dropout's mask: the operator's definition gives it, onnx's inference leaves it out."""
         mask = node.output[1] if node.op_type == "Dropout" and len(node.output) > 1 else ""
-        if mask and (mask not in found or found[mask].is_open):
+        if mask and (mask not in types or types[mask].is_open):
             data = self.types[inputs[0]]
-            found[mask] = data if version < 10 else tensor_type(_BOOL, data.shape)
-        return found
+            types[mask] = data if version < 10 else tensor_type(_BOOL, data.shape)
+        return types
 
     def op(self, node: Any, inputs: tuple[int, ...], outputs: tuple[int, ...], bodies: tuple[Graph, ...] = ()) -> None:
         """Appends the node as an operator with the attributes and operand values that its facts need."""
@@ -466,13 +466,13 @@ class GraphBuilder:
 
     def _operands(self, kind: str, inputs: tuple[int, ...]) -> tuple[tuple[str, Value], ...]:
         """The values of the constant operands that decide what the operator does to memory."""
-        found = []
+        operands = []
         for operand in facts("onnx", kind).operands:
             if operand < len(inputs) and inputs[operand] >= 0:
                 value = self.value(inputs[operand])
                 if value is not None and value.size <= 64 and value.dtype.kind in "iufb":
-                    found.append((f"operand {operand}", tuple(value.reshape(-1).tolist())))
-        return tuple(found)
+                    operands.append((f"operand {operand}", tuple(value.reshape(-1).tolist())))
+        return tuple(operands)
 
     # -- the end ---------------------------------------------------------------------------------------------
 
@@ -516,14 +516,14 @@ def _is_never(source: _Source) -> bool:
 
 def _attributes(node: Any) -> tuple[tuple[str, Value], ...]:
     """The small attributes of a node in the file's order: numbers, short texts, short lists of numbers."""
-    found: list[tuple[str, Value]] = []
+    attributes: list[tuple[str, Value]] = []
     for a in node.attribute:
         if a.HasField("i"):
-            found.append((a.name, a.i))
+            attributes.append((a.name, a.i))
         elif a.HasField("f") and isfinite(a.f):
-            found.append((a.name, a.f))
+            attributes.append((a.name, a.f))
         elif a.HasField("s") and len(a.s) <= 64:
-            found.append((a.name, a.s.decode("utf-8", "replace")))
+            attributes.append((a.name, a.s.decode("utf-8", "replace")))
         elif 0 < len(a.ints) <= 64:
-            found.append((a.name, tuple(a.ints)))
-    return tuple(found)
+            attributes.append((a.name, tuple(a.ints)))
+    return tuple(attributes)

@@ -194,13 +194,13 @@ def _declared(value: Any) -> list[int | str] | None:
 
 def _tensor_types(proto: Any) -> list[Any]:
     """The tensor types inside a type."""
-    found = []
+    tensor_types = []
     while proto is not None:
         kind = proto.WhichOneof("value")
         if kind == "tensor_type":
-            found.append(proto.tensor_type)
+            tensor_types.append(proto.tensor_type)
         proto = getattr(proto, kind).elem_type if kind in ("sequence_type", "optional_type") else None
-    return found
+    return tensor_types
 
 
 def _inferred(proto: Any, model: Model) -> Any:
@@ -221,7 +221,7 @@ def _inferred(proto: Any, model: Model) -> Any:
         except refusals() as problem:
             raise ValueError(f"shapes contradict each other: {plain(problem)}") from None
     model.parts = graphs_of(inferred.graph)
-    model.claims = {id(part): found for part, found in zip(model.parts, claims, strict=True)}
+    model.claims = {id(part): types for part, types in zip(model.parts, claims, strict=True)}
     return inferred
 
 

@@ -67,13 +67,13 @@ def _tried(
 ) -> tuple[list[OpenValue], Shapes | None]:
     """All that is open once the inputs have shapes, and shapes with which nothing is; None where no try succeeds."""
     for size in _SIZES:
-        found, shapes = list(values), _guessed(values, size)
+        open_values, shapes = list(values), _guessed(values, size)
         try:
             for _ in range(_MOST_ROUNDS):
                 more = still_open(shapes)
                 if not more:
-                    return found, shapes
-                found += more
+                    return open_values, shapes
+                open_values += more
                 shapes |= _guessed(more, size)
         except (ValueError, TypeError, OverflowError, RecursionError, ModelPlanError):
             continue  # these extents do not go together; the next ones may

@@ -66,12 +66,12 @@ class _Reader:
 
     def _operators(self, table: Any) -> dict[_KEYS, list[Any]]:
         """The operators by kind, operands and results, of which the last identifies all but those without results."""
-        found: dict[_KEYS, list[Any]] = defaultdict(list)
+        operators: dict[_KEYS, list[Any]] = defaultdict(list)
         for i in range(table.OperatorsLength()):
             operator = table.Operators(i)
             ends = (_numbers(operator.InputsAsNumpy()), _numbers(operator.OutputsAsNumpy()))
-            found[self.kinds[operator.OpcodeIndex()], *ends].append(operator)
-        return found
+            operators[self.kinds[operator.OpcodeIndex()], *ends].append(operator)
+        return operators
 
     def _bodies(self, op: Op, operator: Any) -> tuple[Contents, ...]:
         """The contents of the bodies that an operator runs."""

@@ -57,22 +57,22 @@ class DifferenceChart:
         return max(*self.found.live[0], *self.found.live[1], 1)
 
 
-def chart_of(found: Difference) -> DifferenceChart:
+def chart_of(difference: Difference) -> DifferenceChart:
     """The chart of a difference."""
-    title = f"{found.old}  →  {found.new}" if found.old != found.new else found.old
-    arena = "arena" if found.whole else "activations"
-    known = found.arena.before is not None and found.arena.after is not None
+    title = f"{difference.old}  →  {difference.new}" if difference.old != difference.new else difference.old
+    arena = "arena" if difference.whole else "activations"
+    known = difference.arena.before is not None and difference.arena.after is not None
     facts = (
-        [f"{arena} {became(found.arena)}".replace("->", "→")]
+        [f"{arena} {became(difference.arena)}".replace("->", "→")]
         if known
         else ["one side would not run: the curves show what it plans"]
     )
-    facts += ["  ·  ".join(f"{one.name} {one.before} → {one.after}" for one in found.settings)]
+    facts += ["  ·  ".join(f"{one.name} {one.before} → {one.after}" for one in difference.settings)]
     facts += [
         f"{side}: whole tensors are shown; the plan in the file keeps parts of them and needs {human(head)}"
-        for side, head in parts_kept(found)
+        for side, head in parts_kept(difference)
     ]
-    return DifferenceChart(title, tuple(filter(None, facts)), found, f"modelplan {__version__}")
+    return DifferenceChart(title, tuple(filter(None, facts)), difference, f"modelplan {__version__}")
 
 
 def draw(chart: DifferenceChart) -> Sheet:
@@ -234,14 +234,14 @@ def _labels(chart: DifferenceChart, pitch: float) -> list[tuple[int, str, str]]:
     peaks = {_column_of(columns, chart.found.peaks[not old].step, old=old) for old in (True, False)}
     ranked = sorted(range(len(columns)), key=lambda at: (min(_rank(columns[at]), 1 + (at not in peaks)), at))
     taken: set[int] = set()
-    found = []
+    labels = []
     reach = int(_LINE / pitch) if pitch < _LINE else 0
     for at in ranked:
         if not any(near in taken for near in range(at - reach, at + reach + 1)):
             taken.add(at)
             text = lettering.folded(lettering.drawable(_words(columns[at])), _LONGEST, SMALL)
-            found.append((at, text, _colour(columns[at])))
-    return sorted(found)
+            labels.append((at, text, _colour(columns[at])))
+    return sorted(labels)
 
 
 def _rank(column: Column) -> int:

@@ -139,7 +139,7 @@ def _view(view: View, number: int, planned: Sequence[dict[int, int]]) -> dict[st
         "fits": drawing.problem.capacity is None or (not view.refused and not drawing.excess),
         "peak": bounds.load_bound(problem),
         "banks": [[shown(name), base] for name, base in drawing.banks],
-        "regions": [[shown(one.name), one.base, one.used, one.size] for one in view.bands],
+        "regions": [[shown(band.name), band.base, band.used, band.size] for band in view.bands],
         "copies": [[a.source, a.target, a.issued, a.due, a.start, a.end, a.size] for a in view.arrows],
         "models": [[step, shown(name)] for step, name in drawing.models],
     }

@@ -33,11 +33,11 @@ def parts_section(needed: Requirement) -> Section:
     return Section("Why, for the unmodified file", lines, Table(headings, tuple(rows)))
 
 
-def alternatives_section(needed: Requirement, found: Sequence[Alternative]) -> Section:
+def alternatives_section(needed: Requirement, alternatives: Sequence[Alternative]) -> Section:
     """What other orders and plans of the same file would need, with the commands that write those that need less."""
-    less = lower_alternatives(needed, found)
-    lines = [f"{a.change}: {a.refusal}" for a in found if a.refusal]
-    same = [a.change for a in found if not a.refusal and a not in less]
+    less = lower_alternatives(needed, alternatives)
+    lines = [f"{a.change}: {a.refusal}" for a in alternatives if a.refusal]
+    same = [a.change for a in alternatives if not a.refusal and a not in less]
     if same:
         lines.append(f"no saving: {'; '.join(same)}")
     if not less:

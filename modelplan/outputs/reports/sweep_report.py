@@ -18,24 +18,24 @@ SCHEMA = 1
 _MOST = 20
 
 
-def sections(found: SweepFindings) -> Report:
+def sections(findings: SweepFindings) -> Report:
     """The report as text."""
     return [
-        _ended(found),
-        *([_targets(found), _models(found)] if found.fits else []),
-        _settings(found.settings),
-        *([_changes(found.changes)] if found.changes else []),
+        _ended(findings),
+        *([_targets(findings), _models(findings)] if findings.fits else []),
+        _settings(findings.settings),
+        *([_changes(findings.changes)] if findings.changes else []),
     ]
 
 
-def matrix(found: SweepFindings) -> str:
+def matrix(findings: SweepFindings) -> str:
     """Which target fits which model as CSV: a row for each model, a column for each target with its bytes."""
-    verdicts = {(fit.model, fit.target): fit.verdict for fit in found.fits}
+    verdicts = {(fit.model, fit.target): fit.verdict for fit in findings.fits}
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["model", *(f"{name} ({size})" for name, size in found.targets)])
-    for model in found.models:
-        writer.writerow([model, *(verdicts.get((model, target), "") for target, _ in found.targets)])
+    writer.writerow(["model", *(f"{name} ({size})" for name, size in findings.targets)])
+    for model in findings.models:
+        writer.writerow([model, *(verdicts.get((model, target), "") for target, _ in findings.targets)])
     return text.getvalue()
 
 
@@ -47,22 +47,22 @@ def _ended(found: SweepFindings) -> Section:
     return Section(f"{found.title}: {counted(found.rows, 'run')}, {counted(len(found.models), 'model')}", tuple(lines))
 
 
-def _targets(found: SweepFindings) -> Section:
+def _targets(findings: SweepFindings) -> Section:
     verdicts: dict[str, Counter[str]] = defaultdict(Counter)
-    for fit in found.fits:
+    for fit in findings.fits:
         verdicts[fit.target][fit.verdict] += 1
     kinds = ("fits", "with a plan", "no", "unknown", "refused")
     rows = tuple(
-        (name, f"{size:,}", *(f"{verdicts[name][kind] or ''}" for kind in kinds)) for name, size in found.targets
+        (name, f"{size:,}", *(f"{verdicts[name][kind] or ''}" for kind in kinds)) for name, size in findings.targets
     )
     headings = ("target", ">bytes", ">fit unmodified", ">with a plan", ">do not fit", ">unknown", ">refused")
     return Section("Which target fits which model: models by target", (), Table(headings, rows))
 
 
-def _models(found: SweepFindings) -> Section:
-    order = {name: at for at, (name, _) in enumerate(found.targets)}
+def _models(findings: SweepFindings) -> Section:
+    order = {name: at for at, (name, _) in enumerate(findings.targets)}
     groups: dict[str, list[Fit]] = defaultdict(list)
-    for fit in found.fits:
+    for fit in findings.fits:
         groups[fit.model].append(fit)
     rows = tuple(tuple(_model_row(model, fits, order)) for model, fits in groups.items())
     headings = ("model", ">arena", ">targets", "smallest that fits", "smallest with a plan", "by")

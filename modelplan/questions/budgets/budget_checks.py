@@ -125,14 +125,14 @@ def from_file(file: BudgetFile) -> list[ModelCheck]:
         RequestError: a budget that cannot be understood, or two checks of one name; names the places.
         ModelError: a file that describes a target cannot be read.
     """
-    found = [asked for row in file.rows for asked in row_checks(file, row)]
+    checks = [asked for row in file.rows for asked in row_checks(file, row)]
     places: dict[str, str] = {}
-    for asked in found:
+    for asked in checks:
         name = asked.check.name
         if name in places:
             raise RequestError(f"{asked.place}: another check is called {name!r}, of {places[name]}; state a name")
         places[name] = asked.place
-    return found
+    return checks
 
 
 def row_checks(file: BudgetFile, row: BudgetRow) -> Iterator[ModelCheck]:
@@ -248,5 +248,5 @@ def _sized(asked: ModelCheck, measurements: Measurements, baseline: Baseline | N
     found = replace(found, judgements=tuple(judgements(check.limits, figures, found.earlier)))
     if found.passed:
         return found
-    short = any(not one.passed for one in found.judgements if one.quantity != "flash")
+    short = any(not judgement.passed for judgement in found.judgements if judgement.quantity != "flash")
     return replace(found, exit_code=1, others=measurements.others(file, target) if short else ())

@@ -48,11 +48,11 @@ class Measurements:
         if key not in self.answers and self.seconds is not None and self.spent >= self.seconds:
             return None
         start = time.monotonic()
-        made: tuple[Rewritten, ...] = self._once(key, lambda: tuple(rewritten_files(file, target)))
+        files: tuple[Rewritten, ...] = self._once(key, lambda: tuple(rewritten_files(file, target)))
         sizes = ("others", file.path, *_key(file, target), target.abi)
-        found = self._once(sizes, lambda: tuple(sized(one, target) for one in made))
+        alternatives = self._once(sizes, lambda: tuple(sized(rewritten, target) for rewritten in files))
         self.spent += time.monotonic() - start
-        return found
+        return alternatives
 
     def causes(self, old: ModelFile, new: ModelFile, target: Target) -> tuple[str, ...]:
         """What made a model need more or less than an earlier form of it; nothing where it is the same file."""

@@ -43,9 +43,9 @@ def difference(old: Side, new: Side) -> Difference:
             f"{old.name} is {old.graph.format}, {new.name} is {new.graph.format}: their operators are not the same,"
             " and a converter rewrites them; `modelplan check` judges each by itself"
         )
-    found = _Comparison(old, new, Pairing(old.structure, new.structure, matched_ops(old.structure, new.structure)))
-    of_ops = list(found.op_changes())
-    changes = tuple(sorted([*of_ops, *found.input_changes()], key=_by_effect))
+    comparison = _Comparison(old, new, Pairing(old.structure, new.structure, matched_ops(old.structure, new.structure)))
+    of_ops = list(comparison.op_changes())
+    changes = tuple(sorted([*of_ops, *comparison.input_changes()], key=_by_effect))
     whole = old.whole and new.whole
     return Difference(
         old.name,
@@ -61,13 +61,13 @@ def difference(old: Side, new: Side) -> Difference:
         ),
         (_head(old.needed), _head(new.needed)),
         (_peak_step(old), _peak_step(new)),
-        tuple(sorted(found.peak_parts(), key=lambda part: -abs(part.bytes.delta))),
+        tuple(sorted(comparison.peak_parts(), key=lambda part: -abs(part.bytes.delta))),
         changes,
-        found.moved,
+        comparison.moved,
         (old.needed.refusals, new.needed.refusals),
         (old.capacity, new.capacity),
         (old.live, new.live),
-        tuple(_columns(found, of_ops)),
+        tuple(_columns(comparison, of_ops)),
     )
 
 
@@ -113,12 +113,12 @@ def _peak_step(side: Side) -> PeakStep:
     return PeakStep(step, label, side.live[step], bounds.height(side.plan.problem, side.plan.placement))
 
 
-def _by_effect(one: OpChange) -> tuple[object, ...]:
+def _by_effect(change: OpChange) -> tuple[object, ...]:
     """Operators that differ by themselves first, then by effect, then by their own bytes, then by place."""
     ranks = {Change.FOLLOWS: 1, Change.VALUES: 2}
-    bytes_of = one.outputs.delta + one.scratch.delta
-    place = one.after if one.after >= 0 else one.before
-    return ranks.get(one.change, 0), -abs(one.effect), -abs(bytes_of), place, one.before, one.label
+    bytes_of = change.outputs.delta + change.scratch.delta
+    place = change.after if change.after >= 0 else change.before
+    return ranks.get(change.change, 0), -abs(change.effect), -abs(bytes_of), place, change.before, change.label
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,21 +264,21 @@ class _Comparison:
         return ((kind, there) if there >= 0 else (f"old {kind}", number)), slot
 
 
-def _columns(found: _Comparison, changes: Sequence[OpChange]) -> Iterator[Column]:
+def _columns(comparison: _Comparison, changes: Sequence[OpChange]) -> Iterator[Column]:
     """The steps of both sides in one order: those before the next operator that stayed, old ones first, then it."""
-    became = {(one.before, one.after): one.change for one in changes}
-    orders = found.old.plan.schedule.order, found.new.plan.schedule.order
-    partners = {j: i for i, j in found.pairing.pairs}
+    became = {(change.before, change.after): change.change for change in changes}
+    orders = comparison.old.plan.schedule.order, comparison.new.plan.schedule.order
+    partners = {j: i for i, j in comparison.pairing.pairs}
 
     def column(old: int, new: int) -> Column:
         i = orders[0][old] if old >= 0 else partners.get(orders[1][new], -1)
-        j = orders[1][new] if new >= 0 else found.pairing.to_new[i]
-        graph, op = (found.new.graph, j) if new >= 0 else (found.old.graph, i)
+        j = orders[1][new] if new >= 0 else comparison.pairing.to_new[i]
+        graph, op = (comparison.new.graph, j) if new >= 0 else (comparison.old.graph, i)
         moved = i >= 0 and j >= 0 and -1 in (old, new)
         return Column(old, new, f"{graph.ops[op].kind} {op}", became.get((i, j)), moved)
 
     old = new = 0
-    for before, after in (*found.in_place, (len(orders[0]), len(orders[1]))):
+    for before, after in (*comparison.in_place, (len(orders[0]), len(orders[1]))):
         yield from (column(step, -1) for step in range(old, before))
         yield from (column(-1, step) for step in range(new, after))
         if before < len(orders[0]):

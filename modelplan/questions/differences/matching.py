@@ -102,17 +102,17 @@ class _Matching:
 
     def spread_up(self, i: int, j: int, old: Sequence[int], new: Sequence[int]) -> None:
         """Matches the producers of the operands of matched operators."""
-        one, other = self.old.graph, self.new.graph
-        for t, u in zip(one.ops[i].inputs, other.ops[j].inputs, strict=False):
-            a = one.producers[t] if t >= 0 else -1
+        graph, other = self.old.graph, self.new.graph
+        for t, u in zip(graph.ops[i].inputs, other.ops[j].inputs, strict=False):
+            a = graph.producers[t] if t >= 0 else -1
             b = other.producers[u] if u >= 0 else -1
             if a >= 0 and b >= 0 and self.to_new[a] < 0 and self.to_old[b] < 0 and old[a] == new[b]:
                 self.pair(a, b)
 
     def spread_down(self, i: int, j: int, old: Sequence[int], new: Sequence[int]) -> None:
         """Matches the readers of the results of matched operators where only one on each side can be meant."""
-        one, other = self.old.graph, self.new.graph
-        for t, u in zip(one.ops[i].outputs, other.ops[j].outputs, strict=False):
+        graph, other = self.old.graph, self.new.graph
+        for t, u in zip(graph.ops[i].outputs, other.ops[j].outputs, strict=False):
             if t < 0 or u < 0:
                 continue
             ones = _once([(old[a], p) for a, p in self.old.uses[t]], [self.to_new[a] for a, _ in self.old.uses[t]])

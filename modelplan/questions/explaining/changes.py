@@ -182,10 +182,10 @@ def _fed(
         require_editable(subject)
         if subject.model is None:
             return with_inputs(subject, of_onnx)
-        found = shapes_for(subject.model, inputs(subject.model))
-        windows = {op: {"filter_height": h, "filter_width": w} for op, (h, w) in found.windows.items()}
+        shapes = shapes_for(subject.model, inputs(subject.model))
+        windows = {op: {"filter_height": h, "filter_width": w} for op, (h, w) in shapes.windows.items()}
         names = ", ".join(subject.graph.label(op) for op in windows)
-        after = with_edit(subject, Edit(shapes=found.shapes, options=windows))
+        after = with_edit(subject, Edit(shapes=shapes.shapes, options=windows))
         return replace(after, costs=(*after.costs, *([f"{names} still covers the whole map"] if names else [])))
 
     return make

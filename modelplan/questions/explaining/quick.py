@@ -32,15 +32,15 @@ def with_alternatives(
     tried: Sequence[Suggestion], lower: Sequence[Alternative], needed: Requirement
 ) -> tuple[Suggestion, ...]:
     """These changes and the alternatives that need less, ranked."""
-    return ranked([*(_suggestion(one, needed) for one in lower), *tried])
+    return ranked([*(_suggestion(alternative, needed) for alternative in lower), *tried])
 
 
-def _suggestion(one: Alternative, needed: Requirement) -> Suggestion:
+def _suggestion(alternative: Alternative, needed: Requirement) -> Suggestion:
     """An alternative that needs less, as a suggestion: these are free."""
-    assert one.requirement is not None
-    arena, head = one.requirement.arena, one.requirement.head
+    assert alternative.requirement is not None
+    arena, head = alternative.requirement.arena, alternative.requirement.head
     saved = needed.arena - arena, needed.head - head
-    return Suggestion((one.change,), arena, head, *saved, (), Needs.NOTHING, one.commands)
+    return Suggestion((alternative.change,), arena, head, *saved, (), Needs.NOTHING, alternative.commands)
 
 
 def _at_the_peak(plan: Plan) -> Iterator[int]:

@@ -38,19 +38,19 @@ def shapes_for(model: FileModel, inputs: Mapping[int, Shape]) -> Reshaped:
         FixedShapeError: an operator whose shape a constant fixes, or that has no formula; names the operator.
     """
     main, calls = model.subgraphs[0], calls_of(model)
-    found = Reshaped(dict(inputs), {})
+    shapes = Reshaped(dict(inputs), {})
     known: dict[tuple[int, tuple[Shape | None, ...]], _Results] = {}  # operators alike with shapes alike
     for number, (op, alike) in enumerate(zip(main.ops, calls.numbers[0], strict=True)):
-        fed = tuple([found.shapes.get(t) for t in op.inputs])
+        fed = tuple([shapes.shapes.get(t) for t in op.inputs])
         if fed.count(None) == len(fed):
             continue
         if (alike, fed) not in known:
             known[alike, fed] = _results_for(calls.distinct[alike], fed, f"op {number} {op.kind}")
-        made = known[alike, fed]
-        if made.window is not None:
-            found.windows[number] = made.window
-        found.shapes.update({t: shape for t, shape in zip(op.writes, made.shapes, strict=True) if shape is not None})
-    return found
+        results = known[alike, fed]
+        if results.window is not None:
+            shapes.windows[number] = results.window
+        shapes.shapes.update({t: s for t, s in zip(op.writes, results.shapes, strict=True) if s is not None})
+    return shapes
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +105,10 @@ def _results(call: Call, place: str) -> list[Shape]:
     except (ValueError, IndexError):
         raise FixedShapeError(f"{place} has operands that its formula does not take") from None
     writes = sum(operand is not None for operand in call.outputs)
-    found = made if isinstance(made, list) else [made] * writes
-    if len(found) != writes or any(extent < 1 for shape in found for extent in shape):
-        raise FixedShapeError(f"{place} would make {' and '.join(str(list(shape)) for shape in found)}")
-    return found
+    results = made if isinstance(made, list) else [made] * writes
+    if len(results) != writes or any(extent < 1 for shape in results for extent in shape):
+        raise FixedShapeError(f"{place} would make {' and '.join(str(list(shape)) for shape in results)}")
+    return results
 
 
 def _integers(call: Call, index: int, what: str) -> tuple[int, ...]:

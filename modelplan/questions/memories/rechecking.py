@@ -113,4 +113,4 @@ def _room(made: RegionPlan | MovingPlan) -> tuple[tuple[str, int, int], ...]:
     sizes, tops = made.problem.problem.size, [0] * len(made.problem.regions)
     for stay in made.layout.stays:
         tops[stay.region] = max(tops[stay.region], stay.offset + int(sizes[stay.buffer]))
-    return tuple((one.name, top, one.size) for one, top in zip(made.problem.regions, tops, strict=True))
+    return tuple((region.name, top, region.size) for region, top in zip(made.problem.regions, tops, strict=True))

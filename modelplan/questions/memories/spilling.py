@@ -379,17 +379,17 @@ class _Greedy:
 
     def _returns(self, track: Track) -> list[tuple[float, list[bool]]]:
         """Changes of one run of far segments, or of one segment, to near that save something, and how much."""
-        near, found = self.near[track.buffer], []
+        near, returns = self.near[track.buffer], []
         runs = _runs_of_false(near)
         if track.loadable and not all(near) and self.quick in track.places:
-            found.append((self._price(track, [True] * len(near)) - self.price[track.buffer], [True] * len(near)))
+            returns.append((self._price(track, [True] * len(near)) - self.price[track.buffer], [True] * len(near)))
         for first, end in runs | {(q, q) for q, inside in enumerate(near) if not inside}:
             pattern = [
                 inside or (first <= q <= end and self._may(track, q, near=True)) for q, inside in enumerate(near)
             ]
             if pattern != near and (gain := self._price(track, pattern) - self.price[track.buffer]) < 0:
-                found.append((gain, pattern))
-        return found
+                returns.append((gain, pattern))
+        return returns
 
     def _has_room(self, track: Track, pattern: list[bool]) -> bool:
         """Whether a pattern fits beside everything else."""

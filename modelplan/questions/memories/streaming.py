@@ -109,23 +109,23 @@ def stream_of(plan: Plan, link: Link) -> Stream:
     asked = replace(asked, problem=replace(asked.problem, size=size))
     engine = Dma(1, link.queue, link.rate, link.latency_ns)
     asked = replace(asked, dma=engine, copied_only=frozenset({HOST}), seconds=_seconds_of(asked, link))
-    found = Stream(asked, link, height(plan.problem, plan.placement), sum(asked.seconds), frozenset(rows))
-    if not found.tracks:
+    stream = Stream(asked, link, height(plan.problem, plan.placement), sum(asked.seconds), frozenset(rows))
+    if not stream.tracks:
         raise RequestError(f"{plan.graph.name} has no weights that could be streamed")
-    return found
+    return stream
 
 
 def _rows(graph: Graph, asked: RegionProblem) -> dict[int, int]:
     """Weights of which operators only gather rows, with the most bytes that one of these operators gathers."""
-    found = {}
+    rows = {}
     for buffer, members in enumerate(asked.problem.members):
         tensor = members[0].tensor if members and asked.home[buffer] == HOST else -1
         readers = [graph.ops[index] for index in graph.readers[tensor]] if tensor >= 0 else []
         if readers and all(op.kind in ("Gather", "GATHER", "EMBEDDING_LOOKUP") for op in readers):
             read = max(graph.tensors[op.writes[0]].nbytes for op in readers)
             if read < graph.tensors[tensor].nbytes:
-                found[buffer] = read
-    return found
+                rows[buffer] = read
+    return rows
 
 
 def _seconds_of(asked: RegionProblem, link: Link) -> tuple[float, ...]:
@@ -211,11 +211,11 @@ def _splits(stream: Stream, memory: int) -> list[_Split]:
     windows = {max(largest, int(left * share)) for share in _WINDOWS} | {min(left, 2 * largest)}
     if memory >= stream.most:
         windows = {left - stream.weights + sum(stream.tracks[buffer].size for buffer in stream.rows)}
-    found = []
+    splits = []
     for window in sorted(windows):
         kept = _kept(stream, left - window)
-        found.append(_Split(window, kept, tuple(_arrivals(stream, kept))))
-    return found
+        splits.append(_Split(window, kept, tuple(_arrivals(stream, kept))))
+    return splits
 
 
 def _kept(stream: Stream, room: int) -> frozenset[int]:

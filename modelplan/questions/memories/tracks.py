@@ -262,12 +262,12 @@ def placed(
         numbers[stay.region].append(number)
     for region, own in numbers.items():
         question = _problem_of(problem, region, own, stays, apart[region])
-        found = allocators.place(question, allocator, Budget(steps=steps, enough=question.capacity))
+        placement = allocators.place(question, allocator, Budget(steps=steps, enough=question.capacity))
         first = _first_offset(problem, region)
-        for number, offset in zip(own, found.offsets.tolist(), strict=True):
+        for number, offset in zip(own, placement.offsets.tolist(), strict=True):
             stays[number] = replace(stays[number], offset=first + offset)
         lost = first - (problem.regions[region].reserved if problem.regions[region].reserved_at == "start" else 0)
-        heights[region] = height(question, found) + lost
+        heights[region] = height(question, placement) + lost
     return tuple(stays), heights
 
 

@@ -256,7 +256,7 @@ def _merges(run: _Run, buffers: Sequence[Buffer]) -> Iterator[Merge]:
 
 def _overlaps(buffers: Sequence[Buffer], offsets: Sequence[int]) -> list[tuple[int, int, int]]:
     """Rows (below, above, bytes) of buffers that share bytes while both are alive."""
-    found = []
+    overlaps = []
     ranked = sorted(range(len(buffers)), key=lambda i: offsets[i])
     for place, low in enumerate(ranked):
         end = offsets[low] + buffers[low].size
@@ -264,5 +264,5 @@ def _overlaps(buffers: Sequence[Buffer], offsets: Sequence[int]) -> list[tuple[i
             if offsets[high] >= end:
                 break
             if buffers[low].start < buffers[high].end and buffers[high].start < buffers[low].end:
-                found.append((low, high, end - offsets[high]))
-    return found
+                overlaps.append((low, high, end - offsets[high]))
+    return overlaps

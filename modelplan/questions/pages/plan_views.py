@@ -80,10 +80,10 @@ def _file_view(unmodified: Plan) -> View:
     return views.view_of(unmodified, f"{runtime.name} by itself", about)
 
 
-def explained_page(options: Options, graph: Graph, plan: Plan, unmodified: Plan, found: Explanation) -> Page:
+def explained_page(options: Options, graph: Graph, plan: Plan, unmodified: Plan, explanation: Explanation) -> Page:
     """The page of a model with what would lower its need among the figures of each plan."""
     page = model_page(options, graph, plan, unmodified)
-    facts = tuple((f"{human(one.saved)} less", one.name) for one in found.advice.suggestions[:_MOST_SUGGESTIONS])
+    facts = tuple((f"{human(one.saved)} less", one.name) for one in explanation.advice.suggestions[:_MOST_SUGGESTIONS])
     return replace(page, views=tuple(replace(view, facts=(*view.facts, *facts)) for view in page.views))
 
 
@@ -163,9 +163,9 @@ def _rung_view(name: str, rung: Rung, goal: Goal, *, chosen: bool) -> View:
         view = replace(view, about=f"{told}. {view.about}")
     else:
         about = "; ".join((about, *rung.regions))
-        made = pipeline.runtime_plan(file.graph, runtime, carried_offsets(file, runtime))
-        problem = replace(made.problem, capacity=goal.budget)
-        view = views.view_of(replace(made, problem=problem, requirement=requirement), called, about)
+        plan = pipeline.runtime_plan(file.graph, runtime, carried_offsets(file, runtime))
+        problem = replace(plan.problem, capacity=goal.budget)
+        view = views.view_of(replace(plan, problem=problem, requirement=requirement), called, about)
     facts = [
         ("whole arena", human(rung.arena)),
         ("planned by TFLM (head)", human(rung.head)),
@@ -210,21 +210,21 @@ def _answer_view(title: str, problem: Problem, plan: Plan | None, placement: Pla
     return views.view_of(replace(plan, problem=problem, placement=placement, allocator=name), name, note)
 
 
-def shared_page(made: SharedPlan) -> Page:
+def shared_page(shared_plan: SharedPlan) -> Page:
     """Several models in one memory, and each in a memory of its own, stacked upon each other on one time axis."""
-    facts = (("in memories of their own", human(made.separate)), ("allocator", made.allocator))
-    joint = View("one memory", "all models in one memory", drawing.of_shared(made), facts=facts)
-    title = " + ".join(part.name for part in made.parts)
-    about = f"{len(made.parts)} models, {len(made.problem):,} buffers"
-    return Page(title, about, (joint, _stacked(made, joint.drawing)), made.made_by)
+    facts = (("in memories of their own", human(shared_plan.separate)), ("allocator", shared_plan.allocator))
+    joint = View("one memory", "all models in one memory", drawing.of_shared(shared_plan), facts=facts)
+    title = " + ".join(part.name for part in shared_plan.parts)
+    about = f"{len(shared_plan.parts)} models, {len(shared_plan.problem):,} buffers"
+    return Page(title, about, (joint, _stacked(shared_plan, joint.drawing)), shared_plan.made_by)
 
 
-def _stacked(made: SharedPlan, joint: Drawing) -> View:
+def _stacked(shared_plan: SharedPlan, joint: Drawing) -> View:
     """Each model in a memory of its own: the memories lie upon each other, none shares bytes with another."""
     buffers, offsets, kinds, banks, base = [], [], [], [], 0
-    for number, part in enumerate(made.parts):
-        placed = part.plan.placement if part.plan else allocators.place(part.problem, made.allocator)
-        start = made.starts[number]
+    for number, part in enumerate(shared_plan.parts):
+        placed = part.plan.placement if part.plan else allocators.place(part.problem, shared_plan.allocator)
+        start = shared_plan.starts[number]
         rows = [replace(b, start=b.start + start, end=b.end + start, pin=None) for b in part.problem]
         buffers += rows
         offsets += [base + int(offset) for offset in placed.offsets]
@@ -238,7 +238,7 @@ def _stacked(made: SharedPlan, joint: Drawing) -> View:
         arena=base,
         kinds=np.array(kinds, dtype=np.int64),
         ops=(),
-        made_by=made.made_by,
+        made_by=shared_plan.made_by,
         banks=tuple(banks),
         labels=joint.labels,
         models=joint.models,

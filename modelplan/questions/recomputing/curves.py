@@ -140,12 +140,12 @@ def _exact_answers(units: Units, levels: Sequence[int], seconds: float) -> dict[
     What one search leaves of its time is for the others. The highest budget is for small graphs only: a byte less than
     the peak says little, and is the last to be proved.
     """
-    found, until = {}, time.monotonic() + seconds
+    sequence_answers, until = {}, time.monotonic() + seconds
     asked = sorted(levels)[: None if len(units.units) <= _SMALL else -1]
     for number, level in enumerate(asked):
         left = (until - time.monotonic()) / (len(asked) - number)
-        found[level] = exact.least_work(units, level, max(left, _LEAST_SECONDS))
-    return found
+        sequence_answers[level] = exact.least_work(units, level, max(left, _LEAST_SECONDS))
+    return sequence_answers
 
 
 def _levels(units: Units, plain: Sequence[int], budget: int | None) -> list[int]:

@@ -64,7 +64,7 @@ class _Model:
         self.entries: tuple[list[int], list[int], list[float]] = ([], [], [])
         self.least: list[float] = []
         self.most: list[float] = []
-        self.writer = {v: u for u, one in enumerate(units.units) for v in one.writes}
+        self.writer = {v: u for u, unit in enumerate(units.units) for v in unit.writes}
         self.readers: dict[int, list[int]] = {}
         for u, one in enumerate(units.units):
             for v in one.reads:

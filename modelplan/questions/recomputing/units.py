@@ -109,7 +109,7 @@ def units_of(graph: Graph, order: Sequence[int], runtime: Runtime, mode: str) ->
     members: dict[int, list[int]] = {}
     for op in order:
         members.setdefault(home[op], []).append(op)
-    made = []
+    units = []
     for ops in members.values():
         writes = dict.fromkeys(value_of(t) for op in ops for t in graph.ops[op].writes if planned[t])
         read = {t for op in ops for t in graph.ops[op].reads if planned[t]}
@@ -117,11 +117,11 @@ def units_of(graph: Graph, order: Sequence[int], runtime: Runtime, mode: str) ->
         work = sum(_work(graph, op) for op in ops)
         scratch = max(sum(graph.ops[op].scratch) for op in ops)
         again = all(_repeatable(graph, op) for op in ops)
-        made.append(Unit(tuple(ops), tuple(sorted(reads)), tuple(writes), work, scratch, again))
+        units.append(Unit(tuple(ops), tuple(sorted(reads)), tuple(writes), work, scratch, again))
     ends = (*graph.outputs, *(graph.inputs if runtime.inputs == "live" else ()))
     kept = frozenset(value_of(t) for t in ends if planned[t] and (graph.producers[t] >= 0 or t in graph.inputs))
     given = frozenset(value_of(t) for t in graph.inputs if planned[t])
-    return Units(tuple(made), tuple(sizes), given, kept)
+    return Units(tuple(units), tuple(sizes), given, kept)
 
 
 def _folded(graph: Graph, order: Sequence[int], runtime: Runtime, mode: str) -> dict[int, int]:

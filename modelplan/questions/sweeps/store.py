@@ -102,11 +102,11 @@ class Results:
 
     def gather(self) -> None:
         """Puts the parts into the result: the last row of each run, sorted by what names a run."""
-        found = self._found()
-        if found:
-            new = _newest(pa.concat_tables(read_table(file) for file in found))
+        paths = self._found()
+        if paths:
+            new = _newest(pa.concat_tables(read_table(file) for file in paths))
             _write(_merged(self.path, new) if self.path.exists() else new, self.path)
-        for part in found:
+        for part in paths:
             part.unlink()
         self._next = 1
 
@@ -196,16 +196,16 @@ def distinct(path: Path, columns: Sequence[str]) -> set[tuple[Any, ...]]:
 def _values(column: pa.ChunkedArray) -> list[Any]:
     """The values of a column; equal texts are one object, since a column of many rows holds few different ones."""
     if column.type != pa.string():
-        found: list[Any] = column.to_pylist()
-        return found
+        values: list[Any] = column.to_pylist()
+        return values
     encoded = column.combine_chunks().dictionary_encode()
     texts = encoded.dictionary.to_pylist()
     return [None if i is None else texts[i] for i in encoded.indices.to_pylist()]
 
 
-def same_rows(one: Path, other: Path) -> bool:
+def same_rows(path: Path, other: Path) -> bool:
     """Whether two results hold the same rows, times aside."""
-    return bool(read_table(one).drop_columns(list(TIMES)).equals(read_table(other).drop_columns(list(TIMES))))
+    return bool(read_table(path).drop_columns(list(TIMES)).equals(read_table(other).drop_columns(list(TIMES))))
 
 
 def _newest(table: pa.Table) -> pa.Table:

@@ -61,14 +61,14 @@ class _Fits:
             return
         verdict = _verdict(row)
         rank, height = _RANK.index(verdict), row.height or 0
-        found = Fit(row.model, row.target, verdict, row.arena, name_of(row) if verdict == "with a plan" else "")
+        fit = Fit(row.model, row.target, verdict, row.arena, name_of(row) if verdict == "with a plan" else "")
         before = self.best.get((row.model, row.target))
         if before is not None:
             arena = min((one for one in (before[2].arena, row.arena) if one is not None), default=None)
             if before[:2] <= (rank, height):
-                rank, height, found = before
-            found = found if found.arena == arena else replace(found, arena=arena)
-        self.best[row.model, row.target] = rank, height, found
+                rank, height, fit = before
+            fit = fit if fit.arena == arena else replace(fit, arena=arena)
+        self.best[row.model, row.target] = rank, height, fit
 
     def found(self) -> tuple[Fit, ...]:
         """The verdicts, in the order of the first rows."""
@@ -201,11 +201,11 @@ class _Changes:
             self.only_new += 1
             return
         old = self.next[1]
-        found = list(_worse(old, row))
-        gained = not found and any(True for _ in _worse(row, old))
-        self.worse += found
+        sweep_changes = list(_worse(old, row))
+        gained = not sweep_changes and any(True for _ in _worse(row, old))
+        self.worse += sweep_changes
         self.better += gained
-        self.same += not found and not gained
+        self.same += not sweep_changes and not gained
         self.next = next(self.older, None)
 
     def _pass(self) -> None:

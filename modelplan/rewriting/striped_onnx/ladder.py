@@ -186,16 +186,16 @@ class _Climb:
 
     def _measure(self, path: str | Path, settings: SessionSettings, *, keep: bool = False) -> Measured:
         self.say(f"measuring {Path(path).name}: {settings.described()}")
-        found = measure(path, self.shapes, settings, inputs=_INPUTS if keep else 0, keep=keep)
-        return found.above(found.session if self.original is None else self.original.session)
+        measured = measure(path, self.shapes, settings, inputs=_INPUTS if keep else 0, keep=keep)
+        return measured.above(measured.session if self.original is None else self.original.session)
 
     def _best_settings(self, path: str | Path, rung: OnnxRung) -> OnnxRung:
         """The rung at the settings that need the fewest bytes, of those that may be changed."""
         best = rung
         for settings in other_settings(self.goal):
-            found = self._measure(path, settings)
-            if found.peak < best.best.peak:
-                best = replace(best, settings=settings, best=found)
+            measured = self._measure(path, settings)
+            if measured.peak < best.best.peak:
+                best = replace(best, settings=settings, best=measured)
         return best
 
     def _ordered(self, reading: Reading) -> tuple[Reading, OnnxRung] | None:
@@ -333,15 +333,15 @@ class _Climb:
             except ModelError as problem:
                 self.ladder.remarks.append(f"{_told(plan, search)}: {problem}")
         least = min(rung.best.peak for rung in self.ladder.rungs)
-        for found, said, model in sorted(forms, key=lambda form: form[0].peak):
-            if found.peak >= least:
+        for measured, said, model in sorted(forms, key=lambda form: form[0].peak):
+            if measured.peak >= least:
                 return None
             assert self.original is not None
-            difference = compare_outputs(self.original.outputs, found.outputs)
+            difference = compare_outputs(self.original.outputs, measured.outputs)
             if difference.ulps <= self.goal.tolerance:
-                return self._rung(search, plan, best, found, model, difference, said)
+                return self._rung(search, plan, best, measured, model, difference, said)
             self.ladder.remarks.append(
-                f"{_told(plan, search)}{said} needs {found.peak:,} bytes but"
+                f"{_told(plan, search)}{said} needs {measured.peak:,} bytes but"
                 f" {difference.described()}"
                 + f"; --tolerance {ceil(difference.ulps)} allows it"
                 * isfinite(difference.ulps)
@@ -349,14 +349,14 @@ class _Climb:
         return None
 
     def _rung(
-        self, search: OnnxSearch, plan: StripePlan, best: OnnxRung, found: Measured, model: bytes,
+        self, search: OnnxSearch, plan: StripePlan, best: OnnxRung, measured: Measured, model: bytes,
         difference: OutputDifference, said: str
     ) -> OnnxRung:  # fmt: skip
         with self._draft(model) as path:
-            usual = found if best.settings == self.goal.settings else self._measure(path, self.goal.settings)
+            usual = measured if best.settings == self.goal.settings else self._measure(path, self.goal.settings)
             first, second = time_in_turn([self.path, path], self.shapes, best.settings, _TIMED)
         return OnnxRung(
-            "split", RUNGS["split"] + said, best.settings, usual, replace(found, outputs=()), plan.macs, plan.steps,
+            "split", RUNGS["split"] + said, best.settings, usual, replace(measured, outputs=()), plan.macs, plan.steps,
             model, _described(search, plan), difference, min(second) / max(min(first), 1e-9),
         )  # fmt: skip
 
@@ -372,7 +372,7 @@ def other_settings(goal: OnnxGoal) -> list[SessionSettings]:
     ]
     changed = [replace(one, **{name: getattr(user, name) for name in goal.fixed}) for one in tried]
     legal = [replace(one, shrink=one.shrink and one.arena != "off") for one in changed]
-    return [one for one in dict.fromkeys(legal) if one != user]
+    return [settings for settings in dict.fromkeys(legal) if settings != user]
 
 
 def _told(plan: StripePlan, search: OnnxSearch) -> str:

@@ -163,11 +163,11 @@ class OnnxSearch:
         if any(region.stripes > region.cuts[-1] for region in regions):
             return
         try:
-            found = self._judged(regions)
+            stripe_plan = self._judged(regions)
         except IllegalStripeError:
             return
-        if found.peak < plan.peak and self._affordable(found):
-            yield found
+        if stripe_plan.peak < plan.peak and self._affordable(stripe_plan):
+            yield stripe_plan
 
     def _judged(self, regions: tuple[StripedRegion, ...]) -> StripePlan:
         program = striped_onnx_program(self.reading, regions, self.threads)
@@ -276,8 +276,8 @@ class OnnxSearch:
         """What a region costs in so many stripes; nothing where there are no such stripes."""
         key = first, end, stripes
         if key not in self.costs:
-            found = [cost for region in self._legal(first, end) for cost in self._price(region, stripes)]
-            self.costs[key] = [cost for cost in found if cost.extra <= self.most_macs * self.macs]
+            costs = [cost for region in self._legal(first, end) for cost in self._price(region, stripes)]
+            self.costs[key] = [cost for cost in costs if cost.extra <= self.most_macs * self.macs]
         return self.costs[key]
 
     def _legal(self, first: int, end: int) -> list[StripedRegion]:

@@ -35,7 +35,7 @@ def late_skips(reading: Reading, share: float) -> list[Skip]:
 
     What such a value is made of is kept where it is at most this share of its bytes, else it is made again too.
     """
-    graph, found = reading.graph, []
+    graph, skips = reading.graph, []
     for t, readers in enumerate(graph.readers):
         order = sorted(set(readers))
         gaps = [k for k, (a, b) in enumerate(pairwise(order)) if b - a >= _FAR]
@@ -43,13 +43,13 @@ def late_skips(reading: Reading, share: float) -> list[Skip]:
             continue
         ops = _makers(reading, t, share)
         if ops:
-            found.append(Skip(t, tuple(order[gaps[-1] + 1 :]), ops))
-    return sorted(found, key=lambda skip: -graph.tensors[skip.t].nbytes)
+            skips.append(Skip(t, tuple(order[gaps[-1] + 1 :]), ops))
+    return sorted(skips, key=lambda skip: -graph.tensors[skip.t].nbytes)
 
 
 def pooled_skips(reading: Reading, share: float, least: int) -> list[Skip]:
     """As `late_skips`, the values of `least` bytes that are first read as a whole, such as by a global pool."""
-    graph, found = reading.graph, []
+    graph, skips = reading.graph, []
     for t, readers in enumerate(graph.readers):
         order = sorted(set(readers))
         whole = [k for k, index in enumerate(order[:-1]) if not reading.goes_by_rows(index)]
@@ -57,8 +57,8 @@ def pooled_skips(reading: Reading, share: float, least: int) -> list[Skip]:
             continue
         ops = _makers(reading, t, share)
         if ops:
-            found.append(Skip(t, tuple(order[whole[-1] + 1 :]), ops))
-    return sorted(found, key=lambda skip: -graph.tensors[skip.t].nbytes)
+            skips.append(Skip(t, tuple(order[whole[-1] + 1 :]), ops))
+    return sorted(skips, key=lambda skip: -graph.tensors[skip.t].nbytes)
 
 
 def _makers(reading: Reading, t: int, share: float) -> tuple[int, ...]:

@@ -147,17 +147,17 @@ def promising_ranges(space: Space, ceiling: int, floor: int) -> list[tuple[int, 
 
 def striped_candidates(space: Space, first: int, last: int, ceiling: int) -> list[Candidate]:
     """Operators [first, last] in stripes that stay below `ceiling`, the dearer of two ways left out."""
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     for base, across in _of_range(space, first, last, ceiling):
         macs = sum(op_macs(space.graph, space.graph.ops[op]) for op in base.ops)
         time = sum(space.prices.time(space.graph, op) for op in base.ops)
         costs = ((form, _cost(space, base, form, across)) for form in _forms(base))
-        found += _undominated(
+        candidates += _undominated(
             Candidate(region=form, peak=c.peak, macs=c.macs - macs, ops=c.ops, tail=c.tail, time=c.time - time)
             for form, c in costs
             if c is not None and c.peak < ceiling
         )
-    return found
+    return candidates
 
 
 def _formed(space: Space, base: AnyLayers, form: Strategy) -> RegionLayers[Strategy]:
@@ -275,22 +275,22 @@ def _cost(space: Space, base: AnyLayers, form: LoopedStripes | UnrolledStripes, 
         return None
 
 
-def _undominated(found: Iterable[Candidate]) -> list[Candidate]:
+def _undominated(candidates: Iterable[Candidate]) -> list[Candidate]:
     """Candidates of one range of which none is better in peak, time and kept bytes."""
     kept: list[Candidate] = []
-    for c in sorted(found, key=lambda c: (c.peak, c.tail, c.time)):
+    for c in sorted(candidates, key=lambda c: (c.peak, c.tail, c.time)):
         if not any(k.tail <= c.tail and k.time <= c.time for k in kept):
             kept.append(c)
     return kept
 
 
-def cheapest(space: Space, found: Sequence[Candidate], target: int, price: float) -> Choice | None:
+def cheapest(space: Space, candidates: Sequence[Candidate], target: int, price: float) -> Choice | None:
     """The plan of least kept bytes (plus `price` for each nanosecond) whose parts need at most `target`.
 
     Cost: O(steps + candidates).
     """
     ending: dict[int, list[Candidate]] = {}
-    for c in found:
+    for c in candidates:
         if c.peak <= target:
             ending.setdefault(c.region.last, []).append(c)
     best: list[tuple[float, tuple[Candidate, ...]] | None] = [(0.0, ())]
@@ -320,20 +320,20 @@ def _choice(space: Space, chosen: Sequence[Candidate]) -> Choice:
     )
 
 
-def plans(space: Space, found: Sequence[Candidate], most_macs: float, most_time: float) -> list[Choice]:
+def plans(space: Space, candidates: Sequence[Candidate], most_macs: float, most_time: float) -> list[Choice]:
     """The plans of a sweep over targets, from the lowest peak up; each kept once.
 
     Where a plan adds more than `most_macs` multiply-accumulates or `most_time` nanoseconds, time is given a price that
     rises until it does not.
     """
-    levels = sorted({c.peak for c in found} | set(space.peaks))
+    levels = sorted({c.peak for c in candidates} | set(space.peaks))
     if len(levels) > _TARGETS * 4:
         levels = sorted({*levels[:: len(levels) // (_TARGETS * 4) + 1], *space.peaks, *levels[:32]})
     kept: dict[tuple[StripedRegion, ...], Choice] = {}
     whole = sum(space.prices.time(space.graph, op) for op in range(len(space.graph.ops)))
     for target in levels:
         for price in (0.0, 1e4, 1e5, 1e6, 1e8):
-            choice = cheapest(space, found, target, price / max(1, whole))
+            choice = cheapest(space, candidates, target, price / max(1, whole))
             if choice is None:
                 break
             if choice.macs <= most_macs and choice.time <= most_time:

@@ -233,10 +233,10 @@ def _layers_across(graph: Graph, ops: Sequence[int], region: StripedRegion) -> d
 
 
 def _layers(graph: Graph, ops: Sequence[int], axis: int, *, tiled: bool = False) -> dict[int, Layer]:
-    found = {}
+    layers = {}
     for index in ops:
         layer = layer_of(graph, index, axis, tiled=tiled)
         if isinstance(layer, str):
             raise IllegalStripeError(f"{graph.label(index)}: {layer}")
-        found[index] = layer
-    return found
+        layers[index] = layer
+    return layers

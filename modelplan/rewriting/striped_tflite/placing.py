@@ -57,7 +57,7 @@ def _value_lives(program: TfliteProgram) -> dict[int, tuple[int, int]]:
     for step in program.steps:
         inner = (step, step.loop.condition, *step.loop.body) if step.loop else (step,)
         last = tick + (step.loop.iterations * (len(step.loop.body) + 1) + 1 if step.loop else 0)
-        for value in {t for one in inner for t in (*one.inputs, *one.outputs)}:
+        for value in {t for tflite_step in inner for t in (*tflite_step.inputs, *tflite_step.outputs)}:
             if value in program.group_offsets:
                 lives[value] = min(lives.get(value, (tick, 0))[0], tick), last
         tick = last + 1

@@ -200,13 +200,13 @@ class StripeSearch:
 
     def _ranked(self) -> list[PackedPlan]:
         """Plans within the caps; for a budget the cheapest that seem to fit come first, else the lowest."""
-        found = [plan for plan in self.plans.values() if plan]
+        packed_plans = [plan for plan in self.plans.values() if plan]
         budget = self.goal.budget
         if budget is None:
-            return sorted(found, key=lambda plan: (plan.score, plan.point.macs))
-        fitting = [plan for plan in found if plan.score <= budget]
+            return sorted(packed_plans, key=lambda plan: (plan.score, plan.point.macs))
+        fitting = [plan for plan in packed_plans if plan.score <= budget]
         cheap = sorted(fitting, key=lambda plan: plan.point.time)
-        return [*cheap[:2], *sorted(found, key=lambda plan: plan.score)]
+        return [*cheap[:2], *sorted(packed_plans, key=lambda plan: plan.score)]
 
     def _allowed(self, program: TfliteProgram) -> bool:
         """Whether a program meets the caps and the target's TFLM has its operators."""

@@ -134,12 +134,12 @@ class _Stripes(StripeLowering):
         return any(r in self.untrimmed and self._takes(r, y) for r in self.graph.readers[y])
 
     def _takes(self, index: int, y: int) -> bool:
-        made = self.uncut[y]
+        held = self.uncut[y]
         window = self.rows.windows.get(index)
         if window is None or self.base.layers[index].operands != (0,):
             return False
         a, b = self.rows.made[self.graph.ops[index].outputs[0]]
-        return not window.padded and rows_of_window(self.base.layers[index], a, b, made.lo, made.hi) is not None
+        return not window.padded and rows_of_window(self.base.layers[index], a, b, held.lo, held.hi) is not None
 
     def _untrimmed_operand(self, index: int, layer: Layer, a: int, b: int) -> tuple[int, InputWindow] | None:
         """The operand with rows that are not needed, and the window that it makes.

@@ -114,14 +114,14 @@ def _rolling(base: RegionLayers[RollingStripes]) -> list[StripeRows]:
 def _followers(base: UnrolledLayers) -> tuple[int, ...]:
     """The first operator of a region and all that depend on it."""
     made: set[int] = set()
-    found: list[int] = []
+    followers: list[int] = []
     for op in base.ops:
         reads = set(base.row_operands(op))
         if op == base.ops[0] or reads & made:
             made.add(base.graph.ops[op].outputs[0])
             if base.layers[op].kind != "cut":  # which is made for those that read it
-                found.append(op)
-    return tuple(found)
+                followers.append(op)
+    return tuple(followers)
 
 
 def _one_tick(

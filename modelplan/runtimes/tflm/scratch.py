@@ -274,13 +274,13 @@ def _known_options(file: SameBytes) -> dict[Any, Options]:  # noqa: ARG001 - the
 def _fields(options: Any) -> Options:
     """The fields of a table of options under our names."""
     table: type = type(options)
-    found: dict[str, int | float | str | bool] = {name: int(read(options)) for name, read in _accessors(table)}
+    fields: dict[str, int | float | str | bool] = {name: int(read(options)) for name, read in _accessors(table)}
     for name, accessor in _TEXTS.items():
         if hasattr(options, accessor):
-            found[name] = (getattr(options, accessor)() or b"").decode("utf-8", "replace")
+            fields[name] = (getattr(options, accessor)() or b"").decode("utf-8", "replace")
     if hasattr(options, "Padding"):
-        found["padding"] = "SAME" if options.Padding() == 0 else "VALID"
-    return found
+        fields["padding"] = "SAME" if options.Padding() == 0 else "VALID"
+    return fields
 
 
 @cache

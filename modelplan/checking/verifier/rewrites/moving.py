@@ -108,8 +108,8 @@ def _picked(op: Operation, x: Given, places: tuple[Places, ...], output: Cell) -
             raise Fault(
                 op.label, f"reads {min(at)} to {max(at)} along axis {axis} of {x.cell.label}, which has {extent}"
             )
-    found = _taken(x.content, places)
-    return Moved((found,), (ElementCopy(0, places, _full(found.shape)),))
+    content = _taken(x.content, places)
+    return Moved((content,), (ElementCopy(0, places, _full(content.shape)),))
 
 
 def _sliced(op: Operation, given: Sequence[Given], outputs: Sequence[Cell]) -> Moved | None:
@@ -252,8 +252,8 @@ def _updated(op: Operation, given: Sequence[Given], outputs: Sequence[Cell]) -> 
     copies = ElementCopy(0, _full(shape), _full(shape)), ElementCopy(1, _full(size), target)
     narrow = [a for a, (n, s) in enumerate(zip(shape, size, strict=True)) if n != s]
     if len(narrow) < 2 and not whole.content.filled:
-        found = _with_rows(whole.content, part.content, narrow[0] if narrow else 0, start)
-        return None if found is None else Moved((found,), copies)
+        content = _with_rows(whole.content, part.content, narrow[0] if narrow else 0, start)
+        return None if content is None else Moved((content,), copies)
     if len(shape) != 4 or not {1, 2} >= set(narrow):
         return None
     tile = patched(whole.content, part.content, start[1], start[2])

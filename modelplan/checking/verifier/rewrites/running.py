@@ -128,8 +128,8 @@ class _Runner:
 
     def _constant(self, cell: Cell) -> Content:
         if cell.number not in self.constants:
-            found = self.catalogue.constant(cell.data or b"", cell.coding, cell.shape, cell.name)
-            self.constants[cell.number] = found
+            content = self.catalogue.constant(cell.data or b"", cell.coding, cell.shape, cell.name)
+            self.constants[cell.number] = content
         return self.constants[cell.number]
 
     def _content(self, number: int, t: int) -> Content:
@@ -183,11 +183,11 @@ class _Runner:
         if any(x is not None and x.content.filled for x in given[op.kind == "DYNAMIC_UPDATE_SLICE" :]):
             return tuple(unwritten(cell.shape) for cell in outputs), ()  # of maps that are not complete
         try:
-            found = moved(op, given, outputs)
+            moves = moved(op, given, outputs)
         except Fault as fault:
             raise Fault(where, str(fault).removeprefix(op.label).strip()) from None
-        if found is not None:
-            return found.contents, found.copies
+        if moves is not None:
+            return moves.contents, moves.copies
         present = [x for x in given if x is not None]
         if any(x.content.base == NOTHING for x in present):
             return tuple(unwritten(cell.shape) for cell in outputs), ()

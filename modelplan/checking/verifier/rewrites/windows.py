@@ -52,9 +52,9 @@ def spread_of(op: Operation, operands: Sequence[WindowOperand | None], output: C
     """
     rule = _RULES.get(op.kind)
     odd = any(not 1 <= op.option(name, 1) <= _MOST for name in _AT_LEAST_ONE) or not operands or operands[0] is None
-    found = rule(op, operands, output) if rule and not odd else None
-    if found is not None:
-        return found
+    spread = rule(op, operands, output) if rule and not odd else None
+    if spread is not None:
+        return spread
     if rule is None and op.kind not in _WHOLE:
         return None
     return _whole(op, operands, output)
@@ -71,8 +71,8 @@ def places_read(
     if rule is None or len(x.shape) != 4 or not all(1 <= op.option(name, 1) <= _MOST for name in _AT_LEAST_ONE):
         return None
     placed = [WindowOperand(cell, Content(0, tuple(tuple(range(n)) for n in cell.shape))) for cell in operands]
-    found = rule(op, placed, output)
-    return None if found is None or len(found.axes) != 4 else found.axes[:3]
+    spread = rule(op, placed, output)
+    return None if spread is None or len(spread.axes) != 4 else spread.axes[:3]
 
 
 def _whole(op: Operation, operands: Sequence[WindowOperand | None], output: Cell) -> WindowSpread:
