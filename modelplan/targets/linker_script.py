@@ -113,7 +113,7 @@ def read_linker_script(path: str, definitions: Mapping[str, str], folders: Seque
     """
     reader = Preprocessor(folders, {name: Macro(f"({value})") for name, value in definitions.items()})
     words: list[tuple[str, Line]] = []
-    for line in _followed(reader, path):
+    for line in _include_files(reader, path):
         words += [(token, line) for token in tokens_of(line.text)]
     script = parse_script(words)
     if not script.regions:
@@ -122,7 +122,7 @@ def read_linker_script(path: str, definitions: Mapping[str, str], folders: Seque
     return Device(Path(path).name, "GNU ld script", regions, path, remarks=_remarks(reader, regions))
 
 
-def _followed(reader: Preprocessor, path: str) -> Iterator[Line]:
+def _include_files(reader: Preprocessor, path: str) -> Iterator[Line]:
     """The lines of the script with those that INCLUDE names in its place."""
     for line in reader.lines(path):
         match = _INCLUDE.fullmatch(line.text)
@@ -131,7 +131,7 @@ def _followed(reader: Preprocessor, path: str) -> Iterator[Line]:
             continue
         found = reader.find(match[1].strip('"'), line)
         reader.depth += 1
-        yield from _followed(reader, str(found))
+        yield from _include_files(reader, str(found))
         reader.depth -= 1
 
 

@@ -189,7 +189,7 @@ def grown_arena(device: Device, occupied: Occupied) -> Block | None:
     return replace(behind, size=arena.end - arena.start + growth, start=arena.start)
 
 
-def taken_in(device: Device, occupied: Occupied) -> Sequence[tuple[str, int]]:
+def occupied_bytes(device: Device, occupied: Occupied) -> Sequence[tuple[str, int]]:
     """For each region of a device the bytes that the program occupies."""
     found = []
     for region in device.regions:

@@ -165,7 +165,7 @@ def _rounds(program: Program, step: Step, x: Value, y: Value) -> list[Round] | s
         return cmsis_nn.depthwise(program.library, bits, shape, window, _number(step, "depth_multiplier"))
     if step.kind == "MAX_POOL_2D":
         return cmsis_nn.largest(shape)
-    return cmsis_nn.gathered(shape, 1) if program.library == "cmsis-dsp" else "elements"
+    return cmsis_nn.im2col(shape, 1) if program.library == "cmsis-dsp" else "elements"
 
 
 def _round_pieces(rounds: list[Round], starts: list[int], x: Value, y: Value) -> Iterator[list[Piece]]:

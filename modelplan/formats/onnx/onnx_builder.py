@@ -478,7 +478,7 @@ class GraphBuilder:
 
     def _refuse_open(self) -> None:
         if self.model.open:
-            raise OpenExtentsError(self.model.open, self.model.followers, self.model.walked.found["operators"])
+            raise OpenExtentsError(self.model.open, self.model.followers, self.model.walked.counts["operators"])
 
     def _remarks(self) -> tuple[str, ...]:
         remarks = [*self.model.remarks, *self.model.dims.remarks()]

@@ -40,13 +40,13 @@ def read(path: Path, dims: Dims) -> Graph:
     try:
         return _graph(path, proto, dims)
     except OpenExtentsError as problem:
-        raise ModelError(f"{path}: {_asked(path, problem, dims)}") from None
+        raise ModelError(f"{path}: {_open_message(path, problem, dims)}") from None
     except (ValueError, TypeError, OverflowError, RecursionError) as problem:
         given = f"with {dims.options()}: " if dims.extents or dims.shapes else ""
         raise ModelError(f"{path}: {given}{_line(problem)}") from None
 
 
-def _asked(path: Path, problem: OpenExtentsError, dims: Dims) -> str:
+def _open_message(path: Path, problem: OpenExtentsError, dims: Dims) -> str:
     """The message about open extents; tried shapes are small, since each try reads the file again."""
 
     def still_open(shapes: dict[str, tuple[int, ...]]) -> list[OpenValue]:
@@ -84,7 +84,7 @@ def _graph(path: Path, proto: Any, dims: Dims) -> Graph:
         check_counts(parts, limits)
     opsets = {i.domain: i.version for i in proto.opset_import}
     check_nodes(parts, opsets)
-    stored = _lightened(parts)
+    stored = _drop_weights(parts)
     symbols = _bound(parts, dims)
     model = Model(opsets, dims, stored, Tally(limits, times=2), add_control, fingerprint(path.read_bytes()))
     builder = GraphBuilder(model, _inferred(proto, model).graph)
@@ -116,7 +116,7 @@ def _check_opsets(proto: Any, parts: list[Any]) -> None:
                 node.domain = ""
 
 
-def _lightened(graphs: list[Any]) -> dict[tuple[str, tuple[int, ...]], int]:
+def _drop_weights(graphs: list[Any]) -> dict[tuple[str, tuple[int, ...]], int]:
     """Checks the size of every initialiser and drops the data of weights; returns those that are not `nbytes`."""
     stored = {}
     for graph in graphs:

@@ -41,7 +41,7 @@ def check_counts(graphs: list[Any], limits: FileLimits) -> None:
             told += len(graph.value_info)
     if told > limits.tensors:
         raise ValueError(f"found types of {told:,} intermediate values, expected at most {limits.tensors:,}")
-    bodies, values = tally.found["bodies"], tally.found["tensors"]
+    bodies, values = tally.counts["bodies"], tally.counts["tensors"]
     if bodies * values > _MOST_SEEN:
         raise ValueError(f"found {bodies:,} bodies and {values:,} values that they may see: too many")
 
@@ -122,7 +122,7 @@ def _check_known(names: Iterable[str], known: set[str], where: str) -> None:
 
 def _check_operands(node: Any, opsets: dict[str, int], place: str) -> None:
     """Checks that all operands that the operator requires are there."""
-    needed = _needed(node.op_type, node.domain, opsets.get(node.domain, 0))
+    needed = _operand_counts(node.op_type, node.domain, opsets.get(node.domain, 0))
     if needed is None:
         return
     least, most, single = needed
@@ -134,7 +134,7 @@ def _check_operands(node: Any, opsets: dict[str, int], place: str) -> None:
 
 
 @lru_cache(maxsize=4096)
-def _needed(kind: str, domain: str, version: int) -> tuple[int, int, tuple[int, ...]] | None:
+def _operand_counts(kind: str, domain: str, version: int) -> tuple[int, int, tuple[int, ...]] | None:
     """Least and most inputs of an operator, and which of them must be there; None for one that onnx does not know."""
     import onnx
 

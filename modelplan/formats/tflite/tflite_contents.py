@@ -42,13 +42,13 @@ class _Reader:
         self.digests: dict[int, str] = {}
         self.budget = _MOST_READ * len(data) + 4096
         self.kinds = [code.kind for code in TfliteFile(data).codes()]
-        self.found: dict[int, Contents] = {}
+        self.known: dict[int, Contents] = {}
 
     def contents(self, number: int, graph: Graph) -> Contents:
         """The contents of subgraph `number`, which `graph` was read from."""
-        if number not in self.found:
-            self.found[number] = self._contents(self.model.Subgraphs(number), graph)
-        return self.found[number]
+        if number not in self.known:
+            self.known[number] = self._contents(self.model.Subgraphs(number), graph)
+        return self.known[number]
 
     def _contents(self, table: Any, graph: Graph) -> Contents:
         own = range(min(table.TensorsLength(), len(graph.tensors)))

@@ -244,18 +244,18 @@ class QuantisationScales:
     def __init__(self, file: TfliteFile, tensors: IntArray) -> None:
         self.file = file
         self.tensors = tensors
-        self.found: dict[int, tuple[bytes, bytes]] | None = None
+        self.known: dict[int, tuple[bytes, bytes]] | None = None
 
     def of(self, tensor: int) -> tuple[bytes, bytes]:
         """The bytes of one tensor's scales. The first call reads all, in damaged files each call its own."""
-        if self.found is None:
+        if self.known is None:
             try:
-                self.found = dict(enumerate(self._read(self.tensors)))
+                self.known = dict(enumerate(self._read(self.tensors)))
             except DAMAGE:
-                self.found = {}
-        if tensor not in self.found:
-            self.found[tensor] = self._read(self.tensors[tensor : tensor + 1])[0]
-        return self.found[tensor]
+                self.known = {}
+        if tensor not in self.known:
+            self.known[tensor] = self._read(self.tensors[tensor : tensor + 1])[0]
+        return self.known[tensor]
 
     def _read(self, slots: IntArray) -> list[tuple[bytes, bytes]]:
         table = self.file.columns(slots).tables(schema.TENSOR_QUANTISATION)

@@ -78,7 +78,7 @@ def check_budgets(request: CheckRequest) -> Findings:
     Raises:
         RequestError: a budget that cannot be understood, or that asks for what there is not.
     """
-    source, outcomes = _begun(request)
+    source, outcomes = _start(request)
     return Findings(source, tuple(outcomes))
 
 
@@ -88,10 +88,10 @@ def outcomes_of(request: CheckRequest) -> Iterator[Outcome]:
     Raises:
         RequestError: as `check_budgets`.
     """
-    return _begun(request)[1]
+    return _start(request)[1]
 
 
-def _begun(request: CheckRequest) -> tuple[str, Iterator[Outcome]]:
+def _start(request: CheckRequest) -> tuple[str, Iterator[Outcome]]:
     """The file with the budgets, empty for models that are named, and the outcomes one by one."""
     if request.models:
         source, checks, baseline = "", list(_named(request)), baseline_of(request.baseline, Path())
@@ -139,7 +139,7 @@ def row_checks(file: BudgetFile, row: BudgetRow) -> Iterator[ModelCheck]:
     """The checks of one budget: each model with each target."""
     models = list(matched(file, row))
     for target in row.targets or (None,):
-        with _located(row.place):
+        with _name_place(row.place):
             chosen = choose_target(_target_request(row, target, file.path.parent))
         arena = row.limits.arena if row.limits.arena is not None or chosen is None else chosen.budget
         for path, key in models:
@@ -194,7 +194,7 @@ def _target_path(target: str, folder: Path) -> str:
 
 
 @contextmanager
-def _located(place: str) -> Iterator[None]:
+def _name_place(place: str) -> Iterator[None]:
     """Puts the place of a budget in front of what is wrong with it."""
     try:
         yield
@@ -237,7 +237,7 @@ def _sized(asked: ModelCheck, measurements: Measurements, baseline: Baseline | N
     check, bound = asked.check, (asked.request.dims, asked.request.shapes)
     file = measurements.file(check.model, *bound)
     target = target_of(on_target(asked.request, file.graph), file.graph)
-    needed = measurements.needed(file, target)
+    needed = measurements.requirement(file, target)
     found = Outcome(check, needed, len(file.content), setting_of(target, *bound))
     figures = found.figures
     if figures is None:

@@ -23,7 +23,7 @@ from modelplan.questions.differences.bodies import Bodies
 from modelplan.questions.differences.details import Details, became, described, details_of
 from modelplan.questions.differences.matching import matched_ops, rising
 from modelplan.questions.differences.sides import Maker, Side, constant_bytes
-from modelplan.questions.differences.wiring import Pairing, fed
+from modelplan.questions.differences.wiring import Pairing, runtime_operands
 
 #: How many operators that another stands behind are named.
 _MOST_NAMED = 3
@@ -205,7 +205,7 @@ class _Comparison:
             yield f"scratch {figures.scratch(i):,} bytes"
         if figures.weights(i):
             yield f"constants {figures.weights(i):,} bytes"
-        makers = dict.fromkeys(graph.producers[t] for t in fed(graph, i))
+        makers = dict.fromkeys(graph.producers[t] for t in runtime_operands(graph, i))
         named = [f"op {maker} {graph.ops[maker].kind}" for maker in makers if maker >= 0]
         if len(named) > _MOST_NAMED:
             named = [*named[: _MOST_NAMED - 1], f"{len(named) - _MOST_NAMED + 1} more"]

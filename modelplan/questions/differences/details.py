@@ -125,7 +125,7 @@ def _add_options(details: Details, pairing: Pairing, i: int, j: int, reads: _Rea
         old, new = before.get(name), after.get(name)
         if old != new:
             follows = reads.resized and _as_results(old, new, pairing, i, j)
-            (details.following if follows else details.own).append(f"{name} {_shown(old)} -> {_shown(new)}")
+            (details.following if follows else details.own).append(f"{name} {_text(old)} -> {_text(new)}")
 
 
 def _as_results(old: Value | None, new: Value | None, pairing: Pairing, i: int, j: int) -> bool:
@@ -138,7 +138,7 @@ def _as_results(old: Value | None, new: Value | None, pairing: Pairing, i: int, 
     return all(pair in known for pair in zip(old, new, strict=True) if pair[0] != pair[1])
 
 
-def _shown(value: Value | None) -> str:
+def _text(value: Value | None) -> str:
     if value is None:
         return "none"
     text = "x".join(map(str, value)) if isinstance(value, tuple) else str(value)
@@ -173,7 +173,7 @@ def _add_constants(found: Details, pairing: Pairing, i: int, j: int, reads: _Rea
                 others.append(name)
                 continue
             follows = reads.resized and _as_results(*numbers, pairing, i, j)
-            (found.following if follows else found.own).append(f"{name} {_shown(numbers[0])} -> {_shown(numbers[1])}")
+            (found.following if follows else found.own).append(f"{name} {_text(numbers[0])} -> {_text(numbers[1])}")
         if pairing.old.contents.quantisation[t] != pairing.new.contents.quantisation[u]:
             scales.append(name)
     # Weights of another shape have other values and scales anyway.

@@ -86,7 +86,7 @@ class _Matching:
 
     def match_unique(self, old: Sequence[Hashable], new: Sequence[Hashable]) -> None:
         """Pairs the operators left whose label is found once on each side."""
-        ones, others = _once(old, self.to_new), _once(new, self.to_old)
+        ones, others = _unique(old, self.to_new), _unique(new, self.to_old)
         for label, i in ones.items():
             if i >= 0 and others.get(label, -1) >= 0:
                 self.pair(i, others[label])
@@ -115,8 +115,8 @@ class _Matching:
         for t, u in zip(graph.ops[i].outputs, other.ops[j].outputs, strict=False):
             if t < 0 or u < 0:
                 continue
-            ones = _once([(old[a], p) for a, p in self.old.uses[t]], [self.to_new[a] for a, _ in self.old.uses[t]])
-            others = _once([(new[b], p) for b, p in self.new.uses[u]], [self.to_old[b] for b, _ in self.new.uses[u]])
+            ones = _unique([(old[a], p) for a, p in self.old.uses[t]], [self.to_new[a] for a, _ in self.old.uses[t]])
+            others = _unique([(new[b], p) for b, p in self.new.uses[u]], [self.to_old[b] for b, _ in self.new.uses[u]])
             for label, place in ones.items():
                 if place >= 0 and others.get(label, -1) >= 0:
                     a, b = self.old.uses[t][place][0], self.new.uses[u][others[label]][0]
@@ -176,7 +176,7 @@ def _weighty(labels: Labels) -> list[int | None]:
     return [own if size >= _WEIGHTS else None for own, size in zip(labels.own, sizes, strict=True)]
 
 
-def _once(labels: Sequence[Hashable], partners: Sequence[int]) -> dict[Hashable, int]:
+def _unique(labels: Sequence[Hashable], partners: Sequence[int]) -> dict[Hashable, int]:
     """The place of each label that occurs once among unmatched operators; -1 for others. None is no label."""
     found: dict[Hashable, int] = {}
     for place, (label, partner) in enumerate(zip(labels, partners, strict=True)):

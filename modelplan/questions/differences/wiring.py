@@ -57,7 +57,7 @@ class Pairing:
 
     def operands(self, i: int, j: int) -> tuple[list[int], list[int]]:
         """The tensors that the operators of a pair read at run time, in operand order."""
-        return fed(self.old.graph, i), fed(self.new.graph, j)
+        return runtime_operands(self.old.graph, i), runtime_operands(self.new.graph, j)
 
     def old_source(self, t: int) -> Source:
         """Where a tensor of the old side comes from, in the numbers of the new side."""
@@ -118,7 +118,7 @@ class Pairing:
         return len(sources) == 2 and all(source[0] == "op" and source[1] in movers for source in sources)
 
 
-def fed(graph: Graph, op: int) -> list[int]:
+def runtime_operands(graph: Graph, op: int) -> list[int]:
     """What an operator reads at run time, in operand order."""
     return [t for t in graph.ops[op].inputs if t >= 0 and graph.tensors[t].kind is not Kind.CONSTANT]
 

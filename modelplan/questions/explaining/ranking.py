@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from modelplan.answers.explanation import Advice, Needs, Suggestion
-from modelplan.questions.explaining.changes import CHANGES, Place, TriedChange, made, place_name
+from modelplan.questions.explaining.changes import CHANGES, Place, TriedChange, apply_change, place_name
 from modelplan.questions.explaining.subjects import Measure, ModelSubject, OutOfTimeError, RefusedChangeError, measured
 
 #: One change at one place.
@@ -38,7 +38,7 @@ class Trials:
         if key not in self.known:
             self.base.check_time()
             try:
-                self.known[key] = self._made(ordered)
+                self.known[key] = self._apply(ordered)
             except RefusedChangeError as problem:
                 self.known[key] = problem
         found = self.known[key]
@@ -46,9 +46,9 @@ class Trials:
             raise found
         return found
 
-    def _made(self, ordered: tuple[Step, ...]) -> tuple[ModelSubject, Measure]:
+    def _apply(self, ordered: tuple[Step, ...]) -> tuple[ModelSubject, Measure]:
         before = self.base if len(ordered) == 1 else self.attempt(ordered[:-1])[0]
-        after = made(ordered[-1][0], before, ordered[-1][1])
+        after = apply_change(ordered[-1][0], before, ordered[-1][1])
         return after, measured(after)
 
     def saved(self, needs: Measure) -> int:
@@ -112,7 +112,7 @@ def advice(base: ModelSubject, start: Measure, effort: int = 2, at: frozenset[in
                 found.append(step)
             else:
                 same.append(name)
-    found = [*_together(trials, found)]
+    found = [*_merge_steps(trials, found)]
     distinct = list(_distinct(trials, found))
     same += [step_name(base, step) for step in found if step not in distinct]
     suggestions = [trials.suggestion([step]) for step in distinct]
@@ -154,7 +154,7 @@ def _distinct(trials: Trials, found: Iterable[Step]) -> Iterator[Step]:
         seen.add(key)
 
 
-def _together(trials: Trials, found: Iterable[Step]) -> Iterator[Step]:
+def _merge_steps(trials: Trials, found: Iterable[Step]) -> Iterator[Step]:
     """The steps, where those that only lower what the runtime keeps are one step for each change.
 
     They stay apart where they cannot all be made, or where there is no time to try that.

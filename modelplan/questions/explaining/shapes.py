@@ -365,7 +365,7 @@ def resized_inputs(model: FileModel) -> dict[int, Shape]:
     shapes = {t: main.tensors[t].shape for t in main.inputs}
     maps = {t: shape for t, shape in shapes.items() if len(shape) == 4 and min(shape[1:3]) > 1}
     if not maps:
-        raise FixedShapeError(f"no input is a map of height and width: {', '.join(map(_shown, shapes.values()))}")
+        raise FixedShapeError(f"no input is a map of height and width: {', '.join(map(_shape_text, shapes.values()))}")
     return {t: (n, h // 2, w // 2, c) for t, (n, h, w, c) in maps.items()}
 
 
@@ -378,9 +378,9 @@ def single_inputs(model: FileModel) -> dict[int, Shape]:
     main = model.subgraphs[0]
     shapes = {t: main.tensors[t].shape for t in main.inputs}
     if len({shape[:1] for shape in shapes.values()}) != 1:
-        raise FixedShapeError(f"the inputs have no batch in common: {', '.join(map(_shown, shapes.values()))}")
+        raise FixedShapeError(f"the inputs have no batch in common: {', '.join(map(_shape_text, shapes.values()))}")
     return {t: (1, *shape[1:]) for t, shape in shapes.items()}
 
 
-def _shown(shape: Shape) -> str:
+def _shape_text(shape: Shape) -> str:
     return str(list(shape))

@@ -27,7 +27,7 @@ _FUSING = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "ADD", "
 _CONVOLUTIONS = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D"})
 
 
-def found(graph: Graph, kinds: frozenset[str]) -> Iterator[int]:
+def ops_of_kinds(graph: Graph, kinds: frozenset[str]) -> Iterator[int]:
     """The operators of these kinds that read activations."""
     for index, op in enumerate(graph.ops):
         if op.kind in kinds and op.inputs and op.outputs and op.inputs[0] >= 0:

@@ -46,8 +46,8 @@ def region_problem(
     for plan in plans:
         _check_plan(plan)
         first, own, made = len(buffers), _steps_of(plan), _Buffers(plan, steps, offset, prefix=len(plans) > 1)
-        overlaps.append(_moved(plan.problem.overlaps, first))
-        conflicts.append(_moved(plan.problem.conflicts, first))
+        overlaps.append(_shift_numbers(plan.problem.overlaps, first))
+        conflicts.append(_shift_numbers(plan.problem.conflicts, first))
         buffers += made.rows
         homes += [flash if constant else -1 for constant in made.constant]
         accesses += list(_accesses(plan, made, first, offset))
@@ -189,7 +189,7 @@ def _allowed(row: Buffer, home: int, regions: Sequence[Region], reader: str) -> 
     raise RequestError(f"buffer {row.name!r} of {row.size:,} bytes fits in no region that may hold it: {sizes}")
 
 
-def _moved(table: IntArray, by: int) -> IntArray:
+def _shift_numbers(table: IntArray, by: int) -> IntArray:
     """The rows with both buffer numbers raised by `by`."""
     found = table.copy()
     found[:, :2] += by

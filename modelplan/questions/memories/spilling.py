@@ -64,7 +64,7 @@ def spill(
     relaxed = program.relaxed(capacities) if program else 0.0
     bound, best, ended = relaxed, None, "complete"
     for rounds in range(_ROUNDS):
-        held, proved, ended = _held(costs, program, capacities, seconds)
+        held, proved, ended = _find_holdings(costs, program, capacities, seconds)
         if held is None:
             break
         bound = max(bound, proved) if not rounds else bound
@@ -91,7 +91,7 @@ def _layout(moves: Moves, stays: tuple[Stay, ...], method: str, cost: float, bou
     return Layout(stays, moves.copies, min(bound, cost), method, word)
 
 
-def _held(
+def _find_holdings(
     costs: Costs, program: HoldingProgram | None, capacities: Sequence[int], seconds: float
 ) -> tuple[tuple[Held, ...] | None, float, str]:
     """Where contents are held within these capacities (None: no way found), a proved bound, and how it ended."""
@@ -208,7 +208,7 @@ class _Greedy:
             return None
         self._bring_back()
         self._exchange()
-        return tuple(self._held(track, near) for track, near in zip(self.costs.tracks, self.near, strict=True))
+        return tuple(self._places(track, near) for track, near in zip(self.costs.tracks, self.near, strict=True))
 
     def _far_places(self) -> list[int | None]:
         """For each buffer where an eviction puts it: its home, or the quickest other region with room."""
@@ -258,9 +258,9 @@ class _Greedy:
         return min((near, far), key=lambda pattern: (self._price(track, pattern), sum(pattern)))
 
     def _price(self, track: Track, near: list[bool]) -> float:
-        return self.costs.of_track(track, self._held(track, near))
+        return self.costs.of_track(track, self._places(track, near))
 
-    def _held(self, track: Track, near: Sequence[bool]) -> Held:
+    def _places(self, track: Track, near: Sequence[bool]) -> Held:
         """The places that hold the content: a far copy stays valid until the next write."""
         far = self.far[track.buffer]
         if far is None:
@@ -283,14 +283,14 @@ class _Greedy:
         most = self.capacities[self.quick]
         while len(self.load) and self.load.max() > most:
             step = int(self.load.argmax())
-            choices = [c for buffer in self.at[step] if buffer != self.kept for c in self._leaving(buffer, step)]
+            choices = [c for buffer in self.at[step] if buffer != self.kept for c in self._evictions(buffer, step)]
             if not choices:
                 return False
             _, _, buffer, pattern = min(choices, key=lambda c: c[:2])
             self._set(buffer, pattern)
         return True
 
-    def _leaving(self, buffer: int, step: int) -> list[tuple[float, int, int, list[bool]]]:
+    def _evictions(self, buffer: int, step: int) -> list[tuple[float, int, int, list[bool]]]:
         """The ways to evict a buffer at a step: this segment, a neighbour with it, all up to or from it, or all."""
         track, near = self.costs.tracks[buffer], self.near[buffer]
         here = next(q for q, s in enumerate(track.segments) if s.start <= step < s.end)
@@ -313,12 +313,12 @@ class _Greedy:
             pattern = self._tidy(track, pattern)
             if pattern[here]:
                 continue
-            relieved = self._relieved(track, near, pattern)
+            relieved = self._relief(track, near, pattern)
             price = self._price(track, pattern) - self.price[buffer]
             found.append((price / max(relieved, 1) if price > 0 else price * max(relieved, 1), buffer, buffer, pattern))
         return found
 
-    def _relieved(self, track: Track, near: list[bool], pattern: list[bool]) -> int:
+    def _relief(self, track: Track, near: list[bool], pattern: list[bool]) -> int:
         """The overload that an eviction removes, in bytes times steps."""
         total, most = 0, self.capacities[self.quick]
         for segment, before, after in zip(track.segments, near, pattern, strict=True):

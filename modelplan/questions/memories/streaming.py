@@ -157,7 +157,7 @@ def point(stream: Stream, memory: int) -> CurvePoint:
     best = min(splits, key=lambda split: (_seconds(stream, split, stream.link.rate), split.window))
     kept = sum(stream.tracks[buffer].size for buffer in best.kept)
     seconds, coming = _seconds(stream, best, stream.link.rate), sum(size for _, size in best.arrivals)
-    return CurvePoint(memory, kept, best.window, coming, seconds, _needed(stream, splits))
+    return CurvePoint(memory, kept, best.window, coming, seconds, _needed_rate(stream, splits))
 
 
 def stream_curve(plan: Plan, links: Sequence[Link], memory: int | None = None, points: int = 13) -> StreamCurve:
@@ -174,7 +174,7 @@ def stream_curve(plan: Plan, links: Sequence[Link], memory: int | None = None, p
     streams = [stream_of(plan, link) for link in links]
     first = streams[0]
     grid = sorted({*np.linspace(first.least, first.most, points).astype(np.int64).tolist()})
-    curves = tuple((s.link.rate, tuple(_falling(point(s, each) for each in grid))) for s in streams)
+    curves = tuple((s.link.rate, tuple(_running_minima(point(s, each) for each in grid))) for s in streams)
     replayed, moved = None, False
     if memory is not None and memory >= first.least:
         problem, layout = streamed(first, memory)
@@ -188,7 +188,7 @@ def stream_curve(plan: Plan, links: Sequence[Link], memory: int | None = None, p
     )  # fmt: skip
 
 
-def _falling(points: Iterable[CurvePoint]) -> Iterator[CurvePoint]:
+def _running_minima(points: Iterable[CurvePoint]) -> Iterator[CurvePoint]:
     """The points as running minima: more memory needs neither more time nor a faster link."""
     least, best = float("inf"), None
     for one in points:
@@ -213,12 +213,12 @@ def _splits(stream: Stream, memory: int) -> list[_Split]:
         windows = {left - stream.weights + sum(stream.tracks[buffer].size for buffer in stream.rows)}
     splits = []
     for window in sorted(windows):
-        kept = _kept(stream, left - window)
+        kept = _weights_to_keep(stream, left - window)
         splits.append(_Split(window, kept, tuple(_arrivals(stream, kept))))
     return splits
 
 
-def _kept(stream: Stream, room: int) -> frozenset[int]:
+def _weights_to_keep(stream: Stream, room: int) -> frozenset[int]:
     """Weights to keep in so many bytes: those that are used more than once, then evenly spread over the run.
 
     Spread evenly, since what streams then has to come no faster in one part of the run than in another.
@@ -283,7 +283,7 @@ def _seconds(stream: Stream, split: _Split, rate: float) -> float:
     return clock
 
 
-def _needed(stream: Stream, splits: Sequence[_Split]) -> float:
+def _needed_rate(stream: Stream, splits: Sequence[_Split]) -> float:
     """Bytes per second with which a run takes at most a hundredth longer than its operators compute."""
     if not all(split.arrivals for split in splits):
         return 0.0
@@ -339,7 +339,7 @@ def _layout(problem: RegionProblem, kept: frozenset[int], allocator: str) -> Lay
     costs = Costs(problem)
     remaining = sorted(kept, key=lambda buffer: costs.tracks[buffer].size)
     for _ in range(_ROUNDS):
-        held = [_held(track, kept=track.buffer in set(remaining)) for track in costs.tracks]
+        held = [_holdings(track, kept=track.buffer in set(remaining)) for track in costs.tracks]
         moves = moves_of(costs, held)
         stays, heights = placed(problem, moves, allocator)
         excess = heights.get(DEVICE, 0) - problem.regions[DEVICE].size
@@ -351,7 +351,7 @@ def _layout(problem: RegionProblem, kept: frozenset[int], allocator: str) -> Lay
     return None
 
 
-def _held(track: Track, *, kept: bool) -> Held:
+def _holdings(track: Track, *, kept: bool) -> Held:
     """The holdings of a layout: activations on the device, weights for the whole run or while used."""
     if track.home == HOME:
         return tuple(frozenset({DEVICE}) for _ in track.segments)

@@ -47,11 +47,11 @@ def _least_cover(items: list[tuple[int, int]], needed: int) -> float:
         for freed, spent in list(points.items()):
             reached = min(freed + size, needed)
             points[reached] = min(points.get(reached, spent + work), spent + work)
-        points = _thinned(points)
+        points = _thin(points)
     return points.get(needed, float("inf"))
 
 
-def _thinned(points: dict[int, int]) -> dict[int, int]:
+def _thin(points: dict[int, int]) -> dict[int, int]:
     """The Pareto-optimal points; where there are too many, neighbours merge into one that is below both."""
     front: list[tuple[int, int]] = []
     for freed, spent in sorted(points.items(), reverse=True):

@@ -36,7 +36,7 @@ class Memo:
 
     answers: OrderedDict[str, dict[Hashable, Any]] = field(default_factory=OrderedDict)
 
-    def once(self, model: str, key: Hashable, make: Callable[[], Answer]) -> tuple[Answer, float]:
+    def cached(self, model: str, key: Hashable, make: Callable[[], Answer]) -> tuple[Answer, float]:
         """The cached result of `make` with the seconds its computation took; raises its error again."""
         known = self.answers.setdefault(model, {})
         self.answers.move_to_end(model)
@@ -68,16 +68,16 @@ def measured(run: SweepRun, memo: Memo) -> SweepRow:
 
 def _facts(run: SweepRun, memo: Memo) -> dict[str, Any]:
     """The columns of a run that has an answer."""
-    file, load_seconds = memo.once(run.model, ("file", run.dims, run.shapes), lambda: _load(run))
+    file, load_seconds = memo.cached(run.model, ("file", run.dims, run.shapes), lambda: _load(run))
     runtime = _runtime(run, file)
     abi = run.target_abi or _USUAL_ABI
     setting = (run.dims, run.shapes, runtime.name, runtime.kernels)
     target = Target(runtime, abi)
-    needed, arena_seconds = memo.once(run.model, ("arena", abi, *setting), lambda: unmodified_requirement(file, target))
+    needed, arena_seconds = memo.cached(run.model, ("arena", abi, *setting), lambda: unmodified_requirement(file, target))
     options = _options(run, runtime)
     chosen = (options.schedule, options.alias, options.allocator)
-    planned, plan_seconds = memo.once(run.model, ("plan", *setting, *chosen), lambda: _planned(file, options))
-    macs, _ = memo.once(run.model, ("macs", run.dims, run.shapes), lambda: graph_macs(file.graph))
+    planned, plan_seconds = memo.cached(run.model, ("plan", *setting, *chosen), lambda: _planned(file, options))
+    macs, _ = memo.cached(run.model, ("macs", run.dims, run.shapes), lambda: graph_macs(file.graph))
     return {
         "format": file.graph.format,
         "file_bytes": len(file.content),

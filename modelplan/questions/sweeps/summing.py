@@ -43,9 +43,9 @@ def summarized(title: str, rows: Iterable[SweepRow], older: Iterable[SweepRow] |
         tuple(errors.most_common()),
         tuple(models),
         tuple(sorted(targets.items(), key=lambda pair: (pair[1], pair[0]))),
-        verdicts.found(),
-        settings.found(),
-        None if older is None else changes.found(),
+        verdicts.summary(),
+        settings.summary(),
+        None if older is None else changes.summary(),
     )
 
 
@@ -70,7 +70,7 @@ class _Fits:
             fit = fit if fit.arena == arena else replace(fit, arena=arena)
         self.best[row.model, row.target] = rank, height, fit
 
-    def found(self) -> tuple[Fit, ...]:
+    def summary(self) -> tuple[Fit, ...]:
         """The verdicts, in the order of the first rows."""
         return tuple(fit for _, _, fit in self.best.values())
 
@@ -124,7 +124,7 @@ class _Settings:
             self.sums[frozenset(plan)].add(plan)
         self.plans.clear()
 
-    def found(self) -> Settings:
+    def summary(self) -> Settings:
         """The settings side by side."""
         self._end_model()
         common = self.sums.get(frozenset(self.allocators), _Sum())
@@ -212,7 +212,7 @@ class _Changes:
         self.only_old += 1
         self.next = next(self.older, None)
 
-    def found(self) -> Changes:
+    def summary(self) -> Changes:
         """Both results side by side."""
         while self.next is not None:
             self._pass()

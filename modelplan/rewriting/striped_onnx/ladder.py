@@ -146,7 +146,7 @@ class _Climb:
         self.original: Measured | None = None
 
     def run(self) -> OnnxLadder:
-        self.kept = self._kept()
+        self.kept = self._kept_values()
         reading = reading_of(self.proto, self.graph, self.kept)
         self.ladder.macs = OnnxSearch(reading).macs
         climb_rungs(self._rungs(reading), self.ladder.rungs, self.goal, self._fits)
@@ -176,7 +176,7 @@ class _Climb:
         if "split" not in self.goal.without:
             yield from self._split(reading, best)
 
-    def _kept(self) -> frozenset[str] | None:
+    def _kept_values(self) -> frozenset[str] | None:
         """The values that a session keeps; None where ONNX Runtime does not write its optimized model."""
         try:
             return kept_values(self.path, self.goal.settings.level)
@@ -282,7 +282,7 @@ class _Climb:
         """The model with its largest skips recomputed, one more each time."""
         found = [late_skips(reading, share)[:_MOST_SKIPS] for share in _KEPT_SHARES]
         for skips in dict.fromkeys(tuple(some[: k + 1]) for some in found for k in range(len(some))):
-            again = self._made_again(reading, skips)
+            again = self._with_recomputed(reading, skips)
             yield next(self._hoisted(again.proto, again.reading), again)
 
     def _clustered(self, reading: Reading) -> Iterator[_Source]:
@@ -292,11 +292,11 @@ class _Climb:
         """
         skips = pooled_skips(reading, _KEPT_SHARES[0], int(_POOLED * max(OnnxSearch(reading).loads, default=0)))
         if skips:
-            again = self._made_again(reading, skips[:_MOST_SKIPS])
+            again = self._with_recomputed(reading, skips[:_MOST_SKIPS])
             order = clustered_order(again.reading)
             yield again if again.reading.apart else _Source(again.proto, again.reading.in_order(order))
 
-    def _made_again(self, reading: Reading, skips: Sequence[Skip]) -> _Source:
+    def _with_recomputed(self, reading: Reading, skips: Sequence[Skip]) -> _Source:
         """The model with some values recomputed for late readers; a session keeps copies of what it keeps."""
         proto, origin = with_copies(self.proto, reading, skips)
         copies = {name for name, first in origin.items() if first in (self.kept or ())}
@@ -331,7 +331,7 @@ class _Climb:
                 with self._draft(model) as path:
                     forms.append((self._measure(path, best.settings, keep=True), said, model))
             except ModelError as problem:
-                self.ladder.remarks.append(f"{_told(plan, search)}: {problem}")
+                self.ladder.remarks.append(f"{_plan_words(plan, search)}: {problem}")
         least = min(rung.best.peak for rung in self.ladder.rungs)
         for measured, said, model in sorted(forms, key=lambda form: form[0].peak):
             if measured.peak >= least:
@@ -341,7 +341,7 @@ class _Climb:
             if difference.ulps <= self.goal.tolerance:
                 return self._rung(search, plan, best, measured, model, difference, said)
             self.ladder.remarks.append(
-                f"{_told(plan, search)}{said} needs {measured.peak:,} bytes but"
+                f"{_plan_words(plan, search)}{said} needs {measured.peak:,} bytes but"
                 f" {difference.described()}"
                 + f"; --tolerance {ceil(difference.ulps)} allows it"
                 * isfinite(difference.ulps)
@@ -375,7 +375,7 @@ def other_settings(goal: OnnxGoal) -> list[SessionSettings]:
     return [settings for settings in dict.fromkeys(legal) if settings != user]
 
 
-def _told(plan: StripePlan, search: OnnxSearch) -> str:
+def _plan_words(plan: StripePlan, search: OnnxSearch) -> str:
     extra = 100 * (plan.macs / max(search.macs, 1) - 1)
     return f"a plan of {len(plan.regions)} regions in stripes with {extra:+.1f} % of work"
 

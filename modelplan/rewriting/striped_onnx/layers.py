@@ -64,10 +64,10 @@ class Reading:
         """How the rows of operator `index` along `axis` depend on those of its operands, or why it is not split."""
         key = index, axis
         if key not in self.known:
-            self.known[key] = self._found(index, axis)
+            self.known[key] = self._layer(index, axis)
         return self.known[key]
 
-    def _found(self, index: int, axis: int) -> Layer | str:
+    def _layer(self, index: int, axis: int) -> Layer | str:
         graph, op = self.graph, self.graph.ops[index]
         if len(op.writes) != 1 or op.outputs[0] < 0 or op.subgraphs:
             return "it has not exactly one output, or runs a body"

@@ -160,7 +160,7 @@ def striped_candidates(space: Space, first: int, last: int, ceiling: int) -> lis
     return candidates
 
 
-def _formed(space: Space, base: AnyLayers, form: Strategy) -> RegionLayers[Strategy]:
+def _layers_of_form(space: Space, base: AnyLayers, form: Strategy) -> RegionLayers[Strategy]:
     """The layers of a region for another strategy of stripes."""
     other_graph = isinstance(form, UnrolledStripes) and form.pad_early
     tiled = isinstance(form, LoopedStripes) and form.columns
@@ -269,8 +269,8 @@ def _cost(space: Space, base: AnyLayers, form: LoopedStripes | UnrolledStripes, 
     """The cost of a form of a region, None where it is not legal."""
     try:
         if isinstance(form, LoopedStripes):
-            return estimate_loop(_formed(space, base, form), across, space.prices)
-        return estimate(_formed(space, base, form), across, space.prices)
+            return estimate_loop(_layers_of_form(space, base, form), across, space.prices)
+        return estimate(_layers_of_form(space, base, form), across, space.prices)
     except IllegalStripeError:
         return None
 

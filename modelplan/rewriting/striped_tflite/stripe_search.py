@@ -100,7 +100,7 @@ class StripeSearch:
         self.space = Space(whole.graph, order, self.overlaps, _prices(model.bits, whole.graph))
         newer = newer_operators(model.data)
         self.space.layers |= {op: newer[at] for op, at in enumerate(whole.file_ops) if at in newer}
-        self.found: list[Candidate] = []
+        self.candidates: list[Candidate] = []
         self.plans: dict[Regions, PackedPlan | None] = {}
         plain = striped_program(model.graph, range(len(model.graph.ops)), ())
         self.tail = model.rung("as is", model.data, 0, 0).tail - costs.kept_bytes(plain, model.bits)
@@ -136,10 +136,10 @@ class StripeSearch:
         ceiling = max(self.space.peaks)
         ranges = candidates.promising_ranges(self.space, ceiling, ceiling // 3)
         for found in workers.map("price", [(*run, ceiling) for run in ranges], self.tasks()["price"]):
-            self.found += found
+            self.candidates += found
         most = self.goal.max_macs * self.model.macs, self.goal.max_time * self.model.time
-        choices = candidates.plans(self.space, self.found, *most)
-        self.model.report(f"{len(self.found)} candidates, {len(choices)} plans")
+        choices = candidates.plans(self.space, self.candidates, *most)
+        self.model.report(f"{len(self.candidates)} candidates, {len(choices)} plans")
         sweep = [choice.regions for choice in sorted(choices, key=self._expected)[:_BUILT]]
         first = list(dict.fromkeys((*sweep, *self._one_region(), *self._one_loop())))
         for at in range(0, len(first), _TOGETHER):
@@ -160,7 +160,7 @@ class StripeSearch:
         """For each range of operators its most promising stripes, the best ranges first."""
         best: dict[tuple[int, int], Candidate] = {}
         macs, time = self.goal.max_macs * self.model.macs, self.goal.max_time * self.model.time
-        for c in self.found:
+        for c in self.candidates:
             key = c.region.first, c.region.last
             if c.macs <= macs and c.time <= time and (key not in best or self._promise(c) < self._promise(best[key])):
                 best[key] = c
@@ -304,7 +304,7 @@ class StripeSearch:
         for region in self._singles():
             if all(r.last < region.first or region.last < r.first for r in regions):
                 yield tuple(sorted((*regions, region), key=lambda r: r.first))
-        for extra in self.random.sample(self.found, min(40, len(self.found))):
+        for extra in self.random.sample(self.candidates, min(40, len(self.candidates))):
             new = extra.region
             if all(r.last < new.first or new.last < r.first for r in regions):
                 yield tuple(sorted((*regions, new), key=lambda r: r.first))
@@ -329,12 +329,12 @@ class StripeSearch:
         yield from self._loops(region)
         if not isinstance(region, UnrolledStripes):
             return
-        for cuts in _uneven(region.cuts):
+        for cuts in _shift_cuts(region.cuts):
             yield replace(region, cuts=cuts)
         yield from self._other_strategies(region)
         ranges = [(region.first + a, region.last + b) for a in (-1, 0, 1) for b in (-1, 0, 1)]
         for first, last in ranges:
-            yield from (c.region for c in self.found if (c.region.first, c.region.last) == (first, last))
+            yield from (c.region for c in self.candidates if (c.region.first, c.region.last) == (first, last))
         yield from self._exceptions(region)
 
     def _other_strategies(self, region: UnrolledStripes) -> Iterator[UnrolledStripes]:
@@ -408,7 +408,7 @@ def _lowest(*packings: GroupPacking) -> GroupPacking:
     return min(packings, key=lambda packing: packing.height)
 
 
-def _uneven(cuts: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+def _shift_cuts(cuts: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
     """The same stripes with one cut moved by a row."""
     for i in range(1, len(cuts) - 1):
         for shift in (-1, 1):

@@ -82,7 +82,7 @@ def loop_rows(base: LoopLayers, layers: Mapping[int, Layer], rows: int) -> LoopR
         IllegalStripeError: no window height suits all iterations.
     """
     result = result_runs(layers[base.ops[-1]].rows_out, rows)
-    axis_rows = _passed_on(base, layers, result) if base.region.trim_late else _cut_each(base, layers, result)
+    axis_rows = _uncut_chain(base, layers, result) if base.region.trim_late else _cut_each(base, layers, result)
     axis_rows.used = _used(base, layers, result)
     return axis_rows
 
@@ -114,7 +114,7 @@ def _cut_each(base: LoopLayers, layers: Mapping[int, Layer], result: IterationRo
         y, layer = ops[op].outputs[0], layers[op]
         if y not in wanted:
             raise IllegalStripeError(f"{base.graph.label(op)}: nothing in the loop reads what it makes")
-        held[y] = _around(wanted[y], layer.rows_out)
+        held[y] = _covering_window(wanted[y], layer.rows_out)
         window, skipped, axis_rows.made[op] = _fitting(layer, held[y])
         axis_rows.kept[op] = IterationRows(skipped, held[y].extent)
         for position in layer.operands:
@@ -129,7 +129,7 @@ def _cut_each(base: LoopLayers, layers: Mapping[int, Layer], result: IterationRo
     return axis_rows
 
 
-def _around(runs: Sequence[IterationRows], height: int) -> IterationRows:
+def _covering_window(runs: Sequence[IterationRows], height: int) -> IterationRows:
     """The smallest window of one extent that covers all of `runs` in each iteration."""
     low = [min(run.starts[k] for run in runs) for k in range(len(runs[0].starts))]
     high = [max(run.starts[k] + run.extent for run in runs) for k in range(len(runs[0].starts))]
@@ -185,7 +185,7 @@ def _enlarged(layer: Layer, a: int, b: int, lo: int, hi: int) -> tuple[int, int]
     return (skip, made) if skip >= 0 and skip + b - a <= made else None
 
 
-def _passed_on(base: LoopLayers, layers: Mapping[int, Layer], result: IterationRows) -> LoopRows:
+def _uncut_chain(base: LoopLayers, layers: Mapping[int, Layer], result: IterationRows) -> LoopRows:
     """The rows of a chain of operators in which each takes all rows of the one before."""
     _check_chain(base)
     chain, axis_rows = [layers[op] for op in base.ops], LoopRows(result)
@@ -196,7 +196,7 @@ def _passed_on(base: LoopLayers, layers: Mapping[int, Layer], result: IterationR
     )
     for op in base.ops:
         axis_rows.taken[op, 0] = window
-        axis_rows.made[op] = _made(layers[op], window.extent)
+        axis_rows.made[op] = _rows_made(layers[op], window.extent)
         window = axis_rows.kept[op] = IterationRows((0,) * len(cuts), axis_rows.made[op])
     axis_rows.kept[base.ops[-1]] = IterationRows(tuple(cuts), result.extent)
     return axis_rows
@@ -212,7 +212,7 @@ def _check_chain(base: LoopLayers) -> None:
         at = op.outputs[0]
 
 
-def _made(layer: Layer, height: int) -> int:
+def _rows_made(layer: Layer, height: int) -> int:
     """The number of rows that an operator computes from a window."""
     if layer.kind != "window":
         return height

@@ -90,7 +90,7 @@ def _extreme(dtype: Any, number: float, name: str) -> Any:
     return {"zero": 0, "max": limits.max, "min": limits.min}[name]
 
 
-def _needed(request: dict[str, Any], library: Any) -> int | None:
+def _session_bytes(request: dict[str, Any], library: Any) -> int | None:
     """What a session holds without an arena, whose free room in chunks would hide bytes that runs take."""
     if request["settings"]["arena"] == "off":
         return None
@@ -106,7 +106,7 @@ def _measured(request: dict[str, Any]) -> dict[str, Any]:
     """The bytes of a first run and of later ones above what a loaded session needs, and the time of the quickest."""
     library = ctypes.CDLL(None)
     library.trace_live.restype = library.trace_peak.restype = ctypes.c_longlong
-    needed = _needed(request, library)
+    needed = _session_bytes(request, library)
     before = library.trace_live()
     session, options = _session(request)
     inputs = session.get_inputs()

@@ -140,7 +140,7 @@ def arena(model: FileModel, abi: int | str = "64", kernels: str = "reference", h
     largest = max(arenas, key=lambda one: one.least)
     front = max(one.front for one in arenas)
     kept = tuple(map(max, zip(*(one.kept for one in arenas), strict=True)))
-    return replace(largest, front=front, kept=kept, refusals=_everywhere([one.refusals for one in arenas]))
+    return replace(largest, front=front, kept=kept, refusals=_common_refusals([one.refusals for one in arenas]))
 
 
 def planned(
@@ -167,10 +167,10 @@ def refusals(model: FileModel, abi: int | str = "32", kernels: str = "reference"
         RequestError: no such ABI or kernel library.
     """
     library = find_library(kernels)
-    return _everywhere([tuple(Interpreter(model, one, library).refused()) for one in find_abis(abi)])
+    return _common_refusals([tuple(Interpreter(model, one, library).refused()) for one in find_abis(abi)])
 
 
-def _everywhere(found: Sequence[tuple[Refused, ...]]) -> tuple[Refused, ...]:
+def _common_refusals(found: Sequence[tuple[Refused, ...]]) -> tuple[Refused, ...]:
     """The operators refused on all of these ABIs, each with the first reason."""
     labels = [{refused.label for refused in other} for other in found]
     return tuple(refusal for refusal in found[0] if all(refusal.label in other for other in labels))

@@ -170,7 +170,7 @@ class Catalogue:
         None where it holds none.
         """
         if content.filled:
-            row = next(i for i, columns in enumerate(content.filled) if columns != _all_of(content))
+            row = next(i for i, columns in enumerate(content.filled) if columns != _all_columns(content))
             columns = [i for i in range(content.shape[2]) if not content.filled[row] >> i & 1]
             return f"{row_words(1, [row])}, {row_words(2, columns)} of {label} hold what nothing wrote"
         for axis, symbols in enumerate(content.axes):
@@ -244,12 +244,12 @@ def _word(symbol: int) -> str:
     return words.get(symbol) or f"padding with {symbol + _PADS}"
 
 
-def _all_of(content: Content) -> int:
+def _all_columns(content: Content) -> int:
     """A bit mask of all columns of a map."""
     return (1 << content.shape[2]) - 1
 
 
-def _written(content: Content) -> tuple[int, ...]:
+def _written_columns(content: Content) -> tuple[int, ...]:
     """For each row the bit mask of its written columns, for a map that is not written in tiles."""
     columns = sum(1 << i for i, symbol in enumerate(content.axes[2]) if symbol != UNWRITTEN)
     return tuple(columns * (symbol != UNWRITTEN) for symbol in content.axes[1])
@@ -261,7 +261,7 @@ def patched(whole: Content, part: Content, row: int, column: int) -> Content | s
     Cost: O(rows of the tile + extents of the map).
     """
     bits = (1 << part.shape[2]) - 1 << column
-    held, filled = whole.base != NOTHING, list(whole.filled or _written(whole))
+    held, filled = whole.base != NOTHING, list(whole.filled or _written_columns(whole))
     if any(UNWRITTEN in axis for axis in part.axes):
         return "of which nothing wrote a part"
     if held and (whole.base != part.base or whole.axes[0] != part.axes[0] or whole.axes[3] != part.axes[3]):
@@ -281,7 +281,7 @@ def patched(whole: Content, part: Content, row: int, column: int) -> Content | s
         axes.append(tuple(old))
     for i in below:
         filled[i] |= bits
-    complete = all(columns == _all_of(whole) for columns in filled)
+    complete = all(columns == _all_columns(whole) for columns in filled)
     return Content(part.base, (part.axes[0], *axes, part.axes[3]), () if complete else tuple(filled))
 
 

@@ -61,7 +61,7 @@ class _Backwards:
             for (x, _), mask in zip(event.reads, made, strict=True):
                 self._want(x, mask)
             return ()
-        masks = self._behind(event, [np.zeros(self.cells[y].shape, dtype=np.bool_) if mask is None else mask
+        masks = self._needed_elements(event, [np.zeros(self.cells[y].shape, dtype=np.bool_) if mask is None else mask
                                      for (y, _), mask in zip(event.writes, made, strict=True)])  # fmt: skip
         for (x, _), mask in zip(event.reads, masks, strict=True):
             self._want(x, np.ones(self.cells[x].shape, dtype=np.bool_) if mask is None else mask)
@@ -72,7 +72,7 @@ class _Backwards:
             other = self.wanted.get(x)
             self.wanted[x] = mask if other is None else mask | other
 
-    def _behind(self, event: Event, made: Sequence[Mask]) -> list[Mask | None]:
+    def _needed_elements(self, event: Event, made: Sequence[Mask]) -> list[Mask | None]:
         """For each operand the elements behind those of the results."""
         operands = [self.cells[x] for x, _ in event.reads]
         if event.copies:

@@ -149,7 +149,7 @@ class _Runner:
         outputs = [cells[t] for t in op.outputs if t >= 0]
         if len(outputs) != len(op.outputs) or not outputs:
             raise unproved(op, "has no output or an absent one")
-        given = [self._given(number, t) if t >= 0 else None for t in op.inputs]
+        given = [self._operands(number, t) if t >= 0 else None for t in op.inputs]
         reads = tuple((x.cell.number, x.content) for x in given if x is not None)
         numbers = self._calculated(op, given, outputs)
         copies: tuple[ElementCopy, ...] = ()
@@ -157,14 +157,14 @@ class _Runner:
             self.held[number][op.outputs[0]] = numbers
             contents: tuple[Content, ...] = (self._content(number, op.outputs[0]),)
         else:
-            contents, copies = self._made(op, where, given, outputs)
+            contents, copies = self._results(op, where, given, outputs)
             self.held[number].update(zip(op.outputs, contents, strict=True))
         for content, cell in zip(contents, outputs, strict=True):
             _check_shape(where, content, cell)
         writes = tuple((cell.number, content) for cell, content in zip(outputs, contents, strict=True))
         self.trace.events.append(Event(op, where, reads, writes, copies))
 
-    def _given(self, number: int, t: int) -> Given:
+    def _operands(self, number: int, t: int) -> Given:
         value = self._value(number, t)
         numbers = value if isinstance(value, Numbers) else None
         return Given(self.source.parts[number].cells[t], self._content(number, t), numbers)
@@ -175,7 +175,7 @@ class _Runner:
             return None
         return calculated(op, known, outputs[0])
 
-    def _made(
+    def _results(
         self, op: Operation, where: str, given: Sequence[Given | None], outputs: Sequence[Cell]
     ) -> tuple[tuple[Content, ...], tuple[ElementCopy, ...]]:
         if op.kind in _KEEPING:
