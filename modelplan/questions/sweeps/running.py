@@ -73,7 +73,9 @@ def _facts(run: SweepRun, memo: Memo) -> dict[str, Any]:
     abi = run.target_abi or _USUAL_ABI
     setting = (run.dims, run.shapes, runtime.name, runtime.kernels)
     target = Target(runtime, abi)
-    needed, arena_seconds = memo.cached(run.model, ("arena", abi, *setting), lambda: unmodified_requirement(file, target))
+    needed, arena_seconds = memo.cached(
+        run.model, ("arena", abi, *setting), lambda: unmodified_requirement(file, target)
+    )
     options = _options(run, runtime)
     chosen = (options.schedule, options.alias, options.allocator)
     planned, plan_seconds = memo.cached(run.model, ("plan", *setting, *chosen), lambda: _planned(file, options))
