@@ -181,4 +181,4 @@ class Difference:
 
     def of(self, change: Change) -> tuple[OpChange, ...]:
         """The changed operators and inputs with this kind of change."""
-        return tuple(one for one in self.changes if one.change is change)
+        return tuple(operator for operator in self.changes if operator.change is change)

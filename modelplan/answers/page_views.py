@@ -151,18 +151,18 @@ def subtitle(plan: Plan) -> str:
 
 def _facts(plan: Plan) -> tuple[tuple[str, str], ...]:
     """The figures that the page lists beside the memory map."""
-    found = summary(plan)
-    proved = "order and layout" if found.jointly_optimal else "layout" if found.optimal else ""
+    figures = summary(plan)
+    proved = "order and layout" if figures.jointly_optimal else "layout" if figures.optimal else ""
     rows = [
-        ("alignment loss at the peak", human(found.alignment_loss)),
-        ("fragmentation", human(found.fragmentation)),
-        ("shared while overlapping", human(found.overlapped) if found.overlapped else ""),
+        ("alignment loss at the peak", human(figures.alignment_loss)),
+        ("fragmentation", human(figures.fragmentation)),
+        ("shared while overlapping", human(figures.overlapped) if figures.overlapped else ""),
         ("proved lowest", proved),
         ("order", f"{plan.schedule.method}{', optimal' if plan.schedule.optimal else ''}"),
         ("sharing", SHARING[plan.alias]),
         ("allocator", plan.allocator),
-        ("constants in flash", human(found.constants)),
-        ("state kept between runs", human(found.state) if found.state else ""),
+        ("constants in flash", human(figures.constants)),
+        ("state kept between runs", human(figures.state) if figures.state else ""),
     ]
     rows += [("refused by the runtime", why) for why in (plan.requirement.refusals if plan.requirement else ())]
     return tuple((label, value) for label, value in rows if value)

@@ -140,11 +140,11 @@ def _build_fields(
     kind: type, names: Collection[str], value: Any, where: str, bodies: Mapping[int, Graph]
 ) -> dict[str, Any]:
     hints = typing.get_type_hints(kind)
-    found = _expect(dict, value, where)
-    if found.keys() != set(names):
-        odd = ", ".join(sorted(found.keys() ^ set(names)))
+    fields = _expect(dict, value, where)
+    if fields.keys() != set(names):
+        odd = ", ".join(sorted(fields.keys() ^ set(names)))
         raise ValueError(f"{where} has missing or unknown fields: {odd}")
-    return {name: _build(hints[name], found[name], f"{where}.{name}", bodies) for name in names}
+    return {name: _build(hints[name], fields[name], f"{where}.{name}", bodies) for name in names}
 
 
 def _build_runtime(value: Any, where: str) -> Runtime:

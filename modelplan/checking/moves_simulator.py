@@ -376,9 +376,9 @@ class _Run:
             raise BrokenPlanError(f"{_name(self.problem, buffer)} is lost before its lifetime ends with step {step}")
 
 
-def _check_promise(problem: RegionProblem, layout: Layout, promised: Timetable, run: _Run, found: Simulation) -> None:
+def _check_promise(problem: RegionProblem, layout: Layout, promised: Timetable, run: _Run, replay: Simulation) -> None:
     """The promised times hold together, and are not shorter than the replay's."""
-    slack = _TOLERANCE * max(found.seconds, promised.seconds, 1e-12)
+    slack = _TOLERANCE * max(replay.seconds, promised.seconds, 1e-12)
     if len(promised.begins) != len(problem.seconds) or len(promised.copies) != len(layout.copies):
         counts = f"{len(promised.begins)} steps and {len(promised.copies)} copies"
         raise BrokenPlanError(f"the timetable has {counts}, expected {len(problem.seconds)} and {len(layout.copies)}")
@@ -396,8 +396,8 @@ def _check_promise(problem: RegionProblem, layout: Layout, promised: Timetable, 
         if end > (promised.begins[copy.due] if copy.due < len(promised.begins) else promised.seconds) + slack:
             raise BrokenPlanError(f"{what} ends at {end:.9f} s, after step {copy.due} has begun: too late")
     _check_slots(problem, layout, promised, run, slack)
-    if promised.seconds < found.seconds - slack:
-        raise BrokenPlanError(f"promised are {promised.seconds:.9f} s, the replay takes {found.seconds:.9f} s")
+    if promised.seconds < replay.seconds - slack:
+        raise BrokenPlanError(f"promised are {promised.seconds:.9f} s, the replay takes {replay.seconds:.9f} s")
 
 
 def _check_slots(problem: RegionProblem, layout: Layout, promised: Timetable, run: _Run, slack: float) -> None:

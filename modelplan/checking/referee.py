@@ -153,13 +153,13 @@ def _neighbours(problem: OrderProblem) -> tuple[list[set[int]], list[set[int]]]:
 
 def _closure(ops: Iterable[int], next_of: list[set[int]]) -> set[int]:
     """The ops and all that is reached from them."""
-    found, stack = set(), list(ops)
+    reached, stack = set(), list(ops)
     while stack:
         op = stack.pop()
-        if op not in found:
-            found.add(op)
+        if op not in reached:
+            reached.add(op)
             stack.extend(next_of[op])
-    return found
+    return reached
 
 
 def _other_readers(problem: OrderProblem, op: int, dying: Iterable[int]) -> list[int]:

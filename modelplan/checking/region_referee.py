@@ -207,13 +207,13 @@ def _replay(
 
 def _content(problem: RegionProblem, layout: Layout, buffer: int, state: _Buffer, copy: Copy, step: int) -> int:
     """The version that a copy takes."""
-    found = state.at_home if copy.source == -1 else state.held.get(copy.source, -1)
-    if found != state.version:
+    version = state.at_home if copy.source == -1 else state.held.get(copy.source, -1)
+    if version != state.version:
         where = "its home" if copy.source == -1 else f"stay {copy.source} in {_region(problem, layout, copy.source)}"
         raise BrokenPlanError(
             f"{_named(problem, buffer)}: the copy issued at step {step} takes it from {where}, which is out of date"
         )
-    return found
+    return version
 
 
 def _region(problem: RegionProblem, layout: Layout, stay: int) -> str:

@@ -68,10 +68,10 @@ class Dims:
                 return self.extents[symbol]
             if symbol in self.implied:
                 return self.implied[symbol][0]
-            if (found := self._in_shape(symbol)) is not None:
-                return found
-            if (self.extents or self.implied) and (found := self._computed(symbol)) is not None:
-                return found
+            if (known := self._in_shape(symbol)) is not None:
+                return known
+            if (self.extents or self.implied) and (known := self._computed(symbol)) is not None:
+                return known
         return None
 
     def _in_shape(self, symbol: str) -> int | None:
@@ -124,10 +124,10 @@ class Dims:
         if len(symbol) > _LONGEST_EXPRESSION or not _EXPRESSION.fullmatch(symbol):
             return None
         try:
-            found = self._evaluated(ast.parse(symbol.strip(), mode="eval").body)
+            value = self._evaluated(ast.parse(symbol.strip(), mode="eval").body)
         except (SyntaxError, RecursionError, ZeroDivisionError):
             return None
-        return found if found is not None and found >= 0 else None
+        return value if value is not None and value >= 0 else None
 
     def _evaluated(self, node: ast.expr) -> int | None:
         if isinstance(node, ast.Constant) and type(node.value) is int:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 #: The vector instructions of each library: how many pixels are im2col before a product.
-GATHERED = {"cmsis-c": 2, "cmsis-dsp": 2, "cmsis-mve": 4}
+IM2COL_PIXELS = {"cmsis-c": 2, "cmsis-dsp": 2, "cmsis-mve": 4}
 #: Channels that a depthwise convolution with Helium finishes in one walk over the map.
 _CHANNELS_AT_ONCE = 124
 
@@ -57,7 +57,7 @@ def convolution(library: str, bits: int, shape: Map, window: CheckedWindow) -> l
         return [one for part in parts for one in product(library, part, channels)]
     if bits == 8 and library == "cmsis-mve" and _one_row(shape, window):
         return [one for pixels in shape.images for one in _row(shape, window, pixels)]
-    return im2col(shape, GATHERED[library])
+    return im2col(shape, IM2COL_PIXELS[library])
 
 
 def im2col(shape: Map, count: int) -> list[Round]:
@@ -114,7 +114,7 @@ def depthwise(library: str, bits: int, shape: Map, window: CheckedWindow, each: 
     if bits != 8 or each != 1 or shape.into[0] != 1 or window.dilations != (1, 1):
         return "elements"
     if library == "cmsis-mve":
-        return im2col(shape, GATHERED[library]) if shape.out[3] <= _CHANNELS_AT_ONCE else ""
+        return im2col(shape, IM2COL_PIXELS[library]) if shape.out[3] <= _CHANNELS_AT_ONCE else ""
     small = window.kernel == (3, 3) and max(window.pads) <= 1
     return "elements" if small or library == "cmsis-c" else im2col(shape, 1)
 

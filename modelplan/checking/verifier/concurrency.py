@@ -87,7 +87,7 @@ def _check_pair(plan: Plan, after: list[int], users: list[tuple[set[int], bool, 
     )
 
 
-def _leads(after: list[int], these: set[int], those: set[int]) -> bool:
-    """Whether every operator of `those` begins after all operators of `these` have ended."""
-    wanted = sum(1 << op for op in those)
-    return all(not wanted & ~after[op] for op in these)
+def _leads(after: list[int], firsts: set[int], seconds: set[int]) -> bool:
+    """Whether every operator of `seconds` begins after all operators of `firsts` have ended."""
+    wanted = sum(1 << op for op in seconds)
+    return all(not wanted & ~after[op] for op in firsts)

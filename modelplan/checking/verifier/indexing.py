@@ -34,12 +34,12 @@ def contiguous_run(program: Program, step: Step) -> tuple[int, int] | None:
     strides = np.cumprod([1, *x.shape[:0:-1]])[::-1] if x.shape else ()
     operand: Elements = np.lib.stride_tricks.as_strided(byte, x.shape, [int(s) for s in strides], writeable=False)
     try:
-        found = indexing(operand, y, step)
+        elements = indexing(operand, y, step)
     except (ValueError, IndexError):
         return None  # numpy cannot do what the attributes say
-    if found is None or found.size != y.elements or not found.flags.c_contiguous:
+    if elements is None or elements.size != y.elements or not elements.flags.c_contiguous:
         return None
-    start, rest = divmod((found.ctypes.data - operand.ctypes.data) * x.nbytes, x.elements)
+    start, rest = divmod((elements.ctypes.data - operand.ctypes.data) * x.nbytes, x.elements)
     return None if rest or y.nbytes * x.elements != x.nbytes * y.elements else (start, y.nbytes)
 
 
@@ -93,7 +93,7 @@ def _block(x: Elements, begin: list[int], y: Value) -> Elements | None:
     return x[tuple(slice(b, b + n) for b, n in zip(begin, y.shape, strict=True))]
 
 
-def _gathered(x: Elements, _y: Value, step: Step) -> Elements | None:
+def _gather(x: Elements, _y: Value, step: Step) -> Elements | None:
     indices, axis = _list(step, "operand 1"), (_list(step, "axis") or [0])[0]
     if not indices or (_list(step, "batch_dims") or [0]) != [0] or not -x.ndim <= axis < x.ndim:
         return None
@@ -126,7 +126,7 @@ _INDEXINGS: dict[str, Callable[[Elements, Value, Step], Elements | None]] = {
     **dict.fromkeys(("Transpose", "TRANSPOSE"), _transposed),
     **dict.fromkeys(("SLICE", "STRIDED_SLICE"), _tflite_sliced),
     "Slice": _onnx_sliced,
-    **dict.fromkeys(("Gather", "GATHER"), _gathered),
+    **dict.fromkeys(("Gather", "GATHER"), _gather),
     **dict.fromkeys(("Pad", "PAD", "PADV2", "MIRROR_PAD"), _padded),
     **dict.fromkeys(("Expand", "BROADCAST_TO"), _same),
     **dict.fromkeys(("Tile", "TILE"), _same),

@@ -95,7 +95,7 @@ def _least_lead(program: Program, step: Step, operand: int) -> int | None:
     x, y = program.values[step.inputs[operand]], program.values[step.outputs[0]]
     if not x.nbytes or not y.nbytes or x.nbytes % x.elements or y.nbytes % y.elements:
         return None
-    if program.library in cmsis_nn.GATHERED:
+    if program.library in cmsis_nn.IM2COL_PIXELS:
         return _least_of_cmsis_nn(program, step, operand, x, y)
     if step.kind in _PLAIN_LOOPS and not program.plain_loops:
         return None
@@ -234,8 +234,8 @@ def _apart(step: Step) -> bool:
     """Whether the windows of an ONNX pooling neither overlap nor leave the operand."""
 
     def numbers(name: str) -> list[int]:
-        found = step.attribute(name)
-        return [n for n in found if isinstance(n, int)] if isinstance(found, tuple) else []
+        value = step.attribute(name)
+        return [n for n in value if isinstance(n, int)] if isinstance(value, tuple) else []
 
     kernel = numbers("kernel_shape")
     strides = numbers("strides") or [1] * len(kernel)
@@ -343,5 +343,5 @@ def _kernel(program: Program, step: Step) -> tuple[int, int] | None:
 
 def _number(step: Step, name: str) -> int:
     """An option as a number, 1 where the operator lacks it."""
-    found = step.attribute(name)
-    return found if isinstance(found, int) else 1
+    value = step.attribute(name)
+    return value if isinstance(value, int) else 1

@@ -209,7 +209,7 @@ def _classes(program: Program, layout: AddressLayout) -> IntArray:
     """The class of each tensor, by the number of one tensor in it."""
     root: dict[int, int] = {}
 
-    def found(t: int) -> int:
+    def find(t: int) -> int:
         while root.get(t, t) != t:
             t = root[t]
         return t
@@ -219,10 +219,10 @@ def _classes(program: Program, layout: AddressLayout) -> IntArray:
         for m in moves:
             x, y = step.inputs[m.input], step.outputs[m.output]
             if layout.address.get(x, -1) + m.start == layout.address.get(y, -2) + m.to:
-                root[found(y)] = found(x)
+                root[find(y)] = find(x)
     classes = np.arange(len(program.values))
     for t in root:
-        classes[t] = found(t)
+        classes[t] = find(t)
     return classes
 
 

@@ -274,20 +274,20 @@ class GraphBuilder:
 
     def _evaluate(self, source: _Source) -> None:
         """Puts the values of all outputs of a node into `values`."""
-        found: Sequence[Array | None] | None
+        values: Sequence[Array | None] | None
         if source.node.op_type == "Constant":
-            found = [fold.attribute_value(source.node)]
+            values = [fold.attribute_value(source.node)]
         elif source.node.op_type in ("Shape", "Size"):
-            found = [fold.shape_value(source.node, self.types[source.inputs[0]].extents or ())]
+            values = [fold.shape_value(source.node, self.types[source.inputs[0]].extents or ())]
         elif _is_never(source):
             shape = self.types[source.inputs[0]].extents
-            found = [np.zeros(shape, np.bool_)] if shape and fold.is_small(source.node, [], shape) else None
+            values = [np.zeros(shape, np.bool_)] if shape and fold.is_small(source.node, [], shape) else None
         else:
             known = self.types[source.outputs[0]] if source.outputs and source.outputs[0] >= 0 else None
-            found = self._referenced(source.node, source.inputs, known)
+            values = self._referenced(source.node, source.inputs, known)
         for position, t in enumerate(source.outputs):
             if t >= 0:
-                self.values[t] = found[position] if found and position < len(found) else None
+                self.values[t] = values[position] if values and position < len(values) else None
 
     def _referenced(self, node: Any, inputs: Sequence[int], known: Type | None) -> Sequence[Array | None] | None:
         """The outputs by onnx's reference, where the inputs have values and the result is small."""
@@ -376,11 +376,11 @@ class GraphBuilder:
             return [self.claimed(name, known, place) for name, known in zip(node.output, hints, strict=True)]
         inferred = self._inferred(node, inputs, place)
         where = place[len(self.place) :]
-        found = [
+        types = [
             self._at(f"{where}: {name!r}", merged, inferred.get(name), known) if name else None
             for name, known in zip(node.output, hints, strict=True)
         ]
-        return [self.claimed(name, known, place) for name, known in zip(node.output, found, strict=True)]
+        return [self.claimed(name, known, place) for name, known in zip(node.output, types, strict=True)]
 
     def claimed(self, name: str, known: Type | None, place: str) -> Type | None:
         """The types of outputs from the operators, completed by those the file states; remarks contradictions.
@@ -413,14 +413,14 @@ class GraphBuilder:
         types = {name: self.types[i].proto for name, i in zip(node.input, inputs, strict=True) if i >= 0}
         imports = [onnx.helper.make_opsetid(domain, number) for domain, number in self.model.opsets.items()]
         try:
-            found = onnx.shape_inference.infer_node_outputs(
+            inferred = onnx.shape_inference.infer_node_outputs(
                 schema, node, types, self._data(node, inputs), None, imports
             )
         except refusals() as problem:
             raise ImpossibleError(f"{place}: {plain(problem)}") from None
         known = {
             name: self._at(f"{place}: {name!r}", read_type, proto)
-            for name, proto in found.items()
+            for name, proto in inferred.items()
             if proto.WhichOneof("value")
         }
         return self._completed(node, inputs, known, version)

@@ -148,11 +148,11 @@ def _stored_bytes(tensor: Any) -> int | None:
     size = nbytes(dtype, tuple(tensor.dims))
     if dtype in UNPLANNED:
         return sum(map(len, tensor.string_data))
-    found = len(tensor.raw_data) or None
+    length = len(tensor.raw_data) or None
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
-        found = next((_length(place, e.value) for e in tensor.external_data if e.key == "length"), None)
-    if found is not None and found != size:
-        raise ValueError(f"{place}: found {found} bytes of data, expected {size} for {dtype} {list(tensor.dims)}")
+        length = next((_length(place, e.value) for e in tensor.external_data if e.key == "length"), None)
+    if length is not None and length != size:
+        raise ValueError(f"{place}: found {length} bytes of data, expected {size} for {dtype} {list(tensor.dims)}")
     return None
 
 

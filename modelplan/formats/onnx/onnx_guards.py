@@ -31,16 +31,16 @@ def check_counts(graphs: list[Any], limits: FileLimits) -> None:
     Raises:
         ValueError: more than any real model has.
     """
-    tally, told = Tally(limits), 0
+    tally, hints = Tally(limits), 0
     for graph in graphs:
         tally.add("operators", len(graph.node))
         tally.add("tensors", len(graph.input) + len(graph.output) + sum(len(node.output) for node in graph.node))
         if hasattr(graph, "initializer"):  # which functions have not
             tally.add("tensors", len(graph.initializer) + len(graph.sparse_initializer))
             tally.add("bodies", graph is not graphs[0])
-            told += len(graph.value_info)
-    if told > limits.tensors:
-        raise ValueError(f"found types of {told:,} intermediate values, expected at most {limits.tensors:,}")
+            hints += len(graph.value_info)
+    if hints > limits.tensors:
+        raise ValueError(f"found types of {hints:,} intermediate values, expected at most {limits.tensors:,}")
     bodies, values = tally.counts["bodies"], tally.counts["tensors"]
     if bodies * values > _MOST_SEEN:
         raise ValueError(f"found {bodies:,} bodies and {values:,} values that they may see: too many")

@@ -201,10 +201,10 @@ class TfliteFile:
 
     def _firsts(self, starts: IntArray, counts: IntArray, kind: str) -> list[Any]:
         """The first element of each vector, 0 of an empty one."""
-        found = np.zeros(len(starts), kind)
+        firsts = np.zeros(len(starts), kind)
         there = np.flatnonzero(counts)
-        found[there] = self.flatbuffer.numbers(starts[there], kind)
-        values: list[Any] = found.tolist()
+        firsts[there] = self.flatbuffer.numbers(starts[there], kind)
+        values: list[Any] = firsts.tolist()
         return values
 
     def code_numbers(self, operators: IntArray) -> Iterator[int]:

@@ -79,9 +79,9 @@ def _fitting(rows: Iterable[str], size: int) -> Iterator[str]:
 def _blocks(findings: Findings) -> Iterator[_Block]:
     compared = any(one.earlier for one in findings.outcomes)
     head = _HEAD if compared else _HEAD_ALONE
-    told = [one for one in findings.outcomes if not one.passed or one.change]
+    listed = [one for one in findings.outcomes if not one.passed or one.change]
     quiet = [one for one in findings.outcomes if one.passed and not one.change]
-    yield _Block(f"\n{head}", tuple(row for outcome in told for row in _rows(outcome, compared=compared)))
+    yield _Block(f"\n{head}", tuple(row for outcome in listed for row in _rows(outcome, compared=compared)))
     yield _Block("\n#### What changed\n", tuple(map(_change, model_changes(findings))))
     yield _Block("\n#### What would fit\n", tuple(filter(None, map(_remedy, findings.failed))))
     summary = f"\n<details><summary>{counted(len(quiet), 'check')} passed, as before</summary>\n\n{head}"

@@ -216,10 +216,10 @@ def _named_rungs(rungs: tuple[FrontMark, ...]) -> Iterator[tuple[FrontMark, str]
 def _spots(x: float, y: float, width: float, *, rung: bool) -> Iterator[Box]:
     """Where a text may stand: a rung's beside its mark, that of another plan off the line that leads right and down."""
     half, gap = _LINE / 2, 5.5
-    beside = ((x + gap, y), (x - gap - width, y), (x + gap, y + 3.4 * half))
+    sides = ((x + gap, y), (x - gap - width, y), (x + gap, y + 3.4 * half))
     above = ((x + gap, y + 1.6 * half), (x - width / 2, y + half + gap))
     below = ((x - gap - width, y - half), (x - width / 2, y - half - gap), (x + gap, y - 1.6 * half))
-    for left, centre in (*beside, *above, *below) if rung else (*above, *below):
+    for left, centre in (*sides, *above, *below) if rung else (*above, *below):
         yield left, centre - half, left + width, centre + half
 
 

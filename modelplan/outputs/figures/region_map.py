@@ -193,8 +193,8 @@ def _draw_stored(sheet: Sheet, panel: Panel, runs: Sequence[tuple[int, int]]) ->
     low, high = max(runs, key=lambda run: run[1] - run[0])
     if (high - low) * panel.scale >= lettering.line_height(SMALL):
         x, y = sheet.x(sheet.steps / 2), sheet.y(panel.y(low) + (high - low) * panel.scale / 2)
-        ground = {"facecolor": _STORED["facecolor"], "edgecolor": "none", "pad": 2.0}
-        sheet.write(x, y, f"{_STORED_WORDS}   {brief(high - low)}", SMALL, ha="center", va="center", bbox=ground)
+        background = {"facecolor": _STORED["facecolor"], "edgecolor": "none", "pad": 2.0}
+        sheet.write(x, y, f"{_STORED_WORDS}   {brief(high - low)}", SMALL, ha="center", va="center", bbox=background)
 
 
 def _name(sheet: Sheet, region_plan: RegionPlan, panel: Panel, stay: Stay, forms: Sequence[str]) -> None:

@@ -66,21 +66,21 @@ def _models(findings: SweepFindings) -> Section:
         groups[fit.model].append(fit)
     rows = tuple(tuple(_model_row(model, fits, order)) for model, fits in groups.items())
     headings = ("model", ">arena", ">targets", "smallest that fits", "smallest with a plan", "by")
-    note = "arena: the least as the file stands; a plan is made by `pack` or `fit`, and `check` proves the number"
+    note = "arena: the least for the unmodified file; a plan is made by `pack` or `fit`, and `check` proves the number"
     return Section("Which target fits which model: the smallest target of each model", (note,), Table(headings, rows))
 
 
 def _model_row(model: str, fits: Sequence[Fit], order: dict[str, int]) -> Iterator[str]:
     ranked = sorted(fits, key=lambda fit: order[fit.target])
     arenas = [fit.arena for fit in fits if fit.arena is not None]
-    stands = [fit for fit in ranked if fit.verdict == "fits"]
+    fitting = [fit for fit in ranked if fit.verdict == "fits"]
     planned = [fit for fit in ranked if fit.verdict == "with a plan"]
-    smaller = planned[:1] if planned and (not stands or order[planned[0].target] < order[stands[0].target]) else []
+    smaller = planned[:1] if planned and (not fitting or order[planned[0].target] < order[fitting[0].target]) else []
     yield model
     yield f"{min(arenas):,}" if arenas else ""
-    yield f"{len(stands)} of {len(fits)}"
+    yield f"{len(fitting)} of {len(fits)}"
     known = {fit.verdict for fit in fits} - {"unknown", "refused"}
-    yield stands[0].target if stands else "none" if known else "not known"
+    yield fitting[0].target if fitting else "none" if known else "not known"
     yield smaller[0].target if smaller else ""
     yield smaller[0].setting if smaller else ""
 

@@ -180,9 +180,9 @@ def _add_constants(found: Details, pairing: Pairing, i: int, j: int, reads: _Rea
     if not any(word in text for text in (*found.own, *found.following) for word in ("weights ", "bias ")):
         # A bias has the scale of what is read times that of the weights.
         caused = bool(reads.quantisations) and {*others, *scales} <= {"bias"}
-        told = found.following if caused else found.values
-        told += [f"other values of {', '.join(others)}"] * bool(others)
-        told += [f"other quantisation of {', '.join(scales)}"] * bool(scales)
+        differences = found.following if caused else found.values
+        differences += [f"other values of {', '.join(others)}"] * bool(others)
+        differences += [f"other quantisation of {', '.join(scales)}"] * bool(scales)
 
 
 def _follows_reads(kind: str, before: Tensor, after: Tensor, reads: _Reads) -> bool:

@@ -214,12 +214,12 @@ def rising(values: Sequence[int]) -> list[int]:
         at = bisect.bisect_left(ends, value)
         before[place] = tails[at - 1] if at else -1
         ends[at : at + 1], tails[at : at + 1] = [value], [place]
-    found: list[int] = []
+    run: list[int] = []
     place = tails[-1] if tails else -1
     while place >= 0:
-        found.append(place)
+        run.append(place)
         place = before[place]
-    return found[::-1]
+    return run[::-1]
 
 
 def common(ones: Sequence[int], others: Sequence[int]) -> list[tuple[int, int]]:
@@ -264,9 +264,9 @@ def _by_rank(ones: Sequence[int], others: Sequence[int]) -> list[tuple[int, int]
     for b, label in enumerate(others):
         places[label].append(b)
     ranks: dict[int, int] = defaultdict(int)
-    found = []
+    pairs = []
     for a, label in enumerate(ones):
         if ranks[label] < len(places[label]):
-            found.append((a, places[label][ranks[label]]))
+            pairs.append((a, places[label][ranks[label]]))
             ranks[label] += 1
-    return found
+    return pairs

@@ -48,10 +48,10 @@ class Side:
     @cached_property
     def steps(self) -> tuple[int, ...]:
         """The step of each operator."""
-        found = [-1] * len(self.graph.ops)
+        steps = [-1] * len(self.graph.ops)
         for step, op in enumerate(self.plan.schedule.order):
-            found[op] = step
-        return tuple(found)
+            steps[op] = step
+        return tuple(steps)
 
     @cached_property
     def live(self) -> tuple[int, ...]:

@@ -46,14 +46,14 @@ class Pairing:
         """
         old, new = self.old.graph, self.new.graph
         read = ((old.ops[i].inputs, new.ops[j].inputs) for i, j in self.pairs)
-        found: dict[int, int] = {}
+        matches: dict[int, int] = {}
         taken: set[int] = set()
         for ones, others in (*read, (old.inputs, new.inputs)):
             for t, u in zip(ones, others, strict=False):
-                if _is_fed(old, t) and _is_fed(new, u) and t not in found and u not in taken:
-                    found[t] = u
+                if _is_fed(old, t) and _is_fed(new, u) and t not in matches and u not in taken:
+                    matches[t] = u
                     taken.add(u)
-        return found
+        return matches
 
     def operands(self, i: int, j: int) -> tuple[list[int], list[int]]:
         """The tensors that the operators of a pair read at run time, in operand order."""
@@ -78,10 +78,10 @@ class Pairing:
         Reading what an added operator makes, or no longer what one makes that is gone, follows from that one. So does
         reading another operator's result where both have changed places themselves.
         """
-        found = {pair: self._elsewhere(*pair) for pair in self.pairs}
-        found = {pair: rows for pair, rows in found.items() if rows}
-        movers = {j for (_, j) in found}
-        return {pair: rows for pair, rows in found.items() if not all(self._among(movers, *row) for row in rows)}
+        elsewhere = {pair: self._elsewhere(*pair) for pair in self.pairs}
+        elsewhere = {pair: rows for pair, rows in elsewhere.items() if rows}
+        movers = {j for (_, j) in elsewhere}
+        return {pair: rows for pair, rows in elsewhere.items() if not all(self._among(movers, *row) for row in rows)}
 
     def _elsewhere(self, i: int, j: int) -> list[tuple[int, int]]:
         old, new = self.operands(i, j)

@@ -152,8 +152,8 @@ def _structural(edit: Callable[[Graph, int], tuple[Edit, str]]) -> Callable[[Mod
 
     def make(subject: ModelSubject, place: Place) -> ModelSubject:
         for op in place if isinstance(place, tuple) else (int(place),):
-            found, said = edit(subject.graph, subject.place(op))
-            after = with_edit(subject, found)
+            change, said = edit(subject.graph, subject.place(op))
+            after = with_edit(subject, change)
             subject = replace(after, costs=(*after.costs, said))
         return subject
 

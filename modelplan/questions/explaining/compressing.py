@@ -71,12 +71,12 @@ def _stored(tensor: Tensor) -> int:
 def _ratio(text: str, wanted: str) -> float:
     """Parses a compression ratio: a number above 0 and below 1."""
     try:
-        found = float(text)
+        ratio = float(text)
     except ValueError:
-        found = 0.0
-    if not 0 < found < 1:
+        ratio = 0.0
+    if not 0 < ratio < 1:
         raise RequestError(f"{wanted[:60]!r}: found a ratio of {text[:20]!r}, expected a number between 0 and 1")
-    return found
+    return ratio
 
 
 def _weight_size(how: str, wanted: str) -> Size:

@@ -41,10 +41,10 @@ class Trials:
                 self.known[key] = self._apply(ordered)
             except RefusedChangeError as problem:
                 self.known[key] = problem
-        found = self.known[key]
-        if isinstance(found, RefusedChangeError):
-            raise found
-        return found
+        result = self.known[key]
+        if isinstance(result, RefusedChangeError):
+            raise result
+        return result
 
     def _apply(self, ordered: tuple[Step, ...]) -> tuple[ModelSubject, Measure]:
         before = self.base if len(ordered) == 1 else self.attempt(ordered[:-1])[0]
@@ -97,7 +97,7 @@ def advice(base: ModelSubject, start: Measure, effort: int = 2, at: frozenset[in
         at: of changes of single operators only those of these are tried; None: of all.
     """
     trials = Trials(base, start)
-    found: list[Step] = []
+    helpful: list[Step] = []
     same, refused, untried = list[str](), list[tuple[str, str]](), list[str]()
     for step in _steps(base, effort, at):
         name = step_name(base, step)
@@ -109,16 +109,16 @@ def advice(base: ModelSubject, start: Measure, effort: int = 2, at: frozenset[in
             untried.append(name)
         else:
             if _lower(needs, start):
-                found.append(step)
+                helpful.append(step)
             else:
                 same.append(name)
-    found = [*_merge_steps(trials, found)]
-    distinct = list(_distinct(trials, found))
-    same += [step_name(base, step) for step in found if step not in distinct]
+    helpful = [*_merge_steps(trials, helpful)]
+    distinct = list(_distinct(trials, helpful))
+    same += [step_name(base, step) for step in helpful if step not in distinct]
     suggestions = [trials.suggestion([step]) for step in distinct]
     if effort > 1:
         try:
-            suggestions += _combinations(trials, found)
+            suggestions += _combinations(trials, helpful)
         except OutOfTimeError:
             untried.append("combinations")
     return Advice(ranked(suggestions), tuple(same), tuple(refused), tuple(untried))
@@ -144,23 +144,23 @@ def _steps(base: ModelSubject, effort: int, at: frozenset[int] | None) -> Iterat
                 yield change, place
 
 
-def _distinct(trials: Trials, found: Iterable[Step]) -> Iterator[Step]:
+def _distinct(trials: Trials, steps: Iterable[Step]) -> Iterator[Step]:
     """The steps without those that come to the same bytes as an earlier one of the same group."""
     seen: set[tuple[str, Measure]] = set()
-    for step in found:
+    for step in steps:
         key = step[0].group, trials.attempt([step])[1]
         if not step[0].group or key not in seen:
             yield step
         seen.add(key)
 
 
-def _merge_steps(trials: Trials, found: Iterable[Step]) -> Iterator[Step]:
+def _merge_steps(trials: Trials, steps: Iterable[Step]) -> Iterator[Step]:
     """The steps, where those that only lower what the runtime keeps are one step for each change.
 
     They stay apart where they cannot all be made, or where there is no time to try that.
     """
     several: dict[str, list[int]] = {}
-    for change, place in found:
+    for change, place in steps:
         if isinstance(place, int) and trials.attempt([(change, place)])[1].head == trials.start.head:
             several.setdefault(change.name, []).append(place)
         else:

@@ -99,13 +99,13 @@ def _results(call: Call, place: str) -> list[Shape]:
     if formula is None:
         raise FixedShapeError(f"{place} has no formula for its shape")
     try:
-        made = formula(call)
+        shapes = formula(call)
     except FixedShapeError as problem:
         raise FixedShapeError(f"{place} {problem}") from None
     except (ValueError, IndexError):
         raise FixedShapeError(f"{place} has operands that its formula does not take") from None
     writes = sum(operand is not None for operand in call.outputs)
-    results = made if isinstance(made, list) else [made] * writes
+    results = shapes if isinstance(shapes, list) else [shapes] * writes
     if len(results) != writes or any(extent < 1 for shape in results for extent in shape):
         raise FixedShapeError(f"{place} would make {' and '.join(str(list(shape)) for shape in results)}")
     return results
@@ -311,11 +311,11 @@ def _transpose_convolved(call: Call) -> Shape:
     extents = _operand(call, 2).shape[1:3]
     taps = _operand(call, 1).shape[1:3]
     same = call.text("padding") == "SAME"
-    made = [
+    shape = [
         -(-size // step) if same else (size - tap) // step + 1
         for size, tap, step in zip(wanted[1:3], taps, strides, strict=True)
     ]
-    if tuple(made) != extents or _operand(call, 2).shape[0] != wanted[0]:
+    if tuple(shape) != extents or _operand(call, 2).shape[0] != wanted[0]:
         raise FixedShapeError(f"makes {list(wanted)} by a constant")
     return wanted
 

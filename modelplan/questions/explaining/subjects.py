@@ -192,10 +192,10 @@ def _arena_of(subject: ModelSubject, graph: Graph, model: FileModel) -> Measure:
         plan = packing.lowest_plan(model, graph, alias, kernels=runtime.kernels)
         head = plan.pinned_head if subject.plan == PINNED else None
         model = model if head is not None else replace(model, plan=plan.offsets)
-    found = arena(model, subject.target.abi, runtime.kernels, head)
-    if found.refusals:
-        raise RefusedChangeError("; ".join(refusal_lines(found.refusals)[:3]))
-    return Measure(found.front if subject.tail_apart else found.size(), found.head, whole=True)
+    sized = arena(model, subject.target.abi, runtime.kernels, head)
+    if sized.refusals:
+        raise RefusedChangeError("; ".join(refusal_lines(sized.refusals)[:3]))
+    return Measure(sized.front if subject.tail_apart else sized.size(), sized.head, whole=True)
 
 
 def _activations_of(subject: ModelSubject, graph: Graph) -> Measure:

@@ -48,18 +48,18 @@ def with_arenas(region_plan: RegionPlan, model: FileModel, abi: str, kernels: st
 
 def _one_arena(region_plan: RegionPlan, model: FileModel, abi: str, kernels: str) -> TflmArena:
     """The arena of TFLM as it usually is: the head from its lower end, the tail from its upper end, in one region."""
-    found = arena(model, abi, kernels)
-    size = found.size()
+    whole = arena(model, abi, kernels)
+    size = whole.size()
     for number, region in enumerate(region_plan.problem.regions):
         low, high = free_range(region, ALIGNMENT)
         if region.kind != "nvm" and size <= high - low:
             at = low + (region.base or 0)
-            ends = "" if region.base is None else f" at {at:#x}..{at + found.head:#x}"
-            tail = "" if region.base is None else f" at {at + size - found.tail:#x}..{at + size:#x}"
+            ends = "" if region.base is None else f" at {at:#x}..{at + whole.head:#x}"
+            tail = "" if region.base is None else f" at {at + size - whole.tail:#x}..{at + size:#x}"
             free = f"{high - low - size:,} bytes of the region free behind it"
-            holds = f"head {found.head:,}{ends}, tail {found.tail:,}{tail}; {free}"
+            holds = f"head {whole.head:,}{ends}, tail {whole.tail:,}{tail}; {free}"
             return TflmArena("one arena", size, holds, number)
-    return TflmArena("one arena", size, f"head {found.head:,}, tail {found.tail:,}", -1)
+    return TflmArena("one arena", size, f"head {whole.head:,}, tail {whole.tail:,}", -1)
 
 
 def _costs(region_plan: RegionPlan) -> list[list[float]]:

@@ -62,12 +62,12 @@ def region_problem(
 
 def owners_of(plans: Sequence[Plan]) -> tuple[tuple[int, str], ...]:
     """For each buffer of `region_problem` the number of its plan, and what the buffer is for."""
-    found = []
+    owners = []
     for number, plan in enumerate(plans):
         buffers = _Buffers(plan, 1, 0, prefix=False)
         for row, constant in zip(buffers.rows, buffers.constant, strict=True):
-            found.append((number, "weights" if constant else _purpose(plan.graph, row)))
-    return tuple(found)
+            owners.append((number, "weights" if constant else _purpose(plan.graph, row)))
+    return tuple(owners)
 
 
 def _purpose(graph: Graph, row: Buffer) -> str:
@@ -142,17 +142,17 @@ def _accesses(plan: Plan, buffers: _Buffers, first: int, offset: int) -> Iterato
     for step, index in enumerate(plan.schedule.order):
         op = plan.graph.ops[index]
         traffic = traffic_of(plan.graph, op)
-        found: dict[int, list[int]] = defaultdict(lambda: [0, 0])
+        amounts: dict[int, list[int]] = defaultdict(lambda: [0, 0])
         pairs = [*zip(op.inputs, traffic.inputs, strict=True), *zip(op.outputs, traffic.outputs, strict=True)]
         still = set() if _computes(plan.graph, index, buffers) else set(op.outputs) | set(op.inputs[:1])
         for tensor, amount in pairs:
             if tensor >= 0 and tensor not in still and tensor in buffers.of_tensor:
-                found[buffers.of_tensor[tensor]][0] += amount.read
-                found[buffers.of_tensor[tensor]][1] += amount.written
+                amounts[buffers.of_tensor[tensor]][0] += amount.read
+                amounts[buffers.of_tensor[tensor]][1] += amount.written
         for amount in traffic.scratch:
-            found[next(waiting)] = [amount.read, amount.written]
-        for buffer in sorted(found):
-            read, written = found[buffer]
+            amounts[next(waiting)] = [amount.read, amount.written]
+        for buffer in sorted(amounts):
+            read, written = amounts[buffer]
             if read or written:
                 yield Access(step + offset, first + buffer, read, written)
 
@@ -178,19 +178,19 @@ def _seconds(plan: Plan, steps: int, macs_per_second: float | None) -> list[floa
 
 def _allowed(row: Buffer, home: int, regions: Sequence[Region], reader: str) -> tuple[int, ...]:
     """The regions that are large enough, that the reader reaches, and that are written where that is needed."""
-    found = tuple(
+    allowed = tuple(
         i
-        for i, one in enumerate(regions)
-        if _reaches(one, reader) and (i == home or one.kind not in READ_ONLY) and row.size <= one.size - one.reserved
+        for i, r in enumerate(regions)
+        if _reaches(r, reader) and (i == home or r.kind not in READ_ONLY) and row.size <= r.size - r.reserved
     )
-    if found:
-        return found
+    if allowed:
+        return allowed
     sizes = ", ".join(f"{region.name} {region.size - region.reserved:,} ({region.kind})" for region in regions)
     raise RequestError(f"buffer {row.name!r} of {row.size:,} bytes fits in no region that may hold it: {sizes}")
 
 
 def _shift_numbers(table: IntArray, by: int) -> IntArray:
     """The rows with both buffer numbers raised by `by`."""
-    found = table.copy()
-    found[:, :2] += by
-    return found
+    shifted = table.copy()
+    shifted[:, :2] += by
+    return shifted

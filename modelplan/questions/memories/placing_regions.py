@@ -63,13 +63,13 @@ def _stacked(
     """Buffers that live at all steps from the upper end down, and the offset of the lowest."""
     asked, base = problem.problem, problem.regions[region].base or 0
     last = int(asked.end.max(initial=0))
-    found, floor = dict[int, int](), high
+    offsets, floor = dict[int, int](), high
     for b in inside.tolist():
         if asked.start[b] == 0 and asked.end[b] == last:
             floor = floor - int(asked.size[b])
             floor -= (base + floor) % int(every[b])
-            found[b] = floor
-    return found, floor
+            offsets[b] = floor
+    return offsets, floor
 
 
 def _part(problem: Problem, inside: IntArray, every: IntArray, capacity: int) -> Problem:

@@ -115,7 +115,7 @@ def copied_ahead(problem: RegionProblem, layout: Layout, allocator: str = alloca
     """The layout with copies that run while operators do, and its times; the same layout where none can."""
     quick = fastest(problem)
     limit = room(problem, quick)
-    found = replace(layout, timetable=timetable_of(problem, layout))
+    timed = replace(layout, timetable=timetable_of(problem, layout))
     for _ in range(_ROUNDS):
         ahead = _Ahead(problem, layout, limit)
         moves = ahead.moves()
@@ -125,10 +125,10 @@ def copied_ahead(problem: RegionProblem, layout: Layout, allocator: str = alloca
             tried = replace(layout, stays=stays, copies=moves.copies)
             tried = replace(tried, timetable=timetable_of(problem, tried))
             assert tried.timetable is not None
-            assert found.timetable is not None
-            return tried if tried.timetable.seconds < found.timetable.seconds else found
+            assert timed.timetable is not None
+            return tried if tried.timetable.seconds < timed.timetable.seconds else timed
         limit -= max(above, limit // 16)
-    return found
+    return timed
 
 
 class _Ahead:

@@ -212,17 +212,17 @@ def _evictions(
             if r != region and extra < saved and _has_room(tables, use, other, r):
                 ways.append((extra / eased if extra > 0 else extra, other, r, extra, low - first, high - first, weight))
                 break
-    left, spent, found = lacking.copy(), 0.0, []
+    left, spent, evicted = lacking.copy(), 0.0, []
     for _, other, r, extra, low, high, weight in sorted(ways):
         if (left[low:high] > 0).any():
             left[low:high] -= weight
             spent += extra
-            found.append((other, r))
+            evicted.append((other, r))
             if left.max() <= 0:
                 break
     if left.max() > 0 or spent >= saved * (1 - 1e-12):
         return None
-    return found if _all_fit(tables, use, found) else None
+    return evicted if _all_fit(tables, use, evicted) else None
 
 
 def _has_room(tables: Tables, use: IntArray, b: int, region: int) -> bool:
@@ -230,10 +230,10 @@ def _has_room(tables: Tables, use: IntArray, b: int, region: int) -> bool:
     return bool(use[region, first:last].max(initial=0) + tables.weight[b, region] <= tables.room[region])
 
 
-def _all_fit(tables: Tables, use: IntArray, found: list[tuple[int, int]]) -> bool:
+def _all_fit(tables: Tables, use: IntArray, evicted: list[tuple[int, int]]) -> bool:
     """Whether the evicted have room together."""
     added = np.zeros_like(use)
-    for other, region in found:
+    for other, region in evicted:
         added[region, int(tables.start[other]) : int(tables.end[other])] += tables.weight[other, region]
-    touched = [region for _, region in found]
+    touched = [region for _, region in evicted]
     return all(bool((use[r] + added[r] <= tables.room[r]).all()) for r in set(touched))

@@ -93,10 +93,10 @@ def list_of(document: dict[str, Any], key: str) -> list[Any]:
     Raises:
         ValueError: there is none.
     """
-    found = document.get(key)
-    if not isinstance(found, list):
-        raise ValueError(f"{key} is {type(found).__name__}, expected a list")
-    return found
+    value = document.get(key)
+    if not isinstance(value, list):
+        raise ValueError(f"{key} is {type(value).__name__}, expected a list")
+    return value
 
 
 def typed(value: Any, kinds: tuple[type, ...], where: str) -> Any:

@@ -269,14 +269,14 @@ class _Greedy:
         for q in reversed(range(len(near))):
             kept[q] = not near[q] or (needed and not track.segments[q].written)
             needed = kept[q]
-        saved, found = track.home != HOME, []
+        saved, places = track.home != HOME, []
         for q, inside in enumerate(near):
             saved = not inside or (saved and not track.segments[q].written)
             there = {self.quick} if inside else set()
             if saved and (kept[q] or (not track.written and far == HOME)):
                 there.add(far)
-            found.append(frozenset(there))
-        return tuple(found)
+            places.append(frozenset(there))
+        return tuple(places)
 
     def _evict(self) -> bool:
         """Evicts until nothing exceeds the capacity; False where nothing more can leave."""
@@ -305,7 +305,7 @@ class _Greedy:
             (here, last),
             (0, last),
         }
-        found = []
+        ways = []
         for first, end in spans:
             pattern = [
                 inside and not (first <= q <= end and self._may(track, q, near=False)) for q, inside in enumerate(near)
@@ -315,8 +315,8 @@ class _Greedy:
                 continue
             relieved = self._relief(track, near, pattern)
             price = self._price(track, pattern) - self.price[buffer]
-            found.append((price / max(relieved, 1) if price > 0 else price * max(relieved, 1), buffer, buffer, pattern))
-        return found
+            ways.append((price / max(relieved, 1) if price > 0 else price * max(relieved, 1), buffer, buffer, pattern))
+        return ways
 
     def _relief(self, track: Track, near: list[bool], pattern: list[bool]) -> int:
         """The overload that an eviction removes, in bytes times steps."""
@@ -370,12 +370,12 @@ class _Greedy:
     def _nearer(self, track: Track) -> list[list[bool]]:
         """Patterns with more of a content near: all of it, its uses without gaps, one run of uses without a gap."""
         near, segments = self.near[track.buffer], track.segments
-        found = [self._first_pattern(track)]
+        patterns = [self._first_pattern(track)]
         runs = _runs_of_false([not segment.used for segment in segments])
         for first, end in runs | ({(0, len(segments) - 1)} if len(runs) > 1 else set()):
             inside = [first <= q <= end and s.used and self._may(track, q, near=True) for q, s in enumerate(segments)]
-            found.append(self._tidy(track, [a or b for a, b in zip(near, inside, strict=True)]))
-        return [pattern for pattern in found if pattern != near]
+            patterns.append(self._tidy(track, [a or b for a, b in zip(near, inside, strict=True)]))
+        return [pattern for pattern in patterns if pattern != near]
 
     def _returns(self, track: Track) -> list[tuple[float, list[bool]]]:
         """Changes of one run of far segments, or of one segment, to near that save something, and how much."""

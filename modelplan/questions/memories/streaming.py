@@ -75,11 +75,11 @@ class Stream:
     @cached_property
     def largest(self) -> int:
         """The most bytes of weights that one operator uses."""
-        found: dict[int, int] = defaultdict(int)
+        totals: dict[int, int] = defaultdict(int)
         for track in self.tracks.values():
             for segment in track.segments:
-                found[segment.start] += track.size * segment.used
-        return max(found.values())
+                totals[segment.start] += track.size * segment.used
+        return max(totals.values())
 
     @property
     def least(self) -> int:
@@ -310,15 +310,15 @@ def streamed(stream: Stream, memory: int, allocator: str = allocators.DEFAULT) -
     _check_memory(stream, memory)
     device, host = stream.problem.regions
     problem = replace(stream.problem, regions=(replace(device, size=memory), host))
-    found = list[tuple[float, int, Layout]]()
+    layouts = list[tuple[float, int, Layout]]()
     splits = sorted(_splits(stream, memory), key=lambda split: _seconds(stream, split, stream.link.rate))
     for split in splits[:_TRIED]:
         layout = _layout(problem, split.kept, allocator)
         if layout is not None and layout.timetable is not None:
-            found.append((layout.timetable.seconds, len(found), layout))
-    if not found:
+            layouts.append((layout.timetable.seconds, len(layouts), layout))
+    if not layouts:
         raise RequestError(f"no offsets were found for the window in {memory:,} bytes; give a little more memory")
-    return problem, min(found)[2]
+    return problem, min(layouts)[2]
 
 
 def swapped(stream: Stream, memory: int, allocator: str = allocators.DEFAULT) -> tuple[RegionProblem, Moving]:

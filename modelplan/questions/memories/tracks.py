@@ -192,10 +192,10 @@ def room(problem: RegionProblem, region: int) -> int:
 @lru_cache(maxsize=16)
 def _bytes_at_home(problem: RegionProblem) -> dict[int, int]:
     """For each region the bytes of the buffers that have their home there."""
-    found: dict[int, int] = defaultdict(int)
+    totals: dict[int, int] = defaultdict(int)
     for size, home in zip(problem.problem.size.tolist(), problem.home, strict=True):
-        found[home] += size
-    return found
+        totals[home] += size
+    return totals
 
 
 def _first_offset(problem: RegionProblem, region: int) -> int:

@@ -211,16 +211,16 @@ def _held(rows: Sequence[planner.Request], places: Sequence[int]) -> list[list[i
         if row.last >= 0:
             alone = i if row.scratch else -1
             by_bytes.setdefault((places[i], row.size, alone), []).append(i)
-    found: list[list[int]] = []
+    groups: list[list[int]] = []
     for same in by_bytes.values():
         end = -2
         for i in sorted(same, key=lambda i: (rows[i].first, i)):
             if rows[i].first <= end:
-                found[-1].append(i)
+                groups[-1].append(i)
             else:
-                found.append([i])
+                groups.append([i])
             end = max(end, rows[i].last)
-    return [sorted(group) for group in sorted(found, key=min)]
+    return [sorted(group) for group in sorted(groups, key=min)]
 
 
 def _buffer(model: FileModel, run: _Run, rows: Sequence[planner.Request], same: Sequence[int], lead: int) -> Buffer:

@@ -104,8 +104,8 @@ def _others(options: Options, graph: Graph, plan: Plan) -> Iterator[View]:
 
 def _planned(graph: Graph, plan: Plan, options: Options) -> Plan:
     runtime = pipeline.configured_runtime(graph, options)
-    made = pipeline.plan_on(graph, runtime, options)
-    return replace(made, banks=plan.banks, made_by=plan.made_by, requirement=plan.requirement)
+    answer = pipeline.plan_on(graph, runtime, options)
+    return replace(answer, banks=plan.banks, made_by=plan.made_by, requirement=plan.requirement)
 
 
 def _about(plan: Plan) -> str:
@@ -159,8 +159,8 @@ def _rung_view(name: str, rung: Rung, goal: Goal, *, chosen: bool) -> View:
         about = f"{RUNGS['views']} {about}"
     if carried_views.needs_own_view(file, runtime):
         view = carried_views.carried_view(file, requirement, runtime, goal.budget, called)
-        told = "; ".join((about, *_matched(rung.regions, view)))
-        view = replace(view, about=f"{told}. {view.about}")
+        summary = "; ".join((about, *_matched(rung.regions, view)))
+        view = replace(view, about=f"{summary}. {view.about}")
     else:
         about = "; ".join((about, *rung.regions))
         plan = pipeline.runtime_plan(file.graph, runtime, carried_offsets(file, runtime))

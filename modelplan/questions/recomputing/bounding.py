@@ -29,15 +29,15 @@ def extra_work(units: Units, budget: int) -> dict[int, float]:
         lacks = sum(units.sizes[v] for v in (*own, *idle)) + unit.scratch - budget
         if lacks > 0:
             lacking[u] = lacks, idle
-    found = {}
+    least = {}
     for u in sorted(lacking, key=lambda u: (-lacking[u][0], u))[:_MOST_PLACES]:
         lacks, idle = lacking[u]
         freed: dict[int, int] = {}
         for v in idle:
             if v in writer and units.units[writer[v]].repeatable:
                 freed[writer[v]] = freed.get(writer[v], 0) + units.sizes[v]
-        found[u] = _least_cover([(size, units.units[w].work) for w, size in freed.items()], lacks)
-    return found
+        least[u] = _least_cover([(size, units.units[w].work) for w, size in freed.items()], lacks)
+    return least
 
 
 def _least_cover(items: list[tuple[int, int]], needed: int) -> float:

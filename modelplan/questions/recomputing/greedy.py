@@ -48,8 +48,8 @@ def _candidates(units: Units, sequence: list[int]) -> Iterator[list[int]]:
     peak = occupancy.index(max(occupancy))
     writer = {v: u for u, unit in enumerate(units.units) for v in unit.writes}
     busy = {*units.units[sequence[peak]].reads, *units.units[sequence[peak]].writes}
-    made = {v for u in sequence[:peak] for v in units.units[u].writes}
-    for v in sorted(made - busy):
+    written = {v for u in sequence[:peak] for v in units.units[u].writes}
+    for v in sorted(written - busy):
         at = next((p for p in range(peak + 1, len(sequence)) if _touches(units, sequence[p], v)), None)
         at = len(sequence) if at is None and v in units.kept else at
         if at is None or (at < len(sequence) and v in units.units[sequence[at]].writes):
@@ -72,18 +72,18 @@ def _closure(units: Units, sequence: list[int], writer: dict[int, int], v: int, 
     if not deep:
         return [writer[v]]
     alive = _alive(units, sequence, at) - {v}
-    found: list[int] = []
+    needed: list[int] = []
     stack = [(writer[v], False)]
     seen = set()
     while stack:
         u, done = stack.pop()
         if done:
-            found.append(u)
+            needed.append(u)
         elif u not in seen:
             seen.add(u)
             stack.append((u, True))
             stack += [(writer[r], False) for r in units.units[u].reads if r not in alive and r in writer]
-    return sorted(found)
+    return sorted(needed)
 
 
 def _alive(units: Units, sequence: Sequence[int], at: int) -> set[int]:

@@ -128,14 +128,14 @@ def _folded(graph: Graph, order: Sequence[int], runtime: Runtime, mode: str) -> 
     """For each tensor that shares memory within its unit the tensor that it shares with."""
     views = {merge.op for merge in aliasing.storages(graph, "views", runtime).merges} if mode != "none" else set()
     offered = aliasing.storages(graph, "safe" if mode == "max" else mode, runtime)
-    found = {}
+    shared = {}
     for merge in aliasing.take_offers(graph, offered, order, runtime).merges:
         op = graph.ops[merge.op]
         fed = [t for t in op.reads if graph.producers[t] >= 0 or t in graph.inputs]
         sole = merge.op in views or graph.readers[merge.into] == (merge.op,)
         if fed == [merge.into] and op.writes == (merge.tensor,) and graph.producers[merge.into] >= 0 and sole:
-            found[merge.tensor] = merge.into
-    return found
+            shared[merge.tensor] = merge.into
+    return shared
 
 
 def _homes(graph: Graph, order: Sequence[int], folded: Mapping[int, int]) -> dict[int, int]:

@@ -102,9 +102,9 @@ def _facts(run: SweepRun, memo: Memo) -> dict[str, Any]:
 def _load(run: SweepRun) -> ModelFile:
     """The model, which has to be the file that the table was made of."""
     file = load_file(run.model, run.dims, run.shapes)
-    found = hashlib.sha256(file.content).hexdigest()
-    if found != run.sha256:
-        raise ModelError(f"{run.model}: its SHA-256 is {found[:12]}..., but that of the table is {run.sha256[:12]}...")
+    digest = hashlib.sha256(file.content).hexdigest()
+    if digest != run.sha256:
+        raise ModelError(f"{run.model}: its SHA-256 is {digest[:12]}..., but that of the table is {run.sha256[:12]}...")
     return file
 
 

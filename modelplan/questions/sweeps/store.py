@@ -97,12 +97,12 @@ class Results:
         """Writes rows, so that no kill can take them away."""
         _write(pa.Table.from_pylist(list(records), SCHEMA), self.parts / f"{self._next:010}.parquet")
         self._next += 1
-        if len(self._found()) >= _MOST_PARTS:
+        if len(self._part_files()) >= _MOST_PARTS:
             self.gather()
 
     def gather(self) -> None:
         """Puts the parts into the result: the last row of each run, sorted by what names a run."""
-        paths = self._found()
+        paths = self._part_files()
         if paths:
             new = _newest(pa.concat_tables(read_table(file) for file in paths))
             _write(_merged(self.path, new) if self.path.exists() else new, self.path)
@@ -110,7 +110,7 @@ class Results:
             part.unlink()
         self._next = 1
 
-    def _found(self) -> list[Path]:
+    def _part_files(self) -> list[Path]:
         return sorted(self.parts.glob("*.parquet"))
 
 
@@ -150,11 +150,11 @@ def read_batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[p
     wanted = _schema_of(columns)
     try:
         with path.open("rb") as file:
-            found = pq.ParquetFile(file, pre_buffer=False)
-            missing = [name for name in wanted.names if name not in found.schema_arrow.names]
+            parquet = pq.ParquetFile(file, pre_buffer=False)
+            missing = [name for name in wanted.names if name not in parquet.schema_arrow.names]
             if missing:
                 raise ModelError(f"{path}: no column {missing[0]!r}, which every result of `modelplan sweep` has")
-            for batch in found.iter_batches(_BATCH, columns=wanted.names, use_threads=False):
+            for batch in parquet.iter_batches(_BATCH, columns=wanted.names, use_threads=False):
                 yield _cast(path, pa.Table.from_batches([batch]), wanted)
     except OSError as problem:
         left = ", but the rows of a sweep that did not end; start it again" if parts_of(path).is_dir() else ""

@@ -137,7 +137,7 @@ class OnnxSearch:
         better: StripePlan | None = plan
         while better is not None:
             plan, better = better, None
-            for regions in islice(self._beside(plan.regions), left):
+            for regions in islice(self._neighbours(plan.regions), left):
                 left -= 1
                 other = self._judged(regions)
                 if other.peak < plan.peak and self._affordable(other):
@@ -145,7 +145,7 @@ class OnnxSearch:
                     break
         return plan
 
-    def _beside(self, regions: tuple[StripedRegion, ...]) -> Iterator[tuple[StripedRegion, ...]]:
+    def _neighbours(self, regions: tuple[StripedRegion, ...]) -> Iterator[tuple[StripedRegion, ...]]:
         """The same regions with the next numbers of stripes in one of them, or rows kept in place of made again."""
         for place, region in enumerate(regions):
             at = _STRIPES.index(region.stripes)

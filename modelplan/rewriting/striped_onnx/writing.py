@@ -150,20 +150,20 @@ class _Writer:
         tensors = self.reading.graph.tensors
         shapes = {t.name: t.shape for t in tensors if t.kind is Kind.ACTIVATION and t.shape and 0 not in t.shape}
         before = {name for node in self.nodes[:tail] if node.op_type != "Constant" for name in node.output}
-        told: dict[str, str] = {}
+        reshaped: dict[str, str] = {}
         nodes, self.nodes = self.nodes[tail:], self.nodes[:tail]
         for node in nodes:
             if node.output[0] in self.joined:
                 before.add(node.output[0])
             else:
-                names = [x for x in node.input if x in before and x in shapes and x not in told]
+                names = [x for x in node.input if x in before and x in shapes and x not in reshaped]
                 for name in dict.fromkeys(names):
-                    told[name] = self._new(f"{name}/told")
+                    reshaped[name] = self._new(f"{name}/told")
                     make, constant = self.onnx.helper.make_node, self._constant(shapes[name])
-                    self.nodes.append(make("Reshape", [name, constant], [told[name]], self._new(f"{name}/telling")))
+                    self.nodes.append(make("Reshape", [name, constant], [reshaped[name]], self._new(f"{name}/telling")))
                 copy = type(node)()
                 copy.CopyFrom(node)
-                copy.input[:] = [told.get(x, x) for x in node.input]
+                copy.input[:] = [reshaped.get(x, x) for x in node.input]
                 node = copy
             self.nodes.append(node)
 

@@ -95,12 +95,12 @@ class Space:
     def _peak(self, step: int) -> int:
         op = self.graph.ops[self.order[step]]
         own = {t for t in (*op.reads, *op.writes) if self.lives[t] != (0, 0)}
-        beside = sum(
+        passing = sum(
             self.graph.tensors[t].nbytes
             for t, (start, end) in enumerate(self.lives)
             if start <= step < end and t not in own
         )
-        return beside + self._local(step, own)
+        return passing + self._local(step, own)
 
     def _local(self, step: int, own: set[int]) -> int:
         """Bytes of an operator's own tensors, less what its output may run into."""

@@ -39,7 +39,7 @@ _BUILT, _ANSWERS, _SINGLE = 30, 3, 40
 #: First plans that are tried against the same score.
 _TOGETHER = 8
 #: Ranges of operators that are tried as a loop before plans are improved.
-_LOOPED = 10
+_MOST_LOOPS = 10
 #: A glance's height is taken for this share of it: what a longer search of the packing may reach.
 _NEAR = 0.94
 #: Plans of a score so many times the best are left out before they are packed at length.
@@ -168,7 +168,7 @@ class StripeSearch:
 
     def _one_loop(self) -> list[Regions]:
         """The best ranges of operators as one loop each: few operators, so that they meet caps on operators."""
-        ranges = self._one_region()[:_LOOPED]
+        ranges = self._one_region()[:_MOST_LOOPS]
         return [(loop,) for (region,) in ranges for loop in self._loops(region)]
 
     def _promise(self, candidate: Candidate) -> int:

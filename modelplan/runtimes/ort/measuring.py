@@ -262,16 +262,16 @@ class _Server:
         Raises:
             ModelError: it takes too long.
         """
-        asked, told = self.process.stdin, self.process.stdout
+        asked, replies = self.process.stdin, self.process.stdout
         assert asked is not None
-        assert told is not None
+        assert replies is not None
         try:
             asked.write(json.dumps(request).encode() + b"\n")
             asked.flush()
-            if not select.select([told], [], [], _SECONDS)[0]:
+            if not select.select([replies], [], [], _SECONDS)[0]:
                 self.end()
                 raise ModelError(f"ONNX Runtime did not finish within {_SECONDS} seconds")
-            return int(told.readline() or -1)
+            return int(replies.readline() or -1)
         except BrokenPipeError:
             return -1
 

@@ -194,9 +194,9 @@ class Catalogue:
                 for s in symbols
                 if s >= 0 and s in cause.window and self.is_foreign(content.base, a, s)
             )
-            found = next(foreign, None)
-            if found is not None:
-                yield from self._causes(content.base, *found)
+            row = next(foreign, None)
+            if row is not None:
+                yield from self._causes(content.base, *row)
                 break
         yield cause
 
@@ -206,8 +206,8 @@ class Catalogue:
         own = [(w, i) for w, i in known.items() if i < self.bases[base].known[axis] and len(w) == len(window)]
         if not own:
             return None
-        found = max(own, key=lambda pair: sum(a == b for a, b in zip(pair[0], window, strict=True)))
-        return found[1], found[0]
+        nearest = max(own, key=lambda pair: sum(a == b for a, b in zip(pair[0], window, strict=True)))
+        return nearest[1], nearest[0]
 
 
 def each_row(extent: int) -> tuple[Window, ...]:
@@ -272,10 +272,10 @@ def patched(whole: Content, part: Content, row: int, column: int) -> Content | s
         any(columns & bits for i, columns in enumerate(filled) if i not in below),
     )
     axes = []
-    for axis, (start, beside) in enumerate(zip((row, column), kept, strict=True), 1):
+    for axis, (start, keeps) in enumerate(zip((row, column), kept, strict=True), 1):
         old, new = list(whole.axes[axis]), part.axes[axis]
         before = old[start : start + len(new)]
-        if beside and any(UNWRITTEN != a != b for a, b in zip(before, new, strict=True)):
+        if keeps and any(UNWRITTEN != a != b for a, b in zip(before, new, strict=True)):
             return f"which holds {row_words(axis, before)} where {row_words(axis, new)} are put beside them"
         old[start : start + len(new)] = new
         axes.append(tuple(old))

@@ -29,9 +29,9 @@ class Fingerprints:
 
     def join(self, views: U64, origins: U64) -> None:
         """Notes that bytes with the fingerprints `views` are those with the fingerprints `origins`, one for one."""
-        found, first = np.unique(np.concatenate([self.views, views]), return_index=True)
+        known, first = np.unique(np.concatenate([self.views, views]), return_index=True)
         self.origins = np.concatenate([self.origins, self.first_of(origins)])[first]
-        self.views = found
+        self.views = known
 
     def first_of(self, prints: U64) -> U64:
         """For each fingerprint the one under which its byte was first known."""

@@ -99,7 +99,7 @@ def _taken(x: Content, places: Sequence[Places]) -> Content:
     return Content(x.base, tuple(tuple(axis[i] for i in at) for axis, at in zip(x.axes, places, strict=True)))
 
 
-def _gather(op: Operation, x: Given, places: tuple[Places, ...], output: Cell) -> Moved | None:
+def _block(op: Operation, x: Given, places: tuple[Places, ...], output: Cell) -> Moved | None:
     """The block or the rows of an operand at `places`."""
     if x.cell.coding != output.coding:
         return None
@@ -119,7 +119,7 @@ def _sliced(op: Operation, given: Sequence[Given], outputs: Sequence[Cell]) -> M
         return None
     sizes = [n - b if s == -1 else s for n, b, s in zip(shape, begin, size, strict=True)]
     _check_extents(op, sizes, outputs[0])
-    return _gather(op, x, tuple(tuple(range(b, b + s)) for b, s in zip(begin, sizes, strict=True)), outputs[0])
+    return _block(op, x, tuple(tuple(range(b, b + s)) for b, s in zip(begin, sizes, strict=True)), outputs[0])
 
 
 def _strided(op: Operation, given: Sequence[Given], outputs: Sequence[Cell]) -> Moved | None:
@@ -135,15 +135,15 @@ def _strided(op: Operation, given: Sequence[Given], outputs: Sequence[Cell]) -> 
         tuple(range(n))[None if first >> a & 1 else b : None if last >> a & 1 else e : s]
         for a, (n, b, e, s) in enumerate(zip(shape, begin, end, step, strict=True))
     )
-    return _gather(op, x, places, outputs[0])
+    return _block(op, x, places, outputs[0])
 
 
-def _gathered(op: Operation, given: Sequence[Given], outputs: Sequence[Cell]) -> Moved | None:
+def _gather(op: Operation, given: Sequence[Given], outputs: Sequence[Cell]) -> Moved | None:
     x, rank, at = given[0], len(given[0].content.shape), given[1].integers
     if at is None or len(given[1].cell.shape) != 1 or op.option("BatchDims") or not rank:
         return None
     axis = op.option("Axis") % rank
-    return _gather(op, x, (*_full(x.content.shape[:axis]), tuple(at), *_full(x.content.shape[axis + 1 :])), outputs[0])
+    return _block(op, x, (*_full(x.content.shape[:axis]), tuple(at), *_full(x.content.shape[axis + 1 :])), outputs[0])
 
 
 def _padded(op: Operation, given: Sequence[Given], outputs: Sequence[Cell]) -> Moved | None:
@@ -230,7 +230,7 @@ def _split(op: Operation, given: Sequence[Given], outputs: Sequence[Cell]) -> Mo
     for number, y in enumerate(outputs):
         places = list(_full(x.content.shape))
         places[axis] = tuple(range(start, start + y.shape[axis]))
-        piece = _gather(op, x, tuple(places), y)
+        piece = _block(op, x, tuple(places), y)
         if piece is None:
             return None
         contents.append(piece.contents[0])
@@ -275,7 +275,7 @@ def _with_rows(whole: Content, part: Content, axis: int, start: Sequence[int]) -
 _MOVERS: dict[str, Mover] = {
     "SLICE": _sliced,
     "STRIDED_SLICE": _strided,
-    "GATHER": _gathered,
+    "GATHER": _gather,
     "PAD": _padded,
     "PADV2": _padded,
     "CONCATENATION": _joined,

@@ -348,8 +348,8 @@ class _Runner:
 
 def _check_shape(where: str, content: Content, cell: Cell) -> None:
     if content.shape != cell.shape:
-        found, wanted = list(content.shape), list(cell.shape)
-        raise Fault(where, f"makes {found} of {cell.label}, whose shape in the file is {wanted}")
+        computed, wanted = list(content.shape), list(cell.shape)
+        raise Fault(where, f"makes {computed} of {cell.label}, whose shape in the file is {wanted}")
 
 
 def fault_of(catalogue: Catalogue, where: str, reason: tuple[Cause, ...] | str, what: str) -> Fault:
