@@ -1,4 +1,4 @@
-"""Says what two models differ in, or one model in two settings: memory by part, peak, operators, in order of effect.
+"""Compares two models, or one model in two settings: memory by part, peak, operators, largest effect first.
 
 Operators are matched by structure, so names play no part. What --old and --new say holds for one side, all other
 options hold for both. The bytes that stand beside an operator are those that it made of what is alive at the peak, and

@@ -1,4 +1,4 @@
-"""Writes the best memory plan found into a .tflite file as TFLM's OfflineMemoryAllocation; all else stays as it is.
+"""Writes the best memory plan found into a .tflite file as TFLM's OfflineMemoryAllocation; all else is unchanged.
 
 Where no plan needs less than the unmodified file, the output is a copy of the file.
 """

@@ -277,10 +277,10 @@ def _plan(graph: Graph, runtime: Runtime, options: Options, budget: Budget | Non
 def _prepared(graph: Graph, runtime: Runtime, options: Options) -> Graph:
     """The graph with its values as the runtime stores them and with its working memory."""
 
-    def prepare() -> Graph:
+    def make() -> Graph:
         return with_scratch(runtimes.as_stored(graph, runtime), runtime, options)
 
-    return prepare() if graph.bodies else graph.memoised(("prepared", runtime), prepare)  # bodies are planned by the options
+    return make() if graph.bodies else graph.memoised(("prepared", runtime), make)  # bodies are planned by the options
 
 
 def _offered(graph: Graph, mode: str, runtime: Runtime) -> Aliases:
