@@ -34,7 +34,7 @@ def sections_of(plan: RegionPlan) -> list[Section]:
     title = f"{plan.title}: {counted(len(rows), 'buffer')} in {memory_count(plan)}"
     sections = [
         Section(title, tuple(lines), _table(plan)),
-        Section("What lies where, in bytes of all buffers together, which take turns", tuple(_contents(plan))),
+        Section("Contents, in bytes of all buffers, which share memory over time", tuple(_contents(plan))),
     ]
     if plan.arenas:
         sections.append(
