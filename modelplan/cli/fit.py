@@ -45,7 +45,7 @@ def configure(parser: ArgumentParser) -> None:
     goal.add_argument("--least", action="store_true", help="the lowest need found")
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the file to write, of the same kind")
     parser.add_argument(
-        "--objective", choices=("arena", "head"), default="arena", help="the bytes to minimise (default: the whole arena)"
+        "--objective", choices=("arena", "head"), default="arena", help="bytes to minimise (default: the whole arena)"
     )
     parser.add_argument(
         "--abi", choices=ABI_NAMES, help="32 or 64: any ABI of that width (default: the target's, else 32)"
