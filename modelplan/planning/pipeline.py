@@ -399,7 +399,7 @@ def placement_problem(
 
 
 def _listed(graph: Graph, problem: Problem, options: Options) -> Problem:
-    """The problem with the contiguous lists that were asked for."""
+    """The problem with the requested contiguous lists."""
     if not options.contiguous:
         return problem
     try:
@@ -498,5 +498,5 @@ def _body_bytes(body: Graph, runtime: Runtime, options: Options, arenas: Mapping
 
 
 def _body_mode(options: Options) -> str:
-    """Bodies share no more than views: nothing outside says that their inputs may be overwritten."""
+    """The alias mode of bodies: at most views, since callers may still need their inputs."""
     return "none" if options.alias == "none" else "views"

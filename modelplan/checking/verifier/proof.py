@@ -62,7 +62,7 @@ def _whole_levels(subject: Subject) -> list[Verdict]:
 
 
 def _has_room(subject: Subject) -> bool:
-    """Whether no tensor is larger than the bytes that the plan reserves for it."""
+    """Whether every tensor fits in the bytes that the plan reserves for it."""
     layout, values = subject.layout, subject.program.values
     return all(values[t].nbytes <= nbytes for t, nbytes in layout.reserved.items() if t in layout.address)
 

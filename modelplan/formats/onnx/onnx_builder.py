@@ -354,7 +354,7 @@ class GraphBuilder:
         return all(self._known_before(i) for i in inputs if i >= 0)
 
     def _is_steady(self, node: Any, inputs: tuple[int, ...]) -> bool:
-        """Whether a node that has to run computes the same each time: shapes may depend on its result."""
+        """Whether a node that runs computes the same result in every run, so that shapes may depend on it."""
         if node.domain not in PURE or node.op_type in RANDOM or -1 in inputs:
             return False
         known = all(i in self.steady or self._known_before(i) for i in inputs)

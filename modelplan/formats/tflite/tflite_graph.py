@@ -123,7 +123,7 @@ class _Reader:
         return length
 
     def spend(self, work: int) -> None:
-        """Counts the bytes read: a small file whose parts overlap could otherwise take for ever."""
+        """Counts the bytes read and refuses too many: overlapping parts could make a small file take for ever."""
         self.budget -= work + 64
         if self.budget < 0:
             raise ValueError("the parts of the file overlap too often: it would take too long to read")

@@ -92,7 +92,7 @@ def unknown_lines(findings: Findings, most: int = 5) -> list[str]:
 
 
 def _unknown(outcome: Outcome) -> str:
-    """Why a model that has figures cannot be compared although that was asked for; empty where it can."""
+    """Why growth of a model cannot be computed although it was asked for; empty where it can."""
     if outcome.refusals:
         return ""
     if outcome.earlier:
@@ -153,7 +153,7 @@ def remedy_lines(outcome: Outcome) -> tuple[str, ...]:
 
 
 def outlook(one: Outcome) -> list[str]:
-    """What would fit, the least change first, or how far the best is from fitting."""
+    """The least changes that would fit, or how far the best is from fitting."""
     if one.remedies and one.remedies[0].requirement is not None:
         return [f"{one.remedies[0].change}: {human(one.remedies[0].requirement.arena)}"]
     if one.others is None:

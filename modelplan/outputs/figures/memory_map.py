@@ -268,7 +268,7 @@ def _shortened(forms: Sequence[str], room: float) -> tuple[str, ...] | None:
 
 
 def _nameless(_forms: Sequence[str], _room: float) -> tuple[str, ...]:
-    """No name: the caller adds the size."""
+    """Gives no name, so that the caller writes the size alone."""
     return ()
 
 

@@ -206,7 +206,7 @@ EFFECT_TITLE = "Operators that differ, with the bytes more or less that they hav
 
 
 def own_changes(difference: Difference) -> list[OpChange]:
-    """What differs by itself, values aside."""
+    """The operators that differ by themselves, apart from values."""
     return [change for change in difference.changes if change.change not in (Change.FOLLOWS, Change.VALUES)]
 
 

@@ -73,9 +73,7 @@ def _facts(run: SweepRun, memo: Memo) -> dict[str, Any]:
     abi = run.target_abi or _USUAL_ABI
     setting = (run.dims, run.shapes, runtime.name, runtime.kernels)
     target = Target(runtime, abi)
-    needed, arena_seconds = memo.cached(
-        run.model, ("arena", abi, *setting), lambda: unmodified_requirement(file, target)
-    )
+    need, arena_seconds = memo.cached(run.model, ("arena", abi, *setting), lambda: unmodified_requirement(file, target))
     options = _options(run, runtime)
     chosen = (options.schedule, options.alias, options.allocator)
     planned, plan_seconds = memo.cached(run.model, ("plan", *setting, *chosen), lambda: _planned(file, options))
@@ -89,9 +87,9 @@ def _facts(run: SweepRun, memo: Memo) -> dict[str, Any]:
         "used_kernels": runtime.kernels,
         "used_alias": pipeline.alias_mode(options, runtime),
         "used_allocator": options.allocator,
-        "abi": abi if needed.macro else "",
+        "abi": abi if need.macro else "",
         **planned,
-        **_sizes(run, needed, planned["height"], planned["runtime_height"]),
+        **_sizes(run, need, planned["height"], planned["runtime_height"]),
         "load_seconds": load_seconds,
         "arena_seconds": arena_seconds,
         "plan_seconds": plan_seconds,

@@ -209,7 +209,7 @@ def same_rows(path: Path, other: Path) -> bool:
 
 
 def _newest(table: pa.Table) -> pa.Table:
-    """The last row of each run, in order of the words that name runs."""
+    """The last row of each run, sorted by the run's name."""
     numbered = table.select(list(IDENTITY)).append_column("at", pa.array(np.arange(len(table))))
     last = numbered.group_by(list(IDENTITY), use_threads=False).aggregate([("at", "max")])
     return table.take(last.sort_by(_ORDER)["at_max"])
@@ -244,7 +244,7 @@ def _is_sorted(path: Path) -> bool:
 
 
 def _names(table: pa.Table) -> Iterator[str]:
-    """What names the run of each row as one text, in whose order the rows stand; texts that lack come last.
+    """One text for each row that names its run and sorts the rows; missing texts come last.
 
     No text of a table of runs holds a zero character, which comes before all others.
     """

@@ -232,5 +232,5 @@ def _worse(old: SweepRow, new: SweepRow) -> Iterator[SweepChange]:
 
 
 def _identity(row: SweepRow) -> tuple[tuple[bool, str], ...]:
-    """What names the run of a row, as rows are ordered: texts that lack come last."""
+    """The key of a row's run, in the order in which rows are sorted; missing texts come last."""
     return tuple([(text is None, text or "") for text in _NAMING(row)])

@@ -232,7 +232,7 @@ class _Writer:
         return make("Slice", [*inputs, *operands], [output], name)
 
     def _later(self, value: int, number: str) -> str:
-        """The number, known only once a value is made: plus 0, for no element is less than itself."""
+        """A number that is known only once a value is computed: plus 0, so that nodes wait for the value."""
         made = self.program.name(value)
         if value not in self.zeros:
             make, rank = self.onnx.helper.make_node, len(self.program.shape(value))

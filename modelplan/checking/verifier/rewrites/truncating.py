@@ -47,7 +47,7 @@ def region_ends(original: Source, rewritten: Source, compared: Compared) -> list
 
 
 def _joined_by(op: Operation, compared: Compared) -> list[int]:
-    """The tensors that an operator puts together; a loop also hands on what it took, which may be overwritten then."""
+    """The tensors that an operator concatenates; a loop also returns its inputs, which may be overwritten then."""
     if op.kind not in _ENDS:
         return []
     taken = [compared.rewritten.values.get(t) for t in op.inputs]

@@ -23,7 +23,7 @@ QUANTIZATION: Struct = ("pointer", "pointer", "int32")
 
 
 class PreparationEvent(NamedTuple):
-    """One request: its sort, so many bytes, and behind them `times` structures."""
+    """One allocation: its kind, `size` bytes, and behind them `times` structures."""
 
     sort: str
     size: int
