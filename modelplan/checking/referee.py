@@ -53,7 +53,7 @@ def _check_contiguous(problem: Problem, placement: Placement) -> None:
 
 
 def _check_groups(problem: Problem, placement: Placement) -> None:
-    """The base of a group, as each of its buffers has it, is one."""
+    """Checks that all buffers of a group imply the same base address."""
     bases: dict[int, tuple[int, int]] = {}
     for buffer, group, delta in problem.groups.tolist():
         base = int(placement.offsets[buffer]) - delta
@@ -153,13 +153,13 @@ def _neighbours(problem: OrderProblem) -> tuple[list[set[int]], list[set[int]]]:
 
 def _closure(ops: Iterable[int], next_of: list[set[int]]) -> set[int]:
     """The ops and all that is reached from them."""
-    found, stack = set(), list(ops)
+    reached, stack = set(), list(ops)
     while stack:
         op = stack.pop()
-        if op not in found:
-            found.add(op)
+        if op not in reached:
+            reached.add(op)
             stack.extend(next_of[op])
-    return found
+    return reached
 
 
 def _other_readers(problem: OrderProblem, op: int, dying: Iterable[int]) -> list[int]:

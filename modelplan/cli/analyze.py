@@ -146,7 +146,7 @@ def write_outputs(arguments: Namespace, drawn: Figures, request: AnalyzeRequest,
 
 
 def require_log(stage: SizedFile) -> None:
-    """Checks that the file is one that TFLM plans.
+    """Refuses a planner log for a file that TFLM does not plan.
 
     Raises:
         RequestError: it is not.

@@ -40,13 +40,13 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a .tflite or .onnx file")
     goal = parser.add_mutually_exclusive_group()
     goal.add_argument("--budget", metavar="BYTES", help="the cheapest rung that needs no more, like 64KiB")
-    goal.add_argument("--least", action="store_true", help="the least that is found")
+    goal.add_argument("--least", action="store_true", help="the lowest need found")
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the file to write, of the same kind")
     parser.add_argument(
-        "--objective", choices=("arena", "head"), default="arena", help="which bytes count (default: the whole arena)"
+        "--objective", choices=("arena", "head"), default="arena", help="bytes to minimise (default: the whole arena)"
     )
     parser.add_argument(
-        "--abi", choices=ABI_NAMES, help="32 or 64 hold for any of so many bits (default: the target's, else 32)"
+        "--abi", choices=ABI_NAMES, help="32 or 64: any ABI of that width (default: the target's, else 32)"
     )
     parser.add_argument("--kernels", choices=KERNELS, help="the kernel library (default: the target's, else reference)")
     model_options.add_target(parser)
@@ -58,7 +58,7 @@ def configure(parser: ArgumentParser) -> None:
         "--max-time",
         metavar="PERCENT",
         default="15%",
-        help="extra time of an invocation, as it is expected of the reference kernels (default: 15%%)",
+        help="extra time of an invocation, estimated for the reference kernels (default: 15%%)",
     )
     parser.add_argument("--max-ops", metavar="N", type=int, help="operators of the file")
     parser.add_argument("--max-flash", metavar="BYTES", help="bytes of the file")
@@ -159,6 +159,6 @@ def _progress(text: str) -> None:
 
 
 def _progress_ends() -> None:
-    """Takes the line of progress away."""
+    """Clears the progress line."""
     if sys.stderr.isatty():
         _progress("")

@@ -33,7 +33,7 @@ def configure(parser: ArgumentParser) -> None:
     """Declares the arguments."""
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("problem", nargs="?", metavar="PROBLEM.csv", help="the buffers")
-    source.add_argument("--input", metavar="PROBLEM.csv", help="the same, as minimalloc spells it")
+    source.add_argument("--input", metavar="PROBLEM.csv", help="the same, in the words of minimalloc")
     aim = parser.add_mutually_exclusive_group()
     aim.add_argument("--capacity", metavar="BYTES", help="the memory there is, such as 1048576 or 1MiB")
     aim.add_argument(

@@ -164,7 +164,7 @@ def window_starts(graph: Graph, op: Op, operand: int, kernel: tuple[int, ...]) -
 
 
 def _first(op: Op, axis: str, extent: int, outputs: int, kernel: int) -> IntArray:
-    """The first row or column that each output row or column may read: padding is cut off."""
+    """The first row or column that each output row or column may read, padding cut off."""
     stride = number(op, f"stride_{axis}", 1)
     pad = window_padding(op, axis, extent, outputs, kernel)
     found: IntArray = np.maximum(np.arange(outputs, dtype=np.int64) * stride - pad, 0)

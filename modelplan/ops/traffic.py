@@ -109,12 +109,12 @@ def _pooled(graph: Graph, op: Op) -> tuple[int, ...] | None:
 
 
 def _times(count: int) -> Reads:
-    """Each element of operand 0 so often."""
+    """A rule that reads each element of operand 0 this many times."""
     return lambda graph, op: (count * prod(_shapes(graph, op, 0)[0]),)
 
 
 def _outputs(count: int = 1) -> Reads:
-    """So many elements of operand 0 for each output element."""
+    """A rule that reads this many elements of operand 0 for each output element."""
     return lambda graph, op: (count * prod(_shapes(graph, op)[0]),)
 
 

@@ -43,7 +43,7 @@ class Output:
         return tuple(self.suffix + kind for kind in FIGURE_KINDS) if self.figure else (self.suffix,)
 
     def prepared(self, answer: object) -> Any:
-        """What `make` takes."""
+        """The argument of `make`, derived from the answer."""
         return _function(self.prepare)(answer) if self.prepare else answer
 
     def content(self, answer: object, suffix: str) -> str | bytes:

@@ -123,7 +123,7 @@ def measure(graph: Graph, options: Options | None = None, budget: Budget | None 
 
 
 def runtime_plan(graph: Graph, runtime: Runtime, offsets: tuple[int, ...] = ()) -> Plan:
-    """The plan that the runtime makes by itself: file order, the sharing of its own accord, its own allocator.
+    """The plan that the runtime makes by itself: file order, the sharing by itself, its own allocator.
 
     `offsets` is the plan that the file carries for it, as in `Options`. The plans that were asked for last are
     remembered: a command asks for the plan of one graph several times.
@@ -187,7 +187,7 @@ def shared_buffers(graph: Graph, options: Options) -> tuple[Problem, tuple[Overl
 def alias_mode(options: Options, runtime: Runtime) -> str:
     """The mode that was asked for, else the usual one of the runtime, which needs no more than the runtime by itself.
 
-    `safe` where the runtime overwrites operands of its own accord, `views` where it does not or streams run.
+    `safe` where the runtime overwrites operands by itself, `views` where it does not or streams run.
     """
     overwrites = bool(runtime.sharing.overwrites) and options.streams is None
     return options.alias or ("safe" if overwrites else "views")
@@ -243,14 +243,14 @@ def _plan(graph: Graph, runtime: Runtime, options: Options, budget: Budget | Non
 def _prepared(graph: Graph, runtime: Runtime, options: Options) -> Graph:
     """The graph with its values as the runtime stores them and with its working memory."""
 
-    def made() -> Graph:
+    def make() -> Graph:
         return with_scratch(runtimes.as_stored(graph, runtime), runtime, options)
 
-    return made() if graph.bodies else graph.memoised(("prepared", runtime), made)  # bodies are planned by the options
+    return make() if graph.bodies else graph.memoised(("prepared", runtime), make)  # bodies are planned by the options
 
 
 def _offered(graph: Graph, mode: str, runtime: Runtime) -> Aliases:
-    """What the mode offers whatever the order is."""
+    """The overwrites and views that the alias mode offers for any order."""
     return graph.memoised(("offered", mode, runtime), lambda: aliasing.storages(graph, mode, runtime))
 
 
@@ -325,7 +325,7 @@ def _joined(
     options: Options,
     budget: Budget | None,
 ) -> list[_Candidate]:
-    """The candidate whose joins and splits have their parts inside of the whole; none where there is no such site."""
+    """The candidate with the parts of joins and splits inside of the whole; nothing without such sites."""
     if options.contiguous or options.streams is not None or options.offsets:
         raise RequestError("joins go with no contiguous lists, streams or offsets of a file")
     groups, meetings = side_by_side.side_by_side_rows(graph, schedule.order, problem)
@@ -365,7 +365,7 @@ def placement_problem(
 
 
 def _listed(graph: Graph, problem: Problem, options: Options) -> Problem:
-    """The problem with the contiguous lists that were asked for."""
+    """The problem with the requested contiguous lists."""
     if not options.contiguous:
         return problem
     try:
@@ -464,5 +464,5 @@ def _body_bytes(body: Graph, runtime: Runtime, options: Options, arenas: Mapping
 
 
 def _body_mode(options: Options) -> str:
-    """Bodies share no more than views: nothing outside says that their inputs may be overwritten."""
+    """The alias mode of bodies: at most views, since callers may still need their inputs."""
     return "none" if options.alias == "none" else "views"

@@ -75,7 +75,7 @@ def analyze(request: AnalyzeRequest) -> Analysis:
 
 
 def analysis_stages(request: AnalyzeRequest) -> Iterator[SizedFile]:
-    """The same in stages, each as soon as it is known: SizedFile, RunFile, PlannedFile, ComparedFile and Analysis.
+    """The stages of `analyze` as each is known: SizedFile, RunFile, PlannedFile, ComparedFile, Analysis.
 
     Raises:
         BrokenPlanError, ModelError, RequestError: as `analyze`.

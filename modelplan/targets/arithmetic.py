@@ -149,13 +149,13 @@ def _value(reader: _Reader) -> Tree:
 
 def _operands(reader: _Reader) -> tuple[Tree, ...]:
     reader.take("(")
-    found: list[Tree] = []
+    operands: list[Tree] = []
     while reader.peek() != ")":
-        if found:
+        if operands:
             reader.take(",")
-        found.append(_choice(reader))
+        operands.append(_choice(reader))
     reader.take(")")
-    return tuple(found)
+    return tuple(operands)
 
 
 def parse_number(word: str) -> int:

@@ -70,19 +70,19 @@ def test_the_parts_add_up_to_the_arena(corpus: Path, name: str) -> None:
 def test_alternatives_are_files_that_were_made(corpus: Path) -> None:
     file = file_of(corpus, "vww_96_int8")
     needed, found = unmodified_requirement(file, TFLM), list(alternatives(file, TFLM))
-    assert [a.change for a in found] == ["best order", "plan: views share bytes", "plan: outputs over operands too"]
+    assert [a.change for a in found] == ["best order", "plan: views share bytes", "plan: in-place outputs"]
     heads = [a.requirement.head for a in found if a.requirement]
     assert [needed.head, *heads] == [73_728, 73_728, 55_296, 36_880]
     assert [a.change for a in lower_alternatives(needed, found)] == [a.change for a in found[1:]]
     shown = plain([alternatives_section(needed, found)])
-    assert "no less than that: best order" in shown
+    assert "no saving: best order" in shown
     assert f"modelplan pack {file.path} -o packed.tflite --alias safe\n" in shown
 
 
 def test_a_better_order_comes_before_its_plan(corpus: Path) -> None:
     file = load_file(str(corpus / "crashes" / "tail20794.tflite"))
     found = {a.change: a for a in alternatives(file, TFLM)}
-    order, both = found["best order"], found["best order, plan: outputs over operands too"]
+    order, both = found["best order"], found["best order, plan: in-place outputs"]
     assert order.requirement is not None
     assert both.requirement is not None
     assert both.requirement.arena < order.requirement.arena < unmodified_requirement(file, TFLM).arena

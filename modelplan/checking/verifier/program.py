@@ -170,13 +170,13 @@ def _flat(steps: _Steps) -> Iterator[Step]:
     """The steps with those of nested runs in their places, however deep."""
     running = [steps]
     while running:
-        found = next(running[-1], None)
-        if found is None:
+        following = next(running[-1], None)
+        if following is None:
             running.pop()
-        elif isinstance(found, Step):
-            yield found
+        elif isinstance(following, Step):
+            yield following
         else:
-            running.append(found)
+            running.append(following)
 
 
 def _unrolled(model: FileModel, index: int, callers: tuple[int, ...]) -> _Steps:

@@ -149,8 +149,8 @@ def _front(model: bytes, replaced: list[int], name: str, payload: bytes, copied:
 
 def _copied(fields: Sequence[int]) -> list[int]:
     """The fields that the old root has, but the two that are made anew."""
-    made = (schema.MODEL_BUFFERS, schema.MODEL_METADATA)
-    return [number for number, offset in enumerate(fields) if offset and number not in made]
+    replaced = (schema.MODEL_BUFFERS, schema.MODEL_METADATA)
+    return [number for number, offset in enumerate(fields) if offset and number not in replaced]
 
 
 def _check_known(fields: Sequence[int], distance: int) -> None:
@@ -185,7 +185,7 @@ def _up(value: int, alignment: int) -> int:
 
 
 def _prepend(model: bytes, front: bytes) -> bytes:
-    """`front` before `model`, whose absolute positions are raised."""
+    """`front` followed by `model`, whose absolute file positions are raised."""
     raised = bytearray(model)
     for at in _absolute(model):
         position = struct.unpack_from("<Q", model, at)[0]

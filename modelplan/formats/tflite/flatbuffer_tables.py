@@ -77,23 +77,23 @@ class FrontTables:
 
     def _kept(self, fields: Sequence[int], table: int) -> dict[int, int]:
         """The values of the known fields of an old table."""
-        found = {}
+        values = {}
         for number, place in enumerate(vtable(self.old, table)[: len(fields)]):
             at = table + place
             if place and fields[number] == REFERENCE:
-                found[number] = self.at(at + int(struct.unpack_from("<I", self.old, at)[0]))
+                values[number] = self.at(at + int(struct.unpack_from("<I", self.old, at)[0]))
             elif place:
-                found[number] = int(struct.unpack_from(_FORMATS[fields[number]], self.old, at)[0])
-        return found
+                values[number] = int(struct.unpack_from(_FORMATS[fields[number]], self.old, at)[0])
+        return values
 
     def _newer(self, fields: Sequence[int], table: int, what: str) -> dict[int, int]:
         """The positions of the fields of an old table that are not known."""
-        found = unknown_fields(self.old, table, len(fields))
-        if found and not what:
+        places = unknown_fields(self.old, table, len(fields))
+        if places and not what:
             raise ModelError(
                 f"the table at byte {table} has fields that modelplan does not know, so no other is made of it"
             )
-        return found
+        return places
 
     def references(self, offsets: Sequence[int]) -> int:
         """A vector of references."""

@@ -42,13 +42,13 @@ class _Reader:
         self.digests: dict[int, str] = {}
         self.budget = _MOST_READ * len(data) + 4096
         self.kinds = [code.kind for code in TfliteFile(data).codes()]
-        self.found: dict[int, Contents] = {}
+        self.known: dict[int, Contents] = {}
 
     def contents(self, number: int, graph: Graph) -> Contents:
         """The contents of subgraph `number`, which `graph` was read from."""
-        if number not in self.found:
-            self.found[number] = self._contents(self.model.Subgraphs(number), graph)
-        return self.found[number]
+        if number not in self.known:
+            self.known[number] = self._contents(self.model.Subgraphs(number), graph)
+        return self.known[number]
 
     def _contents(self, table: Any, graph: Graph) -> Contents:
         own = range(min(table.TensorsLength(), len(graph.tensors)))
@@ -66,12 +66,12 @@ class _Reader:
 
     def _operators(self, table: Any) -> dict[_KEYS, list[Any]]:
         """The operators by kind, operands and results, of which the last identifies all but those without results."""
-        found: dict[_KEYS, list[Any]] = defaultdict(list)
+        operators: dict[_KEYS, list[Any]] = defaultdict(list)
         for i in range(table.OperatorsLength()):
             operator = table.Operators(i)
             ends = (_numbers(operator.InputsAsNumpy()), _numbers(operator.OutputsAsNumpy()))
-            found[self.kinds[operator.OpcodeIndex()], *ends].append(operator)
-        return found
+            operators[self.kinds[operator.OpcodeIndex()], *ends].append(operator)
+        return operators
 
     def _bodies(self, op: Op, operator: Any) -> tuple[Contents, ...]:
         """The contents of the bodies that an operator runs."""

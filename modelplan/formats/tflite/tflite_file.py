@@ -201,10 +201,10 @@ class TfliteFile:
 
     def _firsts(self, starts: IntArray, counts: IntArray, kind: str) -> list[Any]:
         """The first element of each vector, 0 of an empty one."""
-        found = np.zeros(len(starts), kind)
+        firsts = np.zeros(len(starts), kind)
         there = np.flatnonzero(counts)
-        found[there] = self.flatbuffer.numbers(starts[there], kind)
-        values: list[Any] = found.tolist()
+        firsts[there] = self.flatbuffer.numbers(starts[there], kind)
+        values: list[Any] = firsts.tolist()
         return values
 
     def code_numbers(self, operators: IntArray) -> Iterator[int]:
@@ -244,18 +244,18 @@ class QuantisationScales:
     def __init__(self, file: TfliteFile, tensors: IntArray) -> None:
         self.file = file
         self.tensors = tensors
-        self.found: dict[int, tuple[bytes, bytes]] | None = None
+        self.known: dict[int, tuple[bytes, bytes]] | None = None
 
     def of(self, tensor: int) -> tuple[bytes, bytes]:
-        """Those of a tensor. The first call reads all, or, where some are damaged, each call its own."""
-        if self.found is None:
+        """The bytes of one tensor's scales. The first call reads all, in damaged files each call its own."""
+        if self.known is None:
             try:
-                self.found = dict(enumerate(self._read(self.tensors)))
+                self.known = dict(enumerate(self._read(self.tensors)))
             except DAMAGE:
-                self.found = {}
-        if tensor not in self.found:
-            self.found[tensor] = self._read(self.tensors[tensor : tensor + 1])[0]
-        return self.found[tensor]
+                self.known = {}
+        if tensor not in self.known:
+            self.known[tensor] = self._read(self.tensors[tensor : tensor + 1])[0]
+        return self.known[tensor]
 
     def _read(self, slots: IntArray) -> list[tuple[bytes, bytes]]:
         table = self.file.columns(slots).tables(schema.TENSOR_QUANTISATION)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _WIDTH, _HEIGHT, _EDGE, _ROW, _BOTTOM = 520.0, 320.0, 12.0, 14.0, 44.0
 _LINE = lettering.line_height(SMALL)
 _PLAN, _FRONT = "#b9c7d3", "#0072b2"
-#: Plans of so many times the dearest rung's work, or of more bytes than the file as it stands, are not shown.
+#: Plans of so many times the dearest rung's work, or of more bytes than the unmodified file, are not shown.
 _MOST_WORK = 1.5
 
 
@@ -235,10 +235,10 @@ def _named_rungs(rungs: tuple[FrontMark, ...]) -> Iterator[tuple[FrontMark, str]
 def _spots(x: float, y: float, width: float, *, rung: bool) -> Iterator[Box]:
     """Where a text may stand: a rung's beside its mark, that of another plan off the line that leads right and down."""
     half, gap = _LINE / 2, 5.5
-    beside = ((x + gap, y), (x - gap - width, y), (x + gap, y + 3.4 * half))
+    sides = ((x + gap, y), (x - gap - width, y), (x + gap, y + 3.4 * half))
     above = ((x + gap, y + 1.6 * half), (x - width / 2, y + half + gap))
     below = ((x - gap - width, y - half), (x - width / 2, y - half - gap), (x + gap, y - 1.6 * half))
-    for left, centre in (*beside, *above, *below) if rung else (*above, *below):
+    for left, centre in (*sides, *above, *below) if rung else (*above, *below):
         yield left, centre - half, left + width, centre + half
 
 

@@ -87,7 +87,7 @@ def groups(drawing: Drawing, order: IntArray) -> list[Group]:
 
 
 def _rows_each(rows: int) -> int:
-    """How many rows share a label."""
+    """The number of rows that share a label."""
     return max(-(-rows // _MOST_ROWS), 1)
 
 

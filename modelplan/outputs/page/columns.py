@@ -53,7 +53,7 @@ def columns_of(page: Page) -> dict[str, Any]:
 
 
 def shown(name: str) -> str:
-    r"""A name as the page shows it.
+    r"""A name as the page shows it: printable.
 
     >>> print(shown(chr(0x202E) + "b"), len(shown("x" * 1_000_000)))
     \u202eb 268
@@ -139,7 +139,7 @@ def _view(view: View, number: int, planned: Sequence[dict[int, int]]) -> dict[st
         "fits": drawing.problem.capacity is None or (not view.refused and not drawing.excess),
         "peak": bounds.load_bound(problem),
         "banks": [[shown(name), base] for name, base in drawing.banks],
-        "regions": [[shown(one.name), one.base, one.used, one.size] for one in view.bands],
+        "regions": [[shown(band.name), band.base, band.used, band.size] for band in view.bands],
         "copies": [[a.source, a.target, a.issued, a.due, a.start, a.end, a.size] for a in view.arrows],
         "models": [[step, shown(name)] for step, name in drawing.models],
     }

@@ -50,7 +50,7 @@ def allowed_overlaps(
 
 
 def refused(context: SharingContext, overlap: Overlap) -> str:
-    """Which condition forbids the overlap; empty where none does."""
+    """The condition that forbids the overlap; empty where none does."""
     op = context.graph.ops[overlap.op]
     group = facts(context.graph.format, op.kind).group
     return overlap_refusal(context, overlap.op, overlap.over, overlap.tensor, group)

@@ -112,7 +112,7 @@ def overwrites(graph: Graph, index: int, mode: str, runtime: Runtime) -> Iterato
 
 
 def overwrites_of_alike(graph: Graph, index: int, mode: str, runtime: Runtime) -> list[tuple[int, str]]:
-    """The same for all operators that are alike: the runtime may decline it where the tensors are others."""
+    """The overwrites of all ops with equal attributes; the runtime may decline single ones by their tensors."""
     op = graph.ops[index]
     row = facts(graph.format, op.kind)
     if mode in ("none", "views") or not op.outputs or op.outputs[0] < 0 or not row.overwrite:

@@ -27,7 +27,7 @@ def compared(
     if isinstance(old, str):
         return Earlier(baseline.name, None, old), ()
     try:
-        needed = measurements.needed(old, target)
+        needed = measurements.requirement(old, target)
     except ModelPlanError as problem:
         return Earlier(baseline.name, None, str(problem)), ()
     if needed.refusals:

@@ -69,14 +69,14 @@ def _stored(tensor: Tensor) -> int:
 
 
 def _ratio(text: str, wanted: str) -> float:
-    """A number above 0 and below 1."""
+    """Parses a compression ratio: a number above 0 and below 1."""
     try:
-        found = float(text)
+        ratio = float(text)
     except ValueError:
-        found = 0.0
-    if not 0 < found < 1:
+        ratio = 0.0
+    if not 0 < ratio < 1:
         raise RequestError(f"{wanted[:60]!r}: found a ratio of {text[:20]!r}, expected a number between 0 and 1")
-    return found
+    return ratio
 
 
 def _weight_size(how: str, wanted: str) -> Size:
@@ -152,7 +152,7 @@ def _activations_packed(graph: Graph, ratio: float) -> tuple[Graph, int]:
 
 
 def _wait(graph: Graph, t: int) -> int | None:
-    """The step after which the result `t` first waits while another operator runs; None where it never does.
+    """The step after which `t` first waits while an operator that does not use it runs; None where none does.
 
     Operators stand in the order of the run. Inputs, outputs and what bodies read stay as they are.
     """

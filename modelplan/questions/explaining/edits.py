@@ -42,7 +42,7 @@ class Edit:
         return not (self.without or self.renamed or self.options)
 
     def numbers(self, tensors: Sequence[int]) -> tuple[int, ...]:
-        """The tensors that stand in place of these."""
+        """The replacements of these tensors."""
         return tuple(self.renamed.get(t, t) for t in tensors)
 
 
@@ -122,7 +122,7 @@ def _used(graph: Graph) -> set[int]:
 
 
 def compacted(graph: Graph, model: FileModel | None, gone: frozenset[int]) -> tuple[Graph, FileModel | None]:
-    """Both without the tensors `gone` of the one subgraph: TFLM plans what is on the list, used or not."""
+    """The graph and the file without the tensors `gone`: TFLM plans every listed tensor, used or not."""
     if not gone:
         return graph, model
     kept = [t for t in range(len(graph.tensors)) if t not in gone]

@@ -81,13 +81,13 @@ def saved_layout(path: str, text: str) -> RegionPlan | MovingPlan:
         raise RequestError(
             f"--layout {path}: no layout in several memories; `memories --json` and `spill --json` write one"
         )
-    made = moves_document.read(text, path) if kind == "moves" else region_document.read(text, path)
-    plans = (made.plan,) if isinstance(made, MovingPlan) else made.plans
+    layout = moves_document.read(text, path) if kind == "moves" else region_document.read(text, path)
+    plans = (layout.plan,) if isinstance(layout, MovingPlan) else layout.plans
     if len(plans) > 1:
         raise RequestError(f"--layout {path}: holds {len(plans)} models, expected one")
     if plans[0].streams:
         raise RequestError(f"--layout {path}: is one for streams, which cannot be planned again")
-    return made
+    return layout
 
 
 def recheck(model: str, graph: Graph, saved: RegionPlan | MovingPlan, growth: Fraction) -> Recheck:
@@ -101,10 +101,10 @@ def recheck(model: str, graph: Graph, saved: RegionPlan | MovingPlan, growth: Fr
     """
     time, bytes_moved = _seconds(saved), _traffic(saved)
     try:
-        made = _planned(graph, saved)
+        present = _planned(graph, saved)
     except RequestError as problem:
         return Recheck(model, time, bytes_moved, None, None, (), (f"does not fit: {problem}",))
-    seconds, traffic = _seconds(made), _traffic(made)
+    seconds, traffic = _seconds(present), _traffic(present)
     allowed = 1 + float(growth)
     reasons = []
     if seconds > time * allowed * (1 + _ROUNDING):
@@ -114,12 +114,12 @@ def recheck(model: str, graph: Graph, saved: RegionPlan | MovingPlan, growth: Fr
         reasons.append(f"reads and writes {more} more outside of the fastest memory")
     return Recheck(
         model=model, seconds_before=time, traffic_before=bytes_moved, seconds=seconds, traffic=traffic,
-        room=_room(made), reasons=tuple(reasons),
+        room=_room(present), reasons=tuple(reasons),
     )  # fmt: skip
 
 
 def _planned(graph: Graph, saved: RegionPlan | MovingPlan) -> RegionPlan | MovingPlan:
-    """The layout of a model in the memories of another layout, by the same way."""
+    """A model's layout in the memories of a saved layout, made with the saved settings."""
     asked, reader, macs = saved.problem, saved.reader, saved.macs_per_second
     if isinstance(saved, MovingPlan):
         hidden = [asked.regions[number].name for number in asked.copied_only]
@@ -144,23 +144,23 @@ def _plan(graph: Graph, before: Plan) -> Plan:
     )
 
 
-def _seconds(made: RegionPlan | MovingPlan) -> float:
+def _seconds(layout: RegionPlan | MovingPlan) -> float:
     """A run by the simulator where contents move, else what operators wait for their operands."""
-    return made.simulated.seconds if isinstance(made, MovingPlan) else made.seconds
+    return layout.simulated.seconds if isinstance(layout, MovingPlan) else layout.seconds
 
 
-def _traffic(made: RegionPlan | MovingPlan) -> int:
+def _traffic(layout: RegionPlan | MovingPlan) -> int:
     """Bytes read and written outside of the fastest memory, copies included."""
-    if isinstance(made, MovingPlan):
-        each = [read + written for read, written in zip(made.simulated.read, made.simulated.written, strict=True)]
+    if isinstance(layout, MovingPlan):
+        each = [read + written for read, written in zip(layout.simulated.read, layout.simulated.written, strict=True)]
     else:
-        each = [use.read + use.written for use in made.uses]
-    return sum(each) - each[fastest(made.problem)]
+        each = [use.read + use.written for use in layout.uses]
+    return sum(each) - each[fastest(layout.problem)]
 
 
-def _room(made: RegionPlan | MovingPlan) -> tuple[tuple[str, int, int], ...]:
+def _room(layout: RegionPlan | MovingPlan) -> tuple[tuple[str, int, int], ...]:
     """For each region its name, the end of its highest stay, and its size."""
-    sizes, tops = made.problem.problem.size, [0] * len(made.problem.regions)
-    for stay in made.layout.stays:
+    sizes, tops = layout.problem.problem.size, [0] * len(layout.problem.regions)
+    for stay in layout.layout.stays:
         tops[stay.region] = max(tops[stay.region], stay.offset + int(sizes[stay.buffer]))
-    return tuple((one.name, top, one.size) for one, top in zip(made.problem.regions, tops, strict=True))
+    return tuple((region.name, top, region.size) for region, top in zip(layout.problem.regions, tops, strict=True))

@@ -128,7 +128,7 @@ def parts_of(files: Mapping[str, ModelFile], relation: Relation, request: ShareR
 
 
 def _guarded(relation: Relation) -> set[int]:
-    """The models that may not write over what they are handed."""
+    """The models of pipelines whose tensors have several readers or are kept: nothing may overwrite those."""
     readers = Counter(pipe.source for pipe in relation.pipes)
     shared = {place.model for place, count in readers.items() if count > 1}
     shared |= {place.model for place in relation.kept}

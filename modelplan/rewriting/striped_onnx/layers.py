@@ -40,7 +40,7 @@ _SOFTMAX_ALONG_ONE = 13
 
 @dataclass(frozen=True)
 class Reading:
-    """A graph with the small constants of its file, the opset of the standard domain and all names of the file.
+    """A graph with the file's small constants, its opset, and all its names.
 
     `apart` are operators that are no nodes of the file's graph, such as those inside of functions. `gone` are values
     that a session does not have, since it fuses the operators around them.
@@ -64,10 +64,10 @@ class Reading:
         """How the rows of operator `index` along `axis` depend on those of its operands, or why it is not split."""
         key = index, axis
         if key not in self.known:
-            self.known[key] = self._found(index, axis)
+            self.known[key] = self._layer(index, axis)
         return self.known[key]
 
-    def _found(self, index: int, axis: int) -> Layer | str:
+    def _layer(self, index: int, axis: int) -> Layer | str:
         graph, op = self.graph, self.graph.ops[index]
         if len(op.writes) != 1 or op.outputs[0] < 0 or op.subgraphs:
             return "it has not exactly one output, or runs a body"
@@ -82,7 +82,7 @@ class Reading:
 
     @cached_property
     def weightless(self) -> frozenset[int]:
-        """The values that take no memory: operators that go element by element make them inside of their kernels."""
+        """The values that take no memory, since element-wise operators compute them inside of their kernels."""
         graph = self.graph
         fused = {index for index, op in enumerate(graph.ops) if op.kind in ROWS and ROWS[op.kind].fused}
         return frozenset(t for t in self.gone if fused.issuperset(graph.readers[t]))
@@ -122,7 +122,7 @@ def _shape(graph: Graph, op: Op, position: int = 0) -> tuple[int, ...]:
 
 
 def _pointwise(reading: Reading, op: Op, axis: int) -> Layer:
-    """Operands that have as many rows go row by row, those that are spread over the rows stay whole."""
+    """Operands with as many rows are read row by row, broadcast operands whole."""
     graph, shape = reading.graph, reading.graph.tensors[op.outputs[0]].shape
     positions, axes = [], []
     for position, t in enumerate(op.inputs):
@@ -134,7 +134,7 @@ def _pointwise(reading: Reading, op: Op, axis: int) -> Layer:
 
 
 def _along(graph: Graph, op: Op, axis: int, macs: int = 0) -> Layer:
-    """Operand 0 row by row, at the same axis."""
+    """Operand 0 is read row by row along the same axis."""
     return pointwise(graph.tensors[op.outputs[0]].shape[axis], (0,), (axis,), macs)
 
 

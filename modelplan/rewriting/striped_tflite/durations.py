@@ -95,7 +95,7 @@ def step_time(program: TfliteProgram, step: TfliteStep) -> float:
 
 
 def op_time(graph: Graph, index: int) -> float:
-    """Nanoseconds of an operator of a graph as it stands."""
+    """Nanoseconds of an unmodified operator of a graph."""
     op = graph.ops[index]
     return step_time(TfliteProgram(graph), TfliteStep(op.kind, op.inputs, op.outputs, index))
 

@@ -88,23 +88,23 @@ def climb(
     data = read_bytes(graph.source)
     if fingerprint(data) != graph.fingerprint:
         raise RequestError(f"{graph.source}: the file has changed since the graph was loaded")
-    found = _Climb(ModelOnTarget(data, graph, graph.source, goal, report, check), processes).ladder()
-    if found.chosen is None:
-        return found
-    proof = prove_rewrite(data, found.chosen.model, goal.kernels, ExecutionEffort(goal.seed, _PROOF_SECONDS))
-    return _proved(replace(found, proof=tuple(proof)), goal)
+    ladder = _Climb(ModelOnTarget(data, graph, graph.source, goal, report, check), processes).ladder()
+    if ladder.chosen is None:
+        return ladder
+    proof = prove_rewrite(data, ladder.chosen.model, goal.kernels, ExecutionEffort(goal.seed, _PROOF_SECONDS))
+    return _proved(replace(ladder, proof=tuple(proof)), goal)
 
 
-def _proved(found: Ladder, goal: Goal) -> Ladder:
+def _proved(ladder: Ladder, goal: Goal) -> Ladder:
     """The ladder without its choice where that is another file than the model and was not proved to be equal."""
-    as_is = found.rungs[0]
-    reason = next((verdict.details for verdict in found.proof if verdict.outcome == "unproved"), "")
-    if not reason or found.chosen in (None, as_is):
-        return found
+    as_is = ladder.rungs[0]
+    reason = next((verdict.details for verdict in ladder.proof if verdict.outcome == "unproved"), "")
+    if not reason or ladder.chosen in (None, as_is):
+        return ladder
     chosen = as_is if goal.budget is None and not as_is.refusals else None
     least = as_is.arena if goal.objective == "arena" else as_is.head
-    remarks = (*found.remarks, f"no other rung is taken: a rewritten file {reason}")
-    return replace(found, chosen=chosen, least=least, remarks=remarks, proof=())
+    remarks = (*ladder.remarks, f"no other rung is taken: a rewritten file {reason}")
+    return replace(ladder, chosen=chosen, least=least, remarks=remarks, proof=())
 
 
 class _Climb:
@@ -191,10 +191,10 @@ class _Climb:
         return min(rungs, key=self.model.measure)
 
     def _split(self, whole: Folded, orders: Sequence[tuple[int, ...]]) -> Iterator[Rung]:
-        found = []
+        rungs = []
         for order in orders:
             search = StripeSearch(self.model, whole, order, self.processes)
-            found += search.answers()
+            rungs += search.answers()
             self.points += search.points()
             self.bounds.append(search.least)
             self.built_bounds += search.loads()
@@ -202,10 +202,10 @@ class _Climb:
             if search.interrupted:
                 self.remarks.append("interrupted: the best so far")
                 break
-        if found:
-            fitting = [rung for rung in found if self.model.fits(rung)]
+        if rungs:
+            fitting = [rung for rung in rungs if self.model.fits(rung)]
             cheapest = self.goal.budget is not None and fitting
-            allowed = fitting or [rung for rung in found if self.model.allowed(rung)] or found
+            allowed = fitting or [rung for rung in rungs if self.model.allowed(rung)] or rungs
             yield min(allowed, key=_time_of if cheapest else self.model.measure)
 
 

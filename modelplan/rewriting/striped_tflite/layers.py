@@ -29,7 +29,7 @@ _UNMOVED_TYPES = frozenset({"int8", "uint8", "int16", "float32"})
 
 
 def takes_anything(graph: Graph, index: int) -> bool:
-    """Whether rows of an operator's operands that are cut off behind it may hold anything."""
+    """Whether an operator may read arbitrary bytes in operand rows whose results are cut off."""
     op = graph.ops[index]
     maps = (graph.tensors[t] for t in (*op.reads, *op.writes))
     moved = (x.dtype not in _UNMOVED_TYPES for x in maps if x.kind is not Kind.CONSTANT)
@@ -91,7 +91,7 @@ def _joined(graph: Graph, op: Op, axis: int) -> Layer | str:
 
 
 def _along_channels(graph: Graph, op: Op, axis: int) -> Layer | str:
-    """An operator that takes all values along the last axis together, for each other place by itself."""
+    """An operator over the last axis that treats all other indices independently."""
     y = graph.tensors[op.outputs[0]]
     if axis == len(y.shape) - 1:
         return f"{op.kind} takes all values along the axis of the rows together"
@@ -233,10 +233,10 @@ def _layers_across(graph: Graph, ops: Sequence[int], region: StripedRegion) -> d
 
 
 def _layers(graph: Graph, ops: Sequence[int], axis: int, *, tiled: bool = False) -> dict[int, Layer]:
-    found = {}
+    layers = {}
     for index in ops:
         layer = layer_of(graph, index, axis, tiled=tiled)
         if isinstance(layer, str):
             raise IllegalStripeError(f"{graph.label(index)}: {layer}")
-        found[index] = layer
-    return found
+        layers[index] = layer
+    return layers

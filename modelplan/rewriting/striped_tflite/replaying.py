@@ -45,7 +45,7 @@ def replay_steps(program: TfliteProgram, packing: GroupPacking, overlaps: Kernel
 
 
 class _Machine:
-    """The memory, and for each value the marks of the bytes that it is made of."""
+    """A shadow memory, with the expected origin of each byte of each value."""
 
     def __init__(self, program: TfliteProgram, packing: GroupPacking) -> None:
         self.program, self.packing = program, packing
@@ -100,7 +100,7 @@ class _Machine:
         self.marks += size
 
     def _make(self, step: TfliteStep, value: int, iteration: int) -> None:
-        """What a value is made of: the bytes of operands where the step only moves them, else new ones."""
+        """The origins of a value's bytes: those of operands where the step only copies, else new ones."""
         added = step.source < 0
         if step.kind in VIEWS and step.inputs[0] in self.content:
             self.content[value] = self.content[step.inputs[0]]

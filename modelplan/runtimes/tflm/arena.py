@@ -136,11 +136,11 @@ def arena(model: FileModel, abi: int | str = "64", kernels: str = "reference", h
         ModelError: the offline plan in the file does not fit the model, or subgraphs call each other in a circle.
     """
     library = find_library(kernels)
-    found = [Interpreter(model, one, library).arena(head) for one in find_abis(abi)]
-    largest = max(found, key=lambda one: one.least)
-    front = max(one.front for one in found)
-    kept = tuple(map(max, zip(*(one.kept for one in found), strict=True)))
-    return replace(largest, front=front, kept=kept, refusals=_everywhere([one.refusals for one in found]))
+    arenas = [Interpreter(model, one, library).arena(head) for one in find_abis(abi)]
+    largest = max(arenas, key=lambda one: one.least)
+    front = max(one.front for one in arenas)
+    kept = tuple(map(max, zip(*(one.kept for one in arenas), strict=True)))
+    return replace(largest, front=front, kept=kept, refusals=_common_refusals([one.refusals for one in arenas]))
 
 
 def planned(
@@ -155,8 +155,8 @@ def planned(
         ModelError: the offline plan in the file does not fit the model, or subgraphs call each other in a circle.
     """
     library = find_library(kernels)
-    found = [Interpreter(model, one, library) for one in find_abis(abi)]
-    rows = max(found, key=lambda one: one.arena().least).planned()
+    interpreters = [Interpreter(model, one, library) for one in find_abis(abi)]
+    rows = max(interpreters, key=lambda interpreter: interpreter.arena().least).planned()
     return rows, planner.greedy_offsets(rows, planner.read_plan(model))
 
 
@@ -167,13 +167,13 @@ def refusals(model: FileModel, abi: int | str = "32", kernels: str = "reference"
         RequestError: no such ABI or kernel library.
     """
     library = find_library(kernels)
-    return _everywhere([tuple(Interpreter(model, one, library).refused()) for one in find_abis(abi)])
+    return _common_refusals([tuple(Interpreter(model, one, library).refused()) for one in find_abis(abi)])
 
 
-def _everywhere(found: Sequence[tuple[Refused, ...]]) -> tuple[Refused, ...]:
-    """The operators that are refused in every list, with the reason of the first."""
-    labels = [{one.label for one in other} for other in found]
-    return tuple(one for one in found[0] if all(one.label in other for other in labels))
+def _common_refusals(found: Sequence[tuple[Refused, ...]]) -> tuple[Refused, ...]:
+    """The operators refused on all of these ABIs, each with the first reason."""
+    labels = [{refused.label for refused in other} for other in found]
+    return tuple(refusal for refusal in found[0] if all(refusal.label in other for other in labels))
 
 
 class Interpreter:
@@ -311,7 +311,7 @@ class Interpreter:
                 memory.keep(MARGIN if event.sort == performing.MARGIN else BUFFERS, event.bytes(self.abi))
 
     def _kept_by_operators(self) -> list[int]:
-        """What is each operator's own of the tail: its node and what it takes, without alignment."""
+        """For each operator the bytes of its node and its persistent buffers, without alignment."""
         own = [
             layout(_NODE, self.abi).size
             + layout(self._options(one), self.abi).size
@@ -319,8 +319,8 @@ class Interpreter:
             + sum(self._sizes(event for event in one.events if event.sort in (KEEP, performing.MARGIN)))
             for one in self.prepared.taken
         ]
-        found: list[int] = np.array(own, dtype=np.int64)[self.prepared.numbers].tolist()
-        return found
+        kept_by_operators: list[int] = np.array(own, dtype=np.int64)[self.prepared.numbers].tolist()
+        return kept_by_operators
 
     def _take_plan(self, memory: ArenaMemory, buffers: int, offsets: tuple[int, ...] | None) -> None:
         """Handles of scratch, the planner's tables for so many buffers beside the whole tail, and variables."""

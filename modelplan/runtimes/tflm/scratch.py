@@ -183,7 +183,7 @@ _Scales: TypeAlias = tuple[int, float, int, int, int]
 
 
 class _Alike:
-    """Operands and operators that have been made: those alike are one object, however many files they come from.
+    """A cache that makes equal operands and operators one object, across files.
 
     Networks repeat few operators many times, and files are written and read again with all of theirs.
     """
@@ -267,20 +267,20 @@ def _options(model: FileModel, op: FileOp) -> Options:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _known_options(file: SameBytes) -> dict[Any, Options]:  # noqa: ARG001 - the key
-    """What has been read of a file's tables of options, which edits of its graph keep."""
+    """The cache of a file's option tables, which edits of its graph keep."""
     return {}
 
 
 def _fields(options: Any) -> Options:
     """The fields of a table of options under our names."""
     table: type = type(options)
-    found: dict[str, int | float | str | bool] = {name: int(read(options)) for name, read in _accessors(table)}
+    fields: dict[str, int | float | str | bool] = {name: int(read(options)) for name, read in _accessors(table)}
     for name, accessor in _TEXTS.items():
         if hasattr(options, accessor):
-            found[name] = (getattr(options, accessor)() or b"").decode("utf-8", "replace")
+            fields[name] = (getattr(options, accessor)() or b"").decode("utf-8", "replace")
     if hasattr(options, "Padding"):
-        found["padding"] = "SAME" if options.Padding() == 0 else "VALID"
-    return found
+        fields["padding"] = "SAME" if options.Padding() == 0 else "VALID"
+    return fields
 
 
 @cache

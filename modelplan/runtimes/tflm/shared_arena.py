@@ -70,8 +70,8 @@ def shared_arena_of(
         ModelError: a plan in a file does not fit its model, or subgraphs call each other in a circle.
     """
     library = find_library(kernels)
-    found = [_allocated(models, one, library, head) for one in find_abis(abi)]
-    return max(found, key=lambda one: one.least)
+    shared_arenas = [_allocated(models, one, library, head) for one in find_abis(abi)]
+    return max(shared_arenas, key=lambda shared_arena: shared_arena.least)
 
 
 def _allocated(models: Sequence[FileModel], abi: Abi, library: KernelSet, head: int | None) -> SharedArena:

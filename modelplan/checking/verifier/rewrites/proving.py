@@ -90,10 +90,10 @@ def _many(count: int, what: str) -> str:
 
 
 def _replayed(source: Source, compared: Compared, kernels: str) -> str:
-    found = replay_memory(source, compared.rewritten, compared.catalogue, kernels)
-    by = "the file's plan" if found.planned else "TFLM's own planner"
-    loops = f", {_many(found.loops, 'loop')} with one address for each value" if found.loops else ""
-    return f"{found.arena:,} bytes placed by {by}, {_many(found.operators, 'run')} of operators and copies{loops}"
+    replay = replay_memory(source, compared.rewritten, compared.catalogue, kernels)
+    by = "the file's plan" if replay.planned else "TFLM's own planner"
+    loops = f", {_many(replay.loops, 'loop')} with one address for each value" if replay.loops else ""
+    return f"{replay.arena:,} bytes placed by {by}, {_many(replay.operators, 'run')} of operators and copies{loops}"
 
 
 def _verdict(level: str, run: Callable[[], str]) -> Verdict:

@@ -42,7 +42,7 @@ def _up(value: int, unit: int) -> int:
 
 
 def _ask(p: Preparation, size: int) -> None:
-    """CMSIS-NN's kernels request nothing where the library needs nothing."""
+    """Requests scratch; CMSIS-NN's kernels request nothing for 0 bytes."""
     if size > 0:
         p.scratch(size)
 

@@ -36,7 +36,7 @@ def _operands(p: Preparation, sources: tuple[str, ...], results: tuple[str, ...]
             rank_between(p, operand, what, count, count)
 
 
-def _needed(p: Preparation, name: str) -> int:
+def _require_option(p: Preparation, name: str) -> int:
     """An option without which the kernel cannot size its buffers."""
     p.require(name in p.call.options, f"no option {name}, which its kernel reads")
     return p.call.number(name)
@@ -56,7 +56,7 @@ def _auto_scale(p: Preparation) -> None:
 
 
 def _filter_bank_work(p: Preparation) -> None:
-    p.keep(8 * (_needed(p, "num_channels") + 1))
+    p.keep(8 * (_require_option(p, "num_channels") + 1))
 
 
 def _filter_bank(p: Preparation) -> None:
@@ -72,7 +72,7 @@ def _square_root(p: Preparation) -> None:
 
 
 def _noise(p: Preparation) -> None:
-    p.keep(4 * _needed(p, "num_channels"))
+    p.keep(4 * _require_option(p, "num_channels"))
 
 
 def _subtraction(p: Preparation) -> None:
@@ -98,7 +98,7 @@ def _delay(p: Preparation) -> None:
     one_of(p, source, "input 0", "int16")
     one_of(p, result, "output", "int16")
     frame = source.dim(-1)
-    _rings(p, source.elements // frame if frame else 0, frame + _needed(p, "delay_length"))
+    _rings(p, source.elements // frame if frame else 0, frame + _require_option(p, "delay_length"))
 
 
 def _rings(p: Preparation, rows: int, capacity: int) -> None:
@@ -119,14 +119,14 @@ def _framer(p: Preparation) -> None:
         (valid, "output 1", "bool"),
     ):
         one_of(p, operand, what, dtype)
-    frame, step, extent = _needed(p, "frame_size"), _needed(p, "frame_step"), source.dim(-1)
+    frame, step, extent = _require_option(p, "frame_size"), _require_option(p, "frame_step"), source.dim(-1)
     p.require(0 < step <= extent and extent % step == 0, f"a step of {step} for frames of {extent}")
     _rings(p, source.elements // extent, -(-frame // step) * step)
 
 
 def _stacker_state(p: Preparation) -> None:
-    rows = _needed(p, "stacker_left_context") + _needed(p, "stacker_right_context") + 1
-    _keep_ring(p, _needed(p, "num_channels") * rows)
+    rows = _require_option(p, "stacker_left_context") + _require_option(p, "stacker_right_context") + 1
+    _keep_ring(p, _require_option(p, "num_channels") * rows)
 
 
 def _stacker(p: Preparation) -> None:
@@ -134,8 +134,8 @@ def _stacker(p: Preparation) -> None:
 
 
 def _transformed(p: Preparation) -> str:
-    """The type that a transform computes."""
-    dtype = _TRANSFORMED.get(_needed(p, "T"), "")
+    """The data type that a transform computes in."""
+    dtype = _TRANSFORMED.get(_require_option(p, "T"), "")
     p.require(bool(dtype), "a type that its kernel does not compute")
     return dtype
 
@@ -145,7 +145,7 @@ def _transform_state(p: Preparation) -> None:
 
     Source: mborgerding/kissfft, kiss_fftr.c and _kiss_fft_guts.h.
     """
-    length = _needed(p, "fft_length")
+    length = _require_option(p, "fft_length")
     p.require(length % 2 == 0 and length > 0, f"a transform of {length} values; its kernel takes an even number")
     half, cell = length // 2, 2 * ELEMENT_BYTES[_transformed(p)]
     inner = 8 + 4 * 64 + cell + cell * (half - 1)
@@ -156,7 +156,7 @@ def _transform_state(p: Preparation) -> None:
 
 def _rfft(p: Preparation) -> None:
     _transform(p)
-    p.scratch(_needed(p, "fft_length") * ELEMENT_BYTES[_transformed(p)])
+    p.scratch(_require_option(p, "fft_length") * ELEMENT_BYTES[_transformed(p)])
 
 
 def _transform(p: Preparation) -> None:

@@ -112,7 +112,7 @@ def require_channels(p: Preparation, weights: Operand, axis: int) -> None:
 
 
 def unpacked(p: Preparation, weights: Operand) -> None:
-    """4-bit weights are unpacked to bytes before the loop."""
+    """Scratch into which 4-bit weights are unpacked to bytes."""
     if weights.dtype == "int4":
         p.scratch(weights.elements)
 
@@ -247,7 +247,7 @@ def _batch_matmul(p: Preparation) -> None:
 
 
 def keep_turned(p: Preparation, left: Operand, right: Operand) -> None:
-    """Copies of the left side if it is turned, of the right side if it is not."""
+    """Keeps copies of the left operand if it is transposed, of the right one if it is not."""
     for operand, turned in ((left, bool(p.call.number("adj_x"))), (right, not p.call.number("adj_y"))):
         if turned:
             p.keep_struct(EVAL_TENSOR)
