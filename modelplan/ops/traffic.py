@@ -47,9 +47,7 @@ def traffic_of(graph: Graph, op: Op) -> Traffic:
         inputs.append(Amount(read, tensor.nbytes if tensor.kind == "state" else 0))
     outputs = [graph.tensors[t].nbytes if t >= 0 else 0 for t in op.outputs]
     return Traffic(
-        tuple(inputs),
-        tuple(Amount(0, size) for size in outputs),
-        tuple(Amount(size, size) for size in op.scratch),
+        tuple(inputs), tuple(Amount(0, size) for size in outputs), tuple(Amount(size, size) for size in op.scratch)
     )
 
 

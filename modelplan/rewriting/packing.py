@@ -256,10 +256,7 @@ def _shared_groups(groups: Iterable[tuple[Member, ...]], offsets: Sequence[int])
 
 
 def request_problem(
-    model: FileModel,
-    rows: Sequence[Request],
-    groups: Sequence[Sequence[Member]] = (),
-    overlaps: Iterable[Overlap] = (),
+    model: FileModel, rows: Sequence[Request], groups: Sequence[Sequence[Member]] = (), overlaps: Iterable[Overlap] = ()
 ) -> Problem:
     """What TFLM plans for `model` as one problem: a buffer for each group, each other tensor, and each scratch request.
 
@@ -314,12 +311,7 @@ def _buffer(
 
 
 def _candidates(
-    rows: Sequence[Request],
-    problem: Problem,
-    together: Placement,
-    count: int,
-    allocator: str,
-    budget: Budget | None,
+    rows: Sequence[Request], problem: Problem, together: Placement, count: int, allocator: str, budget: Budget | None
 ) -> Iterator[tuple[int, ...]]:
     """The plans to compare, the preferred of equal ones first; the last is TFLM's own."""
     is_scratch = problem.is_scratch

@@ -32,12 +32,7 @@ _TITLES = {
     Needs.MODEL: "With another model: sizes only, accuracy unknown",
 }
 
-_PRICES = {
-    Needs.NOTHING: "free",
-    Needs.WORK: "more work",
-    Needs.PLATFORM: "the platform",
-    Needs.MODEL: "another model",
-}
+_PRICES = {Needs.NOTHING: "free", Needs.WORK: "more work", Needs.PLATFORM: "the platform", Needs.MODEL: "another model"}
 
 
 def sections_of(found: Explanation) -> Report:

@@ -28,22 +28,9 @@ from modelplan.runtimes.tflm.kernels.preparation import (
 from modelplan.runtimes.tflm.kernels.refusing import Refusal
 
 __all__ = [
-    "KERNELS",
-    "LIBRARIES",
-    "Call",
-    "KernelSet",
-    "Operand",
-    "Operator",
-    "Others",
-    "Preparation",
-    "Quantization",
-    "Refusal",
-    "Subgraph",
-    "check_types",
-    "find_library",
-    "requested",
-    "scratch_sizes",
-]
+    "KERNELS", "LIBRARIES", "Call", "KernelSet", "Operand", "Operator", "Others", "Preparation", "Quantization",
+    "Refusal", "Subgraph", "check_types", "find_library", "requested", "scratch_sizes",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,13 +75,7 @@ class Preparation:
     other operators.
     """
 
-    def __init__(
-        self,
-        call: Call,
-        *,
-        later: bool = False,
-        others: Others | None = None,
-    ) -> None:
+    def __init__(self, call: Call, *, later: bool = False, others: Others | None = None) -> None:
         self.call = call
         self.later = later
         self._others = others or Others()
