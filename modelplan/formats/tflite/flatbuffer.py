@@ -102,12 +102,10 @@ def _front(model: bytes, replaced: list[int], name: str, payload: bytes, copied:
 
     The new root has the fields `copied` itself; they are those that there are if the old root lies too far behind it.
     """
-    root = root_table(model)
+    root, text = root_table(model), name.encode() + b"\0"
     fields = vtable(model, root)
     buffers, metadata = tables(model, root, schema.MODEL_BUFFERS), tables(model, root, schema.MODEL_METADATA)
     entries = len(metadata) + (not replaced)
-    text = name.encode() + b"\0"
-
     vtable_at = 8
     field_count = max(len(fields), schema.MODEL_METADATA + 1)
     root_at = _up(vtable_at + 4 + 2 * field_count, 4)
@@ -121,7 +119,6 @@ def _front(model: bytes, replaced: list[int], name: str, payload: bytes, copied:
     text_at = buffer_at + 8
     payload_at = _up(text_at + 4 + len(text) + 4, 16)
     length = _up(payload_at + len(payload), _FRONT)
-
     places = _field_places(fields, field_count, length + root - root_at, copied)
     if max(places) > _FARTHEST:
         _check_known(fields, max(places))
@@ -140,8 +137,7 @@ def _front(model: bytes, replaced: list[int], name: str, payload: bytes, copied:
     _put_tables(front, metadata_at, kept + [entry_at] * (not replaced))
     _put(front, entry_vtable_at, "<4H", 8, 12, 4, 8)
     _put(front, entry_at, "<iII", entry_at - entry_vtable_at, text_at - entry_at - 4, len(buffers))
-    _put(front, buffer_vtable_at, "<3H", 6, 8, 4)
-    _put(front, buffer_at, "<iI", buffer_at - buffer_vtable_at, payload_at - 4 - buffer_at - 4)
+    _put(front, buffer_vtable_at, "<3H2xiI", 6, 8, 4, buffer_at - buffer_vtable_at, payload_at - 4 - buffer_at - 4)
     _put(front, text_at, f"<I{len(text)}s", len(text) - 1, text)
     _put(front, payload_at - 4, f"<I{len(payload)}s", len(payload), payload)
     return bytes(front)
