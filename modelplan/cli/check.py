@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from modelplan.cli import files, model_options, terminal
 from modelplan.model import Alternative
-from modelplan.outputs.checks import FORMATS, SCHEMA
+from modelplan.outputs import names_of, render
+from modelplan.outputs.checks import SCHEMA
 from modelplan.outputs.report import Section, printable
 from modelplan.primitives.byte_counts import parse_bytes
 from modelplan.primitives.errors import RequestError
@@ -53,7 +54,7 @@ def configure(parser: ArgumentParser) -> None:
         metavar="NAME[=FILE]",
         action="append",
         default=[],
-        help=f"{', '.join(FORMATS)}: to standard output, or into FILE; may be repeated (default: text)",
+        help=f"{', '.join(names_of('Findings'))}: to standard output, or into FILE; may be repeated (default: text)",
     )
     parser.add_argument(
         "--seconds",
@@ -107,8 +108,8 @@ def requested_formats(arguments: Namespace) -> dict[str, str]:
     found: dict[str, str] = {}
     for text in arguments.format:
         name, _, path = text.partition("=")
-        if name not in FORMATS:
-            raise RequestError(f"--format {name}: no such format; there are: {', '.join(FORMATS)}")
+        if name not in names_of("Findings"):
+            raise RequestError(f"--format {name}: no such format; there are: {', '.join(names_of('Findings'))}")
         found[name] = path or "-"
     places = [*found.values(), *([arguments.json] if arguments.json else [])]
     if len(set(places)) < len(places):
@@ -199,14 +200,13 @@ def folder_in_workspace() -> str:
 
 def write_formats(findings: Findings, outputs: dict[str, str]) -> None:
     """Writes each format to its place; text on a terminal has its colours."""
-    from modelplan.outputs.checks import formatted
     from modelplan.outputs.checks.report import sections_of
 
     for name, path in outputs.items():
         if (name, path) == ("text", "-"):
             terminal.show(sections_of(findings))
         else:
-            files.write(path, formatted(findings, name))
+            files.write(path, render(findings, name))
 
 
 def budget_of(text: str | None, chosen: Chosen | None) -> int:
