@@ -43,7 +43,7 @@ def traffic_of(graph: Graph, op: Op) -> Traffic:
             inputs.append(Amount(0, 0))
             continue
         tensor = graph.tensors[t]
-        read = _bytes(tensor, elements[place]) if place < len(elements) else _whole(tensor)
+        read = _bytes(tensor, elements[place]) if place < len(elements) else tensor.file_bytes
         inputs.append(Amount(read, tensor.nbytes if tensor.kind == "state" else 0))
     outputs = [graph.tensors[t].nbytes if t >= 0 else 0 for t in op.outputs]
     return Traffic(
@@ -54,8 +54,4 @@ def traffic_of(graph: Graph, op: Op) -> Traffic:
 def _bytes(tensor: Tensor, elements: int) -> int:
     """The bytes of so many elements; of types without a width the whole tensor."""
     bits = BITS.get(tensor.dtype, 0)
-    return -(-elements * bits // 8) if bits else _whole(tensor)
-
-
-def _whole(tensor: Tensor) -> int:
-    return tensor.nbytes if tensor.stored is None else tensor.stored
+    return -(-elements * bits // 8) if bits else tensor.file_bytes

@@ -32,6 +32,7 @@ from modelplan.formats.tflite.tflite_tables import (
     u32,
     vtable,
 )
+from modelplan.primitives.byte_counts import rounded_up
 from modelplan.primitives.errors import ModelError
 
 #: How far a field may lie behind its table, in bytes: the largest entry of a vtable.
@@ -108,7 +109,7 @@ def _front(model: bytes, replaced: list[int], name: str, payload: bytes, copied:
     entries = len(metadata) + (not replaced)
     vtable_at = 8
     field_count = max(len(fields), schema.MODEL_METADATA + 1)
-    root_at = _up(vtable_at + 4 + 2 * field_count, 4)
+    root_at = rounded_up(vtable_at + 4 + 2 * field_count, 4)
     root_size = 12 + 4 * len(copied)
     buffers_at = root_at + root_size
     metadata_at = buffers_at + 4 + 4 * (len(buffers) + 1)
@@ -117,8 +118,8 @@ def _front(model: bytes, replaced: list[int], name: str, payload: bytes, copied:
     buffer_vtable_at = entry_at + 12
     buffer_at = buffer_vtable_at + 8
     text_at = buffer_at + 8
-    payload_at = _up(text_at + 4 + len(text) + 4, 16)
-    length = _up(payload_at + len(payload), _FRONT)
+    payload_at = rounded_up(text_at + 4 + len(text) + 4, 16)
+    length = rounded_up(payload_at + len(payload), _FRONT)
     places = _field_places(fields, field_count, length + root - root_at, copied)
     if max(places) > _FARTHEST:
         _check_known(fields, max(places))
@@ -174,10 +175,6 @@ def _put_tables(front: bytearray, at: int, targets: Sequence[int]) -> None:
     """A vector of forward offsets to `targets`."""
     offsets = [target - (at + 4 + 4 * i) for i, target in enumerate(targets)]
     _put(front, at, f"<{1 + len(offsets)}I", len(offsets), *offsets)
-
-
-def _up(value: int, alignment: int) -> int:
-    return -(-value // alignment) * alignment
 
 
 def _prepend(model: bytes, front: bytes) -> bytes:

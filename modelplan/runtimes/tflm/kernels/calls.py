@@ -115,10 +115,7 @@ class Call:
         Raises:
             Refusal: it is absent.
         """
-        operand = self.inputs[index] if index < len(self.inputs) else None
-        if operand is None:
-            raise Refusal(f"no input {index}, which its kernel needs")
-        return operand
+        return _present(self.inputs, index, "input")
 
     def output(self, index: int = 0) -> Operand:
         """Result `index`.
@@ -126,10 +123,7 @@ class Call:
         Raises:
             Refusal: it is absent.
         """
-        operand = self.outputs[index] if index < len(self.outputs) else None
-        if operand is None:
-            raise Refusal(f"no output {index}, which its kernel needs")
-        return operand
+        return _present(self.outputs, index, "output")
 
     def number(self, name: str, default: int = 0) -> int:
         """An integer option."""
@@ -146,3 +140,10 @@ class Subgraph:
 
     inputs: int | None
     outputs: int | None
+
+
+def _present(operands: tuple[Operand | None, ...], index: int, what: str) -> Operand:
+    operand = operands[index] if index < len(operands) else None
+    if operand is None:
+        raise Refusal(f"no {what} {index}, which its kernel needs")
+    return operand

@@ -166,6 +166,11 @@ class Preparation:
         """A buffer of `size` bytes for the time in which the operator runs."""
         self.events.append(PreparationEvent(SCRATCH, size))
 
+    def scratch_if_any(self, size: int) -> None:
+        """The same where the library needs any: CMSIS-NN and ESP-NN request nothing in place of an empty buffer."""
+        if size > 0:
+            self.scratch(size)
+
     def scratch_pointers(self, count: int) -> None:
         """A table of addresses for the time in which the operator runs."""
         self.events.append(PreparationEvent(SCRATCH, 0, ("pointer",), count))
