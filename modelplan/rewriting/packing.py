@@ -107,15 +107,6 @@ def with_lowest_plan(asked: Question) -> FileModel:
     return found
 
 
-def lowest_plan(model: FileModel, graph: Graph, alias: str, kernels: str = "reference") -> Packing:
-    """The plan of `packed`, not yet proved.
-
-    Raises:
-        ModelError, RequestError: see `offline_plan`.
-    """
-    return answer(question_of(model, graph, alias, kernels))
-
-
 def _written(asked: Question, plan: Packing) -> FileModel:
     """The file with the plan as it is written, read again, and proved."""
     model, kernels = asked.model, asked.kernels

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from typing import Any
 
 from modelplan.answers.explanation import (
     Advice,
@@ -14,7 +13,6 @@ from modelplan.answers.explanation import (
     LiveBuffer,
     Needs,
     Peak,
-    StepLoad,
     Suggestion,
 )
 from modelplan.outputs.report import Report, Section, Table, folded_apart
@@ -112,15 +110,15 @@ def _near(peak: Peak) -> Sequence[Section]:
     if not peak.near:
         return []
     shown = peak.near[:_MOST_ROWS]
-    rows = [(str(load.step), load.operator, f"{load.nbytes:,}", _share(load, peak)) for load in shown]
+    whole = peak.top.nbytes
+    rows = [
+        (str(load.step), load.operator, f"{load.nbytes:,}", f"{load.nbytes / whole:.1%}" if whole else "")
+        for load in shown
+    ]
     if len(peak.near) > len(shown):
         rows.append((f"[{len(peak.near) - len(shown)} others]", "", "", ""))
     table = Table((">step", "operator", ">bytes", ">of the peak"), tuple(rows))
     return [Section("Other steps within 10 % of the peak", (), table)]
-
-
-def _share(load: StepLoad, peak: Peak) -> str:
-    return f"{load.nbytes / peak.top.nbytes:.1%}" if peak.top.nbytes else ""
 
 
 def _following(peak: Peak) -> Iterable[str]:
@@ -206,14 +204,13 @@ def as_json(found: Explanation) -> str:
         "fits_after": found.remedy.name if found.remedy else None,
         "requirement": asdict(found.needed),
         "peak": asdict(found.peak),
-        "suggestions": [_as_object(one) for one in found.advice.suggestions],
+        "suggestions": [
+            {"name": one.name, **asdict(one), "needs": one.needs.name.lower(), "free": one.free}
+            for one in found.advice.suggestions
+        ],
         "same": list(found.advice.same),
         "refused": refused,
         "untried": list(found.advice.untried),
         "what_if": [asdict(one) for one in found.what_if],
     }
     return json.dumps(document, indent=1) + "\n"
-
-
-def _as_object(one: Suggestion) -> dict[str, Any]:
-    return {"name": one.name, **asdict(one), "needs": one.needs.name.lower(), "free": one.free}

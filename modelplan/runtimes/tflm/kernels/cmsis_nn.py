@@ -83,10 +83,6 @@ def _columns_int8(patch: int, path: Path) -> int:
     return 4 * rounded_up(patch, 16) if path.mve else 4 * rounded_up(patch, 4)
 
 
-def _columns_int16(patch: int, path: Path) -> int:
-    return 8 * rounded_up(patch, 8) if path.mve else 4 * patch
-
-
 def _conv_bytes(w: CmsisWindow, path: Path) -> int:
     """What an 8-bit convolution asks for."""
     if w.pointwise:
@@ -130,7 +126,7 @@ def _conv(p: Preparation, path: Path) -> None:
     elif source.dtype == "int16":
         zero_point(p, source, "input 0")
         zero_point(p, result, "output")
-        p.scratch_if_any(_columns_int16(w.patch, path))
+        p.scratch_if_any(8 * rounded_up(w.patch, 8) if path.mve else 4 * w.patch)
 
 
 def _depthwise(p: Preparation, path: Path) -> None:
