@@ -9,11 +9,12 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any, TypeAlias, cast
 
+from modelplan.formats.tflite.tflite_file import Quantization
 from modelplan.formats.tflite.tflite_options import attributes
 from modelplan.formats.tflite.tflite_schema import DTYPES
 from modelplan.primitives.errors import ModelError
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor, SameBytes, SameFile
-from modelplan.runtimes.tflm.kernels import Call, Operand, Quantization, Subgraph
+from modelplan.runtimes.tflm.kernels import Call, Operand, Subgraph
 from modelplan.runtimes.tflm.kernels.calls import WEIGHTED
 from modelplan.runtimes.tflm.performing import scratch_sizes
 
@@ -94,9 +95,7 @@ def _calls(model: FileModel, number: int) -> Iterator[Call]:
 
 
 #: What of a tensor decides its operand, but for the place of its values; and that of none.
-_DECIDING = attrgetter(
-    *("type", "shape", "constant", "variable", "assumed", "scales", "scale", "zero_point", "axis", "zero_points")
-)
+_DECIDING = attrgetter("type", "shape", "constant", "variable", "assumed", "quantization")
 _NOWHERE = (0, 0)
 
 
@@ -146,16 +145,11 @@ def _operand(model: FileModel, tensor: FileTensor, shape: tuple[int, ...], place
     """A tensor with another shape, and the values that lie in this place of the file."""
     start, length = place
     content = model.data[start : start + min(length, _SHORT)] if length else None
-    scales = (tensor.scales, tensor.scale, tensor.zero_point, tensor.axis, tensor.zero_points)
-    return _ALIKE.operand(
-        tensor.type, shape, tensor.constant, None if tensor.assumed else scales, tensor.variable, content
-    )
+    known = None if tensor.assumed else tensor.quantization
+    return _ALIKE.operand(tensor.type, shape, tensor.constant, known, tensor.variable, content)
 
 
 _NO_OPTIONS: Options = {}
-
-#: What `Quantization` is made of.
-_Scales: TypeAlias = tuple[int, float, int, int, int]
 
 
 class _Alike:
@@ -174,17 +168,16 @@ class _Alike:
         number: int,
         shape: tuple[int, ...],
         constant: bool,  # noqa: FBT001 - a field of the tensor
-        scales: _Scales | None,
+        quantization: Quantization | None,
         variable: bool,  # noqa: FBT001
         content: bytes | None,
     ) -> Operand:
         """The operand of a tensor with type `number`."""
-        key = (number, shape, constant, scales, variable, content)
+        key = (number, shape, constant, quantization, variable, content)
         found = self.operands.get(key)
         if found is None:
             self.make_room()
-            known = None if scales is None else Quantization(*scales)
-            found = self.operands[key] = Operand(DTYPES[number], shape, constant, known, variable, content)
+            found = self.operands[key] = Operand(DTYPES[number], shape, constant, quantization, variable, content)
         return found
 
     def call(

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
 
+from modelplan.formats.tflite.tflite_file import Quantization
 from modelplan.runtimes.tflm.kernels.refusing import Refusal
 
 #: Bytes of an element of each type that TFLM has, as `TfLiteTypeSizeOf` counts them: a 4-bit value takes a byte.
@@ -25,24 +26,11 @@ _INTEGERS = {"int8": "b", "uint8": "B", "int16": "h", "int32": "i", "int64": "q"
 
 
 @dataclass(frozen=True, slots=True)
-class Quantization:
-    """The scales of a tensor: how many there are, the first scale and zero point, and the axis they belong to.
-
-    `scales` is 0 for a tensor without quantisation: TFLM takes one without zero points as such.
-    """
-
-    scales: int = 0
-    scale: float = 0.0
-    zero_point: int = 0
-    axis: int = 0
-    zero_points: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Operand:
     """What a kernel looks at in a tensor.
 
-    `quantization` is None where it is not known; checks of it then pass. `content` holds the bytes of a constant.
+    `quantization` is None where it is not known; checks of it then pass. TFLM takes a tensor without zero points as one
+    without scales. `content` holds the bytes of a constant.
     """
 
     dtype: str
