@@ -125,7 +125,7 @@ def check_flow(problem: OrderProblem, witness: Witness) -> None:
         executed |= _closure(_other_readers(problem, witness.op, case.dying), before)
         if executed & waiting:
             raise BrokenPlanError(f"the witness' case {case.dying} cannot happen: it needs ops that come later")
-        own = _own_bytes(problem, witness.op)
+        own = problem.scratch[witness.op] + sum(s.size for s in problem.storages if witness.op in s.writers)
         values[frozenset(case.dying)] = own + _value(problem, witness.op, case, executed, waiting, before)
     _check_cases(problem, witness, values, waiting)
 
@@ -164,10 +164,6 @@ def _closure(ops: Iterable[int], next_of: list[set[int]]) -> set[int]:
 
 def _other_readers(problem: OrderProblem, op: int, dying: Iterable[int]) -> list[int]:
     return [reader for s in dying for reader in problem.storages[s].readers if reader != op]
-
-
-def _own_bytes(problem: OrderProblem, op: int) -> int:
-    return problem.scratch[op] + sum(s.size for s in problem.storages if op in s.writers)
 
 
 def _value(

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from modelplan.cli import files, model_options, terminal
 from modelplan.model import Alternative
-from modelplan.outputs.checks import FORMATS, SCHEMA
+from modelplan.outputs import names_of, render
+from modelplan.outputs.checks import SCHEMA
 from modelplan.outputs.report import Section, printable
 from modelplan.primitives.byte_counts import parse_bytes
 from modelplan.primitives.errors import RequestError
@@ -46,6 +47,34 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "models", metavar="MODEL", nargs="*", help="a .tflite or .onnx file; none: the project's budgets"
     )
+    _add_limits(parser)
+    parser.add_argument("--config", metavar="FILE", help="the file with the budgets, in place of the nearest")
+    parser.add_argument(
+        "--baseline",
+        metavar="FILE|REVISION",
+        help="what to compare with: a .json file of `modelplan budget baseline`, or a git revision such as main",
+    )
+    parser.add_argument(
+        "--format",
+        metavar="NAME[=FILE]",
+        action="append",
+        default=[],
+        help=f"{', '.join(names_of('Findings'))}: to standard output, or into FILE; may be repeated (default: text)",
+    )
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        metavar="S",
+        help=f"for what would fit in place of models that need too much (default: {_SECONDS:g} for a file with budgets,"
+        " else no limit)",
+    )
+    model_options.add_runtime(parser)
+    model_options.add_abi(parser, default=None)
+    model_options.add_target(parser)
+    parser.add_argument("--json", metavar="FILE", help="the verdicts as one JSON object; - for standard output")
+
+
+def _add_limits(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--budget", metavar="BYTES", help="such as 64KiB or 1MiB (default: the largest block of the target)"
     )
@@ -60,30 +89,6 @@ def configure(parser: ArgumentParser) -> None:
         help="a layout of `memories --json` or `spill --json`: does MODEL still fit its memories, in no more time and"
         " traffic (--growth 5%% allows more)",
     )
-    parser.add_argument("--config", metavar="FILE", help="the file with the budgets, in place of the nearest")
-    parser.add_argument(
-        "--baseline",
-        metavar="FILE|REVISION",
-        help="what to compare with: a .json file of `modelplan budget baseline`, or a git revision such as main",
-    )
-    parser.add_argument(
-        "--format",
-        metavar="NAME[=FILE]",
-        action="append",
-        default=[],
-        help=f"{', '.join(FORMATS)}: to standard output, or into FILE; may be repeated (default: text)",
-    )
-    parser.add_argument(
-        "--seconds",
-        type=float,
-        metavar="S",
-        help=f"for what would fit in place of models that need too much (default: {_SECONDS:g} for a file with budgets,"
-        " else no limit)",
-    )
-    model_options.add_runtime(parser)
-    model_options.add_abi(parser, default=None)
-    model_options.add_target(parser)
-    parser.add_argument("--json", metavar="FILE", help="the verdicts as one JSON object; - for standard output")
 
 
 def run(arguments: Namespace) -> int:
@@ -106,8 +111,8 @@ def requested_formats(arguments: Namespace) -> dict[str, str]:
     found: dict[str, str] = {}
     for text in arguments.format:
         name, _, path = text.partition("=")
-        if name not in FORMATS:
-            raise RequestError(f"--format {name}: no such format; there are: {', '.join(FORMATS)}")
+        if name not in names_of("Findings"):
+            raise RequestError(f"--format {name}: no such format; there are: {', '.join(names_of('Findings'))}")
         found[name] = path or "-"
     places = [*found.values(), *([arguments.json] if arguments.json else [])]
     if len(set(places)) < len(places):
@@ -216,14 +221,13 @@ def folder_in_workspace() -> str:
 
 def write_formats(findings: Findings, outputs: dict[str, str]) -> None:
     """Writes each format to its place; text on a terminal has its colours."""
-    from modelplan.outputs.checks import formatted
     from modelplan.outputs.checks.report import sections_of
 
     for name, path in outputs.items():
         if (name, path) == ("text", "-"):
             terminal.show(sections_of(findings))
         else:
-            files.write(path, formatted(findings, name))
+            files.write(path, render(findings, name))
 
 
 def budget_of(text: str | None, chosen: Chosen | None) -> int:

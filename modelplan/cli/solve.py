@@ -130,11 +130,7 @@ def section(source: str, problem: Problem, placement: Placement) -> Section:
     proof = "proven optimal" if height == bound else f"gap {height - bound:,} B ({(height - bound) / bound:.2%})"
     if placement.ended in STOPPED and height > bound:
         proof += f"; {STOPPED[placement.ended]}"
-    lines = [
-        counted(len(problem), "buffer"),
-        f"height      {human(height)}",
-        f"lower bound {human(bound)}, {proof}",
-    ]
+    lines = [counted(len(problem), "buffer"), f"height      {human(height)}", f"lower bound {human(bound)}, {proof}"]
     if placement.found_by:
         lines.append(stand_in(placement.found_by, placement.own_height))
     if problem.capacity is not None:

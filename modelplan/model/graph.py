@@ -60,6 +60,11 @@ class Tensor:
         """Bytes in memory, packed, before any padding."""
         return nbytes(self.dtype, self.shape)
 
+    @property
+    def file_bytes(self) -> int:
+        """Bytes in the file, where a constant may be compressed."""
+        return self.nbytes if self.stored is None else self.stored
+
 
 def present(tensors: tuple[int, ...]) -> tuple[int, ...]:
     """The indices of an operator's tensors without the -1 that stand for absent ones."""

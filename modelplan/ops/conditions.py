@@ -273,6 +273,12 @@ def axis_operand(operand: int) -> object:
 # -- arithmetic --------------------------------------------------------------------------------------------------------
 
 
+def without_leading_ones(shape: Numbers) -> Numbers:
+    """The shape without leading ones, which broadcasting adds."""
+    lead = next((i for i, extent in enumerate(shape) if extent != 1), len(shape))
+    return shape[lead:]
+
+
 def _squeezed(shape: Numbers) -> Numbers:
     return tuple(extent for extent in shape if extent != 1)
 

@@ -454,15 +454,11 @@ def _body_bytes(body: Graph, runtime: Runtime, options: Options, arenas: Mapping
         capacity=None,
         streams=None,
         precedences=(),
-        alias=_body_mode(options),
+        # Nothing outside says that a body's inputs may be overwritten.
+        alias="none" if options.alias == "none" else "views",
         overlaps=(),
         contiguous=(),
         joins=False,
     )
     inner = _best(_with_demands(runtimes.as_stored(body, inside), inside, arenas), inside, wanted)
     return bounds.height(inner.problem, inner.placement)
-
-
-def _body_mode(options: Options) -> str:
-    """The alias mode of bodies: at most views, since callers may still need their inputs."""
-    return "none" if options.alias == "none" else "views"

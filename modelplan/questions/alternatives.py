@@ -8,7 +8,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 
 from modelplan.checking.verifier import proof
@@ -177,7 +176,7 @@ class _Plannable:
         commands = (*self.before, shlex.join(words[:-2] if usual else words))
         try:
             packing.check_plannable(model)
-            if self.needs_as_much:
+            if self.reaches(0):  # without any head the arena is too large whatever the plan
                 write_plan(model, (ONLINE,) * len(model.tensors))  # refused where no plan can be written
                 return Rewritten(change, commands)
             asked = packing.question_of(model, file.graph, alias, kernels)
@@ -189,11 +188,6 @@ class _Plannable:
         except ModelError as problem:
             return Rewritten(change, commands, refusal=str(problem))
         return Rewritten(change, commands, replace(file, content=content), file_model)
-
-    @cached_property
-    def needs_as_much(self) -> bool:
-        """Whether the arena is too large whatever the plan, since it is without any head."""
-        return self.reaches(0)
 
     def reaches(self, head: int) -> bool:
         """Whether an arena with this head takes `below` bytes or more, so that the file need not be written.

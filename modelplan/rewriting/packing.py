@@ -107,15 +107,6 @@ def with_lowest_plan(asked: Question) -> FileModel:
     return file_model
 
 
-def lowest_plan(model: FileModel, graph: Graph, alias: str, kernels: str = "reference") -> Packing:
-    """The plan of `packed`, not yet proved.
-
-    Raises:
-        ModelError, RequestError: see `offline_plan`.
-    """
-    return answer(question_of(model, graph, alias, kernels))
-
-
 def _written(asked: Question, plan: Packing) -> FileModel:
     """The file with the plan written, read again, and proved."""
     model, kernels = asked.model, asked.kernels
@@ -256,10 +247,7 @@ def _shared_groups(groups: Iterable[tuple[Member, ...]], offsets: Sequence[int])
 
 
 def request_problem(
-    model: FileModel,
-    rows: Sequence[Request],
-    groups: Sequence[Sequence[Member]] = (),
-    overlaps: Iterable[Overlap] = (),
+    model: FileModel, rows: Sequence[Request], groups: Sequence[Sequence[Member]] = (), overlaps: Iterable[Overlap] = ()
 ) -> Problem:
     """What TFLM plans for `model` as one problem: a buffer for each group, each other tensor, and each scratch request.
 
@@ -314,12 +302,7 @@ def _buffer(
 
 
 def _candidates(
-    rows: Sequence[Request],
-    problem: Problem,
-    together: Placement,
-    count: int,
-    allocator: str,
-    budget: Budget | None,
+    rows: Sequence[Request], problem: Problem, together: Placement, count: int, allocator: str, budget: Budget | None
 ) -> Iterator[tuple[int, ...]]:
     """The plans to compare, the preferred of equal ones first; the last is TFLM's own."""
     is_scratch = problem.is_scratch

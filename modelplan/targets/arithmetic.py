@@ -222,10 +222,6 @@ def _divided(a: int, b: int) -> int:
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
-def _remainder(a: int, b: int) -> int:
-    return a - b * _divided(a, b)
-
-
 def _shifted(a: int, b: int) -> int:
     if a < 0 or not -_MOST_BITS <= b <= _MOST_BITS:
         raise ExpressionError(f"{a} cannot be shifted by {b} bits")
@@ -265,5 +261,5 @@ _BINARY: dict[str, Callable[[int, int], int]] = {
     "-": operator.sub,
     "*": operator.mul,
     "/": _divided,
-    "%": _remainder,
+    "%": lambda a, b: a - b * _divided(a, b),
 }

@@ -20,23 +20,10 @@ from modelplan.targets.arithmetic import ExpressionError, evaluate, parse_expres
 _DEEPEST, _LONGEST = 60, 100_000
 _COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*"|/\*.*?\*/|//[^\n]*', re.S)
 _DIRECTIVE = re.compile(r"\s*#\s*(\w+)\b\s*(.*)", re.S)
-_DIRECTIVES = frozenset(
-    {
-        "define",
-        "undef",
-        "include",
-        "if",
-        "ifdef",
-        "ifndef",
-        "elif",
-        "else",
-        "endif",
-        "error",
-        "warning",
-        "pragma",
-        "line",
-    }
-)
+_DIRECTIVES = frozenset({
+    "define", "undef", "include", "if", "ifdef", "ifndef", "elif", "else", "endif", "error", "warning", "pragma",
+    "line",
+})  # fmt: skip
 _WORD = re.compile(r'"[^"]*"|[A-Za-z_]\w*|.', re.S)
 
 

@@ -231,7 +231,7 @@ def test_where_a_tensor_has_two_readers_nothing_writes_over_it(models: Path) -> 
 def hostile() -> SharedPlan:
     """Two models with names that would end comments and texts."""
     name = 'x"\n#error out\\'
-    tensor = FileTensor(name, 9, (16,), 16, constant=False, variable=False, scales=0)
+    tensor = FileTensor(name, 9, (16,), 16, constant=False, variable=False)
     file = FileModel(name, b"model", (FileSubgraph((tensor,), (), (0,), (0,)),))
     one = part("A", [("x", 16, 0, 1)])
     rows = (Request(16, 0, 0, tensor=0),)

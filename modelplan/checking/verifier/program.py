@@ -247,7 +247,8 @@ def _requantises(tensors: Sequence[FileTensor], op: FileOp) -> bool:
     if not op.inputs or not op.outputs or min(op.inputs[0], op.outputs[0]) < 0:
         return False
     x, y = tensors[op.inputs[0]], tensors[op.outputs[0]]
-    return (x.scale, x.zero_point) != (y.scale, y.zero_point)
+    a, b = x.quantization, y.quantization
+    return (a.scale, a.zero_point) != (b.scale, b.zero_point)
 
 
 def _called(model: FileModel, base: int, number: int, op: FileOp, callers: tuple[int, ...]) -> _Steps:

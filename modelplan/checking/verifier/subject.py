@@ -73,10 +73,7 @@ def online_subject(model: FileModel, offsets: Sequence[int], kernels: str = "ref
 
 
 def shim_subject(
-    model: FileModel,
-    places: Sequence[int],
-    kernels: str = "reference",
-    rows: Sequence[planner.Request] | None = None,
+    model: FileModel, places: Sequence[int], kernels: str = "reference", rows: Sequence[planner.Request] | None = None
 ) -> Subject:
     """A BufferPlan for a .tflite file: an offset for each request, in the order in which TFLM adds them.
 

@@ -97,23 +97,20 @@ class FrontTables:
 
     def references(self, offsets: Sequence[int]) -> int:
         """A vector of references."""
-        self.builder.StartVector(4, len(offsets), 4)
-        for offset in reversed(offsets):
-            self.builder.PrependUOffsetTRelative(offset)
-        return int(self.builder.EndVector())
+        return self._vector(4, 4, offsets, self.builder.PrependUOffsetTRelative)
 
     def numbers(self, values: Sequence[int]) -> int:
         """A vector of 32-bit numbers."""
-        self.builder.StartVector(4, len(values), 4)
-        for value in reversed(values):
-            self.builder.PrependInt32(value)
-        return int(self.builder.EndVector())
+        return self._vector(4, 4, values, self.builder.PrependInt32)
 
     def data(self, content: bytes) -> int:
         """A vector of bytes, aligned to 16."""
-        self.builder.StartVector(1, len(content), 16)
-        for byte in reversed(content):
-            self.builder.PrependByte(byte)
+        return self._vector(1, 16, content, self.builder.PrependByte)
+
+    def _vector(self, size: int, alignment: int, values: Sequence[int], prepend: Callable[[int], None]) -> int:
+        self.builder.StartVector(size, len(values), alignment)
+        for value in reversed(values):
+            prepend(value)
         return int(self.builder.EndVector())
 
     def text(self, content: str) -> int:

@@ -55,7 +55,8 @@ class _Reader:
         more = len(graph.tensors) - len(own)
         tensors = [table.Tensors(i) for i in own]
         operators = self._operators(table)
-        found = [operators[key].pop() if operators[key := _key(op)] else None for op in reversed(graph.ops)]
+        keys = [(op.kind, op.inputs, op.outputs) for op in reversed(graph.ops)]
+        found = [operators[key].pop() if operators[key] else None for key in keys]
         pairs = list(zip(graph.ops, reversed(found), strict=True))
         return Contents(
             (*map(self._digest, tensors), *("",) * more),
@@ -94,10 +95,6 @@ class _Reader:
                 raise ValueError("the parts of the file overlap too often: it would take too long to read")
             self.digests[index] = sha256(values).hexdigest()[:16] if values else ""
         return self.digests[index]
-
-
-def _key(op: Op) -> _KEYS:
-    return op.kind, op.inputs, op.outputs
 
 
 def _numbers(vector: Any) -> tuple[int, ...]:

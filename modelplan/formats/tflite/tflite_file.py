@@ -53,14 +53,18 @@ class TensorRow(NamedTuple):
     size: int
 
 
-class ScaleRow(NamedTuple):
+class Quantization(NamedTuple):
     """How many scales and zero points a tensor has, the first ones or 0, and the axis that they run along."""
 
-    scales: int
-    scale: float
-    zero_points: int
-    zero_point: int
-    axis: int
+    scales: int = 0
+    scale: float = 0.0
+    zero_points: int = 0
+    zero_point: int = 0
+    axis: int = 0
+
+
+#: Of a tensor without any.
+UNQUANTISED = Quantization()
 
 
 class OperatorRow(NamedTuple):
@@ -179,16 +183,16 @@ class TfliteFile:
         at[there] = self.flatbuffer.follow(starts[0] + 4 * numbers[there])
         return TableColumns(self.flatbuffer, at)
 
-    def scales(self, tensors: IntArray) -> Iterator[ScaleRow]:
+    def scales(self, tensors: IntArray) -> Iterator[Quantization]:
         """The scales of tensors."""
 
-        def read(slots: IntArray) -> list[ScaleRow]:
+        def read(slots: IntArray) -> list[Quantization]:
             table = self.columns(slots).tables(schema.TENSOR_QUANTISATION)
             scales, scale_counts = table.vectors(schema.SCALE)
             zeros, zero_counts = table.vectors(schema.ZERO_POINT)
             return list(
                 map(
-                    ScaleRow,
+                    Quantization,
                     scale_counts.tolist(),
                     self._firsts(scales, scale_counts, "<f4"),
                     zero_counts.tolist(),

@@ -28,8 +28,8 @@ _MOST_CUSTOM_BYTES = 4096
 _MOST_BRANCHES = 1024
 
 
-def attributes(options: Any) -> tuple[tuple[str, Value], ...]:
-    """The attributes of an operator that decide about memory, from its table of options."""
+def attributes(options: Any, longest_text: int | None = 200) -> tuple[tuple[str, Value], ...]:
+    """The attributes of an operator that decide about memory, from its table of options; long texts are cut."""
     if options is None:
         return ()
     table: type = type(options)
@@ -38,7 +38,7 @@ def attributes(options: Any) -> tuple[tuple[str, Value], ...]:
         values.append(("padding", PADDINGS.get(options.Padding(), "VALID")))
     for field, name in _TEXTS.items():
         if hasattr(options, field):
-            values.append((name, (getattr(options, field)() or b"")[:200].decode("utf-8", "replace")))
+            values.append((name, (getattr(options, field)() or b"")[:longest_text].decode("utf-8", "replace")))
     return tuple(values)
 
 

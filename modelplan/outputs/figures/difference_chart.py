@@ -83,7 +83,7 @@ def draw(chart: DifferenceChart) -> Sheet:
     labels = _labels(chart, width / count)
     left = _EDGE + _ROW + 8 + max(lettering.width(text, SMALL) for _, text in byte_ticks(top)[0])
     above = _EDGE + TITLE + (len(chart.facts) + 1) * _ROW + 10 + _NOTES
-    foot = _EDGE + 2 * _ROW + max((lettering.width(text, SMALL) for _, text, _ in labels), default=0.0)
+    foot = _EDGE + 2 * _ROW + lettering.widest((text for _, text, _ in labels), SMALL)
     sheet = canvas.sheet(Margins(left, _RIGHT, above, foot), width, _PLOT_HEIGHT, count, top)
     _draw_tints(sheet, chart)
     _draw_curves(sheet, chart)

@@ -210,9 +210,9 @@ def _names(sheet: Sheet, front: Front, scale: _Scale, drawn: list[Box]) -> None:
             box
             for box in _spots(*_at(sheet, front, scale, mark), width, rung=rung)
             if box[0] >= edges[0] and box[1] >= edges[1] and box[2] <= edges[2] and box[3] <= edges[3]
-            and not any(_touch(box, other) for other in taken)
+            and not any(canvas.touch(box, other) for other in taken)
         ]  # fmt: skip
-        clear = (box for box in spots if not any(_touch(box, other) for other in drawn))
+        clear = (box for box in spots if not any(canvas.touch(box, other) for other in drawn))
         box = next(clear, spots[0] if spots else None)
         if box is not None:
             taken.append(box)
@@ -240,7 +240,3 @@ def _spots(x: float, y: float, width: float, *, rung: bool) -> Iterator[Box]:
     below = ((x - gap - width, y - half), (x - width / 2, y - half - gap), (x + gap, y - 1.6 * half))
     for left, centre in (*sides, *above, *below) if rung else (*above, *below):
         yield left, centre - half, left + width, centre + half
-
-
-def _touch(a: Box, b: Box) -> bool:
-    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]

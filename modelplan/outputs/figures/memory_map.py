@@ -60,7 +60,7 @@ def draw(drawing: Drawing) -> Sheet:
     entries = _legend(drawing)
     levels = [*axes.levels(drawing), *axes.bank_levels(drawing, _PLOT_HEIGHT)]
     sheet = axes.bytes_sheet(drawing, entries, _PLOT_HEIGHT, levels)
-    _draw_free(sheet, drawing)
+    sheet.boxes(np.array([[0, 0, drawing.steps, drawing.arena]], dtype=np.float64), facecolor=FREE, linewidth=0)
     _draw_buffers(sheet, drawing)
     sheet.boxes(common_areas(drawing)[1], zorder=3, **_STRIPED)
     sheet.boxes(joined_areas(drawing)[1], zorder=3, **_JOINED)
@@ -127,10 +127,6 @@ def _legend(drawing: Drawing) -> list[axes.Entry]:
         style = {"facecolor": "none", "edgecolor": WARNING, "linewidth": 0.8, "hatch": "//////"}
         entries.append(axes.Entry("beyond the capacity", style))
     return entries
-
-
-def _draw_free(sheet: Sheet, drawing: Drawing) -> None:
-    sheet.boxes(np.array([[0, 0, drawing.steps, drawing.arena]], dtype=np.float64), facecolor=FREE, linewidth=0)
 
 
 def _draw_buffers(sheet: Sheet, drawing: Drawing) -> None:

@@ -62,7 +62,7 @@ def draw(moving_plan: MovingPlan) -> Sheet:
     label = max(lettering.width(text, SMALL, bold=True) for text in texts)
     width = min(max(steps * _PER_STEP, _NARROWEST), _WIDEST)
     ticks = step_ticks(moving_plan.ops, width / steps)
-    foot = _EDGE + _ROW + 8 + max((lettering.width(text, SMALL) for _, text in ticks), default=0.0)
+    foot = _EDGE + _ROW + 8 + lettering.widest((text for _, text in ticks), SMALL)
     margins = Margins(_EDGE + label + 10, 2 * _EDGE, 2 * _EDGE + TITLE + 3 * _ROW + 8, foot)
     sheet = canvas.sheet(margins, width, bands.total, steps, bands.total)
     _head(sheet, moving_plan)

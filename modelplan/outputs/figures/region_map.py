@@ -106,7 +106,7 @@ def draw(plan: RegionPlan) -> Sheet:
     stacked, steps = panels(plan), max(len(plan.ops), 1)
     width = min(max(steps * _PER_STEP, _NARROWEST), _WIDEST)
     ticks = step_ticks(plan.ops, width / steps)
-    foot = _EDGE + _ROW + 8 + max((lettering.width(text, SMALL) for _, text in ticks), default=0.0)
+    foot = _EDGE + _ROW + 8 + lettering.widest((text for _, text in ticks), SMALL)
     entries = [axes.Entry(kind, {"facecolor": COLOURS[kind], "edgecolor": MUTED, "linewidth": 0.4})
                for kind in COLOURS if any(kind == own for _, own in plan.owners)]  # fmt: skip
     stored = [stored_runs(plan, number) for number in range(len(stacked))]

@@ -130,6 +130,14 @@ def _view(view: View, number: int, planned: Sequence[dict[int, int]]) -> dict[st
         "overlaps": problem.overlaps.tolist(),
         "conflicts": len(problem.conflicts),
         "capacity": problem.capacity,
+        **_needs(view),
+    }
+
+
+def _needs(view: View) -> dict[str, Any]:
+    """What a plan needs against what there is, and what is drawn beside its buffers."""
+    drawing = view.drawing
+    return {
         "bound": drawing.lower_bound,
         "height": drawing.height,
         "arena": drawing.arena,
@@ -137,7 +145,7 @@ def _view(view: View, number: int, planned: Sequence[dict[int, int]]) -> dict[st
         "parts": view.parts,
         "given": view.given,
         "fits": drawing.problem.capacity is None or (not view.refused and not drawing.excess),
-        "peak": bounds.load_bound(problem),
+        "peak": bounds.load_bound(drawing.problem),
         "banks": [[shown(name), base] for name, base in drawing.banks],
         "regions": [[shown(band.name), band.base, band.used, band.size] for band in view.bands],
         "copies": [[a.source, a.target, a.issued, a.due, a.start, a.end, a.size] for a in view.arrows],

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from typing import Any
 
 from modelplan.answers.explanation import (
     Advice,
@@ -14,7 +13,6 @@ from modelplan.answers.explanation import (
     LiveBuffer,
     Needs,
     Peak,
-    StepLoad,
     Suggestion,
 )
 from modelplan.outputs.report import Report, Section, Table, folded_apart
@@ -32,12 +30,7 @@ _TITLES = {
     Needs.MODEL: "With another model: sizes only, accuracy unknown",
 }
 
-_PRICES = {
-    Needs.NOTHING: "free",
-    Needs.WORK: "more work",
-    Needs.PLATFORM: "the platform",
-    Needs.MODEL: "another model",
-}
+_PRICES = {Needs.NOTHING: "free", Needs.WORK: "more work", Needs.PLATFORM: "the platform", Needs.MODEL: "another model"}
 
 
 def sections_of(explanation: Explanation) -> Report:
@@ -117,15 +110,15 @@ def _near(peak: Peak) -> Sequence[Section]:
     if not peak.near:
         return []
     shown = peak.near[:_MOST_ROWS]
-    rows = [(str(load.step), load.operator, f"{load.nbytes:,}", _share(load, peak)) for load in shown]
+    whole = peak.top.nbytes
+    rows = [
+        (str(load.step), load.operator, f"{load.nbytes:,}", f"{load.nbytes / whole:.1%}" if whole else "")
+        for load in shown
+    ]
     if len(peak.near) > len(shown):
         rows.append((f"[{len(peak.near) - len(shown)} others]", "", "", ""))
     table = Table((">step", "operator", ">bytes", ">of the peak"), tuple(rows))
     return [Section("Other steps within 10 % of the peak", (), table)]
-
-
-def _share(load: StepLoad, peak: Peak) -> str:
-    return f"{load.nbytes / peak.top.nbytes:.1%}" if peak.top.nbytes else ""
 
 
 def _following(peak: Peak) -> Iterable[str]:
@@ -211,14 +204,18 @@ def as_json(explanation: Explanation) -> str:
         "fits_after": explanation.remedy.name if explanation.remedy else None,
         "requirement": asdict(explanation.needed),
         "peak": asdict(explanation.peak),
-        "suggestions": [_as_object(suggestion) for suggestion in explanation.advice.suggestions],
+        "suggestions": [
+            {
+                "name": suggestion.name,
+                **asdict(suggestion),
+                "needs": suggestion.needs.name.lower(),
+                "free": suggestion.free,
+            }
+            for suggestion in explanation.advice.suggestions
+        ],
         "same": list(explanation.advice.same),
         "refused": refused,
         "untried": list(explanation.advice.untried),
         "what_if": [asdict(compression) for compression in explanation.what_if],
     }
     return json.dumps(document, indent=1) + "\n"
-
-
-def _as_object(one: Suggestion) -> dict[str, Any]:
-    return {"name": one.name, **asdict(one), "needs": one.needs.name.lower(), "free": one.free}

@@ -300,12 +300,7 @@ def _defined(definitions: Definitions) -> Schema:
 
 
 def _versioned(
-    name: str,
-    version: int,
-    what: str,
-    fields: Fields,
-    definitions: Definitions,
-    optional: Fields | None = None,
+    name: str, version: int, what: str, fields: Fields, definitions: Definitions, optional: Fields | None = None
 ) -> Schema:
     """The schema of an object with `fields` and its version, and with `optional` ones where they apply."""
     record = _record({"schema": {"const": version, "description": "The version of the document."}, **fields})

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from modelplan.model import Graph, Kind, Op, Runtime
+from modelplan.ops.conditions import without_leading_ones
 from modelplan.planning.aliasing.classes import Classes
 from modelplan.primitives.dtypes import BITS
 
@@ -121,14 +122,8 @@ def _unlike(context: SharingContext, x: int, y: int) -> str:
 
 
 def _alike(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
-    """Whether two shapes are equal but for leading extents of 1."""
-    return a == b or _stripped(a) == _stripped(b)
-
-
-def _stripped(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape without leading extents of 1, which broadcasting adds."""
-    lead = next((i for i, extent in enumerate(shape) if extent != 1), len(shape))
-    return shape[lead:]
+    """Whether two shapes differ at most in the ones that broadcasting adds."""
+    return a == b or without_leading_ones(a) == without_leading_ones(b)
 
 
 def _shared_operand(context: SharingContext, op: Op, x: int, y: int, group: str, shape: tuple[int, ...]) -> str:

@@ -21,12 +21,7 @@ from modelplan.planning.aliasing.rules import overwrites
 
 
 def allowed_overlaps(
-    graph: Graph,
-    aliases: Aliases,
-    order: Sequence[int],
-    mode: str,
-    runtime: Runtime,
-    declared: Sequence[Overlap] = (),
+    graph: Graph, aliases: Aliases, order: Sequence[int], mode: str, runtime: Runtime, declared: Sequence[Overlap] = ()
 ) -> list[Overlap]:
     """The overlaps that `mode` allows in `order` between the classes of `aliases`, and those that the caller declared.
 

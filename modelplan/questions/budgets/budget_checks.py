@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from modelplan.answers.check_outcomes import Check, Findings, Limits, Outcome
 from modelplan.formats.files import read_text
 from modelplan.primitives.errors import ModelError, ModelPlanError, RequestError
-from modelplan.questions.budgets.baselines import Baseline, compared
-from modelplan.questions.budgets.judging import judgements
+from modelplan.questions.budgets.judging import Baseline, compared, judgements
 from modelplan.questions.budgets.measuring import Measurements, setting_of
 from modelplan.questions.budgets.project_budgets import (
     ONE_TEXT,

@@ -347,7 +347,7 @@ class _Figures:
         graph = self.side.graph
         own = [graph.tensors[t] for t in graph.ops[i].reads if self.first_reader[t] == i]
         constants = [t for t in own if t.kind is Kind.CONSTANT]
-        return sum(t.nbytes if t.stored is None else max(t.stored, 0) for t in constants)
+        return sum(max(t.file_bytes, 0) for t in constants)
 
     def live(self, i: int) -> int:
         """All bytes alive while it runs."""

@@ -138,4 +138,4 @@ def _choices(runtime: Runtime, plan: str) -> tuple[tuple[str, str], ...]:
 def constant_bytes(graph: Graph) -> int:
     """The bytes of all constants as the file holds them, those of bodies too."""
     tensors = (t for part in (graph, *graph.bodies) for t in part.tensors if t.kind is Kind.CONSTANT)
-    return sum(t.nbytes if t.stored is None else max(t.stored, 0) for t in tensors)
+    return sum(max(t.file_bytes, 0) for t in tensors)

@@ -48,24 +48,20 @@ def compression(graph: Graph, runtime: Runtime, wanted: str) -> Compression:
     plain = pipeline.plan_on(graph, runtime, Options())
     ordered = replace(graph, ops=tuple(graph.ops[op] for op in plain.schedule.order), fingerprint="")
     before = bounds.height(plain.problem, plain.placement)
-    flash = sum(_stored(tensor) for tensor in graph.tensors if tensor.kind is Kind.CONSTANT)
+    flash = sum(tensor.file_bytes for tensor in graph.tensors if tensor.kind is Kind.CONSTANT)
     if what == "activations":
         ratio = _ratio(how, wanted)
         changed, count = _activations_packed(ordered, ratio)
         return Compression(wanted, count, flash, flash, before, _height(changed, runtime), before)
     size = _weight_size(how, wanted)
     changed, small = _weights_decoded(ordered, size)
-    less = sum(_stored(graph.tensors[t]) - nbytes for t, nbytes in small.items())
+    less = sum(graph.tensors[t].file_bytes - nbytes for t, nbytes in small.items())
     return Compression(wanted, len(small), flash, flash - less, before, _height(changed, runtime), before)
 
 
 def _height(graph: Graph, runtime: Runtime) -> int:
     plan = pipeline.plan_on(graph, runtime, Options(schedule="file"))
     return bounds.height(plan.problem, plan.placement)
-
-
-def _stored(tensor: Tensor) -> int:
-    return tensor.nbytes if tensor.stored is None else tensor.stored
 
 
 def _ratio(text: str, wanted: str) -> float:

@@ -107,7 +107,8 @@ def _file_tensor(old: FileTensor, number: int, edit: Edit) -> FileTensor:
     nbytes = prod(shape) * ELEMENT_BYTES[dtype]
     if dtype == DTYPES[old.type]:
         return replace(old, shape=shape, nbytes=nbytes)
-    return replace(old, type=_TYPE_NUMBERS[dtype], shape=shape, nbytes=nbytes, scales=1, zero_points=1, assumed=True)
+    known = old.quantization._replace(scales=1, zero_points=1)
+    return replace(old, type=_TYPE_NUMBERS[dtype], shape=shape, nbytes=nbytes, quantization=known, assumed=True)
 
 
 def orphans(before: Graph, after: Graph) -> frozenset[int]:

@@ -108,7 +108,7 @@ def advice(base: ModelSubject, start: Measure, effort: int = 2, at: frozenset[in
         except OutOfTimeError:
             untried.append(name)
         else:
-            if _lower(needs, start):
+            if needs.head < start.head or (needs.whole == start.whole and needs.arena < start.arena):
                 helpful.append(step)
             else:
                 same.append(name)
@@ -180,11 +180,6 @@ def _can_be_made(trials: Trials, step: Step) -> bool:
     except (RefusedChangeError, OutOfTimeError):
         return False
     return True
-
-
-def _lower(needs: Measure, start: Measure) -> bool:
-    """Whether a model needs less, in the arena or in the planned part."""
-    return needs.head < start.head or (needs.whole == start.whole and needs.arena < start.arena)
 
 
 def _combinations(trials: Trials, found: list[Step]) -> Iterator[Suggestion]:

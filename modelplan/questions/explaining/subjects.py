@@ -189,7 +189,7 @@ def _arena_of(subject: ModelSubject, graph: Graph, model: FileModel) -> Measure:
         head = planner.head_bytes(rows, planner.greedy_offsets(rows, planner.read_plan(model)))
     elif subject.plan != OWN:
         alias = "safe" if subject.plan == PINNED else subject.plan
-        plan = packing.lowest_plan(model, graph, alias, kernels=runtime.kernels)
+        plan = packing.answer(packing.question_of(model, graph, alias, runtime.kernels))
         head = plan.pinned_head if subject.plan == PINNED else None
         model = model if head is not None else replace(model, plan=plan.offsets)
     sized = arena(model, subject.target.abi, runtime.kernels, head)

@@ -111,7 +111,7 @@ class _Buffers:
             self._add(row, constant=False)
         for index in self._apart():
             tensor, align = plan.graph.tensors[index], plan.runtime.alignment
-            size = tensor.nbytes if tensor.stored is None else tensor.stored
+            size = tensor.file_bytes
             if size:
                 row = Buffer(name + tensor.name, size, 0, steps, align, None, (Member(index),))
                 self._add(row, constant=tensor.kind is Kind.CONSTANT)

@@ -38,11 +38,6 @@ def entries(tables: Tables) -> int:
     return lives * len(tables.room) + tables.cost.size
 
 
-def linear_columns(tables: Tables) -> int:
-    """How many columns the linear relaxation would have."""
-    return (len(tables.cost) + tables.steps) * len(tables.room)
-
-
 def exact_choice(
     tables: Tables,
     cuts: tuple[Cut, ...] = (),

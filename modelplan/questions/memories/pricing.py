@@ -40,7 +40,7 @@ def priced_choice(tables: Tables) -> tuple[IntArray | None, float]:
     """
     scale = float(tables.cost[np.isfinite(tables.cost)].max(initial=0.0)) or 1.0
     best = _better(tables, _greedy_choice(tables, tables.cost), _greedy_choice(tables, tables.cost, by_size=True))
-    large = exact_choice.linear_columns(tables) > _MOST_COLUMNS
+    large = (len(tables.cost) + tables.steps) * len(tables.room) > _MOST_COLUMNS
     linear = None if large else exact_choice.linear_choice(tables)
     if linear is None:
         best, bound, reduced = _subgradient_choice(tables, best, scale)

@@ -61,11 +61,7 @@ def model_page(options: Options, graph: Graph, plan: Plan, unmodified: Plan) -> 
 
     `options` are those of the plan; `unmodified` is the plan by which the runtime runs the unmodified file.
     """
-    made = [
-        views.view_of(plan, "this plan", _about(plan)),
-        _file_view(unmodified),
-        *_others(options, graph, plan),
-    ]
+    made = [views.view_of(plan, "this plan", _about(plan)), _file_view(unmodified), *_others(options, graph, plan)]
     return Page(graph.name, views.subtitle(plan), views.distinct(made), plan.made_by)
 
 

@@ -50,7 +50,8 @@ def _candidates(units: Units, sequence: list[int]) -> Iterator[list[int]]:
     busy = {*units.units[sequence[peak]].reads, *units.units[sequence[peak]].writes}
     written = {v for u in sequence[:peak] for v in units.units[u].writes}
     for v in sorted(written - busy):
-        at = next((p for p in range(peak + 1, len(sequence)) if _touches(units, sequence[p], v)), None)
+        later = ((p, units.units[sequence[p]]) for p in range(peak + 1, len(sequence)))
+        at = next((p for p, unit in later if v in unit.reads or v in unit.writes), None)
         at = len(sequence) if at is None and v in units.kept else at
         if at is None or (at < len(sequence) and v in units.units[sequence[at]].writes):
             continue
@@ -58,10 +59,6 @@ def _candidates(units: Units, sequence: list[int]) -> Iterator[list[int]]:
             again = _closure(units, sequence, writer, v, at, deep=deep)
             if again and all(units.units[u].repeatable for u in again):
                 yield [*sequence[:at], *again, *sequence[at:]]
-
-
-def _touches(units: Units, u: int, v: int) -> bool:
-    return v in units.units[u].reads or v in units.units[u].writes
 
 
 def _closure(units: Units, sequence: list[int], writer: dict[int, int], v: int, at: int, *, deep: bool) -> list[int]:

@@ -52,9 +52,7 @@ def joined(parts: Sequence[ModelPart], relation: Relation, capacity: int | None 
     buffers = [replace(b, start=0, end=end) if ever else b for b, ever in zip(buffers, always, strict=True)]
     problem = Problem.of(buffers, capacity)
     problem = replace(
-        problem,
-        overlaps=_overlaps(parts, owners, problem),
-        conflicts=_conflicts(relation, models, always),
+        problem, overlaps=_overlaps(parts, owners, problem), conflicts=_conflicts(relation, models, always)
     )
     return Joined(problem, owners, starts, models, always)
 

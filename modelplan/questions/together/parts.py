@@ -90,8 +90,9 @@ def _facts(file: ModelFile, tensor: int) -> tuple[object, object, object]:
     scaled: object = None
     if file.graph.format == "tflite":
         stored = read_tflite(file.content, file.path).subgraphs[0].tensors[tensor]
-        if stored.scales:
-            scaled = (stored.scales, stored.scale, stored.zero_point)
+        known = stored.quantization
+        if known.scales:
+            scaled = (known.scales, known.scale, known.zero_point)
     return found.shape, found.dtype, scaled
 
 

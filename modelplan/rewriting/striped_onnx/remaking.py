@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from modelplan.ops import facts
 from modelplan.rewriting.striped_onnx.layers import Reading
-from modelplan.rewriting.striped_onnx.paddings import WEIGHTS
 from modelplan.rewriting.striped_onnx.writing import with_nodes
 
 #: Operators between two readers of a value from which on the second one counts as late.
@@ -113,11 +113,11 @@ def _copied(node: Any, renamed: dict[str, str], name: str, reading: Reading, ind
     copy.name = name
     copy.input[:] = [renamed.get(x, x) for x in node.input]
     copy.output[:] = [renamed.get(y, y) for y in node.output]
-    if node.op_type in WEIGHTS:
+    graph, op = reading.graph, reading.graph.ops[index]
+    if operand := facts("onnx", op.kind).weights:
         others = [a for a in copy.attribute if a.name != "kernel_shape"]
         if len(others) == len(copy.attribute):
-            graph, op = reading.graph, reading.graph.ops[index]
-            weights = graph.tensors[op.inputs[WEIGHTS[op.kind]]].shape
+            weights = graph.tensors[op.inputs[operand]].shape
             others.append(onnx.helper.make_attribute("kernel_shape", list(weights[2:])))
         del copy.attribute[:]
         copy.attribute.extend(others)

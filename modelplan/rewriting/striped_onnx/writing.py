@@ -15,9 +15,10 @@ import numpy.typing as npt
 
 from modelplan.formats.onnx.onnx_functions import graphs_of
 from modelplan.model import Graph, Kind
+from modelplan.ops import facts
 from modelplan.primitives.errors import ModelError
 from modelplan.rewriting.striped_onnx.layers import SLICE_OPERANDS, Reading
-from modelplan.rewriting.striped_onnx.paddings import PAD_OPERANDS, WINDOWS, is_valid, margins
+from modelplan.rewriting.striped_onnx.paddings import PAD_OPERANDS, is_valid, margins
 from modelplan.rewriting.striped_onnx.unrolled_nodes import OnnxProgram, OnnxStep
 
 #: Constants of more elements than this decide nothing about rows.
@@ -263,7 +264,7 @@ class _Writer:
         node.name = self._new(self.program.name(output))
         node.input[:] = [self.program.name(t) for t in step.inputs]
         node.output[:] = [self.program.name(output)]
-        if step.kind in WINDOWS and not is_valid(op):
+        if facts("onnx", step.kind).rows == "window" and not is_valid(op):
             pairs = margins(graph, op, len(shape) - 2)
             pairs[step.axis - 2] = above, below
             self._set(node, "pads", [*(a for a, _ in pairs), *(b for _, b in pairs)])

@@ -206,12 +206,7 @@ class _Climb:
             fitting = [rung for rung in rungs if self.model.fits(rung)]
             cheapest = self.goal.budget is not None and fitting
             allowed = fitting or [rung for rung in rungs if self.model.allowed(rung)] or rungs
-            yield min(allowed, key=_time_of if cheapest else self.model.measure)
-
-
-def _time_of(rung: Rung) -> float:
-    """The time that an invocation of a rung is expected to take."""
-    return rung.time
+            yield min(allowed, key=(lambda rung: rung.time) if cheapest else self.model.measure)
 
 
 def _unplannable(file: FileModel, graph: Graph) -> str:

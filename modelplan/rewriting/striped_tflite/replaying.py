@@ -149,10 +149,7 @@ def _check_overlap(
             ]  # fmt: skip
             if step.kind == "SLICE" and read.value == step.inputs[1] and distance == 0:
                 continue  # the kernel takes the begin vector over before it writes
-            if not granted or not _sole(program, step, read.value):
+            places = [i for i, t in enumerate(step.inputs) if t == read.value]
+            if not granted or not all(reads_group_once(program, step, i) for i in places):
                 name = program.tensor(read.value).name
                 raise BrokenPlanError(f"step {written.step} {step.kind} writes over {name!r} while it reads it")
-
-
-def _sole(program: TfliteProgram, step: TfliteStep, value: int) -> bool:
-    return all(reads_group_once(program, step, i) for i, t in enumerate(step.inputs) if t == value)

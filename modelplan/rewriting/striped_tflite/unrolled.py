@@ -89,19 +89,7 @@ class _Stripes(StripeLowering):
         else:
             for position in layer.operands:
                 inputs[position] = self._operand(op.inputs[position], window, layer)
-        changes: tuple[tuple[str, str], ...] = ()
-        if layer.kind == "pad":
-            inputs[1] = self._paddings(index, window)
-        elif layer.kind == "cut":
-            inputs[1:] = self._cut_out(index, b - a)
-        elif layer.kind == "grow":
-            position, size = sized(self.graph, op, self.axis, window.made)
-            inputs[position] = self.program.constant(size)
-        elif window.padded:
-            inputs[0] = self._padded(op.inputs[0], inputs[0], layer, window)
-            changes = (("padding", "VALID"),)
-        elif self._is_valid_here(index):
-            changes = (("padding", "VALID"),)
+        changes = self._adapt_operands(index, window, inputs)
         source = index if index < len(self.program.graph.ops) else -1
         # Rows too many go where later stripes will write, so where those came first they would do harm.
         aside = window.skip > 0 or (self.backward and window.made != b - a and y in self.base.exits)
@@ -119,6 +107,23 @@ class _Stripes(StripeLowering):
         kept_home = target if aside and (carried or y in self.base.exits) else None
         piece = self._slice(y, HeldRows(raw, self.axis, a - window.skip, a), a, b, kept_home)
         self._hold(y, piece, carried)
+
+    def _adapt_operands(self, index: int, window: InputWindow, inputs: list[int]) -> tuple[tuple[str, str], ...]:
+        """Gives an operator the operands that it has for these rows; returns the options that it has for them."""
+        op, layer = self.graph.ops[index], self.base.layers[index]
+        a, b = self.rows.made[op.outputs[0]]
+        if layer.kind == "pad":
+            inputs[1] = self._paddings(index, window)
+        elif layer.kind == "cut":
+            inputs[1:] = self._cut_out(index, b - a)
+        elif layer.kind == "grow":
+            position, size = sized(self.graph, op, self.axis, window.made)
+            inputs[position] = self.program.constant(size)
+        elif window.padded or self._is_valid_here(index):
+            if window.padded:
+                inputs[0] = self._padded(op.inputs[0], inputs[0], layer, window)
+            return (("padding", "VALID"),)
+        return ()
 
     def _stays_uncut(self, y: int) -> bool:
         """Whether every reader of a map takes its computed rows, surplus ones included."""

@@ -368,7 +368,7 @@ def _take_interface(memory: ArenaMemory, subgraph: FileSubgraph, abi: Abi) -> No
         memory.keep(BUFFERS, abi.pointer * len(interface))
         for t in interface:
             memory.keep_struct(TENSORS, TENSOR)
-            if scales := subgraph.tensors[t].scales:
+            if scales := subgraph.tensors[t].quantization.scales:
                 memory.keep_struct(QUANTIZATIONS, QUANTIZATION)
                 memory.keep(QUANTIZATIONS, 4 * (1 + scales), 4)
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -283,11 +282,6 @@ def patched(whole: Content, part: Content, row: int, column: int) -> Content | s
         filled[i] |= bits
     complete = all(columns == _all_columns(whole) for columns in filled)
     return Content(part.base, (part.axes[0], *axes, part.axes[3]), () if complete else tuple(filled))
-
-
-def is_ascending(axis: Axis) -> bool:
-    """Whether the coordinates of an axis follow one another."""
-    return all(b == a + 1 for a, b in pairwise(axis))
 
 
 class Fault(Exception):  # noqa: N818

@@ -99,16 +99,12 @@ def _copied(copies: Sequence[ElementCopy], operands: Sequence[Cell], results: Se
         target, mask = left[copy.output], masks[copy.operand]
         assert mask is not None
         at = _index(copy.target)
-        if _repeats(copy):
+        if any(len(set(places)) != len(places) for places in copy.source):  # some element is copied twice
             np.logical_or.at(mask, np.ix_(*copy.source), target[at])
         else:
             mask[_index(copy.source)] |= target[at]
         target[at] = False
     return masks
-
-
-def _repeats(copy: ElementCopy) -> bool:
-    return any(len(set(places)) != len(places) for places in copy.source)
 
 
 def _index(places: Sequence[Places]) -> tuple[slice, ...] | tuple[npt.NDArray[np.intp], ...]:

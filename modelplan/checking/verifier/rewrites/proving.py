@@ -37,10 +37,7 @@ def prove_rewrite(
 
 
 def rewrite_levels(
-    original: FileModel,
-    rewritten: FileModel,
-    kernels: str = "reference",
-    effort: ExecutionEffort | None = None,
+    original: FileModel, rewritten: FileModel, kernels: str = "reference", effort: ExecutionEffort | None = None
 ) -> Iterator[Verdict]:
     """The verdict of each level, up to the first that fails; without `effort` only those that run no kernel.
 

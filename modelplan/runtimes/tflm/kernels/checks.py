@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from modelplan.runtimes.tflm.kernels.calls import Call, Operand, Quantization
+from modelplan.formats.tflite.tflite_file import Quantization
+from modelplan.runtimes.tflm.kernels.calls import Call, Operand
 from modelplan.runtimes.tflm.kernels.preparation import Preparation
 
 #: Types that TFLM takes as quantised.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from modelplan.runtimes.tflm.abi import Struct
 from modelplan.runtimes.tflm.kernels.calls import ELEMENT_BYTES, Operand
 from modelplan.runtimes.tflm.kernels.checks import constant, one_of, rank_between, same_types
@@ -47,40 +49,12 @@ def _keep_ring(p: Preparation, capacity: int) -> None:
     p.keep(4 * capacity, _CIRCULAR_BUFFER)
 
 
-def _energy(p: Preparation) -> None:
-    _operands(p, ("int16",), ("uint32",))
-
-
-def _auto_scale(p: Preparation) -> None:
-    _operands(p, ("int16",), ("int16", "int32:0"))
-
-
 def _filter_bank_work(p: Preparation) -> None:
     p.keep(8 * (_require_option(p, "num_channels") + 1))
 
 
-def _filter_bank(p: Preparation) -> None:
-    _operands(p, ("uint32", *("int16",) * 5), ("uint64",))
-
-
-def _filter_bank_log(p: Preparation) -> None:
-    _operands(p, ("uint32",), ("int16",))
-
-
-def _square_root(p: Preparation) -> None:
-    _operands(p, ("uint64", "int32:0"), ("uint32",))
-
-
 def _noise(p: Preparation) -> None:
     p.keep(4 * _require_option(p, "num_channels"))
-
-
-def _subtraction(p: Preparation) -> None:
-    _operands(p, ("uint32",), ("uint32", "uint32"))
-
-
-def _pcan(p: Preparation) -> None:
-    _operands(p, ("uint32", "uint32", "int16"), ("uint32",))
 
 
 def _window(p: Preparation) -> None:
@@ -243,14 +217,23 @@ def _ethos_u(p: Preparation) -> None:
     p.scratch_pointers(operands)
 
 
+def _typed(sources: tuple[str, ...], results: tuple[str, ...]) -> Callable[[Preparation], None]:
+    """A kernel that requires these types of vectors and keeps nothing."""
+    return lambda p: _operands(p, sources, results)
+
+
 OPERATORS: dict[str, Operator] = {
-    "SignalEnergy": Operator((), ("int32*2",), _energy),
-    "SignalFftAutoScale": Operator((), (), _auto_scale),
-    "SignalFilterBank": Operator((), _FILTER_BANK, _filter_bank, initialise=_filter_bank_work),
-    "SignalFilterBankLog": Operator((), ("int*2",), _filter_bank_log),
-    "SignalFilterBankSquareRoot": Operator((), (), _square_root),
-    "SignalFilterBankSpectralSubtraction": Operator((), _SUBTRACTION, _subtraction, initialise=_noise),
-    "SignalPCAN": Operator((), ("int",), _pcan),
+    "SignalEnergy": Operator((), ("int32*2",), _typed(("int16",), ("uint32",))),
+    "SignalFftAutoScale": Operator((), (), _typed(("int16",), ("int16", "int32:0"))),
+    "SignalFilterBank": Operator(
+        (), _FILTER_BANK, _typed(("uint32", *("int16",) * 5), ("uint64",)), initialise=_filter_bank_work
+    ),
+    "SignalFilterBankLog": Operator((), ("int*2",), _typed(("uint32",), ("int16",))),
+    "SignalFilterBankSquareRoot": Operator((), (), _typed(("uint64", "int32:0"), ("uint32",))),
+    "SignalFilterBankSpectralSubtraction": Operator(
+        (), _SUBTRACTION, _typed(("uint32",), ("uint32", "uint32")), initialise=_noise
+    ),
+    "SignalPCAN": Operator((), ("int",), _typed(("uint32", "uint32", "int16"), ("uint32",))),
     "SignalWindow": Operator((), ("int32*2",), _window),
     "SignalDelay": Operator((), _DELAY, _delay),
     "SignalFramer": Operator((), _FRAMER, _framer),

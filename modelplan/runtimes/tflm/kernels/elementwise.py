@@ -281,19 +281,8 @@ _SUB_DATA = ("bool", "int*2", "int32*5", "int*2", "int32*3")
 _COMPARISON_DATA = ("int", "int32*2", "int", "int32*2", "int", "bool")
 #: ArithmeticParams of TFLM's kernels.
 ARITHMETIC = (
-    "int8",
-    "int32*4",
-    "int*2",
-    "int32",
-    "int",
-    "int32",
-    "int",
-    "int32*2",
-    "float*2",
-    "int64*2",
-    "int16*2",
-    "int*5",
-)
+    "int8", "int32*4", "int*2", "int32", "int", "int32", "int", "int32*2", "float*2", "int64*2", "int16*2", "int*5",
+)  # fmt: skip
 SOFTMAX_DATA = ("double", "int32*4", "int", "int32", "float", "pointer*5")
 _FOUR_WORDS = ("int32*3", "int")
 #: The kind of quantisation is an enum of four bytes on every ABI.

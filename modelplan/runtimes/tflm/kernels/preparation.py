@@ -75,13 +75,7 @@ class Preparation:
     other operators.
     """
 
-    def __init__(
-        self,
-        call: Call,
-        *,
-        later: bool = False,
-        others: Others | None = None,
-    ) -> None:
+    def __init__(self, call: Call, *, later: bool = False, others: Others | None = None) -> None:
         self.call = call
         self.later = later
         self._others = others or Others()
@@ -171,6 +165,11 @@ class Preparation:
     def scratch(self, size: int) -> None:
         """A buffer of `size` bytes for the time in which the operator runs."""
         self.events.append(PreparationEvent(SCRATCH, size))
+
+    def scratch_if_any(self, size: int) -> None:
+        """The same where the library needs any: CMSIS-NN and ESP-NN request nothing in place of an empty buffer."""
+        if size > 0:
+            self.scratch(size)
 
     def scratch_pointers(self, count: int) -> None:
         """A table of addresses for the time in which the operator runs."""

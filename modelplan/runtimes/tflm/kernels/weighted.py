@@ -299,11 +299,7 @@ def _require_svdf_shapes(p: Preparation, operands: tuple[Operand, ...], units: i
         rank_between(p, operand, what, 2, 2)
     filters, memory = times.shape
     found = (features.shape, state.shape, result.shape)
-    wanted = (
-        (filters, source.shape[1]),
-        (source.shape[0], memory * filters),
-        (source.shape[0], units),
-    )
+    wanted = ((filters, source.shape[1]), (source.shape[0], memory * filters), (source.shape[0], units))
     p.require(found == wanted, f"shapes {[list(s) for s in found]}; its kernel takes {[list(s) for s in wanted]}")
 
 
